@@ -1,0 +1,94 @@
+//! Where rejection-type verification meets randomness.
+//!
+//! Verification asks for two things only: an accept test and a token drawn from a law. Served, both
+//! come from the counter-based generator; proved, an enumerator takes every branch of the same
+//! code with its exact probability.
+
+use crate::TokenId;
+use crate::noise::{InnerCall, Noise, Purpose};
+use crate::real::{Real, sum};
+
+/// Makes the random decisions of one round.
+pub trait Chance<F> {
+    /// Whether the draft token at `offset` in the round passes a test of probability `ratio`
+    /// (a ratio of 1 or more always passes).
+    fn accepts(&mut self, offset: u32, ratio: F) -> bool;
+
+    /// A token drawn from `law` (vocab) for `purpose` at `offset` in the round.
+    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId;
+}
+
+/// The seeded decisions of one round.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundChance {
+    noise: Noise,
+    base_len: u32,
+    call: InnerCall,
+}
+
+impl RoundChance {
+    /// Decisions of the round that starts after `base_len` output tokens.
+    pub fn new(noise: Noise, base_len: u32, call: InnerCall) -> Self {
+        Self {
+            noise,
+            base_len,
+            call,
+        }
+    }
+}
+
+impl<F: Real> Chance<F> for RoundChance {
+    fn accepts(&mut self, offset: u32, ratio: F) -> bool {
+        let eta = self
+            .noise
+            .draw(Purpose::Accept, offset, self.base_len, self.call);
+        // Strictly: with `<=` an eta of 0 would accept tokens the target forbids.
+        eta < ratio.as_f64()
+    }
+
+    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
+        let u = self.noise.draw(purpose, offset, self.base_len, self.call);
+        quantile(law, u)
+    }
+}
+
+/// The token at which the cumulated `law`, which need not be normalised, first exceeds the
+/// fraction `u` of its mass.
+fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
+    let goal = F::from_f64(u) * sum(law);
+    let mut mass = F::zero();
+    let mut last = 0;
+    for (token, &probability) in law.iter().enumerate() {
+        if probability > F::zero() {
+            mass += probability;
+            last = token;
+            if mass > goal {
+                break;
+            }
+        }
+    }
+    last as TokenId
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantile_never_leaves_the_support() {
+        let law = [0.0_f32, 0.25, 0.0, 0.75, 0.0];
+        assert_eq!(quantile(&law, 1e-16), 1);
+        assert_eq!(quantile(&law, 0.2499), 1);
+        assert_eq!(quantile(&law, 0.2501), 3);
+        assert_eq!(quantile(&law, 1.0 - 1e-16), 3);
+    }
+
+    #[test]
+    fn a_ratio_of_zero_never_passes_and_of_one_always_does() {
+        for base_len in 0..200 {
+            let mut chance = RoundChance::new(Noise::new(1, 0), base_len, InnerCall::default());
+            assert!(!chance.accepts(0, 0.0_f64));
+            assert!(chance.accepts(0, 1.0_f64));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Speculative decoding as mathematics: laws, noise, verification, and the session that runs them.
+//!
+//! Nothing here does I/O, awaits, reads a clock or knows a model. Every function is generic over
+//! `f32` (served) and `f64` (proved by exact enumeration), and everything random is a pure function
+//! of the seed, so that retry, migration and replay give the same tokens.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the law a token is drawn from |
+//! | [`philox`], [`noise`], [`chance`] | the only source of randomness, and who may draw from it |
+//! | [`coupled`], [`verification`] | how a draft block is accepted |
+//! | [`drafting`], [`proposal`] | how a token is drafted, and what the verifier is told of it |
+//! | [`methods`] | the one registry of methods |
+//! | [`session`] | the state machine of a request, without I/O |
+//! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
+
+pub mod chance;
+pub mod coupled;
+pub mod drafting;
+pub mod history;
+pub mod methods;
+pub mod noise;
+pub mod philox;
+pub mod pipeline;
+pub mod ports;
+pub mod proposal;
+pub mod real;
+pub mod sampling;
+pub mod session;
+pub mod toy;
+pub mod verification;
+
+/// A token's index in the vocabulary.
+pub type TokenId = u32;

@@ -1,0 +1,129 @@
+//! Which random number serves which purpose: the keys and counters of the one generator.
+//!
+//! Coupled noise is keyed by output position and token id, so that drafter and verifier hold the
+//! same noise without exchanging it. The draws of rejection-type verification are keyed by the
+//! round's `base_len`, which grows every round: no draw serves twice, and a retry repeats it.
+//! (Keyed by position alone, block verification would reuse draws that already influenced its
+//! length, and be biased.)
+
+use crate::philox::{LANES, philox, philox_lanes};
+
+/// What a draw is for; a word of the counter, so that no two purposes ever share a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Purpose {
+    /// Gumbel noise shared by drafter and verifier.
+    Coupled = 0,
+    /// Drawing a draft token.
+    Draft = 1,
+    /// The accept test of a draft token.
+    Accept = 2,
+    /// Drawing the recovered token from the residual.
+    Residual = 3,
+    /// Drawing the bonus token.
+    Bonus = 4,
+    /// Deriving the key of a further choice of the same request.
+    Choice = 5,
+}
+
+/// The noise of one choice of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noise {
+    key: [u32; 2],
+    choice: u32,
+}
+
+impl Noise {
+    /// Largest choice index: it shares a counter word with the cascade level and the start of the
+    /// inner call.
+    pub const MAX_CHOICE: u32 = (1 << 12) - 1;
+
+    /// Noise of choice `choice` under `seed`. Choice 0 is keyed by the seed itself, choice i by a
+    /// Philox of it.
+    pub fn new(seed: u64, choice: u32) -> Self {
+        let seed_key = [seed as u32, (seed >> 32) as u32];
+        let key = if choice == 0 {
+            seed_key
+        } else {
+            let block = philox([choice, 0, Purpose::Choice as u32, 0], seed_key);
+            [block[0], block[1]]
+        };
+        Self { key, choice }
+    }
+
+    /// The uniform of a rejection-type draw, in (0, 1).
+    ///
+    /// `offset` counts positions within the round, `base_len` is the round's number of committed
+    /// output tokens, `call` tells the inner call of a cascade of drafters apart.
+    pub fn draw(&self, purpose: Purpose, offset: u32, base_len: u32, call: InnerCall) -> f64 {
+        let word = (self.choice << 20) | (u32::from(call.level) << 16) | u32::from(call.start);
+        let block = philox([offset, base_len, purpose as u32, word], self.key);
+        uniform(block[0], block[1])
+    }
+
+    /// The uniforms `u_v` of coupled noise at output position `position` for the token ids
+    /// `first..first + LANES`, in (0, 1).
+    pub fn coupled(&self, position: u32, first: u32) -> [f64; LANES] {
+        let rest = [position, Purpose::Coupled as u32, self.choice];
+        let [high, low] = philox_lanes(first, rest, self.key);
+        std::array::from_fn(|lane| uniform(high[lane], low[lane]))
+    }
+}
+
+/// Which call of a cascade of drafters draws: level 0 is the drafter the verifier reviews, and
+/// `start` is where the call began, in tokens after `base_len`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InnerCall {
+    /// Cascade level, below 16.
+    pub level: u8,
+    /// Start of the call, in tokens after the round's `base_len`.
+    pub start: u16,
+}
+
+/// `(k + 1/2) * 2^-52`, where k is the 52 leading bits of the two words: never 0, never 1.
+fn uniform(high: u32, low: u32) -> f64 {
+    let k = (u64::from(high) << 20) | u64::from(low >> 12);
+    (k as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniforms_exclude_both_ends() {
+        assert!(uniform(0, 0) > 0.0);
+        assert!(uniform(u32::MAX, u32::MAX) < 1.0);
+        // All 52 bits count, and only they do.
+        assert_ne!(uniform(0, 0), uniform(0, 1 << 12));
+        assert_eq!(uniform(0, 0), uniform(0, (1 << 12) - 1));
+    }
+
+    #[test]
+    fn every_part_of_the_key_matters() {
+        let noise = Noise::new(7, 0);
+        let call = InnerCall::default();
+        let base = noise.draw(Purpose::Accept, 1, 2, call);
+        assert_eq!(base, noise.draw(Purpose::Accept, 1, 2, call));
+        assert_ne!(base, noise.draw(Purpose::Draft, 1, 2, call));
+        assert_ne!(base, noise.draw(Purpose::Accept, 2, 2, call));
+        assert_ne!(base, noise.draw(Purpose::Accept, 1, 3, call));
+        let level = InnerCall { level: 1, start: 0 };
+        let start = InnerCall { level: 0, start: 1 };
+        assert_ne!(base, noise.draw(Purpose::Accept, 1, 2, level));
+        assert_ne!(base, noise.draw(Purpose::Accept, 1, 2, start));
+        assert_ne!(base, Noise::new(7, 1).draw(Purpose::Accept, 1, 2, call));
+        assert_ne!(
+            base,
+            Noise::new(7 << 32, 0).draw(Purpose::Accept, 1, 2, call)
+        );
+    }
+
+    #[test]
+    fn coupled_noise_is_keyed_by_token_and_position() {
+        let noise = Noise::new(7, 0);
+        let block = noise.coupled(3, 8);
+        assert_eq!(block[1], noise.coupled(3, 9)[0]);
+        assert_ne!(block[1], noise.coupled(4, 9)[0]);
+    }
+}

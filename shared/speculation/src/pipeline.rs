@@ -1,0 +1,330 @@
+//! From a logits row to the law a token is drawn from: the probability pipeline.
+//!
+//! Bans, mask, bias, penalties, then temperature, top-k, top-p, min-p, in this order (another order
+//! gives other laws). Drafter and verifier run the same code, so that what the accept test and the
+//! residual see is exactly what a token was drawn from.
+
+use crate::TokenId;
+use crate::history::History;
+use crate::real::{Real, argmax, sum};
+use crate::sampling::SamplingParams;
+
+/// Why a logits row gives no law.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LawError {
+    /// A logit is NaN or +inf: the model, or a message, is broken.
+    #[error("logits row holds {what} at token {token}")]
+    NotALogit {
+        /// The token id.
+        token: usize,
+        /// What stands there.
+        what: &'static str,
+    },
+    /// Bans and masks left no token.
+    #[error("no token is left after bans, mask and bias")]
+    NoSupport,
+}
+
+/// The pipeline of one request, with its scratch.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    params: SamplingParams,
+    order: Vec<u32>,
+}
+
+impl Pipeline {
+    /// A pipeline for parameters that were validated.
+    pub fn new(params: SamplingParams) -> Self {
+        Self {
+            params,
+            order: Vec::new(),
+        }
+    }
+
+    /// The parameters it applies.
+    pub fn params(&self) -> &SamplingParams {
+        &self.params
+    }
+
+    /// Turns the logits `row` (vocab) of output position `position` into its sampling law, in
+    /// place. At temperature 0 the law is one-hot.
+    ///
+    /// # Errors
+    /// If the row holds NaN or +inf, or no token is left.
+    pub fn law<F: Real>(
+        &mut self,
+        row: &mut [F],
+        history: &History,
+        position: u32,
+    ) -> Result<(), LawError> {
+        self.adjust(row, history, position);
+        let best = argmax(row);
+        check(row, best)?;
+        if self.params.temperature == 0.0 {
+            row.fill(F::zero());
+            row[best] = F::one();
+            return Ok(());
+        }
+        softmax(row, row[best], F::from_f32(self.params.temperature));
+        self.cut(row);
+        Ok(())
+    }
+
+    /// Bans, mask, bias and penalties: what changes single logits.
+    fn adjust<F: Real>(&self, row: &mut [F], history: &History, position: u32) {
+        let params = &self.params;
+        let banned = F::neg_infinity();
+        for &token in &params.banned_tokens {
+            row[token as usize] = banned;
+        }
+        if position < params.min_tokens {
+            for &token in &params.end_tokens {
+                row[token as usize] = banned;
+            }
+        }
+        if !params.allowed_tokens.is_empty() {
+            keep_only(row, &params.allowed_tokens);
+        }
+        for &(token, bias) in &params.logit_bias {
+            row[token as usize] += F::from_f32(bias);
+        }
+        let repetition = F::from_f32(params.repetition_penalty);
+        for (token, seen) in history.seen() {
+            let logit = &mut row[token as usize];
+            if repetition != F::one() {
+                *logit = if *logit > F::zero() {
+                    *logit / repetition
+                } else {
+                    *logit * repetition
+                };
+            }
+            if seen.in_output > 0 {
+                let count = F::from_f64(f64::from(seen.in_output));
+                *logit -= F::from_f32(params.presence_penalty);
+                *logit -= F::from_f32(params.frequency_penalty) * count;
+            }
+        }
+    }
+
+    /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation.
+    fn cut<F: Real>(&mut self, law: &mut [F]) {
+        let params = &self.params;
+        let k = params.top_k as usize;
+        let by_law = |law: &[F], a: u32, b: u32| {
+            let order = law[b as usize].partial_cmp(&law[a as usize]);
+            order.unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(&b))
+        };
+        if k > 0 && k < law.len() {
+            self.order.clear();
+            self.order.extend(0..law.len() as u32);
+            self.order
+                .select_nth_unstable_by(k - 1, |&a, &b| by_law(law, a, b));
+            for &token in &self.order[k..] {
+                law[token as usize] = F::zero();
+            }
+            normalise(law);
+        }
+        if params.top_p < 1.0 {
+            let top_p = F::from_f32(params.top_p);
+            self.order.clear();
+            self.order
+                .extend((0..law.len() as u32).filter(|&v| law[v as usize] > F::zero()));
+            self.order.sort_unstable_by(|&a, &b| by_law(law, a, b));
+            let mut mass = F::zero();
+            let kept = self.order.iter().position(|&token| {
+                mass += law[token as usize];
+                mass >= top_p
+            });
+            for &token in &self.order[kept.map_or(self.order.len(), |last| last + 1)..] {
+                law[token as usize] = F::zero();
+            }
+            normalise(law);
+        }
+        if params.min_p > 0.0 {
+            let floor = law[argmax(law)] * F::from_f32(params.min_p);
+            for value in law.iter_mut() {
+                if *value < floor {
+                    *value = F::zero();
+                }
+            }
+            normalise(law);
+        }
+    }
+}
+
+/// Masks every token that is not in `allowed`.
+fn keep_only<F: Real>(row: &mut [F], allowed: &[TokenId]) {
+    let kept: Vec<(usize, F)> = allowed
+        .iter()
+        .map(|&t| (t as usize, row[t as usize]))
+        .collect();
+    row.fill(F::neg_infinity());
+    for (token, logit) in kept {
+        row[token] = logit;
+    }
+}
+
+fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
+    if let Some(token) = row.iter().position(|logit| logit.is_nan()) {
+        return Err(LawError::NotALogit { token, what: "NaN" });
+    }
+    if row[best] == F::infinity() {
+        return Err(LawError::NotALogit {
+            token: best,
+            what: "+inf",
+        });
+    }
+    if row[best] == F::neg_infinity() {
+        return Err(LawError::NoSupport);
+    }
+    Ok(())
+}
+
+/// `softmax(row / temperature)` in place, given the row's maximum.
+fn softmax<F: Real>(row: &mut [F], max: F, temperature: F) {
+    for value in row.iter_mut() {
+        *value = ((*value - max) / temperature).exp_nonpositive();
+    }
+    normalise(row);
+}
+
+/// Divides `law` by its sum.
+pub(crate) fn normalise<F: Real>(law: &mut [F]) {
+    let total = sum(law);
+    for value in law.iter_mut() {
+        *value /= total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(params: SamplingParams, row: &[f64], output: &[TokenId], position: u32) -> Vec<f64> {
+        let history = History::new(&params, &[], output);
+        let mut row = row.to_vec();
+        Pipeline::new(params)
+            .law(&mut row, &history, position)
+            .expect("a law");
+        row
+    }
+
+    fn logs(probabilities: &[f64]) -> Vec<f64> {
+        probabilities.iter().map(|p| p.ln()).collect()
+    }
+
+    fn assert_close(got: &[f64], expected: &[f64]) {
+        for (a, b) in got.iter().zip(expected) {
+            assert!((a - b).abs() < 1e-7, "{got:?} is not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn temperature_zero_takes_the_lowest_of_the_most_likely() {
+        let params = SamplingParams {
+            temperature: 0.0,
+            ..Default::default()
+        };
+        assert_eq!(law(params, &[0.0, 2.0, 2.0], &[], 0), [0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn cuts_come_in_order_and_renormalise_between() {
+        let row = logs(&[0.4, 0.3, 0.2, 0.1]);
+        let base = SamplingParams::default();
+        let top_k = SamplingParams {
+            top_k: 2,
+            ..base.clone()
+        };
+        assert_close(&law(top_k, &row, &[], 0), &[4.0 / 7.0, 3.0 / 7.0, 0.0, 0.0]);
+        // Of the two kept by top-k the first alone holds 0.571 of the mass; before it held 0.4.
+        let both = SamplingParams {
+            top_k: 2,
+            top_p: 0.55,
+            ..base.clone()
+        };
+        assert_close(&law(both, &row, &[], 0), &[1.0, 0.0, 0.0, 0.0]);
+        let min_p = SamplingParams {
+            min_p: 0.5,
+            ..base.clone()
+        };
+        assert_close(
+            &law(min_p, &row, &[], 0),
+            &[4.0 / 9.0, 3.0 / 9.0, 2.0 / 9.0, 0.0],
+        );
+        // top-p first leaves {0.4, 0.3}, then min-p keeps both; the other order would keep one
+        // token more for top-p to count.
+        let p_then_min = SamplingParams {
+            top_p: 0.7,
+            min_p: 0.5,
+            ..base
+        };
+        assert_close(
+            &law(p_then_min, &row, &[], 0),
+            &[4.0 / 7.0, 3.0 / 7.0, 0.0, 0.0],
+        );
+    }
+
+    #[test]
+    fn top_k_keeps_the_lowest_ids_among_equals() {
+        let params = SamplingParams {
+            top_k: 2,
+            ..Default::default()
+        };
+        assert_close(
+            &law(params, &[1.0, 1.0, 1.0, 0.0], &[], 0),
+            &[0.5, 0.5, 0.0, 0.0],
+        );
+    }
+
+    #[test]
+    fn bans_mask_bias_and_end_tokens() {
+        let params = SamplingParams {
+            temperature: 0.0,
+            banned_tokens: vec![0],
+            allowed_tokens: vec![0, 1, 2],
+            logit_bias: vec![(1, 1.5)],
+            end_tokens: vec![2],
+            min_tokens: 1,
+            ..Default::default()
+        };
+        let row = [9.0, 0.0, 2.0, 8.0];
+        assert_eq!(law(params.clone(), &row, &[], 0), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(law(params, &row, &[], 1), [0.0, 0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn penalties_count_prompt_and_output_apart() {
+        let params = SamplingParams {
+            temperature: 1.0,
+            repetition_penalty: 2.0,
+            presence_penalty: 0.25,
+            frequency_penalty: 0.5,
+            ..Default::default()
+        };
+        let history = History::new(&params, &[0], &[1, 1]);
+        let mut row = [2.0_f64, -1.0, 0.0];
+        Pipeline::new(params).adjust(&mut row, &history, 2);
+        assert_eq!(row, [1.0, -3.25, 0.0]);
+    }
+
+    #[test]
+    fn what_is_no_logit_is_refused() {
+        let mut pipeline = Pipeline::new(SamplingParams::default());
+        let none = History::default();
+        for at in 0..3 {
+            let mut row = [0.0_f32; 3];
+            row[at] = f32::NAN;
+            let error = pipeline.law(&mut row, &none, 0).expect_err("NaN");
+            assert_eq!(
+                error,
+                LawError::NotALogit {
+                    token: at,
+                    what: "NaN"
+                }
+            );
+        }
+        let mut row = [f32::NEG_INFINITY; 2];
+        assert_eq!(pipeline.law(&mut row, &none, 0), Err(LawError::NoSupport));
+    }
+}

@@ -1,0 +1,98 @@
+//! What an engine needs of a language model, and nothing more.
+//!
+//! The model runtime implements these on real weights; [`crate::toy`] implements them on a seeded
+//! hash, so that every test of the protocol can run without weights.
+
+use crate::TokenId;
+
+/// The sizes that bound what a model can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelShape {
+    /// Length of a logits row, in tokens. May exceed the tokenizer's vocabulary (padded tails).
+    pub vocab_size: usize,
+    /// Length of a hidden-state row; 0 if the model offers none.
+    pub hidden_size: usize,
+    /// Longest sequence (prompt and output) the model can hold, in tokens.
+    pub context_len: usize,
+}
+
+/// One sequence's model state: keys and values of every token forwarded so far.
+pub trait KvCache {
+    /// Number of tokens held.
+    fn len(&self) -> usize;
+
+    /// Whether no token is held.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets every token from `len` on; a no-op if it holds no more than that. Truncating and
+    /// forwarding again gives bit for bit what a fresh forward gives.
+    fn truncate(&mut self, len: usize);
+}
+
+/// One sequence's share of a forward: `tokens` are appended to `cache`, and the positions from
+/// `scored_from` on (an index into `tokens`) get a row each.
+pub struct Segment<'a, C> {
+    /// State to extend; after the forward it holds `tokens` too.
+    pub cache: &'a mut C,
+    /// Tokens to append, in order; at least one.
+    pub tokens: &'a [TokenId],
+    /// First index into `tokens` whose next-token logits are wanted; `tokens.len()` asks for none.
+    pub scored_from: usize,
+}
+
+/// What a forward returns: one row per scored position, in the order of the segments and then of
+/// the positions. Kept by the caller and reused, so that decoding does not allocate.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Next-token logits, `(rows, vocab_size)`.
+    pub logits: Vec<f32>,
+    /// Last hidden states after the final norm, `(rows, hidden_size)`; filled only if
+    /// [`Rows::want_hidden`] is set and the model offers them.
+    pub hidden: Vec<f32>,
+    /// Whether the caller wants [`Rows::hidden`].
+    pub want_hidden: bool,
+    /// Length of a logits row.
+    pub vocab_size: usize,
+}
+
+impl Rows {
+    /// The logits of row `row`, `(vocab_size)`.
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.logits[row * self.vocab_size..][..self.vocab_size]
+    }
+
+    /// The logits of row `row`, to be turned into a law in place.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.logits[row * self.vocab_size..][..self.vocab_size]
+    }
+}
+
+/// A causal language model that scores any number of positions of any number of sequences at once.
+///
+/// A row's bits depend on its own sequence only: not on the other segments, not on how many
+/// positions are scored with it, not on how the sequence was cut into forwards.
+pub trait LanguageModel {
+    /// State of one sequence.
+    type Cache: KvCache;
+    /// Why a forward failed.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The model's sizes.
+    fn shape(&self) -> ModelShape;
+
+    /// State of an empty sequence.
+    fn new_cache(&self) -> Self::Cache;
+
+    /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
+    ///
+    /// # Errors
+    /// If a token is out of range, a sequence outgrows the context, or a kernel fails. The caches
+    /// then hold what they held before.
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, Self::Cache>],
+        rows: &mut Rows,
+    ) -> Result<(), Self::Error>;
+}

@@ -1,0 +1,236 @@
+//! The sampling parameters of a request, with their ranges.
+
+use crate::TokenId;
+
+/// A parameter outside its range.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field}: {value} is out of range, expected {expected}")]
+pub struct OutOfRange {
+    /// The parameter's name, as on the wire.
+    pub field: &'static str,
+    /// What was given.
+    pub value: String,
+    /// What is allowed.
+    pub expected: &'static str,
+}
+
+/// How a logits row becomes the law a token is drawn from; the same on drafter and verifier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplingParams {
+    /// Divides the logits; 0 takes the most likely token, the lowest id among equals.
+    pub temperature: f32,
+    /// Keeps the k most likely tokens; 0 keeps all.
+    pub top_k: u32,
+    /// Keeps the smallest set of most likely tokens that reaches this mass, in (0, 1].
+    pub top_p: f32,
+    /// Keeps tokens at least this fraction as likely as the most likely one, in [0, 1].
+    pub min_p: f32,
+    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; > 0.
+    pub repetition_penalty: f32,
+    /// Subtracted from the logit of every token seen in the output.
+    pub presence_penalty: f32,
+    /// Subtracted once for each time the token stands in the output.
+    pub frequency_penalty: f32,
+    /// Added to single logits.
+    pub logit_bias: Vec<(TokenId, f32)>,
+    /// Tokens that are never drawn.
+    pub banned_tokens: Vec<TokenId>,
+    /// If not empty, the only tokens that may be drawn.
+    pub allowed_tokens: Vec<TokenId>,
+    /// Tokens that end the output. They are banned before output position [`Self::min_tokens`].
+    pub end_tokens: Vec<TokenId>,
+    /// Fewest output tokens, the end token not counted.
+    pub min_tokens: u32,
+}
+
+impl Default for SamplingParams {
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            logit_bias: Vec::new(),
+            banned_tokens: Vec::new(),
+            allowed_tokens: Vec::new(),
+            end_tokens: Vec::new(),
+            min_tokens: 0,
+        }
+    }
+}
+
+impl SamplingParams {
+    /// Largest temperature accepted; beyond it every law is uniform for practical purposes.
+    pub const MAX_TEMPERATURE: f32 = 100.0;
+
+    /// Checks every parameter against its range, and every token id against the vocabulary.
+    ///
+    /// # Errors
+    /// Names the first parameter that is out of range, its value and the range. NaN is in no range.
+    pub fn validate(&self, vocab_size: u32) -> Result<(), OutOfRange> {
+        let check = |ok: bool, field, value: f32, expected| {
+            if ok {
+                Ok(())
+            } else {
+                Err(OutOfRange {
+                    field,
+                    value: value.to_string(),
+                    expected,
+                })
+            }
+        };
+        let t = self.temperature;
+        check(
+            (0.0..=Self::MAX_TEMPERATURE).contains(&t),
+            "temperature",
+            t,
+            "0 to 100",
+        )?;
+        let p = self.top_p;
+        check(p > 0.0 && p <= 1.0, "top_p", p, "more than 0, at most 1")?;
+        check(
+            (0.0..=1.0).contains(&self.min_p),
+            "min_p",
+            self.min_p,
+            "0 to 1",
+        )?;
+        let r = self.repetition_penalty;
+        check(
+            r > 0.0 && r.is_finite(),
+            "repetition_penalty",
+            r,
+            "a finite number above 0",
+        )?;
+        for (field, value) in [
+            ("presence_penalty", self.presence_penalty),
+            ("frequency_penalty", self.frequency_penalty),
+        ] {
+            check(value.is_finite(), field, value, "a finite number")?;
+        }
+        for &(_, bias) in &self.logit_bias {
+            check(bias.is_finite(), "logit_bias", bias, "finite numbers")?;
+        }
+        let biased: Vec<TokenId> = self.logit_bias.iter().map(|&(id, _)| id).collect();
+        for (field, ids) in [
+            ("logit_bias", &biased),
+            ("banned_tokens", &self.banned_tokens),
+            ("allowed_tokens", &self.allowed_tokens),
+            ("end_tokens", &self.end_tokens),
+        ] {
+            if let Some(id) = ids.iter().find(|&&id| id >= vocab_size) {
+                let expected = "token ids below the vocabulary's size";
+                return Err(OutOfRange {
+                    field,
+                    value: id.to_string(),
+                    expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the law at a position depends on which tokens stand before it other than through
+    /// the model.
+    pub fn uses_history(&self) -> bool {
+        self.repetition_penalty != 1.0
+            || self.presence_penalty != 0.0
+            || self.frequency_penalty != 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bad_value_is_named() {
+        let ok = SamplingParams::default();
+        assert_eq!(ok.validate(10), Ok(()));
+        let bad: Vec<(&str, SamplingParams)> = vec![
+            (
+                "temperature",
+                SamplingParams {
+                    temperature: -1.0,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "temperature",
+                SamplingParams {
+                    temperature: f32::NAN,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "top_p",
+                SamplingParams {
+                    top_p: 0.0,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "top_p",
+                SamplingParams {
+                    top_p: f32::NAN,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "min_p",
+                SamplingParams {
+                    min_p: 1.5,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "repetition_penalty",
+                SamplingParams {
+                    repetition_penalty: 0.0,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "presence_penalty",
+                SamplingParams {
+                    presence_penalty: f32::INFINITY,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "frequency_penalty",
+                SamplingParams {
+                    frequency_penalty: f32::NAN,
+                    ..ok.clone()
+                },
+            ),
+            (
+                "logit_bias",
+                SamplingParams {
+                    logit_bias: vec![(1, f32::NAN)],
+                    ..ok.clone()
+                },
+            ),
+            (
+                "logit_bias",
+                SamplingParams {
+                    logit_bias: vec![(10, 0.0)],
+                    ..ok.clone()
+                },
+            ),
+            (
+                "end_tokens",
+                SamplingParams {
+                    end_tokens: vec![10],
+                    ..ok.clone()
+                },
+            ),
+        ];
+        for (field, params) in bad {
+            let error = params.validate(10).expect_err(field);
+            assert_eq!(error.field, field);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What goes into a session and what comes out of it.
+
+use std::time::Duration;
+
+use crate::TokenId;
+use crate::verification::LastToken;
+
+/// Which model does what, in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Plan {
+    /// The drafter proposes a block, the verifier decides it, round after round.
+    #[default]
+    Speculative,
+    /// The verifier decodes alone.
+    TargetOnly,
+    /// The drafter decodes alone.
+    DraftOnly,
+}
+
+/// A service the session depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// Runs the draft model.
+    Drafter,
+    /// Runs the target model.
+    Verifier,
+}
+
+/// Where an output token came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Drafted, and kept.
+    Accepted,
+    /// The target's, in place of a refused draft token.
+    Recovered,
+    /// The target's, after a block that was accepted whole.
+    Bonus,
+    /// The target's, decoding alone.
+    Target,
+    /// The target's, because a deferral rule handed the position over.
+    Deferred,
+}
+
+/// A request the session asks the driver to make of a peer. Repeated with the same `round` it must
+/// give the same answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Draft at most `max_tokens` tokens after the first `base_len` output tokens.
+    Draft {
+        /// Most tokens wanted, at least 1.
+        max_tokens: u32,
+    },
+    /// Decide these draft tokens.
+    Verify {
+        /// The chain; empty asks for one token of the target's.
+        drafts: Vec<TokenId>,
+    },
+    /// Decode `max_tokens` tokens with the target alone, streaming.
+    Decode {
+        /// Most tokens wanted, at least 1.
+        max_tokens: u32,
+    },
+}
+
+impl Request {
+    /// The peer it is made of.
+    pub fn peer(&self) -> Peer {
+        match self {
+            Self::Draft { .. } => Peer::Drafter,
+            Self::Verify { .. } | Self::Decode { .. } => Peer::Verifier,
+        }
+    }
+}
+
+/// What the driver must do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send `request` to its peer.
+    Send {
+        /// The round it belongs to; answers must carry it.
+        round: u64,
+        /// How often it was sent before.
+        attempt: u32,
+        /// Number of output tokens it builds on.
+        base_len: u32,
+        /// What is asked.
+        request: Request,
+    },
+    /// These tokens are final: hand them to the client.
+    Emit(Vec<(TokenId, Origin)>),
+    /// Free the session at `peer`.
+    Close(Peer),
+    /// The request is over. Nothing comes after it.
+    Finish(FinishReason),
+}
+
+/// Why a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// An end token or a stop string.
+    Stop,
+    /// The token limit.
+    Length,
+    /// The client went away.
+    Cancelled,
+    /// It could not go on.
+    Failed {
+        /// The peer that failed.
+        peer: Peer,
+        /// What is known of it.
+        reason: String,
+    },
+    /// The request's own deadline passed.
+    DeadlineExceeded,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The drafter answered a [`Request::Draft`]; an empty block is a refusal to draft.
+    Drafted {
+        /// The round answered.
+        round: u64,
+        /// The chain.
+        tokens: Vec<TokenId>,
+    },
+    /// The verifier answered a [`Request::Verify`].
+    Verified {
+        /// The round answered.
+        round: u64,
+        /// Emitted tokens.
+        emitted: Vec<TokenId>,
+        /// How many of them are draft tokens.
+        accepted: usize,
+        /// What the last one is.
+        last: LastToken,
+    },
+    /// The verifier answered a part of a [`Request::Decode`].
+    Decoded {
+        /// The round answered.
+        round: u64,
+        /// Output position of the first token.
+        at: u32,
+        /// The tokens.
+        tokens: Vec<TokenId>,
+    },
+    /// A peer did not answer, or answered with an error.
+    Failed {
+        /// The round asked.
+        round: u64,
+        /// The peer asked.
+        peer: Peer,
+        /// What is known of it.
+        reason: String,
+        /// Whether asking again could help.
+        retry: bool,
+    },
+    /// A peer is overloaded and named a time to wait.
+    Backpressure {
+        /// The round asked.
+        round: u64,
+        /// The peer asked.
+        peer: Peer,
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// A stop string ended the output at `len` tokens.
+    Stop {
+        /// Output tokens kept.
+        len: u32,
+    },
+    /// The client went away.
+    Cancel,
+}

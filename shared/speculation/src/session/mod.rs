@@ -1,0 +1,436 @@
+//! The state machine of one request, without I/O.
+//!
+//! The driver carries out what [`Session::poll`] asks for and reports back with
+//! [`Session::handle`]; time comes in as a [`Duration`] since the request began. The same inputs at
+//! the same times give the same actions, so a whole request can be replayed in a test.
+//!
+//! ```text
+//!          Draft                Verify
+//!  idle ─────────▶ drafting ─────────────▶ verifying ──▶ Emit ──▶ idle … Finish
+//!   │                 │ drafter lost            │ verifier lost
+//!   │                 ▼                         ▼
+//!   └──────────▶ decoding (target alone)     Finish(Failed)
+//! ```
+
+mod action;
+mod check;
+mod statistics;
+
+pub use action::{Action, FinishReason, Input, Origin, Peer, Plan, Request};
+pub use statistics::{Fallback, Statistics};
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::TokenId;
+use crate::verification::LastToken;
+use check::Malformed;
+
+/// What a session needs to know of its request.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Which model does what.
+    pub plan: Plan,
+    /// Draft tokens a round, at least 1.
+    pub draft_len: u32,
+    /// Most output tokens, at least 1.
+    pub max_tokens: u32,
+    /// Tokens that end the output.
+    pub end_tokens: Vec<TokenId>,
+    /// Token ids are below this.
+    pub vocab_size: u32,
+    /// How long a peer may take for one answer.
+    pub round_timeout: Duration,
+    /// How often a request to a peer is repeated before the peer counts as lost.
+    pub retries: u32,
+    /// Pause before the first repetition; doubles with each.
+    pub retry_pause: Duration,
+    /// Tokens decoded without the drafter before it is tried again; doubles with each loss.
+    pub fallback_tokens: u32,
+    /// When the whole request must be over, if it must.
+    pub deadline: Option<Duration>,
+}
+
+impl SessionConfig {
+    /// A configuration with the default time limits.
+    pub fn new(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> Self {
+        Self {
+            plan,
+            draft_len,
+            max_tokens,
+            end_tokens: Vec::new(),
+            vocab_size,
+            round_timeout: Duration::from_secs(30),
+            retries: 2,
+            retry_pause: Duration::from_millis(50),
+            fallback_tokens: 32,
+            deadline: None,
+        }
+    }
+}
+
+/// A request on its way to a peer.
+#[derive(Debug)]
+struct Outstanding {
+    request: Request,
+    attempt: u32,
+    /// When the answer is due; or, if `paused`, when to send again.
+    due: Duration,
+    paused: bool,
+}
+
+/// The state machine of one request.
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    output: Vec<TokenId>,
+    round: u64,
+    outstanding: Option<Outstanding>,
+    actions: VecDeque<Action>,
+    statistics: Statistics,
+    finished: bool,
+}
+
+impl Session {
+    /// A session that begins at time `now`.
+    pub fn new(config: SessionConfig, now: Duration) -> Self {
+        let mut session = Self {
+            config,
+            output: Vec::new(),
+            round: 0,
+            outstanding: None,
+            actions: VecDeque::new(),
+            statistics: Statistics::default(),
+            finished: false,
+        };
+        session.begin_round(now);
+        session
+    }
+
+    /// The next thing to do, if any.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Session::handle_timeout`] must be called if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        if self.finished {
+            return None;
+        }
+        let due = self.outstanding.as_ref().map(|outstanding| outstanding.due);
+        due.into_iter().chain(self.config.deadline).min()
+    }
+
+    /// The tokens emitted so far.
+    pub fn output(&self) -> &[TokenId] {
+        &self.output
+    }
+
+    /// What was counted so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// Whether [`Action::Finish`] was given out, or is about to be.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Takes note of the time.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        if self.finished {
+            return;
+        }
+        if self.config.deadline.is_some_and(|deadline| now >= deadline) {
+            return self.finish(FinishReason::DeadlineExceeded);
+        }
+        let Some(outstanding) = self
+            .outstanding
+            .take_if(|outstanding| outstanding.due <= now)
+        else {
+            return;
+        };
+        if outstanding.paused {
+            self.send(outstanding.request, outstanding.attempt, now);
+        } else {
+            let after = self.config.round_timeout.as_millis();
+            self.lost(
+                outstanding,
+                &format!("no answer within {after} ms"),
+                true,
+                now,
+            );
+        }
+    }
+
+    /// Takes note of what happened. Answers to anything but the outstanding request are stale and
+    /// ignored; malformed ones count as the peer's failure and never reach the output.
+    pub fn handle(&mut self, input: Input, now: Duration) {
+        if self.finished {
+            return;
+        }
+        match input {
+            Input::Cancel => self.finish(FinishReason::Cancelled),
+            Input::Stop { len } => {
+                self.output.truncate(len as usize);
+                self.finish(FinishReason::Stop);
+            }
+            Input::Drafted { round, tokens } => self.drafted(round, tokens, now),
+            Input::Verified {
+                round,
+                emitted,
+                accepted,
+                last,
+            } => {
+                self.verified(round, &emitted, accepted, last, now);
+            }
+            Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
+            Input::Failed {
+                round,
+                peer,
+                reason,
+                retry,
+            } => {
+                if let Some(outstanding) = self.take_outstanding(round, peer) {
+                    self.lost(outstanding, &reason, retry, now);
+                }
+            }
+            Input::Backpressure {
+                round,
+                peer,
+                retry_after,
+            } => {
+                if let Some(outstanding) = self.take_outstanding(round, peer) {
+                    self.backpressure(outstanding, retry_after, now);
+                }
+            }
+        }
+    }
+
+    fn remaining(&self) -> u32 {
+        self.config.max_tokens - self.output.len() as u32
+    }
+
+    fn begin_round(&mut self, now: Duration) {
+        let remaining = self.remaining();
+        let draft_len = self.config.draft_len;
+        self.round += 1;
+        let request = match self.config.plan {
+            // The last slot is the token the target adds to every block.
+            Plan::Speculative => match draft_len.min(remaining - 1) {
+                0 => Request::Verify { drafts: Vec::new() },
+                max_tokens => Request::Draft { max_tokens },
+            },
+            Plan::TargetOnly => Request::Decode {
+                max_tokens: remaining,
+            },
+            Plan::DraftOnly => Request::Draft {
+                max_tokens: draft_len.min(remaining),
+            },
+        };
+        self.send(request, 0, now);
+    }
+
+    fn send(&mut self, request: Request, attempt: u32, now: Duration) {
+        self.actions.push_back(Action::Send {
+            round: self.round,
+            attempt,
+            base_len: self.output.len() as u32,
+            request: request.clone(),
+        });
+        let due = now + self.config.round_timeout;
+        self.outstanding = Some(Outstanding {
+            request,
+            attempt,
+            due,
+            paused: false,
+        });
+    }
+
+    fn take_outstanding(&mut self, round: u64, peer: Peer) -> Option<Outstanding> {
+        let current = self.round;
+        self.outstanding.take_if(|outstanding| {
+            round == current && !outstanding.paused && outstanding.request.peer() == peer
+        })
+    }
+
+    fn drafted(&mut self, round: u64, tokens: Vec<TokenId>, now: Duration) {
+        let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
+            return;
+        };
+        let Request::Draft { max_tokens } = outstanding.request else {
+            return;
+        };
+        if let Err(malformed) = check::draft(&self.config, max_tokens, &tokens) {
+            return self.malformed(outstanding, &malformed, now);
+        }
+        if self.config.plan == Plan::DraftOnly {
+            let ended = self.emit(
+                tokens
+                    .into_iter()
+                    .map(|token| (token, Origin::Accepted))
+                    .collect(),
+            );
+            return self.go_on(ended, now);
+        }
+        self.send(Request::Verify { drafts: tokens }, 0, now);
+    }
+
+    fn verified(
+        &mut self,
+        round: u64,
+        emitted: &[TokenId],
+        accepted: usize,
+        last: LastToken,
+        now: Duration,
+    ) {
+        let is_verify = |o: &Outstanding| matches!(o.request, Request::Verify { .. });
+        if !self.outstanding.as_ref().is_some_and(is_verify) {
+            return;
+        }
+        let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
+            return;
+        };
+        let Request::Verify { drafts } = &outstanding.request else {
+            return;
+        };
+        if let Err(malformed) = check::verdict(&self.config, drafts, emitted, accepted, last) {
+            return self.malformed(outstanding, &malformed, now);
+        }
+        self.statistics.verified(drafts.len(), accepted);
+        let alone = drafts.is_empty();
+        let origins = emitted.iter().enumerate().map(|(index, &token)| {
+            let origin = match () {
+                () if index < accepted => Origin::Accepted,
+                () if alone => Origin::Target,
+                () => last.into(),
+            };
+            (token, origin)
+        });
+        let ended = self.emit(origins.collect());
+        self.go_on(ended, now);
+    }
+
+    fn decoded(&mut self, round: u64, at: u32, tokens: &[TokenId], now: Duration) {
+        let expected = self.output.len() as u32;
+        let round_is_current = round == self.round;
+        let Some(outstanding) = &mut self.outstanding else {
+            return;
+        };
+        let Request::Decode { max_tokens } = &mut outstanding.request else {
+            return;
+        };
+        // What was decoded before a retry may arrive twice.
+        if !round_is_current || outstanding.paused || at != expected || tokens.is_empty() {
+            return;
+        }
+        if let Err(malformed) = check::decoded(&self.config, *max_tokens, tokens) {
+            if let Some(outstanding) = self.outstanding.take() {
+                self.malformed(outstanding, &malformed, now);
+            }
+            return;
+        }
+        *max_tokens -= tokens.len() as u32;
+        outstanding.due = now + self.config.round_timeout;
+        let done = *max_tokens == 0;
+        self.statistics.target_forwards += tokens.len() as u32;
+        let ended = self.emit(
+            tokens
+                .iter()
+                .map(|&token| (token, Origin::Target))
+                .collect(),
+        );
+        if done || ended {
+            self.outstanding = None;
+            self.go_on(ended, now);
+        }
+    }
+
+    /// Appends checked tokens; whether the last one ends the output.
+    fn emit(&mut self, tokens: Vec<(TokenId, Origin)>) -> bool {
+        self.output.extend(tokens.iter().map(|&(token, _)| token));
+        let ended = self
+            .output
+            .last()
+            .is_some_and(|token| self.config.end_tokens.contains(token));
+        self.actions.push_back(Action::Emit(tokens));
+        ended
+    }
+
+    fn go_on(&mut self, ended: bool, now: Duration) {
+        if ended {
+            self.finish(FinishReason::Stop);
+        } else if self.remaining() == 0 {
+            self.finish(FinishReason::Length);
+        } else {
+            self.begin_round(now);
+        }
+    }
+
+    fn malformed(&mut self, outstanding: Outstanding, malformed: &Malformed, now: Duration) {
+        // The same peer would say the same again.
+        self.lost(outstanding, &malformed.to_string(), false, now);
+    }
+
+    fn backpressure(&mut self, outstanding: Outstanding, retry_after: Duration, now: Duration) {
+        if outstanding.request.peer() == Peer::Drafter && self.config.plan == Plan::Speculative {
+            // The target alone is quicker than waiting.
+            return self.lost(outstanding, "drafter is overloaded", false, now);
+        }
+        self.pause(outstanding, retry_after, "peer is overloaded", now);
+    }
+
+    fn lost(&mut self, outstanding: Outstanding, reason: &str, retry: bool, now: Duration) {
+        if retry {
+            let pause = self.config.retry_pause * 2_u32.pow(outstanding.attempt.min(8));
+            self.pause(outstanding, pause, reason, now);
+        } else {
+            self.give_up(outstanding.request.peer(), reason, now);
+        }
+    }
+
+    fn pause(&mut self, outstanding: Outstanding, pause: Duration, reason: &str, now: Duration) {
+        if outstanding.attempt >= self.config.retries {
+            return self.give_up(outstanding.request.peer(), reason, now);
+        }
+        self.statistics.retries += 1;
+        self.outstanding = Some(Outstanding {
+            attempt: outstanding.attempt + 1,
+            due: now + pause,
+            paused: true,
+            request: outstanding.request,
+        });
+    }
+
+    fn give_up(&mut self, peer: Peer, reason: &str, now: Duration) {
+        if peer == Peer::Verifier || self.config.plan == Plan::DraftOnly {
+            return self.finish(FinishReason::Failed {
+                peer,
+                reason: reason.to_owned(),
+            });
+        }
+        let losses = self.statistics.fallbacks.len().min(16) as u32;
+        self.statistics.fallbacks.push(Fallback {
+            peer,
+            position: self.output.len() as u32,
+            reason: reason.to_owned(),
+        });
+        let alone = self
+            .config
+            .fallback_tokens
+            .saturating_mul(2_u32.pow(losses));
+        let max_tokens = alone.clamp(1, self.remaining());
+        self.send(Request::Decode { max_tokens }, 0, now);
+    }
+
+    fn finish(&mut self, reason: FinishReason) {
+        self.finished = true;
+        self.outstanding = None;
+        self.actions.push_back(Action::Close(Peer::Drafter));
+        self.actions.push_back(Action::Close(Peer::Verifier));
+        self.actions.push_back(Action::Finish(reason));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! A language model without weights: seeded, exact, instant.
+//!
+//! Its logits are a hash of the whole context, so any mistake in what a peer believes the context
+//! to be changes its output. Tests of the protocol run on it.
+
+use crate::TokenId;
+use crate::philox::philox;
+use crate::ports::{KvCache, LanguageModel, ModelShape, Rows, Segment};
+
+/// The tokens of one sequence.
+#[derive(Clone, Debug, Default)]
+pub struct ToyCache {
+    tokens: Vec<TokenId>,
+}
+
+impl KvCache for ToyCache {
+    fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+    }
+}
+
+/// A seeded model over a small vocabulary.
+#[derive(Clone, Debug)]
+pub struct ToyModel {
+    seed: u64,
+    shape: ModelShape,
+    /// Logits lie within plus and minus this.
+    spread: f32,
+    /// Another seed, and the share of its logits in this model's.
+    blend: Option<(u64, f32)>,
+}
+
+/// Why a toy forward fails.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToyError {
+    /// A token is not in the vocabulary.
+    #[error("token {token} is out of range, the vocabulary has {vocab_size}")]
+    Token {
+        /// The token.
+        token: TokenId,
+        /// The vocabulary's size.
+        vocab_size: usize,
+    },
+    /// The sequence outgrows the context.
+    #[error("sequence of {len} tokens exceeds the context of {context_len}")]
+    Context {
+        /// Length asked for.
+        len: usize,
+        /// The context's length.
+        context_len: usize,
+    },
+}
+
+impl ToyModel {
+    /// A model whose laws are fixed by `seed`.
+    pub fn new(seed: u64, vocab_size: usize) -> Self {
+        let shape = ModelShape {
+            vocab_size,
+            hidden_size: 0,
+            context_len: 4096,
+        };
+        Self {
+            seed,
+            shape,
+            spread: 3.0,
+            blend: None,
+        }
+    }
+
+    /// A model near this one: `share` of its logits come from another seed. 0 gives the same
+    /// laws, 1 unrelated ones.
+    #[must_use]
+    pub fn near(&self, seed: u64, share: f32) -> Self {
+        Self {
+            blend: Some((seed, share)),
+            ..self.clone()
+        }
+    }
+
+    /// Writes the next-token logits (vocab) after `context`.
+    pub fn logits(&self, context: &[TokenId], row: &mut [f32]) {
+        write_logits(self.seed, self.spread, context, row);
+        if let Some((seed, share)) = self.blend {
+            let mut other = vec![0.0; row.len()];
+            write_logits(seed, self.spread, context, &mut other);
+            for (mine, theirs) in row.iter_mut().zip(other) {
+                *mine += share * (theirs - *mine);
+            }
+        }
+    }
+}
+
+fn write_logits(seed: u64, spread: f32, context: &[TokenId], row: &mut [f32]) {
+    let key = [seed as u32, (seed >> 32) as u32];
+    let mut state = [context.len() as u32, 0, 0, 0];
+    for &token in context {
+        state[3] ^= token;
+        state = philox(state, key);
+    }
+    for (token, logit) in row.iter_mut().enumerate() {
+        let word = philox([token as u32, state[0], state[1], state[2]], key)[0];
+        *logit = (word as f32 / u32::MAX as f32 * 2.0 - 1.0) * spread;
+    }
+}
+
+impl LanguageModel for ToyModel {
+    type Cache = ToyCache;
+    type Error = ToyError;
+
+    fn shape(&self) -> ModelShape {
+        self.shape
+    }
+
+    fn new_cache(&self) -> ToyCache {
+        ToyCache::default()
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, ToyCache>],
+        rows: &mut Rows,
+    ) -> Result<(), ToyError> {
+        let ModelShape {
+            vocab_size,
+            context_len,
+            ..
+        } = self.shape;
+        for segment in batch.iter() {
+            let len = segment.cache.len() + segment.tokens.len();
+            if len > context_len {
+                return Err(ToyError::Context { len, context_len });
+            }
+            if let Some(&token) = segment.tokens.iter().find(|&&t| t as usize >= vocab_size) {
+                return Err(ToyError::Token { token, vocab_size });
+            }
+        }
+        rows.vocab_size = vocab_size;
+        rows.logits.clear();
+        for segment in batch.iter_mut() {
+            for (index, &token) in segment.tokens.iter().enumerate() {
+                segment.cache.tokens.push(token);
+                if index >= segment.scored_from {
+                    let start = rows.logits.len();
+                    rows.logits.resize(start + vocab_size, 0.0);
+                    self.logits(&segment.cache.tokens, &mut rows.logits[start..]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
