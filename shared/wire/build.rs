@@ -1,0 +1,20 @@
+//! Compiles the protocol without `protoc`.
+
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let root = PathBuf::from("../../proto");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let files = ["common", "drafter", "verifier", "coordinator"]
+        .map(|name| root.join(format!("outrider/v1/{name}.proto")));
+    let mut compiler = protox::Compiler::new([&root])?;
+    compiler.include_source_info(true).include_imports(true);
+    compiler.open_files(&files)?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(
+        out.join("outrider.v1.bin"),
+        compiler.encode_file_descriptor_set(),
+    )?;
+    tonic_prost_build::configure().compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Whether peers fit each other, from what they say of themselves.
+
+use crate::PROTOCOL_VERSION;
+use crate::v1::PeerDescription;
+
+/// Peers that cannot work together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// Another version of the protocol.
+    #[error("{who} speaks protocol {found}, expected {PROTOCOL_VERSION}")]
+    Protocol {
+        /// The peer.
+        who: String,
+        /// Its version.
+        found: u32,
+    },
+    /// Token ids mean different things.
+    #[error(
+        "vocabularies differ: {draft} has {draft_size} tokens ({draft_fingerprint}), \
+         {target} has {target_size} ({target_fingerprint}); \
+         draft and target model must share one tokenizer"
+    )]
+    Vocabulary {
+        /// Name of the draft model.
+        draft: String,
+        /// Its number of tokens.
+        draft_size: u32,
+        /// Start of its fingerprint, in hexadecimal.
+        draft_fingerprint: String,
+        /// Name of the target model.
+        target: String,
+        /// Its number of tokens.
+        target_size: u32,
+        /// Start of its fingerprint, in hexadecimal.
+        target_fingerprint: String,
+    },
+}
+
+/// Checks that a peer speaks this version of the protocol.
+///
+/// # Errors
+/// Names the peer and its version.
+pub fn check_protocol(peer: &PeerDescription) -> Result<(), Mismatch> {
+    if peer.protocol_version == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(Mismatch::Protocol {
+        who: peer.model.clone(),
+        found: peer.protocol_version,
+    })
+}
+
+/// Checks that token ids mean the same to both models. Padded tails of the logits do not matter.
+///
+/// # Errors
+/// Names both models with their sizes and fingerprints.
+pub fn check_vocabularies(
+    draft: &PeerDescription,
+    target: &PeerDescription,
+) -> Result<(), Mismatch> {
+    if draft.vocab_fingerprint == target.vocab_fingerprint && draft.vocab_size == target.vocab_size
+    {
+        return Ok(());
+    }
+    Err(Mismatch::Vocabulary {
+        draft: draft.model.clone(),
+        draft_size: draft.vocab_size,
+        draft_fingerprint: start_of(&draft.vocab_fingerprint),
+        target: target.model.clone(),
+        target_size: target.vocab_size,
+        target_fingerprint: start_of(&target.vocab_fingerprint),
+    })
+}
+
+fn start_of(fingerprint: &[u8]) -> String {
+    use std::fmt::Write;
+    fingerprint
+        .iter()
+        .take(4)
+        .fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(model: &str, size: u32, byte: u8) -> PeerDescription {
+        PeerDescription {
+            protocol_version: PROTOCOL_VERSION,
+            model: model.into(),
+            vocab_size: size,
+            vocab_fingerprint: vec![byte; 32],
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn different_vocabularies_are_named() {
+        let target = peer("big", 4096, 1);
+        assert_eq!(check_vocabularies(&peer("small", 4096, 1), &target), Ok(()));
+        let error = check_vocabularies(&peer("small", 4096, 2), &target).expect_err("differs");
+        let message = error.to_string();
+        assert!(
+            message.contains("small") && message.contains("big"),
+            "{message}"
+        );
+        assert!(message.contains("02020202"), "{message}");
+        assert!(check_vocabularies(&peer("small", 4095, 1), &target).is_err());
+    }
+
+    #[test]
+    fn another_protocol_is_refused() {
+        let other = PeerDescription {
+            protocol_version: 2,
+            ..peer("m", 1, 1)
+        };
+        let message = check_protocol(&other).expect_err("refused").to_string();
+        assert_eq!(message, "m speaks protocol 2, expected 1");
+    }
+}

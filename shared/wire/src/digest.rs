@@ -1,0 +1,69 @@
+//! The digest that tells a repeated request from another one with the same round number.
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+
+use crate::v1;
+
+/// A request that carries a [`v1::RoundHeader`].
+pub trait Digestible: Message + Clone {
+    /// The request's header.
+    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader>;
+}
+
+impl Digestible for v1::DraftRound {
+    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
+        &mut self.header
+    }
+}
+
+impl Digestible for v1::VerifyRound {
+    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
+        &mut self.header
+    }
+}
+
+impl Digestible for v1::DecodeRound {
+    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
+        &mut self.header
+    }
+}
+
+/// First 8 bytes of the SHA-256 of what `request` asks: draft, proposals and parameters, and not
+/// the parts of its header that differ between copies of one request.
+pub fn digest(request: &impl Digestible) -> u64 {
+    let mut request = request.clone();
+    *request.header_mut() = None;
+    let hash = Sha256::digest(request.encode_to_vec());
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash[..8]);
+    u64::from_le_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_of_what_is_asked_and_not_of_the_header() {
+        let asked = v1::DraftRound {
+            max_tokens: 4,
+            ..Default::default()
+        };
+        let header = v1::RoundHeader {
+            round: 3,
+            timeout_ms: 9,
+            ..Default::default()
+        };
+        let again = v1::DraftRound {
+            header: Some(header),
+            ..asked.clone()
+        };
+        assert_eq!(digest(&asked), digest(&again));
+        let other = v1::DraftRound {
+            max_tokens: 5,
+            ..asked.clone()
+        };
+        assert_ne!(digest(&asked), digest(&other));
+    }
+}

@@ -1,0 +1,26 @@
+//! The gRPC protocol: generated messages and services, and their conversions to domain types.
+//!
+//! Whatever comes from a peer or a client is checked here, once, so that the rest of the program
+//! only sees values in range. The `.proto` files under `proto/outrider/v1` say what each field
+//! means.
+
+pub mod describe;
+pub mod digest;
+pub mod open;
+pub mod proposal;
+pub mod round;
+pub mod sampling;
+pub mod status;
+pub mod verdict;
+
+/// Version of the protocol; peers of another one are refused.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The descriptors of all services, for reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/outrider.v1.bin"));
+
+/// Generated from `proto/outrider/v1`.
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub mod v1 {
+    tonic::include_proto!("outrider.v1");
+}

@@ -1,0 +1,213 @@
+//! What a session is opened with, checked.
+
+use speculation::TokenId;
+use speculation::noise::Noise;
+use speculation::proposal::ProposalForm;
+use speculation::sampling::SamplingParams;
+use speculation::verification::Verification;
+
+use crate::status::BadField;
+use crate::{proposal, sampling, v1};
+
+/// Everything a peer must know of a session to rebuild it from nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSpec {
+    /// Name of the session.
+    pub id: [u8; 16],
+    /// The prompt, never empty.
+    pub prompt: Vec<TokenId>,
+    /// How tokens are drawn.
+    pub sampling: SamplingParams,
+    /// The noise of the request.
+    pub noise: Noise,
+    /// Token ids are below this.
+    pub vocab_size: u32,
+    /// How blocks are verified.
+    pub verification: Verification,
+    /// What is sent of the draft law.
+    pub proposal_form: ProposalForm,
+    /// Whether the coordinator decides acceptance.
+    pub accept_at_coordinator: bool,
+    /// How long the session outlives a broken stream, in milliseconds.
+    pub lease_ms: u32,
+}
+
+/// Longest lease granted, in milliseconds.
+pub const MAX_LEASE_MS: u32 = 600_000;
+/// The lease where none is asked for, in milliseconds.
+pub const DEFAULT_LEASE_MS: u32 = 10_000;
+
+/// Checks an [`v1::Open`] for a peer that serves `model`, whose rows are `logits_size` long.
+///
+/// # Errors
+/// Names the field that is missing, out of range, or not carried out by this version.
+pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<SessionSpec, BadField> {
+    let id = open.session_id.as_slice().try_into().map_err(|_| {
+        let found = open.session_id.len();
+        BadField::new("session_id", format!("{found} bytes, expected 16"))
+    })?;
+    if !open.model.is_empty() && open.model != model {
+        let asked = &open.model;
+        return Err(BadField::new(
+            "model",
+            format!("'{asked}' is not served here, '{model}' is"),
+        ));
+    }
+    let vocab_size = open.vocab_size;
+    if vocab_size == 0 || vocab_size as usize > logits_size {
+        let problem = format!("{vocab_size} is out of range, expected 1 to {logits_size}");
+        return Err(BadField::new("vocab_size", problem));
+    }
+    let prompt = open.prompt_token_ids;
+    if prompt.is_empty() {
+        return Err(BadField::new(
+            "prompt_token_ids",
+            "empty, expected at least one token",
+        ));
+    }
+    if let Some(token) = prompt.iter().find(|&&token| token >= vocab_size) {
+        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+        return Err(BadField::new("prompt_token_ids", problem));
+    }
+    if open.choice > Noise::MAX_CHOICE {
+        let problem = format!(
+            "{} is out of range, expected at most {}",
+            open.choice,
+            Noise::MAX_CHOICE
+        );
+        return Err(BadField::new("choice", problem));
+    }
+    let lease_ms = match open.lease_ms {
+        0 => DEFAULT_LEASE_MS,
+        asked => asked.min(MAX_LEASE_MS),
+    };
+    refuse_what_is_reserved(
+        open.target.as_ref(),
+        open.decoder_start_token_id,
+        open.logprobs || open.top_logprobs > 0,
+    )?;
+    Ok(SessionSpec {
+        id,
+        prompt,
+        sampling: sampling::from_wire(open.sampling, open.end_token_ids, vocab_size)?,
+        noise: Noise::new(open.seed, open.choice),
+        vocab_size,
+        verification: verification_from_wire(open.verification)?,
+        proposal_form: proposal::form_from_wire(open.proposal_form, open.proposal_top)?,
+        accept_at_coordinator: open.accept_at == i32::from(v1::AcceptAt::Coordinator),
+        lease_ms,
+    })
+}
+
+fn refuse_what_is_reserved(
+    target: Option<&v1::TargetDistribution>,
+    decoder_start: Option<u32>,
+    logprobs: bool,
+) -> Result<(), BadField> {
+    use v1::target_distribution::Kind;
+    let exact = [Kind::Unspecified, Kind::Exact].map(i32::from);
+    if target.is_some_and(|target| !exact.contains(&target.kind)) {
+        return Err(BadField::new(
+            "target",
+            "only the exact target is carried out by this version",
+        ));
+    }
+    if decoder_start.is_some() {
+        let problem = "encoder-decoder models are not carried out by this version";
+        return Err(BadField::new("decoder_start_token_id", problem));
+    }
+    if logprobs {
+        return Err(BadField::new("logprobs", "not carried out by this version"));
+    }
+    Ok(())
+}
+
+/// Reads a verification.
+///
+/// # Errors
+/// If it is unknown or not carried out by this version.
+pub fn verification_from_wire(wire: i32) -> Result<Verification, BadField> {
+    let bad = |problem: String| BadField::new("verification", problem);
+    match v1::Verification::try_from(wire) {
+        Ok(v1::Verification::Unspecified | v1::Verification::Coupled) => Ok(Verification::Coupled),
+        Ok(v1::Verification::Token) => Ok(Verification::Token),
+        Ok(other) => Err(bad(format!(
+            "{} is not carried out by this version, COUPLED and TOKEN are",
+            other.as_str_name()
+        ))),
+        Err(_) => Err(bad(format!("{wire} is no verification"))),
+    }
+}
+
+/// Writes a verification.
+pub fn verification_to_wire(verification: Verification) -> v1::Verification {
+    match verification {
+        Verification::Coupled => v1::Verification::Coupled,
+        Verification::Token => v1::Verification::Token,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> v1::Open {
+        v1::Open {
+            session_id: vec![7; 16],
+            prompt_token_ids: vec![1, 5],
+            vocab_size: 10,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_is_absent_takes_its_default() {
+        let spec = from_wire(open(), "m", 16).expect("a spec");
+        assert_eq!(spec.verification, Verification::Coupled);
+        assert_eq!(spec.lease_ms, DEFAULT_LEASE_MS);
+        assert_eq!(spec.sampling.temperature, 1.0);
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        let lossy = v1::target_distribution::Kind::Lossy.into();
+        let faults: Vec<(&str, Box<dyn Fn(&mut v1::Open)>)> = vec![
+            ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
+            ("model", Box::new(|open| open.model = "other".into())),
+            ("vocab_size", Box::new(|open| open.vocab_size = 0)),
+            ("vocab_size", Box::new(|open| open.vocab_size = 17)),
+            (
+                "prompt_token_ids",
+                Box::new(|open| open.prompt_token_ids.clear()),
+            ),
+            (
+                "prompt_token_ids",
+                Box::new(|open| open.prompt_token_ids.push(10)),
+            ),
+            ("choice", Box::new(|open| open.choice = 4_096)),
+            ("end_tokens", Box::new(|open| open.end_token_ids = vec![10])),
+            (
+                "end_token_ids",
+                Box::new(|open| open.end_token_ids = vec![1; 65]),
+            ),
+            ("verification", Box::new(|open| open.verification = 3)),
+            ("verification", Box::new(|open| open.verification = 77)),
+            ("proposal_form", Box::new(|open| open.proposal_form = 77)),
+            ("logprobs", Box::new(|open| open.top_logprobs = 1)),
+            (
+                "decoder_start_token_id",
+                Box::new(|open| open.decoder_start_token_id = Some(0)),
+            ),
+            (
+                "target",
+                Box::new(move |open| open.target.get_or_insert_default().kind = lossy),
+            ),
+        ];
+        for (field, fault) in faults {
+            let mut open = open();
+            fault(&mut open);
+            let error = from_wire(open, "m", 16).expect_err(field);
+            assert_eq!(error.field, field);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Round headers: where a round stands, and what a reply answers.
+
+use std::time::Duration;
+
+use speculation::TokenId;
+
+use crate::status::BadField;
+use crate::v1;
+
+/// Longest time a caller may wait for a reply.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A checked [`v1::RoundHeader`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// What tells this request from others of the session.
+    pub key: RoundKey,
+    /// Epoch of the stream.
+    pub epoch: u32,
+    /// How long the caller waits.
+    pub timeout: Duration,
+    /// First position of `committed`.
+    pub from_len: usize,
+    /// Output tokens from there on.
+    pub committed: Vec<TokenId>,
+}
+
+/// What a cached reply is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoundKey {
+    /// Number of the round.
+    pub round: u64,
+    /// Output tokens it builds on.
+    pub base_len: u32,
+    /// Digest of what is asked.
+    pub digest: u64,
+}
+
+impl Round {
+    /// The header of a reply.
+    pub fn reply_header(&self, replayed: bool) -> v1::ReplyHeader {
+        v1::ReplyHeader {
+            round: self.key.round,
+            epoch: self.epoch,
+            base_len: self.key.base_len,
+            digest: self.key.digest,
+            replayed,
+        }
+    }
+}
+
+/// Checks a header. The digest is computed again from the request and not taken on trust.
+///
+/// # Errors
+/// Names the field that is missing or out of range.
+pub fn from_wire(
+    header: Option<v1::RoundHeader>,
+    epoch: u32,
+    digest: u64,
+    vocab_size: u32,
+) -> Result<Round, BadField> {
+    let header = header.ok_or_else(|| BadField::new("header", "missing"))?;
+    let timeout = Duration::from_millis(header.timeout_ms.into());
+    if timeout.is_zero() || timeout > MAX_TIMEOUT {
+        let problem = format!(
+            "{} is out of range, expected 1 to 600000",
+            header.timeout_ms
+        );
+        return Err(BadField::new("timeout_ms", problem));
+    }
+    if header.epoch != epoch {
+        let problem = format!("{} is not the stream's, {epoch}", header.epoch);
+        return Err(BadField::new("epoch", problem));
+    }
+    if header.digest != digest {
+        return Err(BadField::new("digest", "does not match the request"));
+    }
+    if let Some(token) = header.committed.iter().find(|&&token| token >= vocab_size) {
+        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+        return Err(BadField::new("committed", problem));
+    }
+    let base_len = u32::try_from(header.committed.len())
+        .ok()
+        .and_then(|len| header.from_len.checked_add(len))
+        .ok_or_else(|| BadField::new("from_len", "base_len exceeds 32 bits"))?;
+    Ok(Round {
+        key: RoundKey {
+            round: header.round,
+            base_len,
+            digest,
+        },
+        epoch,
+        timeout,
+        from_len: header.from_len as usize,
+        committed: header.committed,
+    })
+}
+
+/// Checks that a block is a chain of tokens below `vocab_size`, at most `limit` of them.
+///
+/// # Errors
+/// Names what is wrong; trees are refused by name.
+pub fn chain_from_wire(
+    tree: Option<v1::TokenTree>,
+    limit: usize,
+    vocab_size: u32,
+) -> Result<Vec<TokenId>, BadField> {
+    let tree = tree.unwrap_or_default();
+    let tokens = tree.token_ids;
+    if tokens.len() > limit {
+        let problem = format!("{} tokens, expected at most {limit}", tokens.len());
+        return Err(BadField::new("drafts", problem));
+    }
+    let is_chain = tree
+        .parents
+        .iter()
+        .enumerate()
+        .all(|(node, &parent)| parent == node as i32 - 1);
+    if !is_chain || !(tree.parents.is_empty() || tree.parents.len() == tokens.len()) {
+        let problem = "not a chain; trees are not carried out by this version";
+        return Err(BadField::new("drafts.parents", problem));
+    }
+    if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
+        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+        return Err(BadField::new("drafts", problem));
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> v1::RoundHeader {
+        v1::RoundHeader {
+            round: 2,
+            epoch: 1,
+            timeout_ms: 100,
+            from_len: 3,
+            committed: vec![4, 5],
+            digest: 9,
+            trace_context: vec![],
+        }
+    }
+
+    #[test]
+    fn base_len_counts_what_is_committed() {
+        let round = from_wire(Some(header()), 1, 9, 10).expect("a round");
+        assert_eq!(
+            round.key,
+            RoundKey {
+                round: 2,
+                base_len: 5,
+                digest: 9
+            }
+        );
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        for (field, header) in [
+            ("header", None),
+            (
+                "timeout_ms",
+                Some(v1::RoundHeader {
+                    timeout_ms: 0,
+                    ..header()
+                }),
+            ),
+            (
+                "timeout_ms",
+                Some(v1::RoundHeader {
+                    timeout_ms: 600_001,
+                    ..header()
+                }),
+            ),
+            (
+                "epoch",
+                Some(v1::RoundHeader {
+                    epoch: 2,
+                    ..header()
+                }),
+            ),
+            (
+                "digest",
+                Some(v1::RoundHeader {
+                    digest: 8,
+                    ..header()
+                }),
+            ),
+            (
+                "committed",
+                Some(v1::RoundHeader {
+                    committed: vec![10],
+                    ..header()
+                }),
+            ),
+            (
+                "from_len",
+                Some(v1::RoundHeader {
+                    from_len: u32::MAX,
+                    ..header()
+                }),
+            ),
+        ] {
+            assert_eq!(from_wire(header, 1, 9, 10).expect_err(field).field, field);
+        }
+    }
+
+    #[test]
+    fn only_chains_pass() {
+        let tree = |parents: &[i32]| {
+            Some(v1::TokenTree {
+                token_ids: vec![1, 2],
+                parents: parents.into(),
+            })
+        };
+        assert_eq!(chain_from_wire(tree(&[]), 2, 10), Ok(vec![1, 2]));
+        assert_eq!(chain_from_wire(tree(&[-1, 0]), 2, 10), Ok(vec![1, 2]));
+        assert!(chain_from_wire(tree(&[-1, -1]), 2, 10).is_err());
+        assert!(chain_from_wire(tree(&[-1]), 2, 10).is_err());
+        assert!(chain_from_wire(tree(&[]), 1, 10).is_err());
+        assert!(chain_from_wire(tree(&[]), 2, 2).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! One table between failures and gRPC status codes, in both directions.
+
+use std::time::Duration;
+
+use speculation::sampling::OutOfRange;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// A field of a message that is not what it must be. Maps to `INVALID_ARGUMENT`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct BadField {
+    /// Path of the field, as in the `.proto` files.
+    pub field: String,
+    /// What is wrong, with the value and the limit.
+    pub problem: String,
+}
+
+impl BadField {
+    /// A fault in `field`.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl From<OutOfRange> for BadField {
+    fn from(error: OutOfRange) -> Self {
+        let problem = format!(
+            "{} is out of range, expected {}",
+            error.value, error.expected
+        );
+        Self::new(error.field, problem)
+    }
+}
+
+impl From<BadField> for Status {
+    fn from(error: BadField) -> Self {
+        let details = ErrorDetails::with_bad_request_violation(&error.field, &error.problem);
+        Status::with_error_details(Code::InvalidArgument, error.to_string(), details)
+    }
+}
+
+/// `RESOURCE_EXHAUSTED` with a time to wait before trying again.
+pub fn overloaded(what: impl Into<String>, retry_after: Duration) -> Status {
+    let details = ErrorDetails::with_retry_info(Some(retry_after));
+    Status::with_error_details(Code::ResourceExhausted, what, details)
+}
+
+/// What a peer's failure means for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerFailure {
+    /// Asking again, here or at another replica, may help.
+    Transient,
+    /// Asking again after this time may help.
+    Overloaded {
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// Asking again gives the same.
+    Permanent,
+}
+
+/// How long to wait where an overloaded peer does not say.
+const DEFAULT_RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// Reads a peer's status. Only what says of itself that it is passing is tried again.
+pub fn classify(status: &Status) -> PeerFailure {
+    let retry_after = status
+        .get_details_retry_info()
+        .and_then(|info| info.retry_delay);
+    match (status.code(), retry_after) {
+        (Code::ResourceExhausted, retry_after) => PeerFailure::Overloaded {
+            retry_after: retry_after.unwrap_or(DEFAULT_RETRY_AFTER),
+        },
+        (_, Some(retry_after)) => PeerFailure::Overloaded { retry_after },
+        // A stream that is cut, by a reset or by a server that stops, ends with one of these.
+        (Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded, None) => {
+            PeerFailure::Transient
+        }
+        _ => PeerFailure::Permanent,
+    }
+}
+
+/// What to say of a status in a report or a log: its code and message, and the causes beneath.
+pub fn describe(status: &Status) -> String {
+    let code = status.code();
+    let message = status.message();
+    match std::error::Error::source(status) {
+        Some(source) if !message.contains(&source.to_string()) => {
+            format!("{code:?}: {message}: {source}")
+        }
+        _ => format!("{code:?}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_field_is_named_in_message_and_details() {
+        let status = Status::from(BadField::new("max_tokens", "0 is out of range"));
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert_eq!(status.message(), "max_tokens: 0 is out of range");
+        let details = status.get_details_bad_request().expect("details");
+        assert_eq!(details.field_violations[0].field, "max_tokens");
+    }
+
+    #[test]
+    fn only_passing_failures_are_tried_again() {
+        let wait = Duration::from_millis(700);
+        let cases = [
+            (Status::unavailable("gone"), PeerFailure::Transient),
+            (Status::invalid_argument("no"), PeerFailure::Permanent),
+            (Status::internal("bug"), PeerFailure::Permanent),
+            (
+                overloaded("full", wait),
+                PeerFailure::Overloaded { retry_after: wait },
+            ),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(classify(&status), expected, "{status:?}");
+        }
+    }
+}
