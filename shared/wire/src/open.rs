@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         let lossy = v1::target_distribution::Kind::Lossy.into();
-        let faults: Vec<(&str, Box<dyn Fn(&mut v1::Open)>)> = vec![
+        type Fault = Box<dyn Fn(&mut v1::Open)>;
+        let faults: Vec<(&str, Fault)> = vec![
             ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
             ("model", Box::new(|open| open.model = "other".into())),
             ("vocab_size", Box::new(|open| open.vocab_size = 0)),
