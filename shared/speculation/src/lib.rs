@@ -12,9 +12,11 @@
 //! | [`drafting`], [`proposal`] | how a token is drafted, and what the verifier is told of it |
 //! | [`methods`] | the one registry of methods |
 //! | [`session`] | the state machine of a request, without I/O |
+//! | [`committed`] | a peer's record of the output |
 //! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
 
 pub mod chance;
+pub mod committed;
 pub mod coupled;
 pub mod drafting;
 pub mod history;

@@ -20,6 +20,9 @@ pub enum LawError {
         /// What stands there.
         what: &'static str,
     },
+    /// The forward gave fewer rows than positions asked for.
+    #[error("the model gave no row for the position")]
+    NoRow,
     /// Bans and masks left no token.
     #[error("no token is left after bans, mask and bias")]
     NoSupport,
@@ -65,9 +68,29 @@ impl Pipeline {
             row[best] = F::one();
             return Ok(());
         }
-        softmax(row, row[best], F::from_f32(self.params.temperature));
+        let max = row[best];
+        softmax(row, max, F::from_f32(self.params.temperature));
         self.cut(row);
         Ok(())
+    }
+
+    /// The unscaled law of the same row: temperature 1, no cuts. Confidences are computed from it.
+    ///
+    /// # Errors
+    /// If the row holds NaN or +inf, or no token is left.
+    pub fn unscaled<F: Real>(
+        &self,
+        row: &[F],
+        history: &History,
+        position: u32,
+    ) -> Result<Vec<F>, LawError> {
+        let mut law = row.to_vec();
+        self.adjust(&mut law, history, position);
+        let best = argmax(&law);
+        check(&law, best)?;
+        let max = law[best];
+        softmax(&mut law, max, F::one());
+        Ok(law)
     }
 
     /// Bans, mask, bias and penalties: what changes single logits.

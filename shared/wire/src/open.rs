@@ -168,10 +168,11 @@ mod tests {
         assert_eq!(spec.sampling.temperature, 1.0);
     }
 
+    type Fault = Box<dyn Fn(&mut v1::Open)>;
+
     #[test]
     fn each_fault_is_named() {
         let lossy = v1::target_distribution::Kind::Lossy.into();
-        type Fault = Box<dyn Fn(&mut v1::Open)>;
         let faults: Vec<(&str, Fault)> = vec![
             ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
             ("model", Box::new(|open| open.model = "other".into())),

@@ -194,7 +194,7 @@ mod tests {
             weights: (0..32).map(|i| 65_535 / (i + 1)).collect(),
         };
         let sampled = v1::VerifyRound {
-            proposals: to_wire((0..16).map(|i| sparse(i)).collect()),
+            proposals: to_wire((0..16).map(sparse).collect()),
             ..coupled
         };
         let bytes = sampled.encoded_len() / 16;

@@ -112,6 +112,17 @@ impl Session {
         self.actions.pop_front()
     }
 
+    /// The tokens to emit next, if that is the next thing to do.
+    pub fn poll_emit(&mut self) -> Option<Vec<(TokenId, Origin)>> {
+        match self
+            .actions
+            .pop_front_if(|action| matches!(action, Action::Emit(_)))
+        {
+            Some(Action::Emit(tokens)) => Some(tokens),
+            _ => None,
+        }
+    }
+
     /// When [`Session::handle_timeout`] must be called if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Duration> {
         if self.finished {
@@ -166,15 +177,15 @@ impl Session {
     /// Takes note of what happened. Answers to anything but the outstanding request are stale and
     /// ignored; malformed ones count as the peer's failure and never reach the output.
     pub fn handle(&mut self, input: Input, now: Duration) {
+        if let Input::Stop { len } = input {
+            return self.stop(len as usize);
+        }
         if self.finished {
             return;
         }
         match input {
             Input::Cancel => self.finish(FinishReason::Cancelled),
-            Input::Stop { len } => {
-                self.output.truncate(len as usize);
-                self.finish(FinishReason::Stop);
-            }
+            Input::Stop { .. } => {}
             Input::Drafted { round, tokens } => self.drafted(round, tokens, now),
             Input::Verified {
                 round,
@@ -423,9 +434,23 @@ impl Session {
         self.send(Request::Decode { max_tokens }, 0, now);
     }
 
+    /// A stop string is found in tokens already emitted, so the session may have gone on meanwhile,
+    /// even to its end.
+    fn stop(&mut self, len: usize) {
+        let is_finish = |action: &Action| matches!(action, Action::Finish(_));
+        if self.finished && !self.actions.iter().any(is_finish) {
+            return;
+        }
+        self.output.truncate(len);
+        self.finish(FinishReason::Stop);
+    }
+
     fn finish(&mut self, reason: FinishReason) {
         self.finished = true;
         self.outstanding = None;
+        // What was to be sent is not wanted any more; what was emitted still is.
+        self.actions
+            .retain(|action| matches!(action, Action::Emit(_)));
         self.actions.push_back(Action::Close(Peer::Drafter));
         self.actions.push_back(Action::Close(Peer::Verifier));
         self.actions.push_back(Action::Finish(reason));

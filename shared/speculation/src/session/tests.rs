@@ -355,6 +355,26 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
     stopped.handle(Input::Cancel, NOW);
     assert_eq!(actions(&mut stopped), finish(FinishReason::Stop));
     assert_eq!(stopped.output(), [10]);
+    stopped.handle(Input::Stop { len: 0 }, NOW);
+    assert_eq!(actions(&mut stopped), []);
+    assert_eq!(stopped.output(), [10]);
+
+    // The stop string stands in the very tokens that filled the limit.
+    let limit = SessionConfig::new(Plan::TargetOnly, 1, 2, 100);
+    let mut full = Session::new(limit, NOW);
+    actions(&mut full);
+    full.handle(
+        Input::Decoded {
+            round: 1,
+            at: 0,
+            tokens: vec![7, 8],
+        },
+        NOW,
+    );
+    assert!(matches!(full.poll(), Some(Action::Emit(_))));
+    full.handle(Input::Stop { len: 1 }, NOW);
+    assert_eq!(actions(&mut full), finish(FinishReason::Stop));
+    assert_eq!(full.output(), [7]);
 
     let deadline = Some(Duration::from_secs(5));
     let mut late = Session::new(

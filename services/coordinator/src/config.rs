@@ -1,0 +1,87 @@
+//! Configuration of a coordinator.
+
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use server::channel::ChannelConfig;
+use server::lifecycle::ServerConfig;
+use server::listen::Listen;
+
+/// Section `coordinator` of the configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CoordinatorConfig {
+    /// Address to listen on.
+    pub listen: Listen,
+    /// The models served, the default one first.
+    pub models: Vec<ModelGroup>,
+    /// Draft tokens a round where a request does not say.
+    pub draft_len: NonZeroU32,
+    /// How long a peer may take for one answer.
+    pub round_timeout_ms: NonZeroU64,
+    /// How long a request may take as a whole, and the most it may ask for.
+    pub request_timeout_ms: NonZeroU64,
+    /// How often a peer is asked again before it counts as lost.
+    pub retries: u32,
+    /// How long a peer keeps a session whose stream broke.
+    pub lease_ms: NonZeroU32,
+    /// How long the addresses behind a peer's name are believed.
+    pub resolve_every_ms: NonZeroU64,
+    /// Most requests under way; more are refused with a time to wait.
+    pub max_requests: NonZeroUsize,
+    /// Limits of the gRPC server.
+    pub server: ServerConfig,
+    /// How peers are connected to.
+    pub channel: ChannelConfig,
+}
+
+/// A model served, with the peers that serve it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelGroup {
+    /// Name clients ask for.
+    pub name: String,
+    /// URLs of drafters, `http://HOST:PORT`; a name with several addresses stands for all of them.
+    /// None at all is served by the target alone.
+    #[serde(default)]
+    pub drafters: Vec<String>,
+    /// URLs of verifiers, at least one.
+    pub verifiers: Vec<String>,
+}
+
+/// Most draft tokens a request may ask for in a round.
+pub(crate) const MAX_DRAFT_LEN: u32 = 64;
+
+impl Default for CoordinatorConfig {
+    fn default() -> Self {
+        let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7001));
+        Self {
+            listen: default_address.into(),
+            models: vec![ModelGroup {
+                name: "default".to_owned(),
+                drafters: vec!["http://127.0.0.1:7101".to_owned()],
+                verifiers: vec!["http://127.0.0.1:7201".to_owned()],
+            }],
+            draft_len: const { NonZeroU32::new(4).unwrap() },
+            round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
+            request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
+            retries: 2,
+            lease_ms: const { NonZeroU32::new(10_000).unwrap() },
+            resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
+            max_requests: const { NonZeroUsize::new(256).unwrap() },
+            server: ServerConfig::default(),
+            channel: ChannelConfig::default(),
+        }
+    }
+}
+
+impl CoordinatorConfig {
+    pub(crate) fn round_timeout(&self) -> Duration {
+        Duration::from_millis(self.round_timeout_ms.get())
+    }
+
+    pub(crate) fn request_timeout(&self) -> Duration {
+        Duration::from_millis(self.request_timeout_ms.get())
+    }
+}

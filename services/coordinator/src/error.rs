@@ -1,0 +1,92 @@
+//! Why a coordinator does not start, and why one of its peers cannot be used.
+
+use std::time::Duration;
+
+use server::channel::ChannelError;
+use server::lifecycle::ServeError;
+use server::listen::BindError;
+use server::reflection::ReflectionError;
+use tonic::Status;
+use wire::describe::Mismatch;
+use wire::status::{self, PeerFailure};
+
+/// Why a coordinator does not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum CoordinatorError {
+    /// A setting cannot be used.
+    #[error("coordinator.{key}: {problem}")]
+    Setting {
+        /// The setting.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A peer's URL is wrong.
+    #[error("coordinator.models: {0}")]
+    Url(#[from] ChannelError),
+    /// The address cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// Reflection cannot be served.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
+    /// The server failed.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// Why a peer could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PeerError {
+    /// None of the peers configured is believed alive.
+    #[error("no {who} is reachable")]
+    NoneAlive {
+        /// Drafter or verifier.
+        who: &'static str,
+    },
+    /// It answered with a status, or the connection broke.
+    #[error("{address}: {}", status::describe(status))]
+    Status {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        status: Box<Status>,
+    },
+    /// It does not fit the rest.
+    #[error("{address}: {mismatch}")]
+    Mismatch {
+        /// Where it is.
+        address: String,
+        /// In what.
+        mismatch: Mismatch,
+    },
+    /// It answered what cannot be right.
+    #[error("{address}: {problem}")]
+    Malformed {
+        /// Where it is.
+        address: String,
+        /// What it said.
+        problem: String,
+    },
+    /// It did not answer in time.
+    #[error("{address}: no answer within {after:?}")]
+    Late {
+        /// Where it is.
+        address: String,
+        /// How long it was given.
+        after: Duration,
+    },
+}
+
+impl PeerError {
+    /// What the failure means for the request.
+    pub(crate) fn failure(&self) -> PeerFailure {
+        match self {
+            Self::Status { status, .. } => status::classify(status),
+            Self::Late { .. } => PeerFailure::Transient,
+            Self::NoneAlive { .. } | Self::Mismatch { .. } | Self::Malformed { .. } => {
+                PeerFailure::Permanent
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! An open stream to one peer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::deadline::within;
+use speculation::TokenId;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+use v1::{draft_reply, draft_request, verify_reply, verify_request};
+use wire::v1;
+
+use crate::error::PeerError;
+use crate::peers::{Endpoint, Picked, drafter_client, failed, verifier_client};
+
+/// Messages on their way to a peer. A round is asked only after the one before was answered, so
+/// there is never more than one, and a Close.
+const REQUEST_BUFFER: usize = 4;
+
+/// The messages of one kind of stream.
+pub(crate) trait Protocol {
+    /// From the coordinator.
+    type Request: Send + 'static;
+    /// From the peer.
+    type Reply;
+
+    fn open(open: v1::Open) -> Self::Request;
+    fn close() -> Self::Request;
+    fn opened(reply: &Self::Reply) -> Option<v1::Opened>;
+    fn connect(
+        endpoint: &Endpoint,
+        requests: ReceiverStream<Self::Request>,
+    ) -> impl Future<Output = Result<Streaming<Self::Reply>, Status>> + Send;
+}
+
+/// `Drafter.Draft`.
+pub(crate) struct Drafting;
+
+impl Protocol for Drafting {
+    type Request = v1::DraftRequest;
+    type Reply = v1::DraftReply;
+
+    fn open(open: v1::Open) -> v1::DraftRequest {
+        v1::DraftRequest {
+            request: Some(draft_request::Request::Open(open)),
+        }
+    }
+
+    fn close() -> v1::DraftRequest {
+        v1::DraftRequest {
+            request: Some(draft_request::Request::Close(v1::Close {})),
+        }
+    }
+
+    fn opened(reply: &v1::DraftReply) -> Option<v1::Opened> {
+        match reply.reply {
+            Some(draft_reply::Reply::Opened(opened)) => Some(opened),
+            _ => None,
+        }
+    }
+
+    async fn connect(
+        endpoint: &Endpoint,
+        requests: ReceiverStream<v1::DraftRequest>,
+    ) -> Result<Streaming<v1::DraftReply>, Status> {
+        Ok(drafter_client(endpoint).draft(requests).await?.into_inner())
+    }
+}
+
+/// `Verifier.Verify`.
+pub(crate) struct Verifying;
+
+impl Protocol for Verifying {
+    type Request = v1::VerifyRequest;
+    type Reply = v1::VerifyReply;
+
+    fn open(open: v1::Open) -> v1::VerifyRequest {
+        v1::VerifyRequest {
+            request: Some(verify_request::Request::Open(open)),
+        }
+    }
+
+    fn close() -> v1::VerifyRequest {
+        v1::VerifyRequest {
+            request: Some(verify_request::Request::Close(v1::Close {})),
+        }
+    }
+
+    fn opened(reply: &v1::VerifyReply) -> Option<v1::Opened> {
+        match reply.reply {
+            Some(verify_reply::Reply::Opened(opened)) => Some(opened),
+            _ => None,
+        }
+    }
+
+    async fn connect(
+        endpoint: &Endpoint,
+        requests: ReceiverStream<v1::VerifyRequest>,
+    ) -> Result<Streaming<v1::VerifyReply>, Status> {
+        Ok(verifier_client(endpoint)
+            .verify(requests)
+            .await?
+            .into_inner())
+    }
+}
+
+/// An open session at a peer. Dropping it frees the session there.
+pub(crate) struct Link<P: Protocol> {
+    endpoint: Arc<Endpoint>,
+    epoch: u32,
+    requests: mpsc::Sender<P::Request>,
+    replies: Streaming<P::Reply>,
+    /// Output tokens the peer is known to hold.
+    pub(crate) held: usize,
+}
+
+impl<P: Protocol> Link<P> {
+    /// Opens the session, or re-attaches it, at the peer picked.
+    ///
+    /// # Errors
+    /// If the peer cannot be reached, refuses, or does not answer within `timeout`.
+    pub(crate) async fn open(
+        (endpoint, _): &Picked,
+        open: v1::Open,
+        timeout: Duration,
+    ) -> Result<Self, PeerError> {
+        let epoch = open.epoch;
+        let (requests, outgoing) = mpsc::channel(REQUEST_BUFFER);
+        let opening = async {
+            // There is room: nothing was sent yet.
+            let _ = requests.send(P::open(open)).await;
+            let mut replies = P::connect(endpoint, ReceiverStream::new(outgoing)).await?;
+            let first = replies.message().await?;
+            Ok::<_, Status>((replies, first))
+        };
+        let Ok(opened) = within(timeout, "open", opening).await else {
+            endpoint.unreachable();
+            let address = endpoint.address().to_owned();
+            return Err(PeerError::Late {
+                address,
+                after: timeout,
+            });
+        };
+        let (replies, first) = opened.map_err(|status| failed(endpoint, status))?;
+        let opened = first
+            .as_ref()
+            .and_then(P::opened)
+            .filter(|opened| opened.epoch == epoch);
+        let Some(opened) = opened else {
+            endpoint.failed();
+            let address = endpoint.address().to_owned();
+            let problem = "the stream did not begin with opened".to_owned();
+            return Err(PeerError::Malformed { address, problem });
+        };
+        let endpoint = Arc::clone(endpoint);
+        Ok(Self {
+            endpoint,
+            epoch,
+            requests,
+            replies,
+            held: opened.held_len as usize,
+        })
+    }
+
+    /// The header of a request on top of `output`.
+    pub(crate) fn header(
+        &self,
+        round: u64,
+        digest: u64,
+        timeout: Duration,
+        output: &[TokenId],
+    ) -> v1::RoundHeader {
+        let from_len = self.held.min(output.len());
+        v1::RoundHeader {
+            round,
+            epoch: self.epoch,
+            timeout_ms: timeout.as_millis().clamp(1, 600_000) as u32,
+            from_len: from_len as u32,
+            committed: output[from_len..].to_vec(),
+            digest,
+            trace_context: Vec::new(),
+        }
+    }
+
+    /// Whether a reply answers the request with this round and digest on this stream. Others are
+    /// left over from before a retry.
+    pub(crate) fn answers(
+        &self,
+        header: Option<&v1::ReplyHeader>,
+        round: u64,
+        digest: u64,
+    ) -> bool {
+        header.is_some_and(|header| {
+            header.epoch == self.epoch && header.round == round && header.digest == digest
+        })
+    }
+
+    /// Sends a request. If the stream is broken, its status comes with the next reply.
+    pub(crate) async fn send(&mut self, request: P::Request) {
+        let _ = self.requests.send(request).await;
+    }
+
+    /// The next reply, whatever it answers.
+    pub(crate) async fn receive(&mut self) -> Result<P::Reply, PeerError> {
+        match self.replies.message().await {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => Err(failed(
+                &self.endpoint,
+                Status::unavailable("the stream ended"),
+            )),
+            Err(status) => Err(failed(&self.endpoint, status)),
+        }
+    }
+
+    /// The peer's latest answer was right.
+    pub(crate) fn succeeded(&self) {
+        self.endpoint.succeeded();
+    }
+
+    /// An answer that cannot be right.
+    pub(crate) fn malformed(&self, problem: impl Into<String>) -> PeerError {
+        self.endpoint.failed();
+        PeerError::Malformed {
+            address: self.endpoint.address().to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    /// Frees the session at the peer.
+    pub(crate) fn close(self) {
+        // If the buffer is full, or the stream broken, dropping it frees the session too.
+        let _ = self.requests.try_send(P::close());
+    }
+}

@@ -1,0 +1,72 @@
+//! The output on its way to the client: tokens to text, stop strings, chunks.
+
+use std::sync::Arc;
+
+use speculation::TokenId;
+use speculation::session::Origin;
+use wire::v1;
+
+use crate::report;
+use crate::text::{Detokenizer, ServedText, StopMatcher};
+
+/// Turns emitted tokens into chunks.
+pub(crate) struct Output {
+    text: Arc<ServedText>,
+    detokenizer: Detokenizer,
+    stops: StopMatcher,
+    /// Tokens turned into chunks so far.
+    len: u32,
+}
+
+/// A chunk, and what it means for the request.
+pub(crate) struct Emitted {
+    pub(crate) chunk: v1::Chunk,
+    /// Output tokens kept, if a stop string ends the output here.
+    pub(crate) stopped_at: Option<u32>,
+}
+
+impl Output {
+    pub(crate) fn new(text: Arc<ServedText>, stops: Vec<String>) -> Self {
+        let stops = StopMatcher::new(stops);
+        Self {
+            text,
+            detokenizer: Detokenizer::default(),
+            stops,
+            len: 0,
+        }
+    }
+
+    /// The chunk of `tokens`, up to and including the token that completes a stop string.
+    pub(crate) fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
+        let mut chunk = v1::Chunk::default();
+        for &(token, origin) in tokens {
+            self.len += 1;
+            let piece = self.detokenizer.push(&self.text.tokenizer, token);
+            let released = self.stops.push(&piece);
+            chunk.text.push_str(&released.text);
+            chunk.token_ids.push(token);
+            chunk.origins.push(report::origin(origin).into());
+            chunk.pieces.push(released.text);
+            if released.stopped {
+                return Emitted {
+                    chunk,
+                    stopped_at: Some(self.len),
+                };
+            }
+        }
+        Emitted {
+            chunk,
+            stopped_at: None,
+        }
+    }
+
+    /// Text still held back when the output ends by itself.
+    pub(crate) fn finish(&mut self) -> String {
+        let rest = self.detokenizer.finish(&self.text.tokenizer);
+        let released = self.stops.push(&rest);
+        if released.stopped {
+            return released.text;
+        }
+        released.text + &self.stops.finish()
+    }
+}

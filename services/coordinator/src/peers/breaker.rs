@@ -1,0 +1,90 @@
+//! A circuit breaker: an endpoint that keeps failing is left alone for a while.
+
+use std::time::{Duration, Instant};
+
+/// Failed rounds in a row after which an endpoint counts as dead.
+const FAILURES: u32 = 7;
+/// How long it is left alone the first time; doubles with each failure after that.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// How long at most.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What is known of an endpoint's health.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Breaker {
+    failures: u32,
+    openings: u32,
+    open_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Whether the endpoint may be tried. Once the pause is over one failure opens it again.
+    pub(super) fn is_closed(&self, now: Instant) -> bool {
+        self.open_until.is_none_or(|until| until <= now)
+    }
+
+    /// The endpoint answered.
+    pub(super) fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The endpoint failed one round.
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.failures += 1;
+        if self.failures >= FAILURES || self.openings > 0 {
+            self.open(now);
+        }
+    }
+
+    /// The endpoint could not be reached: there is no use in trying six times more.
+    pub(super) fn unreachable(&mut self, now: Instant) {
+        self.open(now);
+    }
+
+    fn open(&mut self, now: Instant) {
+        if !self.is_closed(now) {
+            return;
+        }
+        let pause = SHORTEST * 2_u32.pow(self.openings.min(6));
+        self.open_until = Some(now + pause.min(LONGEST));
+        self.openings += 1;
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seven_failures_in_a_row_open_it_and_one_success_closes_it() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        for _ in 0..6 {
+            breaker.failed(now);
+        }
+        assert!(breaker.is_closed(now));
+        breaker.succeeded();
+        for _ in 0..6 {
+            breaker.failed(now);
+        }
+        assert!(breaker.is_closed(now));
+        breaker.failed(now);
+        assert!(!breaker.is_closed(now));
+        assert!(breaker.is_closed(now + SHORTEST));
+    }
+
+    #[test]
+    fn the_pause_doubles_up_to_a_minute() {
+        let mut now = Instant::now();
+        let mut breaker = Breaker::default();
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            breaker.unreachable(now);
+            // A second failure at the same time is the same outage.
+            breaker.unreachable(now);
+            assert!(!breaker.is_closed(now + Duration::from_millis(seconds * 1_000 - 1)));
+            now += Duration::from_secs(seconds);
+            assert!(breaker.is_closed(now), "{seconds}");
+        }
+    }
+}

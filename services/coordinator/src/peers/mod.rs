@@ -1,0 +1,9 @@
+//! The peers that serve a model: found by name, picked by hash, skipped when dead.
+
+mod breaker;
+mod endpoint;
+mod group;
+mod replicas;
+
+pub(crate) use endpoint::Endpoint;
+pub(crate) use group::{Group, Groups, Picked, drafter_client, failed, verifier_client};

@@ -1,0 +1,198 @@
+//! The addresses behind a list of URLs, and which of them a session goes to.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use server::channel::{self, ChannelConfig, ChannelError};
+use tonic::transport::Uri;
+
+use super::Endpoint;
+
+/// All replicas of one kind of peer.
+#[derive(Debug)]
+pub(super) struct Replicas {
+    urls: Vec<Uri>,
+    config: ChannelConfig,
+    believed_for: Duration,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    endpoints: BTreeMap<String, Arc<Endpoint>>,
+    resolved_at: Option<Instant>,
+}
+
+impl Replicas {
+    /// # Errors
+    /// If a URL is wrong.
+    pub(super) fn new(
+        urls: &[String],
+        config: &ChannelConfig,
+        believed_for: Duration,
+    ) -> Result<Self, ChannelError> {
+        let urls = urls
+            .iter()
+            .map(|url| channel::parse(url))
+            .collect::<Result<_, _>>()?;
+        let config = config.clone();
+        Ok(Self {
+            urls,
+            config,
+            believed_for,
+            known: Mutex::default(),
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.urls.is_empty()
+    }
+
+    /// The endpoint for `session`: of those alive the one with the highest hash of session and
+    /// address, so that a session stays where it is while other replicas come and go. With
+    /// `even_dead` the best of all if none is alive.
+    pub(super) async fn pick(&self, session: &[u8; 16], even_dead: bool) -> Option<Arc<Endpoint>> {
+        let endpoints = self.endpoints().await;
+        let weight = |endpoint: &Arc<Endpoint>| {
+            let mut hasher = DefaultHasher::new();
+            (session, endpoint.address()).hash(&mut hasher);
+            hasher.finish()
+        };
+        let alive = endpoints.iter().filter(|endpoint| endpoint.is_alive());
+        let best = alive.max_by_key(|endpoint| weight(endpoint));
+        let any = || {
+            endpoints
+                .iter()
+                .filter(|_| even_dead)
+                .max_by_key(|endpoint| weight(endpoint))
+        };
+        best.or_else(any).cloned()
+    }
+
+    async fn endpoints(&self) -> Vec<Arc<Endpoint>> {
+        let now = Instant::now();
+        let stale = self.with(|known| {
+            let stale = known
+                .resolved_at
+                .is_none_or(|at| now - at >= self.believed_for);
+            let nobody = !known.endpoints.values().any(|endpoint| endpoint.is_alive());
+            if stale || nobody {
+                // Set at once, so that requests arriving meanwhile do not all ask.
+                known.resolved_at = Some(now);
+            }
+            stale || nobody
+        });
+        if stale {
+            let addresses = self.resolve().await;
+            self.with(|known| self.update(known, addresses));
+        }
+        self.with(|known| known.endpoints.values().cloned().collect())
+    }
+
+    /// Every address behind the URLs; a name that cannot be resolved gives none.
+    async fn resolve(&self) -> Vec<String> {
+        let mut addresses = Vec::new();
+        for url in &self.urls {
+            let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+            let port = url.port_u16().unwrap_or_default();
+            match tokio::net::lookup_host((host, port)).await {
+                Ok(found) => addresses.extend(found.map(|address| format!("http://{address}"))),
+                Err(error) => tracing::warn!(host, %error, "peer's name cannot be resolved"),
+            }
+        }
+        addresses
+    }
+
+    /// Keeps what is known of addresses that are still there. If nothing resolves, what was known
+    /// before is better than nothing.
+    fn update(&self, known: &mut Known, addresses: Vec<String>) {
+        if addresses.is_empty() {
+            return;
+        }
+        known
+            .endpoints
+            .retain(|address, _| addresses.contains(address));
+        for address in addresses {
+            if known.endpoints.contains_key(&address) {
+                continue;
+            }
+            match Endpoint::new(address.clone(), &self.config) {
+                Ok(endpoint) => {
+                    known.endpoints.insert(address, Arc::new(endpoint));
+                }
+                Err(error) => tracing::warn!(address, %error, "peer's address cannot be used"),
+            }
+        }
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut Known) -> T) -> T {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        action(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replicas(urls: &[&str]) -> Replicas {
+        let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
+        let minute = Duration::from_secs(60);
+        Replicas::new(&urls, &ChannelConfig::default(), minute).expect("URLs")
+    }
+
+    #[tokio::test]
+    async fn sessions_spread_stick_and_move_only_off_the_dead() {
+        let replicas = replicas(&[
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:2",
+            "http://127.0.0.1:3",
+        ]);
+        let mut counts = BTreeMap::new();
+        let mut first = Vec::new();
+        for byte in 0..=255 {
+            let endpoint = replicas.pick(&[byte; 16], false).await.expect("alive");
+            *counts.entry(endpoint.address().to_owned()).or_insert(0) += 1;
+            first.push(endpoint);
+        }
+        assert!(
+            counts.len() == 3 && counts.values().all(|&count| count > 40),
+            "{counts:?}"
+        );
+        let dead = first[0].clone();
+        dead.unreachable();
+        for (byte, before) in (0..=255).zip(&first) {
+            let now = replicas.pick(&[byte; 16], false).await.expect("alive");
+            let moved = now.address() != before.address();
+            assert_eq!(moved, before.address() == dead.address());
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_last_resort_is_dead() {
+        let replicas = replicas(&["http://127.0.0.1:1"]);
+        replicas
+            .pick(&[0; 16], false)
+            .await
+            .expect("alive")
+            .unreachable();
+        assert!(replicas.pick(&[0; 16], false).await.is_none());
+        assert!(replicas.pick(&[0; 16], true).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_name_stands_for_all_its_addresses() {
+        let replicas = replicas(&["http://localhost:7"]);
+        assert!(replicas.pick(&[0; 16], false).await.is_some());
+        assert!(
+            Replicas::new(
+                &["nonsense".into()],
+                &ChannelConfig::default(),
+                Duration::ZERO
+            )
+            .is_err()
+        );
+    }
+}

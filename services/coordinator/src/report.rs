@@ -1,0 +1,85 @@
+//! What a request is told about itself: statistics, origins, timing.
+
+use std::time::Duration;
+
+use speculation::session::{FinishReason, Origin, Peer, Statistics};
+use tonic::Code;
+use wire::v1;
+
+/// Writes where a token came from.
+pub(crate) fn origin(origin: Origin) -> v1::Origin {
+    match origin {
+        Origin::Accepted => v1::Origin::Accepted,
+        Origin::Recovered => v1::Origin::Recovered,
+        Origin::Bonus => v1::Origin::Bonus,
+        Origin::Target => v1::Origin::Target,
+        Origin::Deferred => v1::Origin::Deferred,
+    }
+}
+
+/// Why an answer ended: the reason, and code and text of a failure.
+pub(crate) fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) {
+    let ended = |reason| (reason, Code::Ok, String::new());
+    match reason {
+        FinishReason::Stop => ended(v1::FinishReason::Stop),
+        FinishReason::Length => ended(v1::FinishReason::Length),
+        FinishReason::Cancelled => ended(v1::FinishReason::Cancelled),
+        FinishReason::DeadlineExceeded => {
+            let what = "the request's deadline passed".to_owned();
+            (v1::FinishReason::Error, Code::DeadlineExceeded, what)
+        }
+        FinishReason::Failed { peer, reason } => {
+            let who = match peer {
+                Peer::Drafter => "drafter",
+                Peer::Verifier => "verifier",
+            };
+            (
+                v1::FinishReason::Error,
+                Code::Unavailable,
+                format!("{who} lost: {reason}"),
+            )
+        }
+    }
+}
+
+/// Writes what a session counted.
+pub(crate) fn statistics(statistics: &Statistics, migrations: u32) -> v1::SpeculationStatistics {
+    let fallbacks = statistics.fallbacks.iter().map(|fallback| v1::Fallback {
+        position: fallback.position,
+        reason: fallback.reason.clone(),
+    });
+    v1::SpeculationStatistics {
+        num_spec_steps: statistics.num_spec_steps(),
+        num_draft_tokens: statistics.num_draft_tokens(),
+        num_accepted_draft_tokens: statistics.num_accepted_draft_tokens(),
+        mean_acceptance_length: statistics.mean_acceptance_length(),
+        draft_acceptance_rate: statistics.draft_acceptance_rate(),
+        acceptance_histogram: statistics.acceptance_histogram(),
+        per_step_drafted: statistics.per_step_drafted.clone(),
+        per_step_accepted: statistics.per_step_accepted.clone(),
+        target_forwards: statistics.target_forwards,
+        discarded: statistics.discarded,
+        retries: statistics.retries,
+        fallbacks: fallbacks.collect(),
+        deferral_rate: None,
+        migrations,
+    }
+}
+
+/// Writes how long a request took.
+pub(crate) fn timing(
+    first_token: Option<Duration>,
+    total: Duration,
+    tokens: usize,
+) -> v1::RequestTiming {
+    let seconds = total.as_secs_f64();
+    v1::RequestTiming {
+        time_to_first_token_ms: first_token.unwrap_or(total).as_secs_f64() * 1e3,
+        total_ms: seconds * 1e3,
+        tokens_per_second: if seconds > 0.0 {
+            tokens as f64 / seconds
+        } else {
+            0.0
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! The service's life: bind, find a verifier, serve, drain.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::health::Health;
+use server::transport::MAX_MESSAGE_BYTES;
+use server::{lifecycle, reflection};
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+use wire::v1::coordinator_server::CoordinatorServer;
+
+use crate::admission::Admission;
+use crate::config::CoordinatorConfig;
+use crate::error::CoordinatorError;
+use crate::grpc::{Service, Shared};
+use crate::peers::Groups;
+
+/// Full name of the gRPC service.
+const NAME: &str = "outrider.v1.Coordinator";
+
+/// How often a verifier is looked for until one was found.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A coordinator ready to serve.
+pub struct Coordinator {
+    shared: Arc<Shared>,
+    health: Health,
+}
+
+/// Binds and serves until `shutdown` completes; then drains.
+///
+/// # Errors
+/// [`CoordinatorError`] naming the setting that is wrong, or why serving ended early.
+pub async fn run(
+    config: CoordinatorConfig,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), CoordinatorError> {
+    let listener = config.listen.bind().await?;
+    Coordinator::new(config)
+        .await?
+        .serve(listener, shutdown)
+        .await
+}
+
+impl Coordinator {
+    /// Checks the configuration. No peer need be there yet.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub async fn new(config: CoordinatorConfig) -> Result<Self, CoordinatorError> {
+        if config.draft_len.get() > crate::config::MAX_DRAFT_LEN {
+            let problem = format!(
+                "{} is out of range, expected 1 to {}",
+                config.draft_len,
+                crate::config::MAX_DRAFT_LEN
+            );
+            return Err(CoordinatorError::Setting {
+                key: "draft_len".to_owned(),
+                problem,
+            });
+        }
+        let shared = Shared {
+            groups: Groups::new(&config)?,
+            admission: Admission::new(config.max_requests.get()),
+            config,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            health: Health::new(NAME).await,
+        })
+    }
+
+    /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
+    /// every model has a verifier that answered.
+    ///
+    /// # Errors
+    /// If the server fails before it is told to stop.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), CoordinatorError> {
+        let service = CoordinatorServer::new(Service(Arc::clone(&self.shared)))
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
+        let serving = lifecycle::serve(
+            routes,
+            listener,
+            &self.shared.config.server,
+            &self.health,
+            shutdown,
+        );
+        let ready = async {
+            find_verifiers(&self.shared.groups).await;
+            self.health.ready().await;
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            served = serving => Ok(served?),
+            never = ready => match never {},
+        }
+    }
+}
+
+/// Completes when each model's verifier has sent its tokenizer.
+async fn find_verifiers(groups: &Groups) {
+    for group in groups.iter() {
+        while let Err(error) = group.text().await {
+            tracing::info!(model = group.name(), %error, "waiting for a verifier");
+            tokio::time::sleep(SEARCH_INTERVAL).await;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Text: the tokenizer the verifier serves, and tokens turned into text as they come.
+
+mod detokenizer;
+mod stop;
+
+pub(crate) use detokenizer::Detokenizer;
+pub(crate) use stop::StopMatcher;
+
+use std::sync::Arc;
+
+use tokenizers::Tokenizer;
+use wire::v1::{PeerDescription, TokenizerRequest};
+
+use crate::error::PeerError;
+use crate::peers::{Endpoint, failed, verifier_client};
+
+/// What turns text into a model's tokens and back.
+#[derive(Debug)]
+pub(crate) struct ServedText {
+    /// The tokenizer.
+    pub(crate) tokenizer: Tokenizer,
+    /// The target model, as it described itself when the tokenizer was fetched.
+    pub(crate) target: Arc<PeerDescription>,
+}
+
+impl ServedText {
+    /// Fetches the tokenizer from the verifier at `endpoint`.
+    ///
+    /// # Errors
+    /// If the verifier fails, or what it sends is no tokenizer.
+    pub(crate) async fn fetch(
+        endpoint: &Endpoint,
+        target: Arc<PeerDescription>,
+    ) -> Result<Self, PeerError> {
+        let failed = |status| failed(endpoint, status);
+        let asked = verifier_client(endpoint)
+            .tokenizer(TokenizerRequest {})
+            .await;
+        let mut parts = asked.map_err(failed)?.into_inner();
+        let mut json = Vec::new();
+        while let Some(part) = parts.message().await.map_err(failed)? {
+            json.extend_from_slice(&part.tokenizer_json);
+        }
+        let tokenizer = Tokenizer::from_bytes(&json).map_err(|error| PeerError::Malformed {
+            address: endpoint.address().to_owned(),
+            problem: format!("tokenizer: {error}"),
+        })?;
+        Ok(Self { tokenizer, target })
+    }
+}

@@ -1,0 +1,126 @@
+//! Commands and flags.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+use server::config::{self as layers, Loaded};
+
+use crate::config::Config;
+use crate::{generate, methods, print_config, serve};
+
+/// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
+/// coordinator talks to clients.
+///
+/// Try it at once, on the small pair of models that is built in:
+///
+///   outrider generate --prompt "Once upon a time"
+///
+/// Or as three services:
+///
+///   outrider serve drafter & outrider serve verifier & outrider serve coordinator &
+///   outrider generate --coordinator http://127.0.0.1:7001 --prompt "Once upon a time"
+#[derive(Debug, Parser)]
+#[command(name = "outrider", version, verbatim_doc_comment, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Configuration file, TOML or JSON. Overridden by OUTRIDER__SECTION__KEY variables, and those
+    /// by flags; `outrider config print` shows the outcome.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which events are logged on stderr, in the syntax of RUST_LOG: `info`, `warn,drafter=debug`.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs a service, or all three in one process, until SIGTERM or SIGINT.
+    Serve(serve::ServeArgs),
+    /// Generates text. Without --coordinator it runs the three services in this process, on
+    /// loopback ports, and goes through the same gRPC.
+    Generate(generate::GenerateArgs),
+    /// Lists the methods a request can choose.
+    Methods(methods::MethodsArgs),
+    /// Shows the configuration.
+    Config(print_config::ConfigArgs),
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let Cli { command, global } = cli;
+    match command {
+        Command::Serve(args) => {
+            let loaded = global.load(args.settings())?;
+            serve::run(args, loaded.value)
+                .await
+                .map(|()| ExitCode::SUCCESS)
+        }
+        Command::Generate(args) => {
+            let mut loaded = global.load(json!({}))?;
+            if is_default(&loaded, "log.filter") {
+                // The output is what matters; the services in this process need not tell of
+                // themselves.
+                "warn".clone_into(&mut loaded.value.log.filter);
+            }
+            generate::run(args, loaded.value).await
+        }
+        Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Config(args) => {
+            let loaded = global.load(json!({}))?;
+            print_config::run(&args, &loaded).map(|()| ExitCode::SUCCESS)
+        }
+    }
+}
+
+impl Global {
+    /// Loads the configuration with the settings of a command's flags on top.
+    fn load(&self, mut flags: Value) -> anyhow::Result<Loaded<Config>> {
+        if let Some(filter) = &self.log {
+            flags["log"] = json!({ "filter": filter });
+        }
+        Ok(layers::load(self.config.as_deref(), &flags)?)
+    }
+}
+
+fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
+    let found = loaded
+        .provenance()
+        .iter()
+        .find(|setting| setting.key == key);
+    found.is_some_and(|setting| setting.source == "default")
+}
+
+/// An error and its causes in one line, without those that the message quotes already.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .fold(error.to_string(), |line, cause| {
+            let cause = cause.to_string();
+            if line.contains(&cause) {
+                line
+            } else {
+                format!("{line}: {cause}")
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,21 @@
+//! The whole configuration: one section a service.
+
+use coordinator::CoordinatorConfig;
+use drafter::DrafterConfig;
+use serde::{Deserialize, Serialize};
+use server::telemetry::LogConfig;
+use verifier::VerifierConfig;
+
+/// The configuration of `outrider`; each command uses the sections it needs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Logs, on stderr.
+    pub(crate) log: LogConfig,
+    /// The coordinator.
+    pub(crate) coordinator: CoordinatorConfig,
+    /// The drafter.
+    pub(crate) drafter: DrafterConfig,
+    /// The verifier.
+    pub(crate) verifier: VerifierConfig,
+}

@@ -1,0 +1,114 @@
+//! The answer as one JSON object.
+
+use anstream::{eprintln, println};
+use serde_json::{Value, json};
+use wire::v1;
+
+use super::Printer;
+use super::terminal::round_line;
+
+/// Collects the answer and prints it when it is finished.
+#[derive(Debug, Default)]
+pub(super) struct Json {
+    started: v1::Started,
+    text: String,
+    token_ids: Vec<u32>,
+    origins: Vec<&'static str>,
+}
+
+/// Name of an origin, as in the JSON.
+pub(super) fn origin_name(origin: i32) -> &'static str {
+    match v1::Origin::try_from(origin) {
+        Ok(v1::Origin::Accepted) => "accepted",
+        Ok(v1::Origin::Recovered) => "recovered",
+        Ok(v1::Origin::Bonus) => "bonus",
+        Ok(v1::Origin::Target) => "target",
+        Ok(v1::Origin::Deferred) => "deferred",
+        Ok(v1::Origin::Unspecified) | Err(_) => "unknown",
+    }
+}
+
+fn reason_name(reason: v1::FinishReason) -> &'static str {
+    match reason {
+        v1::FinishReason::Stop => "stop",
+        v1::FinishReason::Length => "length",
+        v1::FinishReason::Cancelled => "cancelled",
+        v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
+    }
+}
+
+impl Printer for Json {
+    fn started(&mut self, started: v1::Started) {
+        self.started = started;
+    }
+
+    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
+        self.text.push_str(&chunk.text);
+        self.token_ids.extend(chunk.token_ids);
+        self.origins
+            .extend(chunk.origins.into_iter().map(origin_name));
+        Ok(())
+    }
+
+    fn round(&mut self, round: &v1::RoundReport) {
+        eprintln!("{}", round_line(round));
+    }
+
+    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+        let usage = finished.usage.unwrap_or_default();
+        let timing = finished.timing.unwrap_or_default();
+        let error = match finished.error.as_str() {
+            "" => Value::Null,
+            error => json!(error),
+        };
+        let object = json!({
+            "text": self.text,
+            "token_ids": self.token_ids,
+            "origins": self.origins,
+            "finish_reason": reason_name(finished.reason()),
+            "error": error,
+            "method": self.started.method,
+            "effective_method": finished.effective_method,
+            "exact": finished.exact,
+            "model": self.started.model,
+            "request_id": self.started.request_id,
+            "seed": finished.seed,
+            "usage": {
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+            },
+            "speculation": speculation(&finished.speculation.clone().unwrap_or_default()),
+            "timing": {
+                "time_to_first_token_ms": timing.time_to_first_token_ms,
+                "total_ms": timing.total_ms,
+                "tokens_per_second": timing.tokens_per_second,
+            },
+        });
+        println!("{}", serde_json::to_string(&object)?);
+        Ok(())
+    }
+}
+
+fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
+    let reasons: Vec<Value> = statistics
+        .fallbacks
+        .iter()
+        .map(|fallback| json!({ "position": fallback.position, "reason": fallback.reason }))
+        .collect();
+    json!({
+        "mean_acceptance_length": statistics.mean_acceptance_length,
+        "draft_acceptance_rate": statistics.draft_acceptance_rate,
+        "acceptance_histogram": statistics.acceptance_histogram,
+        "num_spec_steps": statistics.num_spec_steps,
+        "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
+        "num_draft_tokens": statistics.num_draft_tokens,
+        "per_step_accepted": statistics.per_step_accepted,
+        "per_step_drafted": statistics.per_step_drafted,
+        "fallbacks": reasons.len(),
+        "fallback_reasons": reasons,
+        "target_forwards": statistics.target_forwards,
+        "discarded": statistics.discarded,
+        "retries": statistics.retries,
+        "migrations": statistics.migrations,
+    })
+}

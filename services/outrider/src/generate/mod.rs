@@ -1,0 +1,106 @@
+//! `outrider generate`.
+
+mod args;
+mod json;
+mod terminal;
+
+pub(crate) use args::GenerateArgs;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use server::channel::{self, ChannelConfig};
+use server::telemetry;
+use server::transport::MAX_MESSAGE_BYTES;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+use v1::coordinator_client::CoordinatorClient;
+use v1::generate_response::Part;
+use wire::v1;
+
+use crate::cluster::Cluster;
+use crate::config::Config;
+
+/// Takes the parts of an answer as they come.
+trait Printer {
+    fn started(&mut self, started: v1::Started);
+    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()>;
+    fn round(&mut self, round: &v1::RoundReport);
+    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()>;
+}
+
+/// Generates and prints.
+pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<ExitCode> {
+    telemetry::init(&config.log)?;
+    let request = args.request()?;
+    let Some(url) = &args.coordinator else {
+        let cluster = Cluster::start(on_loopback(config), CancellationToken::new()).await?;
+        let url = cluster.coordinator_url.clone();
+        let code = generate(&url, &ChannelConfig::default(), request, &args).await;
+        // The answer is complete; what is left of the services need not be waited for long.
+        let _ = tokio::time::timeout(Duration::from_secs(1), cluster.stop()).await;
+        return code;
+    };
+    generate(url, &config.coordinator.channel, request, &args).await
+}
+
+/// The configuration with all services on free loopback ports.
+fn on_loopback(mut config: Config) -> Config {
+    let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
+    config.coordinator.listen = any_port;
+    config.drafter.listen = any_port;
+    config.verifier.listen = any_port;
+    config
+}
+
+async fn generate(
+    url: &str,
+    channel: &ChannelConfig,
+    request: v1::GenerateRequest,
+    args: &GenerateArgs,
+) -> anyhow::Result<ExitCode> {
+    let channel = channel::connect(url, channel).context("--coordinator")?;
+    let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let answer = client
+        .generate(request)
+        .await
+        .map_err(|status| refused(url, &status))?;
+    let mut parts = answer.into_inner();
+    let mut printer: Box<dyn Printer + Send> = if args.json {
+        Box::new(json::Json::default())
+    } else {
+        Box::new(terminal::Terminal::new())
+    };
+    while let Some(message) = parts
+        .message()
+        .await
+        .map_err(|status| refused(url, &status))?
+    {
+        match message.part {
+            Some(Part::Started(started)) => printer.started(started),
+            Some(Part::Chunk(chunk)) => printer.chunk(chunk)?,
+            Some(Part::Round(round)) => printer.round(&round),
+            Some(Part::Finished(finished)) => {
+                printer.finished(&finished)?;
+                if finished.reason() == v1::FinishReason::Error {
+                    let code = Code::from(finished.error_code as i32);
+                    bail!("{} ({code:?})", finished.error);
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            // A part of a later version.
+            None => {}
+        }
+    }
+    bail!("coordinator {url}: the answer ended before it was finished")
+}
+
+/// What a refused request or an unreachable coordinator comes to.
+fn refused(url: &str, status: &Status) -> anyhow::Error {
+    match status.code() {
+        // The message names the field, the value and what is allowed.
+        Code::InvalidArgument => anyhow::anyhow!("{}", status.message()),
+        _ => anyhow::anyhow!("coordinator {url}: {}", wire::status::describe(status)),
+    }
+}

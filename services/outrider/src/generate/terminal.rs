@@ -1,0 +1,111 @@
+//! The answer as text, coloured by where each token came from.
+
+use std::io::Write;
+
+use anstream::{AutoStream, eprintln, stdout};
+use anstyle::{AnsiColor, Style};
+use wire::v1;
+
+use super::Printer;
+
+/// Prints text as it comes.
+pub(super) struct Terminal {
+    out: AutoStream<std::io::Stdout>,
+    started: v1::Started,
+}
+
+impl Terminal {
+    pub(super) fn new() -> Self {
+        Self {
+            out: stdout(),
+            started: v1::Started::default(),
+        }
+    }
+}
+
+/// Colour of a token: green where the draft model did the work.
+fn style(origin: i32) -> Style {
+    let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+    match v1::Origin::try_from(origin) {
+        Ok(v1::Origin::Accepted) => colour(AnsiColor::Green),
+        Ok(v1::Origin::Recovered) => colour(AnsiColor::Yellow),
+        Ok(v1::Origin::Bonus) => colour(AnsiColor::Cyan),
+        Ok(v1::Origin::Deferred) => colour(AnsiColor::Magenta),
+        Ok(v1::Origin::Target | v1::Origin::Unspecified) | Err(_) => Style::new(),
+    }
+}
+
+impl Printer for Terminal {
+    fn started(&mut self, started: v1::Started) {
+        self.started = started;
+    }
+
+    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
+        for (piece, &origin) in chunk.pieces.iter().zip(&chunk.origins) {
+            let style = style(origin);
+            write!(self.out, "{style}{piece}{style:#}")?;
+        }
+        if chunk.pieces.is_empty() {
+            // Text that was held back until the end.
+            write!(self.out, "{}", chunk.text)?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn round(&mut self, round: &v1::RoundReport) {
+        eprintln!("{}", round_line(round));
+    }
+
+    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+        writeln!(self.out)?;
+        self.out.flush()?;
+        eprintln!("{}", summary(&self.started, finished));
+        if let Some(fallback) = finished
+            .speculation
+            .as_ref()
+            .and_then(|s| s.fallbacks.first())
+        {
+            let (position, reason) = (fallback.position, &fallback.reason);
+            eprintln!("went on without the drafter from token {position}: {reason}");
+        }
+        Ok(())
+    }
+}
+
+/// The request in one line.
+fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
+    let tokens = finished.usage.unwrap_or_default().completion_tokens;
+    let timing = finished.timing.unwrap_or_default();
+    let speculation = finished.speculation.clone().unwrap_or_default();
+    let rounds = match speculation.num_spec_steps {
+        0 => String::new(),
+        rounds => format!(
+            ", {rounds} rounds, mean acceptance length {:.2}",
+            speculation.mean_acceptance_length
+        ),
+    };
+    format!(
+        "[{tokens} tokens, {:.0} tokens/s{rounds}, method {}, seed {}]",
+        timing.tokens_per_second, started.method, finished.seed
+    )
+}
+
+/// A round in one line.
+pub(super) fn round_line(round: &v1::RoundReport) -> String {
+    let ms = |us: u32| f64::from(us) / 1e3;
+    let drafter = round.drafter.unwrap_or_default();
+    let verifier = round.verifier.unwrap_or_default();
+    format!(
+        "round {:>3}  at {:>4}  drafted {:>2}  accepted {:>2}  emitted {:>2}  \
+         draft {:.2} ms (forward {:.2})  verify {:.2} ms (forward {:.2})",
+        round.round,
+        round.base_len,
+        round.drafted,
+        round.accepted,
+        round.emitted,
+        ms(round.draft_us),
+        ms(drafter.forward_us),
+        ms(round.verify_us),
+        ms(verifier.forward_us),
+    )
+}

@@ -1,0 +1,31 @@
+//! The binary users run: `outrider serve`, `generate`, `methods`, `config`.
+
+mod cli;
+mod cluster;
+mod config;
+mod generate;
+mod memory;
+mod methods;
+mod print_config;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    memory::keep_pages();
+    let cli = cli::Cli::parse();
+    match cli::run(cli).await {
+        Ok(code) => code,
+        Err(error) => {
+            // Causes that the message already ends with are not said twice.
+            anstream::eprintln!("error: {}", cli::one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `outrider config print`.
+
+use anstream::println;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use server::config::Loaded;
+
+use crate::config::Config;
+
+/// Arguments of `outrider config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Prints every setting with its value and where it came from: default, file, environment or
+    /// flag. Secrets are masked.
+    Print {
+        /// Prints one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Prints the configuration.
+pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<()> {
+    let Action::Print { json } = args.action;
+    let settings = loaded.provenance();
+    if json {
+        let settings: Vec<Value> = settings
+            .iter()
+            .map(|setting| json!({ "key": setting.key, "value": setting.value, "source": setting.source }))
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&settings)?);
+        return Ok(());
+    }
+    let width = settings
+        .iter()
+        .map(|setting| setting.key.len())
+        .max()
+        .unwrap_or(0);
+    for setting in settings {
+        println!(
+            "{:width$} = {}  # {}",
+            setting.key, setting.value, setting.source
+        );
+    }
+    Ok(())
+}

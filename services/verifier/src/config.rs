@@ -1,0 +1,43 @@
+//! Configuration of a verifier.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use model::source::ModelSource;
+use serde::{Deserialize, Serialize};
+use server::lifecycle::ServerConfig;
+use server::listen::Listen;
+
+/// Section `verifier` of the configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VerifierConfig {
+    /// Address to listen on.
+    pub listen: Listen,
+    /// The target model.
+    pub model: ModelSource,
+    /// Most draft tokens in one round.
+    pub max_draft_tokens: NonZeroU32,
+    /// Most sessions, with an open stream or waiting for their next one.
+    pub max_sessions: NonZeroUsize,
+    /// Most sequences in one forward.
+    pub max_batch: NonZeroUsize,
+    /// Most rounds waiting for the engine; more are refused with a time to wait.
+    pub max_queue: NonZeroUsize,
+    /// Limits of the gRPC server.
+    pub server: ServerConfig,
+}
+
+impl Default for VerifierConfig {
+    fn default() -> Self {
+        let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7201));
+        Self {
+            listen: default_address.into(),
+            model: ModelSource::embedded("target"),
+            max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
+            max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
+            max_batch: const { NonZeroUsize::new(32).unwrap() },
+            max_queue: const { NonZeroUsize::new(256).unwrap() },
+            server: ServerConfig::default(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Decoding alone on the engine thread: one token a forward.
+
+use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use speculation::TokenId;
+use speculation::coupled::choice;
+use speculation::history::History;
+use speculation::pipeline::{LawError, Pipeline};
+use tokio::sync::mpsc;
+use wire::open::SessionSpec;
+
+use crate::error::RoundError;
+use crate::session::Session;
+
+/// What a task reports while it decodes.
+pub(crate) type Report = Result<(TokenId, StepFigures), RoundError>;
+
+/// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its
+/// tokens are those of coupled verification.
+pub(crate) struct DecodeTask {
+    spec: SessionSpec,
+    pipeline: Pipeline,
+    history: History,
+    /// Prompt and output.
+    tokens: Vec<TokenId>,
+    left: u32,
+    /// Has room for all tokens, so that sending never waits.
+    reports: mpsc::Sender<Report>,
+}
+
+impl DecodeTask {
+    /// A task that decodes at most `max_tokens` tokens after the session's output, with the channel
+    /// on which it reports them; the channel closes at the end.
+    pub(crate) fn new(session: &Session, max_tokens: u32) -> (Self, mpsc::Receiver<Report>) {
+        let (reports, receiver) = mpsc::channel(max_tokens as usize + 1);
+        let spec = session.spec.clone();
+        let task = Self {
+            pipeline: Pipeline::new(spec.sampling.clone()),
+            history: History::new(&spec.sampling, &spec.prompt, session.committed.tokens()),
+            tokens: session.sequence(&[]),
+            left: max_tokens,
+            spec,
+            reports,
+        };
+        (task, receiver)
+    }
+
+    fn choose(&mut self, row: &mut [f32]) -> Result<TokenId, LawError> {
+        let law = &mut row[..self.spec.vocab_size as usize];
+        let position = (self.tokens.len() - self.spec.prompt.len()) as u32;
+        self.pipeline.law(law, &self.history, position)?;
+        Ok(choice(law, &self.spec.noise, position))
+    }
+
+    fn report(&self, report: Report) {
+        // The receiver is gone if nobody waits any more; the task is then cancelled.
+        let _ = self.reports.try_send(report);
+    }
+}
+
+impl Task for DecodeTask {
+    fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn scored_from(&self) -> usize {
+        self.tokens.len() - 1
+    }
+
+    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+        let figures = rows.figures();
+        let token = match self.choose(rows.row_mut(0)) {
+            Ok(token) => token,
+            Err(error) => {
+                self.report(Err(error.into()));
+                return Progress::Done;
+            }
+        };
+        self.tokens.push(token);
+        self.history.push(token);
+        self.left -= 1;
+        self.report(Ok((token, figures)));
+        let ended = self.spec.sampling.end_tokens.contains(&token);
+        if ended || self.left == 0 {
+            Progress::Done
+        } else {
+            Progress::Continue
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.reports.is_closed()
+    }
+
+    fn fail(self: Box<Self>, error: EngineError) {
+        self.report(Err(error.into()));
+    }
+}

@@ -1,0 +1,19 @@
+//! The verifier service: scores draft blocks with the target model and decides them.
+//!
+//! ```text
+//! coordinator ──Verify stream──▶ stream.rs ──task──▶ engine thread (model::engine)
+//!             ◀──Verdict, Slice, Decoded──          ◀──  verify.rs, score.rs, decode.rs
+//! ```
+
+mod config;
+mod decode;
+mod error;
+mod score;
+mod service;
+mod session;
+mod stream;
+mod verify;
+
+pub use config::VerifierConfig;
+pub use error::VerifierError;
+pub use service::{Verifier, run};

@@ -1,0 +1,35 @@
+//! What a verifier keeps of a session between rounds. All of it can be rebuilt from the next Open.
+
+use model::engine::Slot;
+use server::replies::Replies;
+use speculation::TokenId;
+use speculation::committed::Committed;
+use wire::open::SessionSpec;
+use wire::round::RoundKey;
+use wire::v1::verify_reply::Reply;
+
+/// One session's state.
+pub(crate) struct Session {
+    pub(crate) spec: SessionSpec,
+    pub(crate) committed: Committed,
+    /// The target model's keys and values, freed with the session.
+    pub(crate) slot: Slot,
+    /// Verdicts and slices sent lately, each round's in order.
+    pub(crate) replies: Replies<RoundKey, Vec<Reply>>,
+}
+
+impl Session {
+    pub(crate) fn new(spec: SessionSpec, slot: Slot) -> Self {
+        Self {
+            spec,
+            committed: Committed::default(),
+            slot,
+            replies: Replies::default(),
+        }
+    }
+
+    /// Prompt, output and `drafts`: what the model's sequence must hold.
+    pub(crate) fn sequence(&self, drafts: &[TokenId]) -> Vec<TokenId> {
+        [&self.spec.prompt, self.committed.tokens(), drafts].concat()
+    }
+}

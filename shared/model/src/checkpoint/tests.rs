@@ -1,0 +1,180 @@
+use speculation::ports::{LanguageModel, Rows, Segment};
+
+use super::*;
+
+const CONFIG: &str = r#"{"model_type": "llama", "vocab_size": 33, "hidden_size": 32,
+    "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "eos_token_id": 2}"#;
+
+fn config() -> ModelConfig {
+    ModelConfig::from_json(CONFIG.as_bytes()).unwrap()
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) {
+    fs::write(folder.join(name), bytes).unwrap();
+}
+
+/// A folder with a model, and what else is given.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "config.json", CONFIG.as_bytes());
+    write(
+        folder.path(),
+        "model.safetensors",
+        &random::weights(&config(), 1).unwrap(),
+    );
+    for (name, text) in files {
+        write(folder.path(), name, text.as_bytes());
+    }
+    folder
+}
+
+#[test]
+fn a_folder_and_its_files_in_memory_are_the_same_model() {
+    let folder = folder(&[("tokenizer.json", "{}")]);
+    let opened = Checkpoint::open(folder.path()).unwrap();
+    let in_memory = Checkpoint::from_bytes(CheckpointFiles {
+        config: CONFIG.as_bytes().into(),
+        weights: random::weights(&config(), 1).unwrap().into(),
+        tokenizer: None,
+        tokenizer_config: None,
+    })
+    .unwrap();
+    assert_eq!(opened.config(), in_memory.config());
+    for format in WeightFormat::ALL {
+        assert_eq!(opened.numerics(format), in_memory.numerics(format));
+    }
+    assert_eq!(opened.tokenizer_json(), Some(&b"{}"[..]));
+    assert!(matches!(
+        in_memory.tokenizer(),
+        Err(TokenizerError::Missing)
+    ));
+}
+
+#[test]
+fn numerics_tell_weights_formats_and_constants_apart() {
+    let base = Checkpoint::random(config(), 1).unwrap();
+    let other = Checkpoint::random(config(), 2).unwrap();
+    let mut constants = config();
+    constants.rope_theta = 20_000.0;
+    let constants = Checkpoint::random(constants, 1).unwrap();
+    let fingerprints = [
+        base.numerics(WeightFormat::Q8_0),
+        base.numerics(WeightFormat::F32),
+        other.numerics(WeightFormat::Q8_0),
+        constants.numerics(WeightFormat::Q8_0),
+    ];
+    for (i, fingerprint) in fingerprints.iter().enumerate() {
+        assert_eq!(fingerprint.len(), 16);
+        assert!(!fingerprints[..i].contains(fingerprint));
+    }
+    let again = Checkpoint::random(config(), 1).unwrap();
+    assert_eq!(again.numerics(WeightFormat::Q8_0), fingerprints[0]);
+}
+
+#[test]
+fn random_models_run() {
+    for format in WeightFormat::ALL {
+        let mut model = Checkpoint::random(config(), 3)
+            .unwrap()
+            .load(format)
+            .unwrap();
+        let mut cache = model.new_cache();
+        let mut rows = Rows::default();
+        let segment = Segment {
+            cache: &mut cache,
+            tokens: &[1, 2, 3],
+            scored_from: 2,
+        };
+        model.forward(&mut [segment], &mut rows).unwrap();
+        let largest = rows.logits.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        assert!(largest > 0.1 && largest < 100.0, "{largest}");
+    }
+}
+
+#[test]
+fn chat_templates_come_in_three_forms() {
+    let template = |files: &[(&str, &str)]| {
+        Checkpoint::open(folder(files).path())
+            .unwrap()
+            .chat_template()
+            .map(str::to_owned)
+    };
+    let one = ("tokenizer_config.json", r#"{"chat_template": "a"}"#);
+    let named = r#"{"chat_template": [{"name": "tool", "template": "t"},
+        {"name": "default", "template": "d"}]}"#;
+    assert_eq!(template(&[one]).as_deref(), Some("a"));
+    assert_eq!(
+        template(&[("tokenizer_config.json", named)]).as_deref(),
+        Some("d")
+    );
+    assert_eq!(template(&[("tokenizer_config.json", "{}")]), None);
+    assert_eq!(
+        template(&[one, ("chat_template.jinja", "j")]).as_deref(),
+        Some("j")
+    );
+    assert_eq!(template(&[]), None);
+}
+
+#[test]
+fn a_tokenizer_may_lie_beside_the_model() {
+    let pair = tempfile::tempdir().unwrap();
+    let model = folder(&[]);
+    fs::rename(model.path(), pair.path().join("draft")).unwrap();
+    fs::create_dir(pair.path().join("tokenizer")).unwrap();
+    write(&pair.path().join("tokenizer"), "tokenizer.json", b"shared");
+    let checkpoint = Checkpoint::open(&pair.path().join("draft")).unwrap();
+    assert_eq!(checkpoint.tokenizer_json(), Some(&b"shared"[..]));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let empty = tempfile::tempdir().unwrap();
+    let error = Checkpoint::open(empty.path()).err().unwrap().to_string();
+    assert!(error.ends_with("config.json cannot be read"), "{error}");
+    let folder = folder(&[("tokenizer_config.json", "{")]);
+    let error = Checkpoint::open(folder.path()).err().unwrap().to_string();
+    assert_eq!(error, "tokenizer_config.json cannot be read");
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn the_embedded_pair_shares_one_tokenizer() {
+    use crate::{embedded, tokenizer::vocabulary_fingerprint};
+
+    let (target, draft) = (embedded::target().unwrap(), embedded::draft().unwrap());
+    assert_eq!((target.config().layers, draft.config().layers), (7, 3));
+    let tokenizer = target.tokenizer().unwrap();
+    assert_eq!(
+        vocabulary_fingerprint(&tokenizer),
+        vocabulary_fingerprint(&draft.tokenizer().unwrap())
+    );
+    assert!(tokenizer.get_vocab_size(true) <= target.config().vocab_size);
+    assert!(target.chat_template().unwrap().contains("Question: "));
+    let prompt = "Question: Translate to German: The dog sees the cat.\nAnswer:";
+    let mut tokens = tokenizer.encode(prompt, true).unwrap().get_ids().to_vec();
+    let prompt_len = tokens.len();
+    let mut model = target.load(WeightFormat::Q8_0).unwrap();
+    let mut cache = model.new_cache();
+    let mut rows = Rows::default();
+    for _ in 0..32 {
+        let held = speculation::ports::KvCache::len(&cache);
+        let segment = Segment {
+            cache: &mut cache,
+            tokens: &tokens[held..],
+            scored_from: tokens.len() - held - 1,
+        };
+        model.forward(&mut [segment], &mut rows).unwrap();
+        let best = (0..rows.vocab_size).max_by(|&a, &b| rows.row(0)[a].total_cmp(&rows.row(0)[b]));
+        tokens.push(best.unwrap() as u32);
+        if target
+            .config()
+            .eos_token_ids
+            .contains(tokens.last().unwrap())
+        {
+            break;
+        }
+    }
+    let answer = tokenizer.decode(&tokens[prompt_len..], true).unwrap();
+    assert_eq!(answer, " Der Hund sieht die Katze.");
+}

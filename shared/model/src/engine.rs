@@ -1,0 +1,116 @@
+//! The engine: one thread that alone calls [`LanguageModel::forward`], for all sequences at once.
+//!
+//! A service submits a [`Task`] on a slot through an [`EngineHandle`]; the thread forwards the next
+//! piece of every running task in one ragged batch, hands each its rows, and admits new tasks
+//! between forwards (continuous batching). The thread knows nothing of async runtimes: tasks answer
+//! through whatever channels they carry.
+//!
+//! ```text
+//! service ──try_submit(slot, task)──▶ queue ──▶ running tasks ──one forward──▶ task.step(rows)
+//!                                                  ▲   │                           │
+//!                                                  └───┴──────── Continue ─────────┘
+//! ```
+//!
+//! Slots keep a sequence's keys and values between tasks. Each step reconciles the slot with the
+//! task's own token list, so a slot is only ever a cache: it may be evicted at any time, at the
+//! price of a prefill.
+
+mod handle;
+mod running;
+mod slot;
+mod slots;
+mod task;
+mod worker;
+
+use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle};
+
+use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
+
+use self::{handle::Shared, worker::Worker};
+pub use self::{
+    handle::{EngineHandle, Gauges, Rejected},
+    slot::Slot,
+    task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
+};
+
+/// Bounds of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Most tasks in one forward.
+    pub max_batch: NonZeroUsize,
+    /// Most tasks submitted and not yet running; more are [`Rejected::Full`].
+    pub queue: NonZeroUsize,
+    /// Most tokens of one task forwarded at once ahead of its scored rows, so that a long prompt
+    /// does not stall the others.
+    pub prefill_chunk: NonZeroUsize,
+    /// Most sequences whose keys and values are kept; beyond it the idle slot that was used the
+    /// longest time ago is evicted. Running tasks are never evicted.
+    pub max_sequences: NonZeroUsize,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        let bound = |n| NonZeroUsize::new(n).unwrap_or(NonZeroUsize::MIN);
+        Self {
+            max_batch: bound(32),
+            queue: bound(256),
+            prefill_chunk: bound(256),
+            max_sequences: bound(64),
+        }
+    }
+}
+
+/// Warms the model up and starts the engine thread, named `name`.
+///
+/// When the last clone of the handle is dropped, the thread finishes the tasks it has and ends;
+/// join it then.
+///
+/// # Errors
+/// If the first forward fails, or the system refuses a thread.
+pub fn spawn<M>(
+    mut model: M,
+    config: EngineConfig,
+    name: &str,
+) -> Result<(EngineHandle, JoinHandle<()>), SpawnError>
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
+    warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
+    let (sender, receiver) = mpsc::channel();
+    let shared = Shared::new(config.queue);
+    let handle = EngineHandle::new(sender, shared.clone());
+    let worker = Worker::new(model, config, receiver, shared);
+    let thread = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || worker.run())
+        .map_err(SpawnError::Thread)?;
+    Ok((handle, thread))
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The first forward failed.
+    #[error("the model failed its first forward")]
+    WarmUp(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system refused a thread.
+    #[error("no thread for the engine")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Forwards one token and forgets it, so that the first request does not pay for page faults.
+fn warm_up<M: LanguageModel>(model: &mut M) -> Result<(), M::Error> {
+    let mut cache = model.new_cache();
+    let mut segment = [Segment {
+        cache: &mut cache,
+        tokens: &[0],
+        scored_from: 0,
+    }];
+    model.forward(&mut segment, &mut Rows::default())?;
+    cache.truncate(0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

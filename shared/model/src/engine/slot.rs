@@ -1,0 +1,42 @@
+//! A sequence's place in an engine, freed when dropped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::handle::{EngineHandle, Rejected};
+use super::task::{SlotId, Task};
+
+/// Numbers slots; unique in the process, so that no two engines' slots are ever confused.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A slot of its own in an engine. Dropping it frees its keys and values.
+#[derive(Debug)]
+pub struct Slot {
+    engine: EngineHandle,
+    id: SlotId,
+}
+
+impl EngineHandle {
+    /// A slot that no one else uses. It takes memory from its first task on.
+    pub fn new_slot(&self) -> Slot {
+        Slot {
+            engine: self.clone(),
+            id: SlotId(NEXT.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
+
+impl Slot {
+    /// Queues `task` on this slot's sequence.
+    ///
+    /// # Errors
+    /// [`Rejected`], at once: this never blocks.
+    pub fn try_submit(&self, task: impl Task) -> Result<(), Rejected> {
+        self.engine.try_submit(self.id, task)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.engine.free(self.id);
+    }
+}

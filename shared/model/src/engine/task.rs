@@ -1,0 +1,185 @@
+//! What the engine is asked to do: a [`Task`] on one sequence, and what it gets for it.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use speculation::TokenId;
+use thiserror::Error;
+
+/// Names a sequence that outlives its tasks, so that the next task finds its keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub u64);
+
+/// Whether a task wants another forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Progress {
+    /// Forward again: [`Task::tokens`] and [`Task::scored_from`] now say what.
+    Continue,
+    /// The task is done and is dropped; its sequence stays in its slot.
+    Done,
+}
+
+/// Work on one sequence that takes one or several forwards.
+///
+/// Before each forward the engine asks what the sequence must hold ([`Task::tokens`]) and which
+/// rows are wanted ([`Task::scored_from`]), forwards what the slot's cache lacks, in several chunks
+/// where that is much, and calls [`Task::step`] with the rows. So a task neither knows nor cares
+/// what the cache held: after a rejection, an eviction or a retry it says the same tokens.
+///
+/// A task reports its results through channels of its own. All its methods run on the engine
+/// thread, which serves every sequence: they must not block.
+pub trait Task: Send + 'static {
+    /// Everything the sequence must hold after the next forward, from its first token on: prompt,
+    /// output, and the drafts to be scored.
+    fn tokens(&self) -> &[TokenId];
+
+    /// Index into [`Task::tokens`] of the first position whose row is wanted; the rows go on to the
+    /// last position. The row of position `i` is the law of the token after `tokens[i]`. To decode,
+    /// this is `tokens.len() - 1`; to verify a block of drafts, the last token before the block.
+    /// Must be less than `tokens.len()`.
+    fn scored_from(&self) -> usize;
+
+    /// Whether [`StepRows::hidden`] is wanted too.
+    fn wants_hidden(&self) -> bool {
+        false
+    }
+
+    /// Takes the rows of positions `scored_from..tokens.len()` and says whether to go on.
+    fn step(&mut self, rows: StepRows<'_>) -> Progress;
+
+    /// Whether nobody waits for the result any more; asked before every forward. A cancelled task
+    /// is dropped without a further call.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    /// Ends the task with an error; no further call follows.
+    fn fail(self: Box<Self>, error: EngineError);
+}
+
+/// The rows of one step, in the order of the positions.
+#[derive(Debug)]
+pub struct StepRows<'a> {
+    pub(super) logits: &'a mut [f32],
+    pub(super) hidden: &'a [f32],
+    pub(super) vocab_size: usize,
+    pub(super) hidden_size: usize,
+    pub(super) figures: StepFigures,
+}
+
+impl<'a> StepRows<'a> {
+    /// Makes rows outside an engine, for tests of a task: `logits` is `(rows, vocab_size)`,
+    /// `hidden` is `(rows, hidden_size)` or empty.
+    pub fn new(
+        logits: &'a mut [f32],
+        vocab_size: usize,
+        hidden: &'a [f32],
+        hidden_size: usize,
+        figures: StepFigures,
+    ) -> Self {
+        Self {
+            logits,
+            hidden,
+            vocab_size,
+            hidden_size,
+            figures,
+        }
+    }
+
+    /// Number of rows: `tokens.len() - scored_from`.
+    pub fn len(&self) -> usize {
+        self.logits.len() / self.vocab_size
+    }
+
+    /// Whether there is no row; never so in an engine's step.
+    pub fn is_empty(&self) -> bool {
+        self.logits.is_empty()
+    }
+
+    /// Length of a logits row.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Logits of row `row`, `(vocab_size)`.
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.logits[row * self.vocab_size..][..self.vocab_size]
+    }
+
+    /// Logits of row `row`, `(vocab_size)`, to be turned into a law in place.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.logits[row * self.vocab_size..][..self.vocab_size]
+    }
+
+    /// All logits, `(rows, vocab_size)`, to be turned into laws in place.
+    pub fn logits_mut(&mut self) -> &mut [f32] {
+        self.logits
+    }
+
+    /// Last hidden state of row `row` after the final norm, `(hidden_size)`; empty unless
+    /// [`Task::wants_hidden`] and the model offers it.
+    pub fn hidden(&self, row: usize) -> &[f32] {
+        if self.hidden.is_empty() {
+            return &[];
+        }
+        &self.hidden[row * self.hidden_size..][..self.hidden_size]
+    }
+
+    /// What the step cost.
+    pub fn figures(&self) -> StepFigures {
+        self.figures
+    }
+}
+
+/// What a step cost, for traces and verdicts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepFigures {
+    /// From submission to the task's first forward; zero from its second step on.
+    pub queue: Duration,
+    /// Time in forwards since the task's last step, chunks of its prefill included.
+    pub forward: Duration,
+    /// Tokens of this task forwarded since its last step.
+    pub forwarded_tokens: usize,
+    /// Tokens of all tasks in the step's last forward.
+    pub batch_tokens: usize,
+    /// Sequences in the step's last forward.
+    pub batch_sequences: usize,
+}
+
+/// Why the engine gave up on a task.
+#[derive(Clone, Debug, Error)]
+pub enum EngineError {
+    /// The sequence would outgrow the model's context.
+    #[error("the model holds {context_len} tokens a sequence, the task asks for {tokens}")]
+    ContextExceeded {
+        /// Tokens the task asked for.
+        tokens: usize,
+        /// Tokens the model can hold.
+        context_len: usize,
+    },
+    /// A token id the model does not have.
+    #[error("token {token} is not in the vocabulary of {vocab_size}")]
+    TokenOutOfRange {
+        /// The offending id.
+        token: TokenId,
+        /// Size of the model's vocabulary.
+        vocab_size: usize,
+    },
+    /// The task asked for no row.
+    #[error("scored_from is {scored_from}, the task has {tokens} tokens: no row is wanted")]
+    NothingScored {
+        /// What [`Task::scored_from`] said.
+        scored_from: usize,
+        /// Length of what [`Task::tokens`] said.
+        tokens: usize,
+    },
+    /// The model failed on the batch the task was in.
+    #[error("the forward failed")]
+    Forward(#[source] Arc<dyn Error + Send + Sync>),
+    /// The model or a task of the same batch panicked.
+    #[error("the engine panicked: {message}")]
+    Panicked {
+        /// What the panic said.
+        message: Arc<str>,
+    },
+}

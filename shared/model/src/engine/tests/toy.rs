@@ -1,0 +1,222 @@
+//! A model that tells what it was asked, a task that reports what it got, and an engine with both.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use speculation::{
+    TokenId,
+    ports::{KvCache, LanguageModel, ModelShape, Rows, Segment},
+};
+
+use super::super::*;
+
+/// How long a test waits for what must come.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Size of the toy's vocabulary.
+pub(super) const VOCAB: usize = 50;
+/// Tokens at which the toy model misbehaves.
+pub(super) const FAILING: TokenId = 48;
+pub(super) const PANICKING: TokenId = 49;
+
+/// A model whose logits tell the tokens they were computed from: the row of a position names the
+/// sum of all tokens up to it.
+#[derive(Clone, Default)]
+pub(super) struct Toy {
+    /// Tokens forwarded in each forward, one entry a segment.
+    pub(super) forwards: Arc<Mutex<Vec<Vec<usize>>>>,
+    /// Held while a forward runs, so that a test can hold one up.
+    pub(super) gate: Arc<Mutex<()>>,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct ToyCache(Vec<TokenId>);
+
+impl KvCache for ToyCache {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the toy was told to fail")]
+pub(super) struct ToyError;
+
+impl LanguageModel for Toy {
+    type Cache = ToyCache;
+    type Error = ToyError;
+
+    fn shape(&self) -> ModelShape {
+        ModelShape {
+            vocab_size: VOCAB,
+            hidden_size: 1,
+            context_len: 40,
+        }
+    }
+
+    fn new_cache(&self) -> ToyCache {
+        ToyCache::default()
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, ToyCache>],
+        rows: &mut Rows,
+    ) -> Result<(), ToyError> {
+        let _gate = self.gate.lock();
+        let tokens = || batch.iter().flat_map(|segment| segment.tokens);
+        assert!(
+            !tokens().any(|&token| token == PANICKING),
+            "the toy was told to panic"
+        );
+        if tokens().any(|&token| token == FAILING) {
+            return Err(ToyError);
+        }
+        rows.vocab_size = VOCAB;
+        rows.logits.clear();
+        rows.hidden.clear();
+        for segment in &mut *batch {
+            for (i, &token) in segment.tokens.iter().enumerate() {
+                segment.cache.0.push(token);
+                if i >= segment.scored_from {
+                    let sum = segment.cache.0.iter().sum::<TokenId>() as f32;
+                    rows.logits.extend([sum; VOCAB]);
+                    rows.hidden.extend(rows.want_hidden.then_some(sum));
+                }
+            }
+        }
+        let sizes = batch.iter().map(|segment| segment.tokens.len()).collect();
+        self.forwards.lock().unwrap().push(sizes);
+        Ok(())
+    }
+}
+
+pub(super) type Report = Result<(Vec<f32>, StepFigures), EngineError>;
+
+/// Scores from `scored_from` on, then decodes `extra` tokens more, each a 1.
+pub(super) struct Score {
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) scored_from: usize,
+    pub(super) extra: usize,
+    pub(super) cancelled: Arc<AtomicBool>,
+    pub(super) reports: Sender<Report>,
+}
+
+impl Task for Score {
+    fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn scored_from(&self) -> usize {
+        self.scored_from
+    }
+
+    fn wants_hidden(&self) -> bool {
+        true
+    }
+
+    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+        let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
+        assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));
+        let _closed = self.reports.send(Ok((sums, rows.figures())));
+        if self.extra == 0 {
+            return Progress::Done;
+        }
+        self.extra -= 1;
+        self.scored_from = self.tokens.len();
+        self.tokens.push(1);
+        Progress::Continue
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn fail(self: Box<Self>, error: EngineError) {
+        let _closed = self.reports.send(Err(error));
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) toy: Toy,
+    pub(super) handle: EngineHandle,
+    pub(super) thread: JoinHandle<()>,
+}
+
+impl Bench {
+    pub(super) fn new(change: impl FnOnce(&mut EngineConfig)) -> Self {
+        let mut config = EngineConfig::default();
+        change(&mut config);
+        let toy = Toy::default();
+        let (handle, thread) = spawn(toy.clone(), config, "toy").unwrap();
+        toy.forwards.lock().unwrap().clear();
+        Self {
+            toy,
+            handle,
+            thread,
+        }
+    }
+
+    pub(super) fn try_submit(
+        &self,
+        slot: u64,
+        tokens: &[TokenId],
+        scored_from: usize,
+        extra: usize,
+    ) -> Result<Receiver<Report>, Rejected> {
+        let (reports, receiver) = channel();
+        let task = Score {
+            tokens: tokens.to_vec(),
+            scored_from,
+            extra,
+            cancelled: Arc::default(),
+            reports,
+        };
+        self.handle
+            .try_submit(SlotId(slot), task)
+            .map(|()| receiver)
+    }
+
+    pub(super) fn submit(
+        &self,
+        slot: u64,
+        tokens: &[TokenId],
+        scored_from: usize,
+    ) -> Receiver<Report> {
+        self.try_submit(slot, tokens, scored_from, 0).unwrap()
+    }
+
+    pub(super) fn forwards(&self) -> Vec<Vec<usize>> {
+        std::mem::take(&mut self.toy.forwards.lock().unwrap())
+    }
+
+    /// Waits until the gauges say what they should.
+    pub(super) fn until(&self, condition: impl Fn(Gauges) -> bool) {
+        for _ in 0..2000 {
+            if condition(self.handle.gauges()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("gauges stay at {:?}", self.handle.gauges());
+    }
+}
+
+pub(super) fn sums(receiver: &Receiver<Report>) -> Vec<f32> {
+    receiver.recv_timeout(PATIENCE).unwrap().unwrap().0
+}
+
+pub(super) fn bound(n: usize) -> NonZeroUsize {
+    NonZeroUsize::new(n).unwrap()
+}

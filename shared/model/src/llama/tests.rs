@@ -1,0 +1,208 @@
+use super::*;
+use crate::{checkpoint::Checkpoint, rope::RopeScaling};
+
+/// A small model with every option that the default pair lacks: biases, a head of its own, an odd
+/// number of query heads a key head, a head dimension that is no multiple of a vector.
+fn config() -> ModelConfig {
+    ModelConfig {
+        vocab_size: 101,
+        hidden_size: 48,
+        intermediate_size: 72,
+        layers: 2,
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 10,
+        rms_norm_eps: 1e-5,
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        context_len: 96,
+        tie_word_embeddings: false,
+        attention_bias: true,
+        mlp_bias: true,
+        bos_token_id: None,
+        eos_token_ids: Vec::new(),
+    }
+}
+
+fn model(format: WeightFormat) -> Llama {
+    Checkpoint::random(config(), 7)
+        .unwrap()
+        .load(format)
+        .unwrap()
+}
+
+fn text(len: usize, seed: u32) -> Vec<TokenId> {
+    (0..len as u32)
+        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
+        .collect()
+}
+
+/// Forwards one segment and returns its rows.
+fn extend(
+    model: &mut Llama,
+    cache: &mut LlamaCache,
+    tokens: &[TokenId],
+    scored_from: usize,
+) -> (Vec<f32>, Vec<f32>) {
+    let mut rows = Rows {
+        want_hidden: true,
+        ..Rows::default()
+    };
+    let segment = Segment {
+        cache,
+        tokens,
+        scored_from,
+    };
+    model.forward(&mut [segment], &mut rows).unwrap();
+    (rows.logits, rows.hidden)
+}
+
+fn fresh(model: &mut Llama, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
+    let mut cache = model.new_cache();
+    extend(model, &mut cache, tokens, 0)
+}
+
+#[test]
+fn cutting_into_forwards_changes_no_bit() {
+    for format in WeightFormat::ALL {
+        let mut model = model(format);
+        let tokens = text(50, 1);
+        let (whole, _) = fresh(&mut model, &tokens);
+        for cut in [1, 7, 16, 33] {
+            let mut cache = model.new_cache();
+            let mut logits = Vec::new();
+            for chunk in tokens.chunks(cut) {
+                logits.extend(extend(&mut model, &mut cache, chunk, 0).0);
+            }
+            assert_eq!(logits, whole, "{format}, chunks of {cut}");
+        }
+    }
+}
+
+#[test]
+fn truncation_leaves_no_trace() {
+    for format in WeightFormat::ALL {
+        let mut model = model(format);
+        let tokens = text(40, 2);
+        let expected = fresh(&mut model, &tokens);
+        let mut cache = model.new_cache();
+        extend(&mut model, &mut cache, &tokens[..19], 0);
+        extend(&mut model, &mut cache, &text(30, 5), 0);
+        cache.truncate(19);
+        assert_eq!(cache.len(), 19);
+        let (logits, hidden) = extend(&mut model, &mut cache, &tokens[19..], 0);
+        assert_eq!(logits, expected.0[19 * 101..], "{format}");
+        assert_eq!(hidden, expected.1[19 * 48..], "{format}");
+    }
+}
+
+#[test]
+fn company_changes_no_bit_and_only_scored_rows_come_back() {
+    for format in WeightFormat::ALL {
+        let mut model = model(format);
+        let texts = [text(1, 1), text(17, 2), text(5, 3), text(30, 4)];
+        let scored_from = [0, 17, 3, 29];
+        let mut expected = Vec::new();
+        for (tokens, from) in texts.iter().zip(scored_from) {
+            expected.extend_from_slice(&fresh(&mut model, tokens).0[from * 101..]);
+        }
+        let mut caches: Vec<LlamaCache> = texts.iter().map(|_| model.new_cache()).collect();
+        let mut batch: Vec<_> = caches
+            .iter_mut()
+            .zip(&texts)
+            .zip(scored_from)
+            .map(|((cache, tokens), scored_from)| Segment {
+                cache,
+                tokens,
+                scored_from,
+            })
+            .collect();
+        let mut rows = Rows::default();
+        model.forward(&mut batch, &mut rows).unwrap();
+        assert_eq!(rows.logits.len(), (1 + 2 + 1) * 101);
+        assert_eq!(rows.logits, expected, "{format}");
+        assert!(rows.hidden.is_empty());
+        assert_eq!(
+            caches.iter().map(KvCache::len).collect::<Vec<_>>(),
+            [1, 17, 5, 30]
+        );
+    }
+}
+
+#[test]
+fn every_level_gives_the_same_bits() {
+    for format in WeightFormat::ALL {
+        let mut model = model(format);
+        let tokens = text(40, 3);
+        let expected = fresh(&mut model, &tokens);
+        for level in Level::all() {
+            model.level = level;
+            assert_eq!(fresh(&mut model, &tokens), expected, "{format} {level:?}");
+        }
+    }
+}
+
+#[test]
+fn refused_forwards_leave_every_cache_alone() {
+    let mut model = model(WeightFormat::Q8_0);
+    let (mut good, mut bad) = (model.new_cache(), model.new_cache());
+    let expected = extend(&mut model, &mut good, &text(8, 1), 0).0;
+    for (tokens, error) in [
+        (
+            vec![3, 101],
+            ForwardError::TokenOutOfRange {
+                token: 101,
+                vocab_size: 101,
+            },
+        ),
+        (
+            text(97, 1),
+            ForwardError::ContextExceeded {
+                tokens: 97,
+                context_len: 96,
+            },
+        ),
+    ] {
+        let mut batch = [
+            Segment {
+                cache: &mut good,
+                tokens: &[1, 2],
+                scored_from: 0,
+            },
+            Segment {
+                cache: &mut bad,
+                tokens: &tokens,
+                scored_from: 0,
+            },
+        ];
+        assert_eq!(model.forward(&mut batch, &mut Rows::default()), Err(error));
+        assert_eq!((good.len(), bad.len()), (8, 0));
+    }
+    good.truncate(7);
+    let last = extend(&mut model, &mut good, &text(8, 1)[7..], 0).0;
+    assert_eq!(last, expected[7 * 101..]);
+}
+
+#[test]
+fn a_missing_and_a_misshapen_tensor_are_named() {
+    let weights = Checkpoint::random(config(), 7).unwrap();
+    let with = |change: fn(&mut ModelConfig)| {
+        let mut config = config();
+        change(&mut config);
+        Llama::load(&config, weights.weights(), WeightFormat::F32)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        with(|c| c.layers = 3),
+        "tensor model.layers.2.input_layernorm.weight is missing"
+    );
+    assert_eq!(
+        with(|c| c.kv_heads = 3),
+        "tensor model.layers.0.self_attn.k_proj.weight has shape [20, 48], the config implies [30, 48]"
+    );
+    assert_eq!(
+        with(|c| c.vocab_size = 100),
+        "tensor model.embed_tokens.weight has shape [101, 48], the config implies [100, 48]"
+    );
+}

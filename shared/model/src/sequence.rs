@@ -1,0 +1,109 @@
+//! A cache together with the tokens it holds.
+
+use speculation::{TokenId, ports::KvCache};
+
+/// A sequence's keys and values, and which tokens they belong to.
+///
+/// After a partial acceptance the cache still holds the rejected drafts, so what is kept is decided
+/// by comparing tokens, never lengths.
+#[derive(Clone, Debug)]
+pub struct Sequence<C> {
+    cache: C,
+    tokens: Vec<TokenId>,
+}
+
+impl<C: KvCache> Sequence<C> {
+    /// Takes an empty cache.
+    pub fn new(mut cache: C) -> Self {
+        cache.truncate(0);
+        Self {
+            cache,
+            tokens: Vec::new(),
+        }
+    }
+
+    /// The tokens held.
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// Truncates to the longest prefix shared with `tokens`, and to `limit` at most: positions that
+    /// are to be scored must be forwarded, though the cache holds them. Returns how many tokens are
+    /// kept; `tokens` from there on must be forwarded.
+    pub fn reconcile(&mut self, tokens: &[TokenId], limit: usize) -> usize {
+        let shared = self
+            .tokens
+            .iter()
+            .zip(tokens)
+            .take_while(|(a, b)| a == b)
+            .count();
+        let kept = shared.min(limit);
+        self.tokens.truncate(kept);
+        self.cache.truncate(kept);
+        kept
+    }
+
+    /// The cache, to be extended by a forward; [`Sequence::extend`] must follow.
+    pub fn cache_mut(&mut self) -> &mut C {
+        &mut self.cache
+    }
+
+    /// Records that `tokens` were forwarded.
+    pub fn extend(&mut self, tokens: &[TokenId]) {
+        self.tokens.extend_from_slice(tokens);
+        debug_assert_eq!(self.tokens.len(), self.cache.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache that knows its tokens, to be compared with what the sequence believes.
+    #[derive(Default)]
+    struct Toy(Vec<TokenId>);
+
+    impl KvCache for Toy {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        fn truncate(&mut self, len: usize) {
+            self.0.truncate(len);
+        }
+    }
+
+    fn forward(sequence: &mut Sequence<Toy>, tokens: &[TokenId], limit: usize) -> usize {
+        let kept = sequence.reconcile(tokens, limit);
+        sequence.cache_mut().0.extend_from_slice(&tokens[kept..]);
+        sequence.extend(&tokens[kept..]);
+        assert_eq!(sequence.cache.0, tokens);
+        assert_eq!(sequence.tokens(), tokens);
+        kept
+    }
+
+    #[test]
+    fn rejected_drafts_are_dropped_though_lengths_agree() {
+        let mut sequence = Sequence::new(Toy::default());
+        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 5], 2), 0);
+        // 4 was accepted and 5 rejected; the recovered token and a new draft take its place.
+        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 8], 3), 3);
+        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 9, 5], 5), 4);
+    }
+
+    #[test]
+    fn scored_positions_are_forwarded_again() {
+        let mut sequence = Sequence::new(Toy::default());
+        forward(&mut sequence, &[1, 2, 3], 2);
+        assert_eq!(forward(&mut sequence, &[1, 2, 3], 2), 2);
+        assert_eq!(forward(&mut sequence, &[1, 2, 3], 0), 0);
+    }
+
+    #[test]
+    fn another_prompt_starts_afresh() {
+        let mut sequence = Sequence::new(Toy::default());
+        forward(&mut sequence, &[1, 2, 3], 2);
+        assert_eq!(forward(&mut sequence, &[7, 2, 3], 2), 0);
+        assert_eq!(forward(&mut sequence, &[7], 0), 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! The tokenizer of a checkpoint, and the fingerprint by which two peers know that they share one.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+pub use tokenizers::Tokenizer;
+
+/// Why a tokenizer cannot be had.
+#[derive(Debug, Error)]
+pub enum TokenizerError {
+    /// The file or the bytes are no tokenizer.
+    #[error("{file} is not a tokenizer: {reason}")]
+    Malformed {
+        /// The file, or where the bytes came from.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The checkpoint has none.
+    #[error("the checkpoint has no tokenizer.json")]
+    Missing,
+}
+
+/// Reads a `tokenizer.json`.
+///
+/// # Errors
+/// If it cannot be read or understood; the message names the file.
+pub fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
+    Tokenizer::from_file(path).map_err(|error| TokenizerError::Malformed {
+        file: path.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+/// Reads the bytes of a `tokenizer.json`.
+///
+/// # Errors
+/// If they cannot be understood.
+pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, TokenizerError> {
+    Tokenizer::from_bytes(json).map_err(|error| TokenizerError::Malformed {
+        file: "tokenizer.json".to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// SHA-256 over the id, the length and the bytes of every token in the order of the ids.
+///
+/// Ids are little-endian u32, lengths little-endian u64. Only ids that have a token count, so an
+/// embedding table padded to a round size changes nothing.
+pub fn vocabulary_fingerprint(tokenizer: &Tokenizer) -> [u8; 32] {
+    let mut tokens: Vec<(u32, String)> = tokenizer
+        .get_vocab(true)
+        .into_iter()
+        .map(|(token, id)| (id, token))
+        .collect();
+    tokens.sort_unstable();
+    let mut hash = Sha256::new();
+    for (id, token) in tokens {
+        hash.update(id.to_le_bytes());
+        hash.update((token.len() as u64).to_le_bytes());
+        hash.update(token);
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokenizer(vocabulary: &str) -> Tokenizer {
+        let json = format!(
+            r#"{{"version": "1.0", "added_tokens": [], "model":
+                {{"type": "WordLevel", "unk_token": "a", "vocab": {vocabulary}}}}}"#
+        );
+        from_bytes(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_fingerprint_is_of_the_tokens_and_their_ids() {
+        let base = vocabulary_fingerprint(&tokenizer(r#"{"a": 0, "b": 1, "c": 2}"#));
+        let same = vocabulary_fingerprint(&tokenizer(r#"{"c": 2, "a": 0, "b": 1}"#));
+        assert_eq!(base, same);
+        for other in [
+            r#"{"a": 0, "b": 2, "c": 1}"#,
+            r#"{"a": 0, "b": 1, "d": 2}"#,
+            r#"{"a": 0, "b": 1}"#,
+        ] {
+            assert_ne!(vocabulary_fingerprint(&tokenizer(other)), base, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_tokenizer_is_named() {
+        let error = open(Path::new("/nowhere/tokenizer.json"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("/nowhere/tokenizer.json is not a tokenizer: "),
+            "{error}"
+        );
+        assert!(from_bytes(b"{}").is_err());
+    }
+}

@@ -1,0 +1,145 @@
+use std::collections::HashMap;
+
+use safetensors::{Dtype, serialize};
+
+use super::*;
+
+/// A safetensors file of f32 tensors filled with 0, 1, 2, …
+fn file(tensors: &[(&str, &[usize])]) -> Vec<u8> {
+    let data: Vec<(&str, &[usize], Vec<u8>)> = tensors
+        .iter()
+        .map(|&(name, shape)| {
+            let count: usize = shape.iter().product();
+            let bytes = (0..count).flat_map(|i| (i as f32).to_le_bytes()).collect();
+            (name, shape, bytes)
+        })
+        .collect();
+    let views: HashMap<&str, TensorView<'_>> = data
+        .iter()
+        .map(|(name, shape, bytes)| {
+            (
+                *name,
+                TensorView::new(Dtype::F32, shape.to_vec(), bytes).unwrap(),
+            )
+        })
+        .collect();
+    serialize(views, None).unwrap()
+}
+
+fn message(error: &WeightsError) -> String {
+    error.to_string()
+}
+
+#[test]
+fn reads_a_file_and_its_bytes_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = file(&[("a", &[2, 3]), ("b", &[1])]);
+    fs::write(folder.path().join(SINGLE), &bytes).unwrap();
+    let from_file = Weights::open(folder.path()).unwrap();
+    let from_bytes = Weights::from_bytes(bytes).unwrap();
+    for weights in [&from_file, &from_bytes] {
+        assert_eq!(
+            weights.tensor("a", &[2, 3]).unwrap(),
+            [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+        );
+        assert!(weights.contains("b") && !weights.contains("c"));
+    }
+    assert_eq!(digest(&from_file), digest(&from_bytes));
+}
+
+fn digest(weights: &Weights) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    weights.digest(&mut hash);
+    hash.finalize().to_vec()
+}
+
+#[test]
+fn reads_shards_and_digests_them_as_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x.safetensors"), file(&[("a", &[2, 3])])).unwrap();
+    fs::write(folder.path().join("y.safetensors"), file(&[("b", &[1])])).unwrap();
+    let index = r#"{"metadata": {}, "weight_map": {"b": "y.safetensors", "a": "x.safetensors"}}"#;
+    fs::write(folder.path().join(INDEX), index).unwrap();
+    let weights = Weights::open(folder.path()).unwrap();
+    assert_eq!(weights.tensor("b", &[1]).unwrap(), [0.0]);
+    let whole = Weights::from_bytes(file(&[("a", &[2, 3]), ("b", &[1])])).unwrap();
+    assert_eq!(digest(&weights), digest(&whole));
+}
+
+#[test]
+fn a_truncated_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = file(&[("a", &[20, 30])]);
+    bytes.truncate(bytes.len() - 7);
+    fs::write(folder.path().join(SINGLE), &bytes).unwrap();
+    let error = Weights::open(folder.path()).err().unwrap();
+    assert!(matches!(error, WeightsError::Malformed { .. }));
+    assert!(
+        message(&error).contains("model.safetensors is truncated or not"),
+        "{error}"
+    );
+    assert!(Weights::from_bytes(bytes).is_err());
+    assert!(Weights::from_bytes(&b"short"[..]).is_err());
+}
+
+#[test]
+fn a_missing_shard_and_a_path_for_a_shard_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join(INDEX),
+        r#"{"weight_map": {"a": "x.safetensors"}}"#,
+    )
+    .unwrap();
+    let error = Weights::open(folder.path()).err().unwrap();
+    assert!(
+        message(&error).ends_with("x.safetensors cannot be read"),
+        "{error}"
+    );
+    fs::write(
+        folder.path().join(INDEX),
+        r#"{"weight_map": {"a": "../x"}}"#,
+    )
+    .unwrap();
+    let error = Weights::open(folder.path()).err().unwrap();
+    assert!(message(&error).contains(r#"the shard "../x""#), "{error}");
+}
+
+#[test]
+fn an_empty_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Weights::open(folder.path()).err().unwrap();
+    assert!(matches!(error, WeightsError::NoWeights { .. }));
+}
+
+#[test]
+fn missing_tensors_and_wrong_shapes_are_named() {
+    let weights = Weights::from_bytes(file(&[("a", &[2, 3])])).unwrap();
+    let missing = weights.tensor("b", &[1]).unwrap_err();
+    assert_eq!(message(&missing), "tensor b is missing");
+    let shape = weights.tensor("a", &[3, 2]).unwrap_err();
+    assert_eq!(
+        message(&shape),
+        "tensor a has shape [2, 3], the config implies [3, 2]"
+    );
+}
+
+#[test]
+fn half_precision_is_widened_and_integers_are_refused() {
+    let one = |dtype, bytes: &[u8]| {
+        let views = HashMap::from([("t", TensorView::new(dtype, vec![1], bytes).unwrap())]);
+        Weights::from_bytes(serialize(views, None).unwrap()).unwrap()
+    };
+    assert_eq!(
+        one(Dtype::BF16, &[0xc0, 0x3f]).tensor("t", &[1]).unwrap(),
+        [1.5]
+    );
+    assert_eq!(
+        one(Dtype::F16, &[0x00, 0x3e]).tensor("t", &[1]).unwrap(),
+        [1.5]
+    );
+    let error = one(Dtype::I64, &[0; 8]).tensor("t", &[1]).unwrap_err();
+    assert_eq!(
+        message(&error),
+        "tensor t is of type I64: F32, F16 and BF16 are read"
+    );
+}

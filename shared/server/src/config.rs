@@ -1,0 +1,95 @@
+//! Configuration in four layers: defaults, then a file, then the environment, then flags.
+//!
+//! Each layer overrides the ones before it key by key; arrays are replaced whole. Every value
+//! remembers where it came from, so errors name the file or the variable at fault, and
+//! [`Loaded::provenance`] lists the origin of each setting.
+//!
+//! Unknown keys are refused by the configuration type itself: give every struct in it
+//! `#[serde(default, deny_unknown_fields)]`.
+
+mod environment;
+mod error;
+mod layer;
+mod provenance;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use figment::value::{Dict, Value};
+use figment::{Figment, Profile, Provider};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use environment::PREFIX;
+pub use error::ConfigError;
+pub use provenance::{Origin, Setting};
+
+use layer::Layer;
+
+/// A configuration together with the origin of each of its settings.
+#[derive(Debug, Clone)]
+pub struct Loaded<T> {
+    /// The configuration after all layers.
+    pub value: T,
+    settings: Vec<Setting>,
+}
+
+impl<T> Loaded<T> {
+    /// Lists every setting in the order of its key, with its value and origin; secrets are masked.
+    pub fn provenance(&self) -> &[Setting] {
+        &self.settings
+    }
+}
+
+/// Loads a configuration: `T::default()` < `file` < environment < `flags`.
+///
+/// The file is TOML or JSON by its extension. The environment's names are `OUTRIDER__SECTION__KEY`:
+/// the double underscore keeps them apart from what Kubernetes injects for its services
+/// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`;
+/// nulls in it count as flags that were not given.
+///
+/// # Errors
+/// Names the key, its value and its origin for whatever does not fit `T`.
+pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<Loaded<T>, ConfigError>
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    load_from(file, std::env::vars_os(), flags)
+}
+
+/// Like [`load`], with the environment passed in.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_from<T>(
+    file: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+    flags: &impl Serialize,
+) -> Result<Loaded<T>, ConfigError>
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    let defaults = layer::serialized(&T::default(), &Origin::Default)?;
+    let shape = Value::from(defaults.clone());
+
+    let mut figment = Figment::from(Layer::new(Origin::Default, defaults));
+    if let Some(path) = file {
+        figment = figment.merge(Layer::file(path)?);
+    }
+    for layer in environment::layers(environment, &shape)? {
+        figment = figment.merge(layer);
+    }
+    figment = figment.merge(Layer::flags(flags)?);
+
+    let value = figment.extract().map_err(ConfigError::from_figment)?;
+    let settings = provenance::settings(&merged(&figment)?, &figment);
+    Ok(Loaded { value, settings })
+}
+
+fn merged(figment: &Figment) -> Result<Dict, ConfigError> {
+    let mut profiles = figment.data().map_err(ConfigError::from_figment)?;
+    Ok(profiles.remove(&Profile::Default).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

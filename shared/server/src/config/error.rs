@@ -1,0 +1,100 @@
+//! Why a configuration was refused.
+
+use std::path::PathBuf;
+
+use figment::error::{Kind, OneOf};
+
+use super::provenance::is_secret;
+
+/// Why a configuration could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The configuration file cannot be read.
+    #[error("cannot read config file {}: {source}", path.display())]
+    Unreadable {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
+    /// The file's extension does not say which format it is in.
+    #[error("config file {} must end in .toml or .json", .0.display())]
+    Extension(PathBuf),
+
+    /// The file is not the TOML or JSON its extension promises.
+    #[error("config file {} is malformed: {reason}", path.display())]
+    Malformed {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The parser's words, with line and column.
+        reason: String,
+    },
+
+    /// A layer that must be a map is something else.
+    #[error("configuration from {origin} is a {found}, not a map")]
+    NotAMap {
+        /// The layer.
+        origin: String,
+        /// What it is instead.
+        found: String,
+    },
+
+    /// A variable with our prefix has an empty section or key in its name.
+    #[error("environment variable {0} names no key; write OUTRIDER__SECTION__KEY")]
+    Nameless(String),
+
+    /// A variable's value is not UTF-8.
+    #[error("environment variable {0} is not valid UTF-8")]
+    NotUnicode(String),
+
+    /// A key that the configuration does not have.
+    #[error("unknown key {key} from {origin}; valid keys there are {valid}")]
+    UnknownKey {
+        /// The whole key, `section.key`.
+        key: String,
+        /// The file, variable or flag that gave it.
+        origin: String,
+        /// The keys that exist in that section.
+        valid: String,
+    },
+
+    /// A value of the wrong type, or out of its range.
+    #[error("{key} from {origin}: {reason}")]
+    Invalid {
+        /// The whole key, `section.key`.
+        key: String,
+        /// The file, variable or flag that gave it.
+        origin: String,
+        /// What was found and what was expected.
+        reason: String,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn from_figment(error: figment::Error) -> Self {
+        let key = error.path.join(".");
+        let origin = match &error.metadata {
+            Some(metadata) => metadata.name.to_string(),
+            None => "the layers together".to_owned(),
+        };
+        match error.kind {
+            Kind::UnknownField(_, valid) => Self::UnknownKey {
+                key,
+                origin,
+                valid: OneOf(valid).to_string(),
+            },
+            // Serde quotes the value it did not like; a secret must not reach the log that way.
+            _ if is_secret(&key) => Self::Invalid {
+                key,
+                origin,
+                reason: "the value does not fit (not shown: it is a secret)".to_owned(),
+            },
+            kind => Self::Invalid {
+                key,
+                origin,
+                reason: kind.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! One layer of configuration: a tree of values and where they came from.
+
+use std::path::Path;
+
+use figment::providers::{Format, Json, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Metadata, Profile, Provider};
+use serde::Serialize;
+
+use super::{ConfigError, Origin};
+
+/// A figment provider whose metadata is an [`Origin`], the same for every kind of layer.
+pub(super) struct Layer {
+    origin: Origin,
+    values: Dict,
+}
+
+impl Layer {
+    pub(super) fn new(origin: Origin, values: Dict) -> Self {
+        Self { origin, values }
+    }
+
+    /// Reads a TOML or JSON file. Figment's own file provider takes a missing file for an empty one
+    /// and looks for it in parent directories; a path the user named must be read or refused.
+    pub(super) fn file(path: &Path) -> Result<Self, ConfigError> {
+        let extension = path.extension().and_then(|name| name.to_str());
+        let parse = match extension {
+            Some("toml") => parse_toml,
+            Some("json") => parse_json,
+            _ => return Err(ConfigError::Extension(path.to_owned())),
+        };
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        let values = parse(&text).map_err(|reason| ConfigError::Malformed {
+            path: path.to_owned(),
+            reason,
+        })?;
+        Ok(Self::new(Origin::File(path.to_owned()), values))
+    }
+
+    pub(super) fn flags(flags: &impl Serialize) -> Result<Self, ConfigError> {
+        let given = without_nulls(serialized(flags, &Origin::Flag)?);
+        Ok(Self::new(Origin::Flag, given))
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.origin.to_string())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Map::from([(Profile::Default, self.values.clone())]))
+    }
+}
+
+/// Serialises a value that must come out as a map.
+pub(super) fn serialized(value: &impl Serialize, origin: &Origin) -> Result<Dict, ConfigError> {
+    match Value::serialize(value) {
+        Ok(Value::Dict(_, values)) => Ok(values),
+        Ok(Value::Empty(..)) => Ok(Dict::new()),
+        Ok(other) => Err(ConfigError::NotAMap {
+            origin: origin.to_string(),
+            found: other.to_actual().to_string(),
+        }),
+        Err(error) => Err(ConfigError::from_figment(error)),
+    }
+}
+
+fn without_nulls(values: Dict) -> Dict {
+    let given = values.into_iter().filter_map(|(key, value)| match value {
+        Value::Empty(..) => None,
+        Value::Dict(tag, inner) => Some((key, Value::Dict(tag, without_nulls(inner)))),
+        value => Some((key, value)),
+    });
+    given.collect()
+}
+
+fn parse_toml(text: &str) -> Result<Dict, String> {
+    Toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+}
+
+fn parse_json(text: &str) -> Result<Dict, String> {
+    Json::from_str(text).map_err(|error| error.to_string())
+}

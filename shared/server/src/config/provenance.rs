@@ -1,0 +1,86 @@
+//! Where each setting came from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use figment::Figment;
+use figment::value::{Dict, Value};
+
+/// Where a layer's values come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A configuration file.
+    File(PathBuf),
+    /// An environment variable, by its name.
+    Environment(String),
+    /// The command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// One setting as `outrider config print` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The whole key, `section.key`.
+    pub key: String,
+    /// The value in JSON, which for numbers, strings and arrays is TOML too; `***` for a secret.
+    pub value: String,
+    /// The origin in words, as [`Origin`] prints it.
+    pub source: String,
+}
+
+/// Flattens a merged configuration to its leaves, in the order of their keys.
+pub(super) fn settings(values: &Dict, figment: &Figment) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    collect("", values, figment, &mut settings);
+    settings
+}
+
+fn collect(section: &str, values: &Dict, figment: &Figment, settings: &mut Vec<Setting>) {
+    for (name, value) in values {
+        let key = if section.is_empty() {
+            name.clone()
+        } else {
+            format!("{section}.{name}")
+        };
+        if let Value::Dict(_, inner) = value
+            && !inner.is_empty()
+        {
+            collect(&key, inner, figment, settings);
+            continue;
+        }
+        let origin = figment.get_metadata(value.tag());
+        settings.push(Setting {
+            value: rendered(&key, value),
+            source: origin.map_or_else(String::new, |metadata| metadata.name.to_string()),
+            key,
+        });
+    }
+}
+
+fn rendered(key: &str, value: &Value) -> String {
+    match value {
+        Value::Empty(..) => "unset".to_owned(),
+        _ if is_secret(key) => "***".to_owned(),
+        value => serde_json::to_string(value).unwrap_or_else(|error| format!("({error})")),
+    }
+}
+
+/// Tells by its name whether a key holds something that must not be shown.
+pub(super) fn is_secret(key: &str) -> bool {
+    ["token", "secret", "password"]
+        .iter()
+        .any(|word| key.ends_with(word))
+}

@@ -1,0 +1,302 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::*;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    verifier: Verifier,
+    log: String,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Verifier {
+    listen: String,
+    max_batch: u16,
+    temperature: f32,
+    peers: Vec<String>,
+    auth_token: Option<String>,
+    threads: Option<u32>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            verifier: Verifier::default(),
+            log: "info".to_owned(),
+        }
+    }
+}
+
+impl Default for Verifier {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:7001".to_owned(),
+            max_batch: 8,
+            temperature: 0.1,
+            peers: vec!["a".to_owned(), "b".to_owned()],
+            auth_token: None,
+            threads: None,
+        }
+    }
+}
+
+/// A file with that name and text, in a directory that lives as long as the returned guard.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    (directory, path)
+}
+
+fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    let pairs = variables.iter();
+    pairs
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
+fn from_environment(variables: &[(&str, &str)]) -> Result<Loaded<Config>, ConfigError> {
+    load_from(None, environment(variables), &json!({}))
+}
+
+fn from_file(name: &str, text: &str) -> Result<Loaded<Config>, ConfigError> {
+    let (_directory, path) = file(name, text);
+    load_from(Some(&path), [], &json!({}))
+}
+
+fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
+    loaded.unwrap_err().to_string()
+}
+
+#[track_caller]
+fn assert_names(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{message:?} lacks {part:?}");
+    }
+}
+
+#[test]
+fn without_layers_the_defaults_hold() {
+    assert_eq!(from_environment(&[]).unwrap().value, Config::default());
+}
+
+#[test]
+fn each_layer_overrides_the_one_before_it() {
+    let text = "log = 'file'\n[verifier]\nlisten = 'file'\nmax_batch = 1\npeers = ['c']\n";
+    let (_directory, path) = file("outrider.toml", text);
+    let variables = environment(&[
+        ("OUTRIDER__VERIFIER__LISTEN", "environment"),
+        ("OUTRIDER__LOG", "environment"),
+    ]);
+    let flags = json!({"log": "flag", "verifier": {"threads": null, "temperature": null}});
+    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags).unwrap();
+
+    assert_eq!(loaded.value.log, "flag");
+    assert_eq!(loaded.value.verifier.listen, "environment");
+    assert_eq!(loaded.value.verifier.max_batch, 1);
+    assert_eq!(
+        loaded.value.verifier.peers,
+        ["c"],
+        "arrays are replaced whole"
+    );
+    assert_eq!(
+        loaded.value.verifier.temperature, 0.1,
+        "a null flag is not given"
+    );
+
+    let source = format!("file {}", path.display());
+    let expected = [
+        ("log", "\"flag\"", "flag"),
+        ("verifier.auth_token", "unset", "default"),
+        (
+            "verifier.listen",
+            "\"environment\"",
+            "environment OUTRIDER__VERIFIER__LISTEN",
+        ),
+        ("verifier.max_batch", "1", &source),
+        ("verifier.peers", "[\"c\"]", &source),
+        ("verifier.temperature", "0.1", "default"),
+        ("verifier.threads", "unset", "default"),
+    ];
+    let found: Vec<_> = loaded
+        .provenance()
+        .iter()
+        .map(|setting| (&*setting.key, &*setting.value, &*setting.source))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn json_files_are_read_like_toml() {
+    let loaded = from_file("outrider.json", r#"{"verifier": {"max_batch": 3}}"#).unwrap();
+    assert_eq!(loaded.value.verifier.max_batch, 3);
+}
+
+#[test]
+fn the_variables_kubernetes_injects_are_not_settings() {
+    let loaded = from_environment(&[
+        ("OUTRIDER_VERIFIER_PORT", "tcp://10.0.0.1:7001"),
+        ("OUTRIDER_VERIFIER_SERVICE_HOST", "10.0.0.1"),
+        ("OUTRIDER", "x"),
+    ]);
+    assert_eq!(loaded.unwrap().value, Config::default());
+}
+
+#[test]
+fn variables_are_read_as_the_type_they_set() {
+    let loaded = from_environment(&[
+        ("OUTRIDER__VERIFIER__LISTEN", "42"),
+        ("OUTRIDER__VERIFIER__MAX_BATCH", "42"),
+        ("OUTRIDER__VERIFIER__THREADS", "7"),
+        ("OUTRIDER__VERIFIER__PEERS", "[c, d]"),
+        ("OUTRIDER__VERIFIER__TEMPERATURE", "0.5"),
+    ]);
+    let verifier = loaded.unwrap().value.verifier;
+    assert_eq!(verifier.listen, "42");
+    assert_eq!(verifier.max_batch, 42);
+    assert_eq!(verifier.threads, Some(7));
+    assert_eq!(verifier.peers, ["c", "d"]);
+    assert_eq!(verifier.temperature, 0.5);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
+    let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
+    assert_names(
+        &message,
+        &["unknown key verifier.lisen", "outrider.toml", "`listen`"],
+    );
+
+    let message = refusal(from_environment(&[("OUTRIDER__VERFIER__LISTEN", "x")]));
+    assert_names(
+        &message,
+        &[
+            "OUTRIDER__VERFIER__LISTEN",
+            "unknown key verfier",
+            "`verifier`",
+        ],
+    );
+
+    let flags = json!({"lgo": "x"});
+    let message = refusal(load_from(None, [], &flags));
+    assert_names(&message, &["unknown key lgo from flag", "`log`"]);
+}
+
+#[test]
+fn wrong_types_and_ranges_name_key_value_and_origin() {
+    let message = refusal(from_file(
+        "outrider.toml",
+        "[verifier]\nmax_batch = 'many'\n",
+    ));
+    assert_names(
+        &message,
+        &["verifier.max_batch", "\"many\"", "u16", "outrider.toml"],
+    );
+
+    let message = refusal(from_environment(&[(
+        "OUTRIDER__VERIFIER__MAX_BATCH",
+        "70000",
+    )]));
+    assert_names(
+        &message,
+        &[
+            "verifier.max_batch",
+            "70000",
+            "OUTRIDER__VERIFIER__MAX_BATCH",
+        ],
+    );
+
+    let message = refusal(from_environment(&[("OUTRIDER__VERIFIER", "7001")]));
+    assert_names(
+        &message,
+        &["verifier", "7001", "environment OUTRIDER__VERIFIER"],
+    );
+}
+
+#[test]
+fn secrets_are_shown_neither_in_the_listing_nor_in_errors() {
+    let loaded = from_file("outrider.toml", "[verifier]\nauth_token = 'sesame'\n").unwrap();
+    let listing: BTreeMap<_, _> = loaded
+        .provenance()
+        .iter()
+        .map(|setting| (&*setting.key, &*setting.value))
+        .collect();
+    assert_eq!(listing["verifier.auth_token"], "***");
+
+    let message = refusal(from_environment(&[(
+        "OUTRIDER__VERIFIER__AUTH_TOKEN",
+        "90125",
+    )]));
+    assert_names(
+        &message,
+        &["verifier.auth_token", "OUTRIDER__VERIFIER__AUTH_TOKEN"],
+    );
+    assert!(!message.contains("90125"), "{message}");
+}
+
+#[test]
+fn malformed_files_name_the_line() {
+    let message = refusal(from_file("outrider.toml", "log = 'x'\n[verifier\n"));
+    assert_names(&message, &["outrider.toml", "malformed", "line 2"]);
+
+    let message = refusal(from_file("outrider.json", "{\n\"log\": \"x\"\n\"y\"}"));
+    assert_names(&message, &["outrider.json", "malformed", "line 3"]);
+}
+
+#[test]
+fn files_that_are_missing_or_of_another_kind_are_named() {
+    let missing = PathBuf::from("no/such/outrider.toml");
+    let message = refusal(load_from(Some(&missing), [], &json!({})));
+    assert_names(&message, &["no/such/outrider.toml", "cannot read"]);
+
+    for name in ["outrider.yaml", "outrider"] {
+        let message = refusal(from_file(name, "log: x"));
+        assert_names(&message, &[name, ".toml or .json"]);
+    }
+}
+
+#[test]
+fn variables_that_name_no_key_are_refused() {
+    for name in ["OUTRIDER__", "OUTRIDER__VERIFIER__", "OUTRIDER____LISTEN"] {
+        assert_names(
+            &refusal(from_environment(&[(name, "x")])),
+            &[name, "names no key"],
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn variables_that_are_not_text_are_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let variables = [("OUTRIDER__LOG".into(), OsString::from_vec(vec![0xff]))];
+    let message = refusal(load_from(None, variables, &json!({})));
+    assert_names(&message, &["OUTRIDER__LOG", "UTF-8"]);
+}
+
+#[test]
+fn flags_must_be_a_map() {
+    let message = refusal(load_from(None, [], &json!("--verbose")));
+    assert_names(&message, &["flag", "not a map"]);
+}
+
+#[test]
+#[expect(
+    clippy::result_large_err,
+    reason = "the closure's type is the jail's choice"
+)]
+fn the_process_environment_is_what_load_reads() {
+    // A jail serialises the tests that touch the real environment, and restores it.
+    figment::Jail::expect_with(|jail| {
+        jail.set_env("OUTRIDER__LOG", "debug");
+        let loaded: Loaded<Config> = load(None, &json!({})).map_err(|error| error.to_string())?;
+        assert_eq!(loaded.value.log, "debug");
+        Ok(())
+    });
+}

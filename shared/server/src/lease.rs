@@ -1,0 +1,157 @@
+//! Sessions that outlive their stream.
+//!
+//! A session belongs to at most one stream. While a stream holds it, its state lives with that
+//! stream as an [`Attached`] guard; when the stream merely breaks, the guard is
+//! [detached](Attached::detach) and the state waits here until its lease ends or the next stream
+//! [attaches](Leases::attach). Whatever is lost on the way can be replayed by the client, so a
+//! session is a cache and never the only copy of anything.
+
+mod table;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use table::Table;
+
+/// A session's name, chosen by the client.
+pub type SessionId = [u8; 16];
+
+/// How long an expired state may linger before the sweep frees it. It cannot be attached meanwhile.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Refuses a new session because the table is full.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("all {max_sessions} sessions are taken")]
+pub struct Full {
+    /// How many sessions there may be, attached and detached together.
+    pub max_sessions: usize,
+}
+
+/// How many sessions there are at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// Sessions a stream holds.
+    pub attached: usize,
+    /// Sessions waiting for their next stream.
+    pub detached: usize,
+}
+
+/// The sessions of one service, with `S` as the state of each. Clones share the sessions.
+#[derive(Debug)]
+pub struct Leases<S> {
+    table: Arc<Table<S>>,
+}
+
+impl<S> Clone for Leases<S> {
+    fn clone(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+        }
+    }
+}
+
+impl<S: Send + 'static> Leases<S> {
+    /// Makes an empty table and spawns the task that frees expired sessions; the task ends within
+    /// one sweep of the last clone's drop.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn new(max_sessions: usize) -> Self {
+        let table = Arc::new(Table::new(max_sessions));
+        tokio::spawn(sweep_expired(Arc::downgrade(&table)));
+        Self { table }
+    }
+
+    /// Gives a session to the calling stream, with its state where it was detached and its lease
+    /// lives, otherwise anew.
+    ///
+    /// A stream that still holds the session is told to [give way](Attached::superseded): it is
+    /// most likely half open, its client having reconnected. Its state is lost.
+    ///
+    /// # Errors
+    /// [`Full`] for a new session beyond the limit.
+    pub fn attach(&self, id: SessionId) -> Result<(Attached<S>, Option<S>), Full> {
+        let superseded = CancellationToken::new();
+        let (generation, state) = self.table.attach(id, superseded.clone(), Instant::now())?;
+        let guard = Attached {
+            table: Arc::clone(&self.table),
+            id,
+            generation,
+            superseded,
+        };
+        Ok((guard, state))
+    }
+
+    /// Drops every detached session whose lease has ended by `now`; returns how many there were.
+    pub fn sweep(&self, now: Instant) -> usize {
+        self.table.sweep(now)
+    }
+
+    /// Counts the sessions.
+    pub fn counts(&self) -> SessionCounts {
+        self.table.counts()
+    }
+}
+
+/// A stream's hold on its session. Dropping it closes the session.
+#[derive(Debug)]
+#[must_use = "dropping the guard closes the session"]
+pub struct Attached<S> {
+    table: Arc<Table<S>>,
+    id: SessionId,
+    generation: u64,
+    superseded: CancellationToken,
+}
+
+impl<S> Attached<S> {
+    /// Returns the session's name.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Completes when a newer stream has taken the session; this one should end at once.
+    pub fn superseded(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.superseded.clone().cancelled_owned()
+    }
+
+    /// Tells whether a newer stream has taken the session.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.is_cancelled()
+    }
+
+    /// Leaves the session's state for its next stream, for the length of `lease`.
+    ///
+    /// If a newer stream has taken the session meanwhile, the state is dropped.
+    pub fn detach(self, state: S, lease: Duration) {
+        let ends = Instant::now() + lease;
+        // The guard's own drop then finds the session detached and leaves it alone.
+        self.table.detach(self.id, self.generation, state, ends);
+    }
+
+    /// Ends the session. The same as dropping the guard, said aloud.
+    pub fn close(self) {}
+}
+
+impl<S> Drop for Attached<S> {
+    fn drop(&mut self) {
+        self.table.close(self.id, self.generation);
+    }
+}
+
+async fn sweep_expired<S>(table: Weak<Table<S>>) {
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+    loop {
+        let now = ticks.tick().await;
+        let Some(table) = table.upgrade() else { return };
+        let swept = table.sweep(now);
+        if swept > 0 {
+            tracing::debug!(swept, "detached sessions expired");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The table behind the leases: one slot a session, under one lock.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Full, SessionCounts, SessionId};
+
+#[derive(Debug)]
+pub(super) struct Table<S> {
+    max_sessions: usize,
+    slots: Mutex<Slots<S>>,
+}
+
+#[derive(Debug)]
+struct Slots<S> {
+    next_generation: u64,
+    by_id: HashMap<SessionId, Slot<S>>,
+}
+
+#[derive(Debug)]
+enum Slot<S> {
+    /// A stream holds the session; `generation` tells it from the streams before it.
+    Attached {
+        generation: u64,
+        superseded: CancellationToken,
+    },
+    Detached {
+        state: S,
+        ends: Instant,
+    },
+}
+
+impl<S> Slot<S> {
+    fn is_held_by(&self, stream: u64) -> bool {
+        matches!(self, Self::Attached { generation, .. } if *generation == stream)
+    }
+
+    fn has_expired(&self, now: Instant) -> bool {
+        matches!(self, Self::Detached { ends, .. } if *ends <= now)
+    }
+}
+
+// A state's destructor may take its time or another lock (it frees cache blocks), so every method
+// moves states out of the table and drops them after the lock is released.
+impl<S> Table<S> {
+    pub(super) fn new(max_sessions: usize) -> Self {
+        Self {
+            max_sessions,
+            slots: Mutex::new(Slots {
+                next_generation: 0,
+                by_id: HashMap::new(),
+            }),
+        }
+    }
+
+    pub(super) fn attach(
+        &self,
+        id: SessionId,
+        superseded: CancellationToken,
+        now: Instant,
+    ) -> Result<(u64, Option<S>), Full> {
+        let mut slots = self.lock();
+        let expired = if slots.by_id.len() >= self.max_sessions {
+            slots.take_expired(now)
+        } else {
+            Vec::new()
+        };
+        let is_known = slots.by_id.contains_key(&id);
+        if !is_known && slots.by_id.len() >= self.max_sessions {
+            return Err(Full {
+                max_sessions: self.max_sessions,
+            });
+        }
+        let generation = slots.next_generation;
+        slots.next_generation += 1;
+        let slot = Slot::Attached {
+            generation,
+            superseded,
+        };
+        let before = slots.by_id.insert(id, slot);
+        drop(slots);
+        drop(expired);
+
+        let state = match before {
+            Some(Slot::Detached { state, ends }) if ends > now => Some(state),
+            Some(Slot::Attached { superseded, .. }) => {
+                superseded.cancel();
+                None
+            }
+            Some(Slot::Detached { .. }) | None => None,
+        };
+        Ok((generation, state))
+    }
+
+    pub(super) fn detach(&self, id: SessionId, generation: u64, state: S, ends: Instant) {
+        let mut slots = self.lock();
+        let superseded = match slots.by_id.get_mut(&id) {
+            Some(slot) if slot.is_held_by(generation) => {
+                *slot = Slot::Detached { state, ends };
+                None
+            }
+            _ => Some(state),
+        };
+        drop(slots);
+        drop(superseded);
+    }
+
+    pub(super) fn close(&self, id: SessionId, generation: u64) {
+        if let Entry::Occupied(slot) = self.lock().by_id.entry(id)
+            && slot.get().is_held_by(generation)
+        {
+            slot.remove();
+        }
+    }
+
+    pub(super) fn sweep(&self, now: Instant) -> usize {
+        let expired = self.lock().take_expired(now);
+        expired.len()
+    }
+
+    pub(super) fn counts(&self) -> SessionCounts {
+        let slots = self.lock();
+        let detached = slots
+            .by_id
+            .values()
+            .filter(|slot| matches!(slot, Slot::Detached { .. }))
+            .count();
+        SessionCounts {
+            attached: slots.by_id.len() - detached,
+            detached,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots<S>> {
+        // Nothing of a caller's runs under the lock, so a poisoned table is still consistent.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Slots<S> {
+    fn take_expired(&mut self, now: Instant) -> Vec<Slot<S>> {
+        self.by_id
+            .extract_if(|_, slot| slot.has_expired(now))
+            .map(|(_, slot)| slot)
+            .collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! The health service's own `Watch` serves as the long stream.
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+use tonic::Streaming;
+use tonic::transport::Channel;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use super::*;
+use crate::channel::{ChannelConfig, connect};
+
+const SERVICE: &str = "outrider.v1.Verifier";
+/// Far longer than anything here takes, so that only a fault reaches it, and shorter than the
+/// keepalive interval, whose ping would wake a connection that nothing else woke.
+const LIMIT: Duration = Duration::from_secs(6);
+
+struct Running {
+    health: Health,
+    stop: CancellationToken,
+    server: JoinHandle<Result<(), ServeError>>,
+    client: HealthClient<Channel>,
+}
+
+async fn start(drain_grace_ms: u64) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let health = Health::new(SERVICE).await;
+    let stop = CancellationToken::new();
+    let config = ServerConfig {
+        drain_grace_ms,
+        ..ServerConfig::default()
+    };
+    let server = tokio::spawn({
+        let (health, stop) = (health.clone(), stop.clone());
+        async move {
+            serve(
+                Routes::default(),
+                listener,
+                &config,
+                &health,
+                stop.cancelled(),
+            )
+            .await
+        }
+    });
+    let client = HealthClient::new(connect(&url, &ChannelConfig::default()).unwrap());
+    Running {
+        health,
+        stop,
+        server,
+        client,
+    }
+}
+
+fn request(service: &str) -> HealthCheckRequest {
+    HealthCheckRequest {
+        service: service.to_owned(),
+    }
+}
+
+impl Running {
+    async fn status(&mut self, service: &str) -> ServingStatus {
+        let reply = self.client.check(request(service)).await.unwrap();
+        reply.into_inner().status()
+    }
+
+    async fn watch(&mut self) -> Streaming<HealthCheckResponse> {
+        let stream = self.client.watch(request(SERVICE)).await.unwrap();
+        stream.into_inner()
+    }
+}
+
+#[tokio::test]
+async fn health_follows_loading_and_warming_up() {
+    let mut running = start(1_000).await;
+    for service in ["", SERVICE] {
+        assert_eq!(running.status(service).await, ServingStatus::NotServing);
+    }
+    running.health.ready().await;
+    for service in ["", SERVICE] {
+        assert_eq!(running.status(service).await, ServingStatus::Serving);
+    }
+}
+
+#[tokio::test]
+async fn a_late_warm_up_does_not_undo_a_drain() {
+    let mut running = start(1_000).await;
+    let mut watch = running.watch().await;
+    running.health.ready().await;
+    running.health.drain().await;
+    running.health.ready().await;
+    let mut last = None;
+    while let Ok(Ok(Some(reply))) = timeout(Duration::from_millis(200), watch.message()).await {
+        last = Some(reply.status());
+    }
+    assert_eq!(last, Some(ServingStatus::NotServing));
+}
+
+#[tokio::test]
+async fn an_idle_server_drains_at_once() {
+    let mut running = start(60_000).await;
+    running.health.ready().await;
+    assert_eq!(running.status("").await, ServingStatus::Serving);
+    running.stop.cancel();
+    let ended = timeout(LIMIT, running.server).await;
+    ended
+        .expect("an idle connection must not hold up the drain")
+        .unwrap()
+        .unwrap();
+    assert!(running.health.is_draining());
+}
+
+#[tokio::test]
+async fn an_open_stream_is_told_and_cut_when_the_grace_is_over() {
+    let mut running = start(300).await;
+    running.health.ready().await;
+    let mut watch = running.watch().await;
+    let first = watch.message().await.unwrap().unwrap();
+    assert_eq!(first.status(), ServingStatus::Serving);
+
+    let began = Instant::now();
+    running.stop.cancel();
+    let told = timeout(LIMIT, watch.message())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(told.status(), ServingStatus::NotServing);
+    assert!(
+        !running.server.is_finished(),
+        "the stream may go on for the grace"
+    );
+
+    let ended = timeout(LIMIT, running.server).await;
+    ended.expect("the grace bounds the drain").unwrap().unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    let cut = timeout(LIMIT, watch.message()).await;
+    cut.expect("no stream outlives the server").unwrap_err();
+}
+
+#[tokio::test]
+async fn a_service_that_gives_up_is_drained_within_the_grace_too() {
+    let mut running = start(100).await;
+    let mut watch = running.watch().await;
+    watch.message().await.unwrap().unwrap();
+    running.health.drain().await;
+    let ended = timeout(LIMIT, running.server).await;
+    ended.expect("the grace bounds the drain").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn dropping_the_server_cuts_its_connections() {
+    let mut running = start(60_000).await;
+    let mut watch = running.watch().await;
+    watch.message().await.unwrap().unwrap();
+    running.server.abort();
+    let cut = timeout(LIMIT, watch.message()).await;
+    cut.expect("no stream outlives the server").unwrap_err();
+    assert!(running.client.check(request("")).await.is_err());
+}

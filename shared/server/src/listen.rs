@@ -1,0 +1,112 @@
+//! Addresses to listen on.
+
+use std::fmt;
+use std::net::{AddrParseError, SocketAddr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+/// An address to listen on, written `127.0.0.1:7001` or `[::1]:7001`; port 0 lets the system choose.
+///
+/// It is an IP address and not a host name, so that what a service exposes does not depend on a
+/// resolver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Listen(SocketAddr);
+
+impl Listen {
+    /// Returns the address.
+    pub fn address(&self) -> SocketAddr {
+        self.0
+    }
+
+    /// Binds the address now, so that a port already taken is found before any model is loaded.
+    ///
+    /// # Errors
+    /// [`BindError`] naming the address.
+    pub async fn bind(&self) -> Result<TcpListener, BindError> {
+        TcpListener::bind(self.0).await.map_err(|source| BindError {
+            address: self.0,
+            source,
+        })
+    }
+}
+
+/// Text that is not an address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no address to listen on; write IP:PORT, for example 127.0.0.1:7001")]
+pub struct ListenError {
+    text: String,
+    source: AddrParseError,
+}
+
+/// An address that cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct BindError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+impl From<SocketAddr> for Listen {
+    fn from(address: SocketAddr) -> Self {
+        Self(address)
+    }
+}
+
+impl FromStr for Listen {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|source| ListenError {
+            text: text.to_owned(),
+            source,
+        })
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = ListenError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Listen> for String {
+    fn from(listen: Listen) -> Self {
+        listen.to_string()
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listen_address_is_an_ip_and_a_port() {
+        for text in ["127.0.0.1:7001", "[::1]:7001", "0.0.0.0:0"] {
+            let listen: Listen = text.parse().unwrap();
+            assert_eq!(listen.to_string(), text);
+        }
+        for text in ["localhost:7001", "127.0.0.1", "7001", "127.0.0.1:70000", ""] {
+            let error = text.parse::<Listen>().unwrap_err();
+            assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_named() {
+        let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listen = Listen::from(first.local_addr().unwrap());
+        let error = listen.bind().await.unwrap_err();
+        assert!(error.to_string().contains(&listen.to_string()), "{error}");
+    }
+}

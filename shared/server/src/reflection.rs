@@ -1,0 +1,39 @@
+//! gRPC server reflection, for grpcurl and its like.
+
+use tonic::service::Routes;
+use tonic_reflection::server::{Builder, Error};
+
+/// Descriptors that reflection cannot serve.
+#[derive(Debug, thiserror::Error)]
+#[error("the file descriptor set cannot be served by reflection: {0}")]
+pub struct ReflectionError(#[from] Error);
+
+/// Adds reflection over an encoded `FileDescriptorSet`, as v1 and, for older grpcurl, as v1alpha.
+///
+/// # Errors
+/// [`ReflectionError`] if the bytes are no descriptor set.
+pub fn add_to(routes: Routes, file_descriptor_set: &[u8]) -> Result<Routes, ReflectionError> {
+    let descriptors = || {
+        Builder::configure()
+            .register_encoded_file_descriptor_set(file_descriptor_set)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok(routes
+        .add_service(descriptors().build_v1()?)
+        .add_service(descriptors().build_v1alpha()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_descriptor_sets_are_served() {
+        let health = tonic_health::pb::FILE_DESCRIPTOR_SET;
+        assert!(add_to(Routes::default(), health).is_ok());
+
+        let cut_short = &health[..health.len() - 1];
+        let error = add_to(Routes::default(), cut_short).unwrap_err();
+        assert!(error.to_string().contains("descriptor set"), "{error}");
+    }
+}

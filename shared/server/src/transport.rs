@@ -1,0 +1,26 @@
+//! What both ends of a gRPC connection must agree on.
+
+use std::time::Duration;
+
+/// The largest message either end accepts; set it on every generated client and server.
+///
+/// tonic's own limit is 4 MiB for what is received and none for what is sent. The largest message
+/// here is a tokenizer file, beyond 30 MB for vocabularies of 256k tokens; a block of 32 dense f32
+/// rows over 152k tokens takes 19 MB.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// How long a connection may be silent before an HTTP/2 ping is sent.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long the answer to that ping may take before the connection counts as dead.
+pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Flow-control window of one stream.
+///
+/// One dense row is 608 KB, and with HTTP/2's 64 KiB it would stall for ten round trips. The
+/// adaptive window is no remedy: it starts at 64 KiB and grows only with traffic that a session of
+/// short rounds does not have.
+pub(crate) const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+
+/// Flow-control window of a connection, which all its streams share.
+pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;

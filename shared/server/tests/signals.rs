@@ -1,0 +1,67 @@
+//! Signals concern a whole process, so these tests start one: this very binary, running only
+//! [`process`].
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+/// Tells the process that it is one; names what it does once the first signal came.
+const ROLE: &str = "SIGNALS_TEST_ROLE";
+
+#[tokio::test]
+async fn process() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let stop = server::shutdown::on_signal().unwrap();
+    eprintln!("ready");
+    stop.cancelled().await;
+    eprintln!("stopping");
+    if role == "hang" {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn start(role: &str) -> (Child, BufReader<ChildStderr>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "process", "--nocapture"])
+        .env(ROLE, role)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    (child, lines)
+}
+
+fn wait_for(line: &str, lines: &mut impl BufRead) {
+    let found = lines.lines().any(|read| read.unwrap() == line);
+    assert!(found, "the process ended without {line:?}");
+}
+
+fn send(signal: &str, child: &Child) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &id]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn the_first_signal_asks_the_process_to_stop() {
+    for signal in ["TERM", "INT"] {
+        let (mut child, mut lines) = start("stop");
+        wait_for("ready", &mut lines);
+        send(signal, &child);
+        wait_for("stopping", &mut lines);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn the_second_signal_ends_it() {
+    let (mut child, mut lines) = start("hang");
+    wait_for("ready", &mut lines);
+    send("TERM", &child);
+    wait_for("stopping", &mut lines);
+    send("TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

@@ -1,0 +1,240 @@
+//! Who may know whom: the layering of ARCHITECTURE.md, checked on the manifests themselves.
+//!
+//! The rules concern direct dependencies, those for a crate's own tests included. Free are the
+//! system tests, which compose everything, and the build script of `wire`, which generates code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What a package depends on directly, by name.
+type Dependencies = BTreeSet<String>;
+
+/// The crates of this workspace that a crate may import; `None` for crates without a rule.
+fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
+    match package {
+        "speculation" | "server" => Some(&[]),
+        "model" | "wire" => Some(&["speculation"]),
+        "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server"]),
+        "coordinator" => Some(&["speculation", "wire", "server"]),
+        _ => None,
+    }
+}
+
+/// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
+const CONFINED: [(&str, &[&str]); 5] = [
+    ("candle-*", &["model"]),
+    ("prost", &["wire"]),
+    ("figment", &["server"]),
+    ("opentelemetry*", &["server"]),
+    ("tokenizers", &["coordinator", "outrider", "model"]),
+];
+
+/// Crates that would make the mathematics of `speculation` depend on a machine, a clock or a format.
+const IMPURE: [&str; 5] = ["candle-core", "tokio", "prost", "tonic", "serde"];
+
+const EXEMPT: &str = "outrider-tests";
+
+/// Returns one line for every dependency of `package` that breaks a rule.
+fn violations(package: &str, dependencies: &Dependencies, ours: &Dependencies) -> Vec<String> {
+    if package == EXEMPT {
+        return Vec::new();
+    }
+    let mut broken = Vec::new();
+    for dependency in dependencies {
+        if ours.contains(dependency)
+            && allowed_of_ours(package).is_some_and(|allowed| !allowed.contains(&&**dependency))
+        {
+            broken.push(format!("{package} must not import our {dependency}"));
+        }
+        for (pattern, owners) in CONFINED {
+            if matches(pattern, dependency) && !owners.contains(&package) {
+                let owners = owners.join(", ");
+                broken.push(format!("{package} imports {dependency}: only {owners} may"));
+            }
+        }
+        if package == "speculation" && IMPURE.contains(&&**dependency) {
+            broken.push(format!("speculation must stay pure: {dependency}"));
+        }
+    }
+    broken
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// The packages of the workspace as `cargo metadata` describes them.
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .arg("--manifest-path")
+        .arg(workspace().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {errors}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    metadata["packages"]
+        .as_array()
+        .expect("a list of packages")
+        .clone()
+}
+
+fn workspace() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().expect("tests/ is in the root").to_owned()
+}
+
+fn name(package: &Value) -> String {
+    package["name"].as_str().expect("a name").to_owned()
+}
+
+/// The direct dependencies that the rules concern; their `kind` is null, `dev` or `build`.
+fn dependencies(package: &Value) -> Dependencies {
+    let all = package["dependencies"].as_array().expect("a list");
+    all.iter()
+        .filter(|dependency| dependency["kind"] != "build" || name(package) != "wire")
+        .map(name)
+        .collect()
+}
+
+#[test]
+fn every_crate_keeps_to_its_layer() {
+    let packages = packages();
+    let ours: Dependencies = packages.iter().map(name).collect();
+    let broken: Vec<String> = packages
+        .iter()
+        .flat_map(|package| violations(&name(package), &dependencies(package), &ours))
+        .collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn the_rules_name_crates_that_exist() {
+    let ours: Dependencies = packages().iter().map(name).collect();
+    let confined = CONFINED.iter().flat_map(|(_, owners)| owners.iter());
+    for owner in confined {
+        assert!(ours.contains(*owner), "a rule names {owner}, which is gone");
+    }
+    for package in &ours {
+        let has_rule = allowed_of_ours(package).is_some();
+        let is_free = ["outrider", EXEMPT].contains(&&**package);
+        assert!(has_rule || is_free, "{package} has no layer");
+    }
+}
+
+#[test]
+fn speculation_has_no_serde_feature() {
+    let packages = packages();
+    let speculation = packages
+        .iter()
+        .find(|package| name(package) == "speculation")
+        .expect("speculation is a member");
+    let features: BTreeMap<String, Value> =
+        serde_json::from_value(speculation["features"].clone()).expect("a map of features");
+    let names: Vec<_> = features
+        .keys()
+        .filter(|name| name.contains("serde"))
+        .collect();
+    assert!(names.is_empty(), "speculation has features {names:?}");
+}
+
+#[test]
+fn mains_stay_thin() {
+    const MAX_LINES: usize = 50;
+    let services = std::fs::read_dir(workspace().join("services")).expect("services/ is there");
+    let mut mains = 0;
+    for service in services {
+        let path = service.expect("a service").path().join("src/main.rs");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        mains += 1;
+        let lines = text.lines().count();
+        assert!(
+            lines <= MAX_LINES,
+            "{} has {lines} lines, over {MAX_LINES}",
+            path.display()
+        );
+    }
+    assert!(mains > 0, "no main.rs was looked at");
+}
+
+/// Each rule must be able to fail: dependencies that break it, and the words it answers with.
+#[test]
+fn each_rule_catches_its_offender() {
+    let offenders = [
+        ("speculation", "wire", "must not import our wire"),
+        ("speculation", "candle-core", "must stay pure"),
+        ("speculation", "tokio", "must stay pure"),
+        ("speculation", "prost", "must stay pure"),
+        ("speculation", "tonic", "must stay pure"),
+        ("speculation", "serde", "must stay pure"),
+        ("model", "server", "must not import our server"),
+        ("wire", "model", "must not import our model"),
+        ("server", "speculation", "must not import our speculation"),
+        ("drafter", "verifier", "must not import our verifier"),
+        ("verifier", "coordinator", "must not import our coordinator"),
+        ("coordinator", "model", "must not import our model"),
+        ("coordinator", "drafter", "must not import our drafter"),
+        ("verifier", "candle-nn", "only model may"),
+        ("coordinator", "prost", "only wire may"),
+        ("outrider", "figment", "only server may"),
+        ("coordinator", "opentelemetry_sdk", "only server may"),
+        (
+            "drafter",
+            "tokenizers",
+            "only coordinator, outrider, model may",
+        ),
+    ];
+    let ours = [
+        "speculation",
+        "model",
+        "wire",
+        "server",
+        "drafter",
+        "verifier",
+        "coordinator",
+        "outrider",
+    ];
+    let ours = ours.map(str::to_owned).into();
+    for (package, dependency, words) in offenders {
+        let broken = violations(package, &[dependency.to_owned()].into(), &ours);
+        assert!(
+            broken.iter().any(|line| line.contains(words)),
+            "{package} -> {dependency} gave {broken:?}"
+        );
+    }
+}
+
+#[test]
+fn what_the_layers_allow_is_allowed() {
+    let ours = ["speculation", "model", "wire", "server", "drafter"].map(str::to_owned);
+    let ours: Dependencies = ours.into();
+    let allowed = [
+        ("model", "speculation"),
+        ("model", "candle-core"),
+        ("wire", "prost"),
+        ("coordinator", "wire"),
+        ("coordinator", "prost-types-lookalike"),
+        ("verifier", "model"),
+        ("outrider", "drafter"),
+        (EXEMPT, "candle-core"),
+    ];
+    for (package, dependency) in allowed {
+        let broken = violations(package, &[dependency.to_owned()].into(), &ours);
+        assert!(broken.is_empty(), "{broken:?}");
+    }
+}
