@@ -82,8 +82,11 @@ pub struct InnerCall {
 
 /// `(k + 1/2) * 2^-52`, where k is the 52 leading bits of the two words: never 0, never 1.
 fn uniform(high: u32, low: u32) -> f64 {
+    const TWO_52: f64 = (1_u64 << 52) as f64;
     let k = (u64::from(high) << 20) | u64::from(low >> 12);
-    (k as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
+    // As the mantissa of a number in [2^52, 2^53), k converts exactly and without a branch.
+    let exact = f64::from_bits(TWO_52.to_bits() | k) - TWO_52;
+    (exact + 0.5) * (1.0 / TWO_52)
 }
 
 #[cfg(test)]
@@ -92,6 +95,7 @@ mod tests {
 
     #[test]
     fn uniforms_exclude_both_ends() {
+        assert_eq!(uniform(1 << 31, 0), 0.5 + 0.5_f64.powi(53));
         assert!(uniform(0, 0) > 0.0);
         assert!(uniform(u32::MAX, u32::MAX) < 1.0);
         // All 52 bits count, and only they do.

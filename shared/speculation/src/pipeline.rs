@@ -188,7 +188,9 @@ fn keep_only<F: Real>(row: &mut [F], allowed: &[TokenId]) {
 }
 
 fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
-    if let Some(token) = row.iter().position(|logit| logit.is_nan()) {
+    // First whether there is any, without a branch a token.
+    if row.iter().fold(false, |any, logit| any | logit.is_nan()) {
+        let token = row.iter().position(|logit| logit.is_nan()).unwrap_or_default();
         return Err(LawError::NotALogit { token, what: "NaN" });
     }
     if row[best] == F::infinity() {

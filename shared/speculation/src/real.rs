@@ -47,7 +47,9 @@ impl Real for f32 {
         let poly = poly * r + 0.5;
         let poly = poly * r + 1.0;
         let poly = poly * r + 1.0;
-        let scale = f32::from_bits(((n as i32 + 127) as u32) << 23);
+        // The integer stands in the low bits of `shifted`; adding the exponent's bias and shifting
+        // it into place makes 2^n.
+        let scale = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
         if self < -87.0 { 0.0 } else { poly * scale }
     }
 
@@ -107,18 +109,25 @@ pub fn sum<F: Real>(values: &[F]) -> F {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 
-/// Index of the largest value, the lowest among equals.
-///
-/// # Panics
-/// If `values` is empty.
-pub fn argmax<F: Real>(values: &[F]) -> usize {
-    let mut best = 0;
-    for (index, &value) in values.iter().enumerate() {
-        if value > values[best] {
-            best = index;
+/// The largest value, NaN left out; `-inf` if there is none. Written over lanes so that it
+/// vectorises.
+pub fn maximum<F: Real>(values: &[F]) -> F {
+    let larger = |a: F, b: F| if b > a { b } else { a };
+    let mut lanes = [F::neg_infinity(); 16];
+    let chunks = values.chunks_exact(16);
+    let tail = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, value);
         }
     }
-    best
+    lanes.iter().chain(tail).fold(F::neg_infinity(), |a, &b| larger(a, b))
+}
+
+/// Index of the largest value, the lowest among equals; 0 if all are NaN.
+pub fn argmax<F: Real>(values: &[F]) -> usize {
+    let largest = maximum(values);
+    values.iter().position(|&value| value == largest).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -148,5 +157,11 @@ mod tests {
     #[test]
     fn argmax_takes_the_lowest_of_equals() {
         assert_eq!(argmax(&[1.0_f32, 3.0, 3.0]), 1);
+        let mut values = [0.0_f64; 37];
+        values[35] = 2.0;
+        values[20] = 2.0;
+        assert_eq!(argmax(&values), 20);
+        values[3] = f64::NAN;
+        assert_eq!(maximum(&values), 2.0);
     }
 }
