@@ -1,6 +1,8 @@
 //! The gated activation of the feed-forward network (Shazeer 2020, SwiGLU).
 
-use crate::{exp::exp, simd::Kernel};
+use speculation::simd::Kernel;
+
+use speculation::exp::exp;
 
 /// x / (1 + e^-x) (SiLU).
 #[inline(always)]
@@ -31,7 +33,7 @@ impl Kernel for GatedSilu<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Level;
+    use speculation::simd::Level;
 
     #[test]
     fn every_level_gives_the_bits_of_the_formula() {

@@ -4,11 +4,13 @@
 //! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart.
 //! So the result depends on the sequence alone, not on how it was cut into forwards.
 
+use speculation::simd::Kernel;
+
+use speculation::exp::exp;
+
 use crate::{
     cache::{LANES, LayerCache},
-    exp::exp,
     norm::sum_lanes,
-    simd::Kernel,
 };
 
 /// Dimensions of a value summed side by side.

@@ -9,10 +9,6 @@
 //! threads or on the CPU. Speculative decoding with a seed relies on it: a token verified in a block
 //! must be the token that decoding one by one would have chosen.
 
-// Kernels are compiled for several instruction sets by being inlined into a function that enables
-// them; see `simd`.
-#![allow(clippy::inline_always)]
-
 mod activation;
 mod attention;
 mod cache;
@@ -20,13 +16,11 @@ pub mod checkpoint;
 pub mod config;
 pub mod embedded;
 pub mod engine;
-mod exp;
 mod linear;
 pub mod llama;
 mod norm;
 mod rope;
 mod sequence;
-mod simd;
 pub mod source;
 pub mod tokenizer;
 pub mod weights;

@@ -17,7 +17,7 @@ use self::{
     dense::DenseMatrix,
     q8::{InputBlock, LANES, Q8Matrix},
 };
-use crate::simd::Level;
+use speculation::simd::Level;
 
 /// How weights are held and multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -12,13 +12,14 @@ use speculation::{
 use thiserror::Error;
 
 use self::layer::{Layer, LayerScratch};
+use speculation::simd::Level;
+
 use crate::{
     cache::LlamaCache,
     config::ModelConfig,
     linear::{Linear, WeightFormat},
     norm::RmsNorm,
     rope::Rotary,
-    simd::Level,
     weights::{Weights, WeightsError},
 };
 

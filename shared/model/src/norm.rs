@@ -1,6 +1,6 @@
 //! Root mean square normalisation (Zhang and Sennrich 2019, equation 4).
 
-use crate::simd::{Kernel, Level};
+use speculation::simd::{Kernel, Level};
 
 /// Partial sums: input `i` goes to sum `i % 16`.
 const LANES: usize = 16;

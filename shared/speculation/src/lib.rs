@@ -13,12 +13,14 @@
 //! | [`methods`] | the one registry of methods |
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
+//! | [`simd`], [`exp`] | loops compiled for wide instructions, with the same bits; a portable exponential |
 //! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
 
 pub mod chance;
 pub mod committed;
 pub mod coupled;
 pub mod drafting;
+pub mod exp;
 pub mod history;
 pub mod methods;
 pub mod noise;
@@ -29,6 +31,7 @@ pub mod proposal;
 pub mod real;
 pub mod sampling;
 pub mod session;
+pub mod simd;
 pub mod toy;
 pub mod verification;
 

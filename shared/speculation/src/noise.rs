@@ -63,6 +63,7 @@ impl Noise {
 
     /// The uniforms `u_v` of coupled noise at output position `position` for the token ids
     /// `first..first + LANES`, in (0, 1).
+    #[inline(always)]
     pub fn coupled(&self, position: u32, first: u32) -> [f64; LANES] {
         let rest = [position, Purpose::Coupled as u32, self.choice];
         let [high, low] = philox_lanes(first, rest, self.key);
@@ -81,6 +82,7 @@ pub struct InnerCall {
 }
 
 /// `(k + 1/2) * 2^-52`, where k is the 52 leading bits of the two words: never 0, never 1.
+#[inline(always)]
 fn uniform(high: u32, low: u32) -> f64 {
     const TWO_52: f64 = (1_u64 << 52) as f64;
     let k = (u64::from(high) << 20) | u64::from(low >> 12);

@@ -9,7 +9,7 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
 /// Number of blocks [`philox_lanes`] makes at once.
-pub const LANES: usize = 8;
+pub const LANES: usize = 16;
 
 /// The block of four words for one counter under one key.
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
@@ -33,6 +33,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// Words 0 and 1 of the blocks whose first counter word is `first`, `first + 1`, …; the other
 /// three words are shared. The same numbers as [`philox`], written over lanes so that it
 /// vectorises: this is the inner loop of coupled sampling over a vocabulary.
+#[inline(always)]
 pub fn philox_lanes(first: u32, rest: [u32; 3], key: [u32; 2]) -> [[u32; LANES]; 2] {
     let mut c0: [u32; LANES] = std::array::from_fn(|lane| first.wrapping_add(lane as u32));
     let mut c1 = [rest[0]; LANES];

@@ -8,6 +8,7 @@ use crate::TokenId;
 use crate::history::History;
 use crate::real::{Real, argmax, sum};
 use crate::sampling::SamplingParams;
+use crate::simd::{Kernel, Level};
 
 /// Why a logits row gives no law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -190,7 +191,10 @@ fn keep_only<F: Real>(row: &mut [F], allowed: &[TokenId]) {
 fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
     // First whether there is any, without a branch a token.
     if row.iter().fold(false, |any, logit| any | logit.is_nan()) {
-        let token = row.iter().position(|logit| logit.is_nan()).unwrap_or_default();
+        let token = row
+            .iter()
+            .position(|logit| logit.is_nan())
+            .unwrap_or_default();
         return Err(LawError::NotALogit { token, what: "NaN" });
     }
     if row[best] == F::infinity() {
@@ -207,13 +211,33 @@ fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
 
 /// `softmax(row / temperature)` in place, given the row's maximum.
 fn softmax<F: Real>(row: &mut [F], max: F, temperature: F) {
-    for value in row.iter_mut() {
-        *value = ((*value - max) / temperature).exp_nonpositive();
+    Level::detect().run(Softmax {
+        row,
+        max,
+        temperature,
+    });
+}
+
+struct Softmax<'a, F> {
+    row: &'a mut [F],
+    max: F,
+    temperature: F,
+}
+
+impl<F: Real> Kernel for Softmax<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for value in self.row.iter_mut() {
+            *value = ((*value - self.max) / self.temperature).exp_nonpositive();
+        }
+        normalise(self.row);
     }
-    normalise(row);
 }
 
 /// Divides `law` by its sum.
+#[inline(always)]
 pub(crate) fn normalise<F: Real>(law: &mut [F]) {
     let total = sum(law);
     for value in law.iter_mut() {

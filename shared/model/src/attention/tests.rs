@@ -1,5 +1,7 @@
 use super::*;
-use crate::{cache::LlamaCache, simd::Level};
+use speculation::simd::Level;
+
+use crate::cache::LlamaCache;
 
 const HEADS: usize = 6;
 const KV_HEADS: usize = 2;

@@ -4,7 +4,7 @@
 //! in the order of the inputs: two chains hide some of an addition's latency. Lanes are outputs, so
 //! the width of the vectors changes nothing.
 
-use crate::simd::{Kernel, Level};
+use speculation::simd::{Kernel, Level};
 
 /// Outputs that stand interleaved.
 pub(super) const LANES: usize = 16;

@@ -9,7 +9,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::q8_x86;
-use crate::simd::{Kernel, Level};
+use speculation::simd::{Kernel, Level};
 
 /// Inputs that share a scale.
 const BLOCK: usize = 32;

@@ -3,6 +3,8 @@
 use rayon::prelude::*;
 use speculation::ports::{KvCache, Segment};
 
+use speculation::simd::Level;
+
 use crate::{
     activation::GatedSilu,
     attention::Attention,
@@ -11,7 +13,6 @@ use crate::{
     linear::{Linear, LinearScratch, WeightFormat},
     norm::RmsNorm,
     rope::Rotary,
-    simd::Level,
     weights::{Weights, WeightsError},
 };
 

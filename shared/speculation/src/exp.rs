@@ -16,7 +16,7 @@ const ROUNDING: f32 = 12_582_912.0;
 
 /// e^x within 2 units in the last place for x in [-87, 88]; 0 below, saturated above.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     let clamped = x.clamp(LOWEST, HIGHEST);
     let shifted = clamped * std::f32::consts::LOG2_E + ROUNDING;
     let n = shifted - ROUNDING;

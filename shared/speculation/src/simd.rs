@@ -1,12 +1,12 @@
 //! Wide instructions where the CPU has them, the same bits everywhere.
 //!
-//! The kernels of this crate are plain loops whose order of summation does not depend on the width
+//! The kernels here and in the model runtime are plain loops whose order of summation does not depend on the width
 //! of a vector: lanes are independent results, never parts of one sum. So a loop compiled for
 //! AVX-512 gives what the same loop compiled for SSE2 or NEON gives, and one process may choose at
 //! run time. (Rust never contracts `a * b + c` into a fused operation by itself.)
 
 /// A loop to be compiled for each [`Level`].
-pub(crate) trait Kernel {
+pub trait Kernel {
     /// What the loop returns.
     type Output;
 
@@ -17,7 +17,7 @@ pub(crate) trait Kernel {
 
 /// Instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
     /// AVX-512 with the 8-bit dot product (VNNI).
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
@@ -30,7 +30,7 @@ pub(crate) enum Level {
 
 impl Level {
     /// The best level of this CPU. Cheap: the standard library caches the answer.
-    pub(crate) fn detect() -> Self {
+    pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f")
@@ -50,7 +50,7 @@ impl Level {
 
     /// Runs `kernel` compiled for this level.
     #[inline]
-    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
             // SAFETY: only `detect` makes these levels, on CPUs that have the features.
             #[cfg(target_arch = "x86_64")]
@@ -63,8 +63,7 @@ impl Level {
     }
 
     /// Every level this CPU can run, for tests that compare them.
-    #[cfg(test)]
-    pub(crate) fn all() -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         match Self::detect() {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => vec![Self::Baseline, Self::Avx2, Self::Avx512Vnni],
