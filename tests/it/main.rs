@@ -1,2 +1,14 @@
-//! stub
-fn main() {}
+//! The three services in one process, on real models, over real sockets.
+
+mod client;
+mod cluster;
+mod errors;
+mod faults;
+mod layering;
+mod leaks;
+mod lifecycle;
+mod losing;
+mod lossless;
+mod prompts;
+mod protocol;
+mod relay;

@@ -1,2 +1,32 @@
-//! stub
-fn main() {}
+//! One request on a simulated network, in virtual time.
+//!
+//! A real [`speculation::session::Session`] talks to a simulated drafter and verifier, which run
+//! the real mathematics on toy models. Between them stands a network that loses, repeats, delays
+//! and corrupts messages, cuts peers off and crashes them. Nothing sleeps and nothing runs beside
+//! it: time is the time of the next event, chance is a counter-based generator, and so a failing
+//! case, which prints its seed and its faults, fails again.
+//!
+//! ```text
+//!  Session ─ Client ─ Ask ──▶ Network ──▶ SimPeer ─ Sequence ─ ToyModel
+//!      ▲        ▲                ▲ Faults     │
+//!      └ Input ─┴──── Reply ◀────┴────────────┘      Record: what happened, and what must hold
+//! ```
+
+mod case;
+mod client;
+mod dice;
+mod faults;
+mod message;
+mod network;
+mod peer;
+mod record;
+mod sequence;
+mod simulation;
+
+mod corruption;
+mod determinism;
+mod liveness;
+mod lossless;
+mod outages;
+mod rejection;
+mod sweep;

@@ -9,9 +9,9 @@ The configuration as JSON. Not TOML: Helm reads every number as a float, and its
 {{- $port := (index $.Values $role).port | int -}}
 {{- $_ := set $config $role (dict "listen" (printf "0.0.0.0:%d" $port)) -}}
 {{- end -}}
-{{- range $peer := list "drafter" "verifier" -}}
-{{- $port := (index $.Values $peer).port | int -}}
-{{- $_ := set $config.coordinator $peer (printf "http://%s-%s:%d" $fullname $peer $port) -}}
-{{- end -}}
+{{- $drafter := printf "http://%s-drafter:%d" $fullname (.Values.drafter.port | int) -}}
+{{- $verifier := printf "http://%s-verifier:%d" $fullname (.Values.verifier.port | int) -}}
+{{- $model := dict "name" "default" "drafters" (list $drafter) "verifiers" (list $verifier) -}}
+{{- $_ := set $config.coordinator "models" (list $model) -}}
 {{- mergeOverwrite $config (deepCopy .Values.config) | toPrettyJson -}}
 {{- end -}}

@@ -202,15 +202,19 @@ impl<P: Protocol> Link<P> {
     }
 
     /// The next reply, whatever it answers.
+    ///
+    /// A stream that breaks is one failed round: the peer may be back at once, and often is.
     pub(crate) async fn receive(&mut self) -> Result<P::Reply, PeerError> {
-        match self.replies.message().await {
-            Ok(Some(reply)) => Ok(reply),
-            Ok(None) => Err(failed(
-                &self.endpoint,
-                Status::unavailable("the stream ended"),
-            )),
-            Err(status) => Err(failed(&self.endpoint, status)),
-        }
+        let status = match self.replies.message().await {
+            Ok(Some(reply)) => return Ok(reply),
+            Ok(None) => Status::unavailable("the stream ended"),
+            Err(status) => status,
+        };
+        self.endpoint.failed();
+        Err(PeerError::Status {
+            address: self.endpoint.address().to_owned(),
+            status: Box::new(status),
+        })
     }
 
     /// The peer's latest answer was right.

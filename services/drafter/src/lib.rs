@@ -15,4 +15,4 @@ mod task;
 
 pub use config::DrafterConfig;
 pub use error::DrafterError;
-pub use service::{Drafter, run};
+pub use service::{Drafter, Monitor, run};

@@ -16,4 +16,4 @@ mod verify;
 
 pub use config::VerifierConfig;
 pub use error::VerifierError;
-pub use service::{Verifier, run};
+pub use service::{Monitor, Verifier, run};

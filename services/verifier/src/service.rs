@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use model::engine::{self, EngineConfig, EngineHandle};
+use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
 use server::health::Health;
-use server::lease::Leases;
+use server::lease::{Leases, SessionCounts};
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use speculation::ports::LanguageModel;
@@ -104,6 +104,11 @@ impl Verifier {
         })
     }
 
+    /// What the verifier is doing, also once it serves.
+    pub fn monitor(&self) -> Monitor {
+        Monitor(Arc::clone(&self.shared))
+    }
+
     /// Serves on `listener` until `shutdown` completes, then drains.
     ///
     /// # Errors
@@ -168,6 +173,22 @@ fn describe<M: LanguageModel>(
         .map(i32::from)
         .to_vec(),
         trees: false,
+    }
+}
+
+/// Looks into a running verifier.
+#[derive(Clone)]
+pub struct Monitor(Arc<Shared>);
+
+impl Monitor {
+    /// Sessions with an open stream, and sessions waiting for their next one.
+    pub fn sessions(&self) -> SessionCounts {
+        self.0.sessions.counts()
+    }
+
+    /// Tasks and sequences of the engine.
+    pub fn engine(&self) -> Gauges {
+        self.0.engine.gauges()
     }
 }
 

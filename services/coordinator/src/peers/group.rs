@@ -202,7 +202,8 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
     Ok(Arc::new(description))
 }
 
-/// Notes a failed call; an endpoint that cannot even be reached is left alone for a while.
+/// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
+/// left alone for a while.
 pub(crate) fn failed(endpoint: &Endpoint, status: Status) -> PeerError {
     match status.code() {
         Code::Unavailable => endpoint.unreachable(),

@@ -1,0 +1,153 @@
+//! Requests, and whole answers to them.
+
+use tonic::{Status, Streaming};
+use wire::v1::generate_request::Prompt;
+use wire::v1::generate_response::Part;
+use wire::v1::{
+    FinishReason, Finished, GenerateRequest, GenerateResponse, Origin, RoundReport, SamplingParams,
+    Started,
+};
+
+use crate::cluster::{Service, client};
+
+/// A request for `max_tokens` tokens after `prompt`.
+pub(crate) fn request(prompt: &str, max_tokens: u32) -> GenerateRequest {
+    GenerateRequest {
+        prompt: Some(Prompt::Text(prompt.to_owned())),
+        max_tokens: Some(max_tokens),
+        sampling: Some(SamplingParams::default()),
+        seed: Some(42),
+        ..Default::default()
+    }
+}
+
+/// What is varied most.
+pub(crate) trait With {
+    fn method(self, method: &str) -> Self;
+    fn temperature(self, temperature: f32) -> Self;
+    fn draft_len(self, draft_len: u32) -> Self;
+    fn seed(self, seed: u64) -> Self;
+    fn ignoring_eos(self) -> Self;
+}
+
+impl With for GenerateRequest {
+    fn method(self, method: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            ..self
+        }
+    }
+
+    fn temperature(mut self, temperature: f32) -> Self {
+        self.sampling.get_or_insert_default().temperature = Some(temperature);
+        self
+    }
+
+    fn draft_len(self, draft_len: u32) -> Self {
+        Self {
+            draft_len: Some(draft_len),
+            ..self
+        }
+    }
+
+    fn seed(self, seed: u64) -> Self {
+        Self {
+            seed: Some(seed),
+            ..self
+        }
+    }
+
+    fn ignoring_eos(self) -> Self {
+        Self {
+            ignore_eos: true,
+            ..self
+        }
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) started: Started,
+    pub(crate) text: String,
+    pub(crate) pieces: String,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) rounds: Vec<RoundReport>,
+    pub(crate) finished: Finished,
+}
+
+impl Answer {
+    pub(crate) fn fallbacks(&self) -> usize {
+        self.finished
+            .speculation
+            .as_ref()
+            .map_or(0, |statistics| statistics.fallbacks.len())
+    }
+}
+
+/// Generates to the end.
+///
+/// # Errors
+/// If the request itself is refused.
+pub(crate) async fn try_generate(
+    coordinator: &Service,
+    request: GenerateRequest,
+) -> Result<Answer, Status> {
+    let parts = client(coordinator).generate(request).await?.into_inner();
+    Ok(collect(parts, |_| {}).await)
+}
+
+/// Generates to the end of a request that is in order.
+pub(crate) async fn generate(coordinator: &Service, request: GenerateRequest) -> Answer {
+    let answer = try_generate(coordinator, request)
+        .await
+        .expect("a request in order");
+    assert_ne!(
+        answer.finished.reason(),
+        FinishReason::Error,
+        "{}",
+        answer.finished.error
+    );
+    answer
+}
+
+/// Reads an answer to its end; `at` is told the number of tokens after each chunk. Checks what
+/// holds for every answer: one `started`, one `finished` at the very end, exact usage.
+pub(crate) async fn collect(
+    mut parts: Streaming<GenerateResponse>,
+    mut at: impl FnMut(usize),
+) -> Answer {
+    let mut answer = Answer::default();
+    let mut finished = None;
+    let mut starts = 0;
+    while let Some(message) = parts
+        .message()
+        .await
+        .expect("no status after the stream began")
+    {
+        assert!(finished.is_none(), "nothing may follow the end");
+        match message.part.expect("a part") {
+            Part::Started(started) => {
+                starts += 1;
+                answer.started = started;
+            }
+            Part::Chunk(chunk) => {
+                assert_eq!(chunk.token_ids.len(), chunk.origins.len());
+                answer.origins.extend(chunk.origins().collect::<Vec<_>>());
+                answer.text.push_str(&chunk.text);
+                answer.pieces.push_str(&chunk.pieces.concat());
+                answer.tokens.extend(chunk.token_ids);
+                at(answer.tokens.len());
+            }
+            Part::Round(round) => answer.rounds.push(round),
+            Part::Finished(end) => finished = Some(end),
+        }
+    }
+    answer.finished = finished.expect("an end");
+    assert_eq!(starts, 1);
+    let usage = answer.finished.usage.expect("usage");
+    assert_eq!(usage.completion_tokens as usize, answer.tokens.len());
+    assert_eq!(usage.prompt_tokens, answer.started.prompt_tokens);
+    answer
+}

@@ -1,0 +1,167 @@
+//! Services on loopback ports that can be killed like processes.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
+use drafter::{Drafter, DrafterConfig};
+use model::source::{ServedModel, serve};
+use model::{Checkpoint, Llama, WeightFormat, embedded};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
+use tonic::transport::Channel;
+use verifier::{Verifier, VerifierConfig};
+use wire::v1::coordinator_client::CoordinatorClient;
+
+/// A running service. Dropping it kills it: its connections break, nothing is drained.
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Service {
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The target of the embedded pair.
+pub(crate) fn target() -> ServedModel<Llama> {
+    load(&embedded::target().expect("embedded"), "target")
+}
+
+/// The draft model of the embedded pair.
+pub(crate) fn draft() -> ServedModel<Llama> {
+    load(&embedded::draft().expect("embedded"), "draft")
+}
+
+/// A draft model of the same shape and vocabulary that knows nothing.
+pub(crate) fn random_draft() -> ServedModel<Llama> {
+    static CHECKPOINT: OnceLock<Checkpoint> = OnceLock::new();
+    let checkpoint = CHECKPOINT.get_or_init(|| {
+        let draft = embedded::draft().expect("embedded");
+        let random = Checkpoint::random(draft.config().clone(), 7).expect("random weights");
+        random.with_tokenizer(draft.tokenizer_json().expect("a tokenizer").to_vec())
+    });
+    load(checkpoint, "random")
+}
+
+fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Llama> {
+    serve(checkpoint, WeightFormat::Q8_0, name.to_owned(), name).expect("a model")
+}
+
+async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// Starts a drafter, and a look into it.
+pub(crate) async fn drafter(model: ServedModel<Llama>) -> (Service, drafter::Monitor) {
+    let (listener, address) = listener().await;
+    let drafter = Drafter::start(model, DrafterConfig::default())
+        .await
+        .expect("a drafter");
+    let monitor = drafter.monitor();
+    let task = tokio::spawn(async move {
+        drafter
+            .serve(listener, std::future::pending())
+            .await
+            .expect("served");
+    });
+    (Service { address, task }, monitor)
+}
+
+/// Starts a verifier, and a look into it.
+pub(crate) async fn verifier(model: ServedModel<Llama>) -> (Service, verifier::Monitor) {
+    let (listener, address) = listener().await;
+    let verifier = Verifier::start(model, VerifierConfig::default())
+        .await
+        .expect("a verifier");
+    let monitor = verifier.monitor();
+    let task = tokio::spawn(async move {
+        verifier
+            .serve(listener, std::future::pending())
+            .await
+            .expect("served");
+    });
+    (Service { address, task }, monitor)
+}
+
+/// A coordinator's configuration for peers at these URLs, with short time limits.
+pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorConfig {
+    CoordinatorConfig {
+        models: vec![ModelGroup {
+            name: "default".to_owned(),
+            drafters: drafters.to_vec(),
+            verifiers: verifiers.to_vec(),
+        }],
+        round_timeout_ms: 5_000.try_into().expect("not zero"),
+        ..CoordinatorConfig::default()
+    }
+}
+
+/// Starts a coordinator.
+pub(crate) async fn coordinator(config: CoordinatorConfig) -> Service {
+    let (listener, address) = listener().await;
+    let coordinator = Coordinator::new(config).await.expect("a coordinator");
+    let task = tokio::spawn(async move {
+        coordinator
+            .serve(listener, std::future::pending())
+            .await
+            .expect("served");
+    });
+    Service { address, task }
+}
+
+/// One of each on the embedded pair.
+pub(crate) struct Cluster {
+    pub(crate) drafter: Service,
+    pub(crate) verifier: Service,
+    pub(crate) coordinator: Service,
+    pub(crate) draft_monitor: drafter::Monitor,
+    pub(crate) target_monitor: verifier::Monitor,
+}
+
+impl Cluster {
+    pub(crate) async fn start(draft: ServedModel<Llama>) -> Self {
+        let (drafter, draft_monitor) = drafter(draft).await;
+        let (verifier, target_monitor) = verifier(target()).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+        Self {
+            drafter,
+            verifier,
+            coordinator,
+            draft_monitor,
+            target_monitor,
+        }
+    }
+}
+
+/// A client of the coordinator.
+pub(crate) fn client(coordinator: &Service) -> CoordinatorClient<Channel> {
+    let channel = Channel::from_shared(coordinator.url()).expect("a URL");
+    CoordinatorClient::new(channel.connect_lazy())
+}
+
+/// Waits until `holds`, or fails with `what` after five seconds.
+pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let mut ticks = tokio_stream::wrappers::IntervalStream::new(tokio::time::interval(
+        Duration::from_millis(10),
+    ))
+    .take(500);
+    while ticks.next().await.is_some() {
+        if holds() {
+            return;
+        }
+    }
+    panic!("not within five seconds: {what}");
+}

@@ -1,0 +1,256 @@
+//! Faults change how fast an answer comes, never what it says.
+
+use std::time::Duration;
+
+use wire::v1::{FinishReason, GenerateRequest};
+
+use crate::client::{Answer, With, collect, generate, request};
+use crate::cluster::{
+    Cluster, Service, client, config, coordinator, draft, drafter, target, verifier,
+};
+use crate::losing::Losing;
+use crate::prompts;
+use crate::relay::Relay;
+
+const MAX_TOKENS: u32 = 120;
+
+/// A long request, greedy or not by turns.
+fn asked(index: usize, prompt: &str) -> GenerateRequest {
+    let temperature = (index % 2) as f32;
+    request(prompt, MAX_TOKENS)
+        .temperature(temperature)
+        .seed(index as u64)
+        .ignoring_eos()
+}
+
+async fn target_only(coordinator: &Service, request: &GenerateRequest) -> Vec<u32> {
+    generate(coordinator, request.clone().method("target-only"))
+        .await
+        .tokens
+}
+
+/// Generates, and calls `fault` once as soon as `after` tokens have come.
+async fn with_fault(
+    coordinator: &Service,
+    request: GenerateRequest,
+    after: usize,
+    fault: impl FnOnce(),
+) -> Answer {
+    let parts = client(coordinator)
+        .generate(request)
+        .await
+        .expect("in order")
+        .into_inner();
+    let mut fault = Some(fault);
+    let answer = collect(parts, |tokens| {
+        if tokens >= after
+            && let Some(fault) = fault.take()
+        {
+            fault();
+        }
+    });
+    let answer = answer.await;
+    assert!(fault.is_none(), "the fault never happened");
+    answer
+}
+
+#[tokio::test]
+async fn a_drafter_killed_mid_stream_is_done_without() {
+    let (verifier, _) = verifier(target()).await;
+    for (index, prompt) in prompts::mixed(4).iter().enumerate() {
+        let (drafter, _) = drafter(draft()).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+        let asked = asked(index, prompt);
+        let expected = target_only(&coordinator, &asked).await;
+        let answer = with_fault(&coordinator, asked, 20, || drop(drafter)).await;
+        assert_eq!(answer.tokens, expected);
+        assert_eq!(answer.finished.reason(), FinishReason::Length);
+        assert!(answer.fallbacks() > 0, "the loss is told");
+        assert!(answer.finished.exact);
+    }
+}
+
+#[tokio::test]
+async fn a_drafter_that_was_never_there_is_done_without() {
+    let (verifier, _) = verifier(target()).await;
+    let nobody = "http://127.0.0.1:9".to_owned();
+    let coordinator = coordinator(config(&[nobody], &[verifier.url()])).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    let answer = generate(&coordinator, asked).await;
+    assert_eq!(answer.tokens, expected);
+    assert_eq!(answer.finished.effective_method, "target-only");
+    assert!(answer.fallbacks() > 0);
+}
+
+#[tokio::test]
+async fn a_drafter_that_comes_back_is_used_again() {
+    let (verifier, _) = verifier(target()).await;
+    let (drafter, _) = drafter(draft()).await;
+    let relay = Relay::start(drafter.address).await;
+    let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
+    let asked = request("Once upon a time", 400).ignoring_eos();
+    let expected = target_only(&coordinator, &asked).await;
+    let parts = client(&coordinator)
+        .generate(asked)
+        .await
+        .expect("in order")
+        .into_inner();
+    let (mut gone, mut back) = (false, false);
+    let answer = collect(parts, |tokens| {
+        if tokens >= 20 && !gone {
+            gone = true;
+            relay.lead_to(None);
+        }
+        if tokens >= 40 && !back {
+            back = true;
+            relay.lead_to(Some(drafter.address));
+        }
+    });
+    let answer = answer.await;
+    assert_eq!(answer.tokens, expected);
+    assert!(gone && back);
+}
+
+#[tokio::test]
+async fn each_reply_lost_once_changes_nothing() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    for method in ["coupled", "rejection"] {
+        for (index, prompt) in prompts::mixed(3).iter().enumerate() {
+            let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+            let (losing, url) = Losing::start(drafter.address, verifier.address).await;
+            let lossy = coordinator(config(&[url.clone()], &[url])).await;
+            let asked = asked(index, prompt).method(method);
+            let expected = generate(&sound, asked.clone()).await;
+            let answer = generate(&lossy, asked).await;
+            // A retried round repeats its draws, so even rejection gives the same tokens.
+            assert_eq!(answer.tokens, expected.tokens, "{method}");
+            let statistics = answer.finished.speculation.clone().expect("statistics");
+            assert!(losing.count() >= 2 * statistics.num_spec_steps as usize);
+            assert!(statistics.retries as usize >= losing.count() && answer.fallbacks() == 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
+    for (index, prompt) in prompts::mixed(4).iter().enumerate() {
+        let (drafter, _) = drafter(draft()).await;
+        let (old, _) = verifier(target()).await;
+        let (fresh, fresh_monitor) = verifier(target()).await;
+        let relay = Relay::start(old.address).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
+        let asked = asked(index, prompt);
+        let expected = target_only(&coordinator, &asked).await;
+        let moved = || {
+            relay.lead_to(Some(fresh.address));
+            drop(old);
+        };
+        let answer = with_fault(&coordinator, asked, 30, moved).await;
+        assert_eq!(answer.tokens, expected);
+        assert!(answer.finished.speculation.expect("statistics").retries > 0);
+        assert!(answer.finished.exact, "the same weights and kernels");
+        assert!(fresh_monitor.engine().sequences <= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_session_moves_to_the_other_replica() {
+    let (drafter, _) = drafter(draft()).await;
+    let (first, first_monitor) = verifier(target()).await;
+    let (second, _) = verifier(target()).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[first.url(), second.url()])).await;
+    let asked = asked(0, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    // Whichever replica the session is on, it is the one that is killed.
+    let mut replicas = Some((first, second));
+    let kill = || {
+        let (first, second) = replicas.take().expect("once");
+        let survivor = if first_monitor.sessions().attached > 0 {
+            drop(first);
+            second
+        } else {
+            drop(second);
+            first
+        };
+        std::mem::forget(survivor);
+    };
+    let answer = with_fault(&coordinator, asked, 30, kill).await;
+    assert_eq!(answer.tokens, expected);
+    assert_eq!(
+        answer.finished.speculation.expect("statistics").migrations,
+        1
+    );
+}
+
+#[tokio::test]
+async fn connections_cut_again_and_again_change_nothing() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let to_drafter = Relay::start(drafter.address).await;
+    let to_verifier = Relay::start(verifier.address).await;
+    let coordinator = coordinator(config(&[to_drafter.url()], &[to_verifier.url()])).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    let parts = client(&coordinator)
+        .generate(asked)
+        .await
+        .expect("in order")
+        .into_inner();
+    let mut next = 10;
+    let answer = collect(parts, |tokens| {
+        if tokens >= next {
+            next = tokens + 25;
+            to_drafter.cut();
+            to_verifier.cut();
+        }
+    });
+    assert_eq!(answer.await.tokens, expected);
+}
+
+#[tokio::test]
+async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&cluster.coordinator, &asked).await;
+    let Cluster {
+        verifier,
+        coordinator,
+        drafter,
+        ..
+    } = cluster;
+    let answer = with_fault(&coordinator, asked, 30, || drop(verifier)).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    assert!(
+        answer.finished.error.contains("verifier"),
+        "{}",
+        answer.finished.error
+    );
+    assert_eq!(answer.finished.error_code, tonic::Code::Unavailable as u32);
+    assert!(answer.tokens.len() >= 30 && expected.starts_with(&answer.tokens));
+    drop(drafter);
+}
+
+#[tokio::test]
+async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
+    // It accepts connections and never says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
+    generate(&coordinator, request("x", 4)).await;
+    let mut asked = asked(0, "Once upon a time");
+    asked.timeout_ms = 700;
+    let address = silent.local_addr().expect("an address");
+    let began = std::time::Instant::now();
+    let answer = with_fault(&coordinator, asked, 10, || relay.lead_to(Some(address))).await;
+    assert_eq!(
+        answer.finished.error_code,
+        tonic::Code::DeadlineExceeded as u32
+    );
+    assert!(began.elapsed() < Duration::from_secs(3));
+}

@@ -1,0 +1,96 @@
+//! When a request is over, for whatever reason, nothing of it remains.
+
+use crate::client::{With, generate, request};
+use crate::cluster::{Cluster, client, draft, eventually};
+
+fn nothing_is_held(cluster: &Cluster) -> bool {
+    let sessions = [
+        cluster.draft_monitor.sessions(),
+        cluster.target_monitor.sessions(),
+    ];
+    let engines = [
+        cluster.draft_monitor.engine(),
+        cluster.target_monitor.engine(),
+    ];
+    sessions
+        .iter()
+        .all(|counts| counts.attached == 0 && counts.detached == 0)
+        && engines.iter().all(|gauges| {
+            (
+                gauges.running,
+                gauges.queued,
+                gauges.sequences,
+                gauges.cached_tokens,
+            ) == (0, 0, 0, 0)
+        })
+}
+
+fn something_is_held(cluster: &Cluster) -> bool {
+    cluster.target_monitor.sessions().attached > 0
+}
+
+#[tokio::test]
+async fn finished_requests_leave_nothing_behind() {
+    let cluster = Cluster::start(draft()).await;
+    for method in speculation::methods::METHODS {
+        generate(
+            &cluster.coordinator,
+            request("Once upon a time", 20).method(method.name),
+        )
+        .await;
+        eventually(method.name, || nothing_is_held(&cluster)).await;
+    }
+}
+
+#[tokio::test]
+async fn refused_requests_leave_nothing_behind() {
+    let cluster = Cluster::start(draft()).await;
+    let refused = client(&cluster.coordinator).generate(request("", 8)).await;
+    assert!(refused.is_err());
+    assert!(nothing_is_held(&cluster));
+}
+
+#[tokio::test]
+async fn clients_that_go_away_free_both_peers() {
+    let cluster = Cluster::start(draft()).await;
+    for method in ["coupled", "rejection", "target-only"] {
+        let long = request("Once upon a time", 480)
+            .ignoring_eos()
+            .method(method);
+        let mut parts = client(&cluster.coordinator)
+            .generate(long)
+            .await
+            .expect("in order")
+            .into_inner();
+        for _ in 0..3 {
+            parts.message().await.expect("a part");
+        }
+        eventually("the request runs", || something_is_held(&cluster)).await;
+        drop(parts);
+        eventually(method, || nothing_is_held(&cluster)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_killed_coordinator_costs_a_lease_and_no_more() {
+    let (drafter, _) = crate::cluster::drafter(draft()).await;
+    let (verifier, monitor) = crate::cluster::verifier(crate::cluster::target()).await;
+    let mut config = crate::cluster::config(&[drafter.url()], &[verifier.url()]);
+    config.lease_ms = 600.try_into().expect("not zero");
+    let coordinator = crate::cluster::coordinator(config).await;
+    let long = request("Once upon a time", 480).ignoring_eos();
+    let mut parts = client(&coordinator)
+        .generate(long)
+        .await
+        .expect("in order")
+        .into_inner();
+    for _ in 0..3 {
+        parts.message().await.expect("a part");
+    }
+    drop(coordinator);
+    eventually("the session is freed", || {
+        let counts = monitor.sessions();
+        counts.attached + counts.detached == 0 && monitor.engine().sequences == 0
+    })
+    .await;
+}

@@ -1,0 +1,149 @@
+//! Health, reflection, draining.
+
+use std::time::Duration;
+
+use coordinator::Coordinator;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+use crate::client::{With, collect, generate, request};
+use crate::cluster::{Cluster, Service, client, config, coordinator, draft, target, verifier};
+
+fn channel(url: String) -> Channel {
+    Channel::from_shared(url).expect("a URL").connect_lazy()
+}
+
+async fn health(service: &Service, name: &str) -> ServingStatus {
+    let request = HealthCheckRequest {
+        service: name.to_owned(),
+    };
+    let answer = HealthClient::new(channel(service.url()))
+        .check(request)
+        .await;
+    answer.expect("health").into_inner().status()
+}
+
+async fn listed(service: &Service) -> Vec<String> {
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let mut client = ServerReflectionClient::new(channel(service.url()));
+    let stream = client
+        .server_reflection_info(tokio_stream::iter([request]))
+        .await;
+    let answer = stream
+        .expect("reflection")
+        .into_inner()
+        .message()
+        .await
+        .expect("an answer");
+    match answer.and_then(|answer| answer.message_response) {
+        Some(MessageResponse::ListServicesResponse(list)) => list
+            .service
+            .into_iter()
+            .map(|service| service.name)
+            .collect(),
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn services_are_healthy_and_listed() {
+    let cluster = Cluster::start(draft()).await;
+    generate(&cluster.coordinator, request("x", 2)).await;
+    for (service, name) in [
+        (&cluster.drafter, "outrider.v1.Drafter"),
+        (&cluster.verifier, "outrider.v1.Verifier"),
+        (&cluster.coordinator, "outrider.v1.Coordinator"),
+    ] {
+        assert_eq!(health(service, "").await, ServingStatus::Serving);
+        assert_eq!(health(service, name).await, ServingStatus::Serving);
+        assert!(listed(service).await.contains(&name.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_coordinator_is_not_ready_before_its_verifier() {
+    let (late, _) = verifier(target()).await;
+    let relay = crate::relay::Relay::start(late.address).await;
+    relay.lead_to(None);
+    let coordinator = coordinator(config(&[], &[relay.url()])).await;
+    assert_eq!(health(&coordinator, "").await, ServingStatus::NotServing);
+    relay.lead_to(Some(late.address));
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if health(&coordinator, "").await == ServingStatus::Serving {
+            return;
+        }
+    }
+    panic!("never ready");
+}
+
+#[tokio::test]
+async fn draining_finishes_what_runs_and_takes_nothing_new() {
+    let (verifier, _) = verifier(target()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let coordinator = Coordinator::new(config(&[], &[verifier.url()]))
+        .await
+        .expect("in order");
+    let stop = CancellationToken::new();
+    let until = stop.clone().cancelled_owned();
+    let serving = tokio::spawn(coordinator.serve(listener, until));
+    let mut client = wire::v1::coordinator_client::CoordinatorClient::new(channel(url.clone()));
+    let long = request("Once upon a time", 300).ignoring_eos();
+    let mut parts = client.generate(long).await.expect("in order").into_inner();
+    parts.message().await.expect("a part");
+    stop.cancel();
+    let answer = collect_rest(parts).await;
+    assert_eq!(answer, 300);
+    serving.await.expect("no panic").expect("drained");
+    let late = wire::v1::coordinator_client::CoordinatorClient::new(channel(url));
+    assert!(late.clone().generate(request("x", 2)).await.is_err());
+}
+
+/// Tokens of an answer whose first part was read.
+async fn collect_rest(mut parts: tonic::Streaming<wire::v1::GenerateResponse>) -> usize {
+    use wire::v1::generate_response::Part;
+    let mut tokens = 0;
+    while let Some(message) = parts.message().await.expect("not cut") {
+        if let Some(Part::Chunk(chunk)) = message.part {
+            tokens += chunk.token_ids.len();
+        }
+    }
+    tokens
+}
+
+#[tokio::test]
+async fn rounds_are_reported_after_their_tokens() {
+    let cluster = Cluster::start(draft()).await;
+    let mut asked = request("Once upon a time", 60).ignoring_eos();
+    asked.report_rounds = true;
+    let parts = client(&cluster.coordinator)
+        .generate(asked)
+        .await
+        .expect("in order")
+        .into_inner();
+    let answer = collect(parts, |_| {}).await;
+    let statistics = answer.finished.speculation.expect("statistics");
+    assert_eq!(answer.rounds.len(), statistics.num_spec_steps as usize);
+    let mut base_len = 0;
+    for (index, round) in answer.rounds.iter().enumerate() {
+        assert_eq!(round.round, index as u64 + 1);
+        assert_eq!(round.base_len, base_len);
+        assert_eq!(round.drafted, statistics.per_step_drafted[index]);
+        assert_eq!(round.accepted, statistics.per_step_accepted[index]);
+        assert_eq!(round.emitted, round.accepted + 1);
+        assert!(round.verify_us > 0 && round.draft_us > 0);
+        base_len += round.emitted;
+    }
+}

@@ -1,0 +1,154 @@
+//! With coupled verification the output is the target's own, whatever was drafted.
+
+use futures_util::future::join_all;
+use wire::v1::{FinishReason, Origin};
+
+use crate::client::{With, generate, request};
+use crate::cluster::{Cluster, draft, random_draft};
+use crate::prompts;
+
+/// Every prompt, temperature and draft length against the target alone with the same seed.
+async fn equals_target_only(cluster: &Cluster, few: usize) {
+    let mut drafted = 0;
+    for (index, prompt) in prompts::mixed(few).into_iter().enumerate() {
+        for temperature in [0.0, 1.0] {
+            let asked = request(&prompt, 48)
+                .temperature(temperature)
+                .seed(index as u64);
+            let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
+            assert!(alone.origins.iter().all(|&origin| origin == Origin::Target));
+            for draft_len in [1, 4, 8] {
+                let coupled =
+                    generate(&cluster.coordinator, asked.clone().draft_len(draft_len)).await;
+                assert_eq!(
+                    coupled.tokens, alone.tokens,
+                    "T={temperature} K={draft_len} {prompt:?}"
+                );
+                assert_eq!(coupled.text, alone.text);
+                assert_eq!(coupled.finished.reason(), alone.finished.reason());
+                assert!(coupled.finished.exact && coupled.fallbacks() == 0);
+                drafted += coupled
+                    .finished
+                    .speculation
+                    .expect("statistics")
+                    .num_draft_tokens;
+            }
+        }
+    }
+    assert!(drafted > 0, "nothing was ever drafted");
+}
+
+#[tokio::test]
+async fn coupled_equals_target_only() {
+    equals_target_only(&Cluster::start(draft()).await, 8).await;
+}
+
+#[tokio::test]
+async fn coupled_equals_target_only_with_a_draft_model_that_knows_nothing() {
+    equals_target_only(&Cluster::start(random_draft()).await, 4).await;
+}
+
+#[tokio::test]
+async fn parallel_requests_do_not_disturb_each_other() {
+    let cluster = Cluster::start(draft()).await;
+    let prompts = prompts::mixed(8);
+    let mut alone = Vec::new();
+    for prompt in &prompts {
+        alone.push(
+            generate(&cluster.coordinator, request(prompt, 40))
+                .await
+                .tokens,
+        );
+    }
+    let together = prompts.iter().map(|prompt| {
+        let asked = request(prompt, 40);
+        let coordinator = &cluster.coordinator;
+        async move { generate(coordinator, asked).await.tokens }
+    });
+    let together = join_all(together).await;
+    assert_eq!(together, alone);
+}
+
+#[tokio::test]
+async fn a_seed_gives_its_tokens_again_and_another_gives_others() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = request("Once upon a time", 40).ignoring_eos();
+    let first = generate(&cluster.coordinator, asked.clone()).await;
+    assert_eq!(
+        first.tokens,
+        generate(&cluster.coordinator, asked.clone()).await.tokens
+    );
+    assert_ne!(
+        first.tokens,
+        generate(&cluster.coordinator, asked.clone().seed(43))
+            .await
+            .tokens
+    );
+    let mut choice = asked;
+    choice.choice = 1;
+    assert_ne!(
+        first.tokens,
+        generate(&cluster.coordinator, choice).await.tokens
+    );
+    assert_eq!(first.finished.reason(), FinishReason::Length);
+}
+
+#[tokio::test]
+async fn every_method_runs_at_both_temperatures_and_repeats_itself() {
+    let cluster = Cluster::start(draft()).await;
+    for method in speculation::methods::METHODS {
+        for temperature in [0.0, 1.0] {
+            let asked = request("Once upon a time", 32)
+                .method(method.name)
+                .temperature(temperature);
+            let answer = generate(&cluster.coordinator, asked.clone().ignoring_eos()).await;
+            assert_eq!(answer.tokens.len(), 32, "{}", method.name);
+            assert_eq!(answer.finished.effective_method, method.name);
+            // Without faults even the methods that promise less are a function of the seed.
+            let again = generate(&cluster.coordinator, asked.ignoring_eos()).await;
+            assert_eq!(again.tokens, answer.tokens, "{}", method.name);
+        }
+    }
+}
+
+/// At temperature 0 rejection accepts exactly the target's argmax.
+#[tokio::test]
+async fn greedy_rejection_equals_target_only() {
+    let cluster = Cluster::start(draft()).await;
+    for prompt in prompts::mixed(6) {
+        let asked = request(&prompt, 40).temperature(0.0);
+        let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
+        let rejection = generate(&cluster.coordinator, asked.method("rejection")).await;
+        assert_eq!(rejection.tokens, alone.tokens);
+    }
+}
+
+#[tokio::test]
+async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
+    let cluster = Cluster::start(draft()).await;
+    let mut asked = request("Once upon a time", 48);
+    let sampling = asked.sampling.get_or_insert_default();
+    sampling.temperature = Some(0.8);
+    sampling.top_k = 50;
+    sampling.top_p = Some(0.95);
+    sampling.min_p = 0.01;
+    sampling.repetition_penalty = Some(1.3);
+    sampling.presence_penalty = 0.2;
+    sampling.frequency_penalty = 0.1;
+    sampling.min_tokens = 40;
+    sampling.banned_token_ids = vec![14, 16];
+    let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
+    let coupled = generate(&cluster.coordinator, asked).await;
+    assert_eq!(coupled.tokens, alone.tokens);
+    assert!(coupled.tokens.len() >= 40);
+    assert!(coupled.tokens.iter().all(|token| ![14, 16].contains(token)));
+    // The laws are near enough that drafting pays.
+    assert!(
+        coupled
+            .finished
+            .speculation
+            .expect("statistics")
+            .mean_acceptance_length
+            > 1.3
+    );
+}

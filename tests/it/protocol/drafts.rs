@@ -1,0 +1,167 @@
+//! What a drafter answers.
+
+use tonic::Code;
+use wire::v1::draft_reply::Reply;
+use wire::v1::proposal::Law;
+use wire::v1::{DraftBlock, DraftRound, ProposalForm, StopCause, Verification};
+
+use super::{DraftStream, open, with_header};
+use crate::cluster::{draft, drafter};
+
+/// All blocks of one round.
+async fn blocks(stream: &mut DraftStream, round: DraftRound) -> Vec<DraftBlock> {
+    stream.send(round).await;
+    let mut blocks = Vec::new();
+    loop {
+        match stream.receive().await.expect("a block") {
+            Reply::Block(block) => {
+                let last = block.last;
+                blocks.push(block);
+                if last {
+                    return blocks;
+                }
+            }
+            other => panic!("another reply: {other:?}"),
+        }
+    }
+}
+
+fn tokens(blocks: &[DraftBlock]) -> Vec<u32> {
+    blocks
+        .iter()
+        .flat_map(|block| block.tree.clone().unwrap_or_default().token_ids)
+        .collect()
+}
+
+fn asked(max_tokens: u32) -> DraftRound {
+    DraftRound {
+        max_tokens,
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn drafts_come_in_blocks_of_the_size_asked_for() {
+    let (drafter, _) = drafter(draft()).await;
+    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let whole = blocks(&mut stream, with_header(asked(5), 1, &[])).await;
+    assert_eq!(whole.len(), 1);
+    assert_eq!(whole[0].stop_cause(), StopCause::Length);
+    let cut = DraftRound {
+        tokens_per_block: 2,
+        ..asked(5)
+    };
+    let parts = blocks(&mut stream, with_header(cut, 2, &[])).await;
+    let offsets: Vec<u32> = parts.iter().map(|part| part.offset).collect();
+    assert_eq!(offsets, [0, 2, 4]);
+    assert!(parts[2].timing.is_some() && parts[2].last);
+    assert_eq!(tokens(&parts), tokens(&whole));
+}
+
+#[tokio::test]
+async fn a_repeated_round_gets_the_same_draft_without_drafting() {
+    let (drafter, _) = drafter(draft()).await;
+    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let first = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
+    let again = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
+    assert!(!first[0].header.expect("a header").replayed);
+    assert!(again[0].header.expect("a header").replayed);
+    assert_eq!(tokens(&first), tokens(&again));
+    // The same round with another output before it is another question.
+    let other = blocks(&mut stream, with_header(asked(4), 1, &[900])).await;
+    assert!(!other[0].header.expect("a header").replayed);
+    assert_ne!(tokens(&other), tokens(&first));
+}
+
+/// After a refusal the cache still holds the refused tokens at positions that now belong to others.
+#[tokio::test]
+async fn a_draft_depends_on_what_is_committed_and_not_on_what_was_drafted_before() {
+    let (drafter, _) = drafter(draft()).await;
+    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let first = tokens(&blocks(&mut stream, with_header(asked(4), 1, &[])).await);
+    let committed = [first[0], 1234];
+    let continued = tokens(&blocks(&mut stream, with_header(asked(4), 2, &committed)).await);
+    let fresh = open(|open| open.session_id = vec![4; 16]);
+    let mut fresh = DraftStream::open(drafter.url(), fresh).await.expect("open");
+    let anew = tokens(&blocks(&mut fresh, with_header(asked(4), 2, &committed)).await);
+    assert_eq!(continued, anew);
+}
+
+#[tokio::test]
+async fn sparse_laws_come_with_tokens_drawn_from_them() {
+    let (drafter, _) = drafter(draft()).await;
+    let opening = open(|open| {
+        open.verification = Verification::Token.into();
+        open.proposal_form = ProposalForm::Sparse.into();
+        open.proposal_top = 8;
+    });
+    let mut stream = DraftStream::open(drafter.url(), opening)
+        .await
+        .expect("open");
+    let blocks = blocks(&mut stream, with_header(asked(6), 1, &[])).await;
+    assert_eq!(blocks[0].proposals.len(), 6);
+    for (token, proposal) in tokens(&blocks).iter().zip(&blocks[0].proposals) {
+        let Some(Law::Sparse(law)) = &proposal.law else {
+            panic!("another form")
+        };
+        assert!(law.token_ids.len() <= 8 && law.weights.len() == 2 * law.token_ids.len());
+        assert!(law.token_ids.contains(token));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_carried_out_is_refused_by_name() {
+    use wire::v1::{DraftLength, Drafting, TreeShape, draft_length::Policy};
+    let (drafter, _) = drafter(draft()).await;
+    let length = |policy| {
+        Some(DraftLength {
+            policy: Some(policy),
+        })
+    };
+    for (round, field) in [
+        (asked(0), "max_tokens"),
+        (asked(65), "max_tokens"),
+        (
+            DraftRound {
+                bonus_q: true,
+                ..asked(4)
+            },
+            "bonus_q",
+        ),
+        (
+            DraftRound {
+                drafting: Drafting::MaxGram.into(),
+                ..asked(4)
+            },
+            "drafting",
+        ),
+        (
+            DraftRound {
+                tree: Some(TreeShape::default()),
+                ..asked(4)
+            },
+            "tree",
+        ),
+        (
+            DraftRound {
+                draft_length: length(Policy::Confidence(0.5)),
+                ..asked(4)
+            },
+            "draft_length",
+        ),
+    ] {
+        let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
+            .await
+            .expect("open");
+        stream.send(with_header(round, 1, &[])).await;
+        let status = stream.receive().await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().starts_with(field), "{}", status.message());
+    }
+}

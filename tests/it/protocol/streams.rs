@@ -1,0 +1,126 @@
+//! How sessions outlive their streams.
+
+use tonic::Code;
+use wire::v1::verify_reply::Reply;
+use wire::v1::verify_request::Request;
+use wire::v1::{Append, Close, Commit, VerifyRound};
+
+use super::{VerifyStream, open, with_header};
+use crate::cluster::{eventually, target, verifier};
+use crate::relay::Relay;
+
+#[tokio::test]
+async fn a_broken_stream_detaches_and_the_next_open_reattaches() {
+    let (verifier, monitor) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let (mut stream, _) = VerifyStream::open(relay.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let asked = with_header(VerifyRound::default(), 1, &[900, 901]);
+    let first = stream
+        .ask(Request::Round(asked.clone()))
+        .await
+        .expect("a verdict");
+    relay.cut();
+    assert!(stream.receive().await.is_err());
+    eventually("it is detached", || monitor.sessions().detached == 1).await;
+    assert_eq!(monitor.engine().sequences, 1);
+    let (mut stream, opened) = VerifyStream::open(relay.url(), open(|_| {}))
+        .await
+        .expect("open");
+    assert_eq!(opened.held_len, 2);
+    let again = stream.ask(Request::Round(asked)).await.expect("a verdict");
+    let (Reply::Verdict(first), Reply::Verdict(again)) = (first, again) else {
+        panic!("other replies");
+    };
+    assert!(again.header.expect("a header").replayed);
+    assert_eq!(first.emitted, again.emitted);
+}
+
+#[tokio::test]
+async fn a_detached_session_is_freed_when_its_lease_ends() {
+    let (verifier, monitor) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let opening = open(|open| open.lease_ms = 300);
+    let (mut stream, _) = VerifyStream::open(relay.url(), opening)
+        .await
+        .expect("open");
+    let asked = with_header(VerifyRound::default(), 1, &[]);
+    stream.ask(Request::Round(asked)).await.expect("a verdict");
+    relay.cut();
+    eventually("it is detached", || monitor.sessions().detached == 1).await;
+    eventually("it is freed", || {
+        monitor.sessions().detached == 0 && monitor.engine().sequences == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn close_and_reset_free_the_session_at_once() {
+    let (verifier, monitor) = verifier(target()).await;
+    let (mut closing, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let reply = closing
+        .ask(Request::Close(Close {}))
+        .await
+        .expect("an answer");
+    assert!(matches!(reply, Reply::Closed(_)));
+    eventually("close frees it", || monitor.sessions().attached == 0).await;
+    let (resetting, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    assert_eq!(monitor.sessions().attached, 1);
+    drop(resetting);
+    eventually("reset frees it", || monitor.sessions().attached == 0).await;
+    assert_eq!(monitor.sessions().detached, 0);
+}
+
+#[tokio::test]
+async fn a_newer_stream_takes_the_session_from_a_half_open_one() {
+    let (verifier, _) = verifier(target()).await;
+    let (mut old, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let (mut new, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    assert_eq!(
+        old.receive().await.expect_err("ended").code(),
+        Code::Aborted
+    );
+    let asked = with_header(VerifyRound::default(), 1, &[]);
+    assert!(new.ask(Request::Round(asked)).await.is_ok());
+}
+
+#[tokio::test]
+async fn streams_begin_with_open_and_reserved_messages_say_so() {
+    let (verifier, _) = verifier(target()).await;
+    let bad = open(|open| open.vocab_size = 5_000);
+    let refused = VerifyStream::open(verifier.url(), bad)
+        .await
+        .err()
+        .expect("refused");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let other_model = open(|open| open.model = "another".to_owned());
+    let refused = VerifyStream::open(verifier.url(), other_model)
+        .await
+        .err()
+        .expect("refused");
+    assert!(
+        refused.message().contains("'another'"),
+        "{}",
+        refused.message()
+    );
+    for (request, code) in [
+        (Request::Append(Append::default()), Code::Unimplemented),
+        (Request::Commit(Commit::default()), Code::Unimplemented),
+        (Request::Open(open(|_| {})), Code::InvalidArgument),
+    ] {
+        let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+            .await
+            .expect("open");
+        let status = stream.ask(request).await.expect_err("refused");
+        assert_eq!(status.code(), code);
+    }
+}

@@ -1,0 +1,343 @@
+//! What a verifier answers.
+
+use speculation::noise::Noise;
+use speculation::verification::coupled;
+use tonic::{Code, Status};
+use wire::v1::slice::Law;
+use wire::v1::verify_reply::Reply;
+use wire::v1::verify_request::Request;
+use wire::v1::{
+    AcceptAt, DecodeRound, ProposalForm, Slice, SliceRequest, TokenTree, Verdict, Verification,
+    VerifyRound,
+};
+
+use super::{VerifyStream, open, with_header};
+use crate::cluster::{target, verifier};
+
+fn block(drafts: &[u32]) -> VerifyRound {
+    let drafts = Some(TokenTree {
+        token_ids: drafts.to_vec(),
+        parents: vec![],
+    });
+    VerifyRound {
+        drafts,
+        ..Default::default()
+    }
+}
+
+async fn verdict(stream: &mut VerifyStream, round: VerifyRound) -> Result<Verdict, Status> {
+    match stream.ask(Request::Round(round)).await? {
+        Reply::Verdict(verdict) => Ok(verdict),
+        other => panic!("another reply: {other:?}"),
+    }
+}
+
+async fn slices(stream: &mut VerifyStream, round: VerifyRound) -> Vec<Slice> {
+    stream.send(Request::Round(round)).await;
+    let mut slices = Vec::new();
+    loop {
+        match stream.receive().await.expect("a slice") {
+            Reply::Slice(slice) => {
+                let last = slice.last;
+                slices.push(slice);
+                if last {
+                    return slices;
+                }
+            }
+            other => panic!("another reply: {other:?}"),
+        }
+    }
+}
+
+/// The law of a slice, (vocab).
+fn law(slice: &Slice) -> Vec<f32> {
+    match slice.law.as_ref().expect("a law") {
+        Law::Dense(dense) => {
+            let (masses, _) = dense.row.as_chunks::<4>();
+            masses
+                .iter()
+                .map(|&bytes| f32::from_le_bytes(bytes))
+                .collect()
+        }
+        Law::Support(support) => {
+            let mut law = vec![0.0; 4096];
+            for (&token, &mass) in support.token_ids.iter().zip(&support.probabilities) {
+                law[token as usize] = mass;
+            }
+            law
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
+    let (verifier, _) = verifier(target()).await;
+    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let asked = with_header(block(&[900, 901]), 1, &[]);
+    let first = verdict(&mut stream, asked.clone())
+        .await
+        .expect("a verdict");
+    let again = verdict(&mut stream, asked.clone())
+        .await
+        .expect("a verdict");
+    assert!(again.header.expect("a header").replayed);
+    assert_eq!((&first.emitted, first.last), (&again.emitted, again.last));
+    assert_eq!(
+        first.header.expect("a header").digest,
+        asked.header.expect("a header").digest
+    );
+    // Another block under the same round number is executed afresh.
+    let other = verdict(&mut stream, with_header(block(&first.emitted), 1, &[])).await;
+    let other = other.expect("a verdict");
+    assert!(!other.header.expect("a header").replayed);
+    assert_eq!(other.accepted_len as usize, first.emitted.len());
+}
+
+/// Refused draft tokens stay in the cache at positions that the next round fills otherwise.
+#[tokio::test]
+async fn a_verdict_depends_on_what_is_committed_and_not_on_what_was_refused_before() {
+    let (verifier, _) = verifier(target()).await;
+    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let first = verdict(&mut stream, with_header(block(&[900, 901, 902]), 1, &[])).await;
+    let committed = first.expect("a verdict").emitted;
+    let next = with_header(block(&[903]), 2, &committed);
+    let continued = verdict(&mut stream, next.clone()).await.expect("a verdict");
+    let fresh = open(|open| open.session_id = vec![4; 16]);
+    let (mut fresh, _) = VerifyStream::open(verifier.url(), fresh)
+        .await
+        .expect("open");
+    assert_eq!(
+        verdict(&mut fresh, next).await.expect("a verdict").emitted,
+        continued.emitted
+    );
+}
+
+/// Deciding where the slices arrive gives the tokens that the verifier would have emitted.
+#[tokio::test]
+async fn slices_hold_everything_the_decision_needs() {
+    let (verifier, _) = verifier(target()).await;
+    for (temperature, top_k) in [(0.0, 0), (1.0, 0), (0.7, 20)] {
+        let sampling = |open: &mut wire::v1::Open| {
+            let sampling = open.sampling.get_or_insert_default();
+            sampling.temperature = Some(temperature);
+            sampling.top_k = top_k;
+        };
+        let opening = open(sampling);
+        let (mut deciding, _) = VerifyStream::open(verifier.url(), opening)
+            .await
+            .expect("open");
+        // Drafts of which some are right: what the target itself would say, and then nonsense.
+        let mut drafts = Vec::new();
+        for round in 1..=3 {
+            let next = verdict(&mut deciding, with_header(block(&[]), round, &drafts)).await;
+            drafts.extend(next.expect("a verdict").emitted);
+        }
+        drafts.push(77);
+        let decided = verdict(&mut deciding, with_header(block(&drafts), 4, &[])).await;
+        let decided = decided.expect("a verdict");
+
+        let opening = open(|open| {
+            sampling(open);
+            open.session_id = vec![9; 16];
+            open.accept_at = AcceptAt::Coordinator.into();
+        });
+        let (mut scoring, _) = VerifyStream::open(verifier.url(), opening)
+            .await
+            .expect("open");
+        let wanted = Some(SliceRequest {
+            top: 0,
+            unscaled: true,
+        });
+        let asked = VerifyRound {
+            slices: wanted,
+            ..block(&drafts)
+        };
+        let slices = slices(&mut scoring, with_header(asked, 1, &[])).await;
+        let nodes: Vec<i32> = slices.iter().map(|slice| slice.node).collect();
+        assert_eq!(nodes, [-1, 0, 1, 2, 3]);
+        let laws: Vec<Vec<f32>> = slices.iter().map(law).collect();
+        let noise = Noise::new(5, 0);
+        let here = coupled::verify(&drafts, 0, &noise, &[], |at| Ok::<_, ()>(&laws[at][..]));
+        assert_eq!(
+            here.expect("laws").emitted,
+            decided.emitted,
+            "T={temperature}"
+        );
+        assert!(
+            slices
+                .iter()
+                .all(|slice| slice.max_probability > 0.0 && slice.entropy > 0.0)
+        );
+        assert!(slices.iter().all(|slice| slice.unscaled.is_some()));
+        if top_k > 0 || temperature == 0.0 {
+            assert!(
+                slices
+                    .iter()
+                    .all(|slice| matches!(slice.law, Some(Law::Support(_))))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn decoding_alone_gives_what_single_verdicts_give() {
+    let (verifier, _) = verifier(target()).await;
+    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let mut expected = Vec::new();
+    for round in 1..=6 {
+        let next = verdict(&mut stream, with_header(block(&[]), round, &expected)).await;
+        expected.extend(next.expect("a verdict").emitted);
+    }
+    let decode = DecodeRound {
+        max_tokens: 6,
+        header: None,
+    };
+    stream
+        .send(Request::Decode(with_header(decode, 7, &[])))
+        .await;
+    let mut decoded = Vec::new();
+    loop {
+        let Reply::Decoded(part) = stream.receive().await.expect("tokens") else {
+            panic!("another reply");
+        };
+        assert_eq!(
+            part.header.expect("a header").base_len as usize,
+            decoded.len()
+        );
+        decoded.extend(part.token_ids);
+        if part.last {
+            break;
+        }
+    }
+    assert_eq!(decoded, expected);
+}
+
+#[tokio::test]
+async fn a_verifier_that_holds_too_little_says_what_it_needs() {
+    let (verifier, _) = verifier(target()).await;
+    let (mut stream, opened) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    assert_eq!(opened.held_len, 0);
+    let mut asked = with_header(block(&[]), 1, &[900]);
+    asked.header.as_mut().expect("a header").from_len = 5;
+    match stream.ask(Request::Round(asked)).await.expect("an answer") {
+        Reply::NeedFrom(need) => assert_eq!(need.from, 0),
+        other => panic!("another reply: {other:?}"),
+    }
+    assert!(
+        verdict(&mut stream, with_header(block(&[]), 1, &[900]))
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn malformed_rounds_are_refused_by_name() {
+    let (verifier, _) = verifier(target()).await;
+    let tree = Some(TokenTree {
+        token_ids: vec![900, 901],
+        parents: vec![-1, -1],
+    });
+    let mut wrong_digest = with_header(block(&[900]), 1, &[]);
+    wrong_digest.header.as_mut().expect("a header").digest ^= 1;
+    let mut wrong_epoch = with_header(block(&[900]), 1, &[]);
+    wrong_epoch.header.as_mut().expect("a header").epoch = 2;
+    let layers = vec![wire::v1::ResidualLayer::default()];
+    for (round, field) in [
+        (with_header(block(&[4096]), 1, &[]), "drafts"),
+        (with_header(block(&[900; 65]), 1, &[]), "drafts"),
+        (
+            with_header(
+                VerifyRound {
+                    drafts: tree,
+                    ..Default::default()
+                },
+                1,
+                &[],
+            ),
+            "drafts.parents",
+        ),
+        (with_header(block(&[]), 1, &[4096]), "committed"),
+        (
+            with_header(
+                VerifyRound {
+                    layers,
+                    ..block(&[])
+                },
+                1,
+                &[],
+            ),
+            "layers",
+        ),
+        (block(&[]), "header"),
+        (wrong_digest, "digest"),
+        (wrong_epoch, "epoch"),
+    ] {
+        let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+            .await
+            .expect("open");
+        let status = verdict(&mut stream, round).await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}");
+        assert!(
+            status.message().starts_with(field),
+            "{field}: {}",
+            status.message()
+        );
+    }
+}
+
+#[tokio::test]
+async fn lies_about_the_draft_law_never_reach_a_verdict() {
+    use wire::v1::{Proposal, SparseLaw, proposal::Law};
+    let (verifier, _) = verifier(target()).await;
+    let sparse = |ids: &[u32], weights: &[u8]| Proposal {
+        law: Some(Law::Sparse(SparseLaw {
+            token_ids: ids.to_vec(),
+            weights: weights.to_vec(),
+            unscaled: vec![],
+        })),
+        ..Default::default()
+    };
+    for proposals in [
+        vec![],
+        vec![Proposal::default()],
+        vec![sparse(&[901], &[1, 0])],
+        vec![sparse(&[900, 900], &[1, 0, 1, 0])],
+        vec![sparse(&[900], &[0, 0])],
+        vec![sparse(&[900], &[1])],
+        vec![sparse(&[900, 5000], &[1, 0, 1, 0])],
+    ] {
+        let opening = open(|open| {
+            open.verification = Verification::Token.into();
+            open.proposal_form = ProposalForm::Sparse.into();
+            open.proposal_top = 8;
+        });
+        let (mut stream, _) = VerifyStream::open(verifier.url(), opening)
+            .await
+            .expect("open");
+        let round = VerifyRound {
+            proposals: proposals.clone(),
+            ..block(&[900])
+        };
+        let status = verdict(&mut stream, with_header(round, 1, &[]))
+            .await
+            .expect_err("refused");
+        assert_eq!(
+            status.code(),
+            Code::InvalidArgument,
+            "{proposals:?}: {status:?}"
+        );
+        assert!(
+            status.message().starts_with("proposals"),
+            "{}",
+            status.message()
+        );
+    }
+}

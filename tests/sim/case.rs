@@ -1,0 +1,147 @@
+//! What is asked for: models, sampling, method and limits of one request.
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::coupled::choice;
+use speculation::methods::{self, Method};
+use speculation::noise::Noise;
+use speculation::sampling::SamplingParams;
+use speculation::session::{Peer, SessionConfig};
+use speculation::toy::ToyModel;
+
+use crate::dice::{Chooses, Dice};
+use crate::sequence::Sequence;
+
+/// More than a sparse draft law keeps, so that rejection meets a law that was really cut.
+pub(crate) const VOCAB_SIZE: u32 = 48;
+pub(crate) const PROMPT: [TokenId; 3] = [7, 11, 13];
+pub(crate) const END_TOKEN: TokenId = 2;
+pub(crate) const ROUND_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How far the draft model's laws are from the target's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DraftModel {
+    Near,
+    Unrelated,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// Seed of the noise, and of both models.
+    pub(crate) seed: u64,
+    pub(crate) method: &'static Method,
+    pub(crate) temperature: f32,
+    pub(crate) draft_model: DraftModel,
+    pub(crate) draft_len: u32,
+    pub(crate) max_tokens: u32,
+    pub(crate) retries: u32,
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl Case {
+    /// A case of the method called `method`.
+    pub(crate) fn new(seed: u64, method: &str) -> Self {
+        Self {
+            seed,
+            method: methods::find(method).expect("a method of the registry"),
+            temperature: 1.0,
+            draft_model: DraftModel::Near,
+            draft_len: 4,
+            max_tokens: 32,
+            retries: 2,
+            deadline: Some(Duration::from_secs(20)),
+        }
+    }
+
+    /// Both temperatures, short and long blocks, good and bad draft models, with several seeds.
+    pub(crate) fn grid(method: &str) -> Vec<Self> {
+        let mut cases = Vec::new();
+        for seed in 0..4 {
+            for temperature in [0.0, 1.0] {
+                for draft_len in [1, 4, 8] {
+                    for draft_model in [DraftModel::Near, DraftModel::Unrelated] {
+                        cases.push(Self {
+                            temperature,
+                            draft_len,
+                            draft_model,
+                            ..Self::new(cases.len() as u64 * 4 + seed, method)
+                        });
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    /// The case that `seed` stands for.
+    pub(crate) fn random(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, Chooses::Case);
+        let method = dice.pick(&["coupled", "coupled", "coupled", "rejection", "target-only"]);
+        let deadline = match dice.below(3) {
+            0 => dice.time(1..1_000),
+            _ => dice.time(1_000..30_000),
+        };
+        Self {
+            temperature: dice.pick(&[0.0, 0.7, 1.0]),
+            draft_model: dice.pick(&[DraftModel::Near, DraftModel::Unrelated]),
+            draft_len: dice.pick(&[1, 4, 8]),
+            max_tokens: 1 + dice.below(48),
+            retries: dice.below(4),
+            deadline: Some(deadline),
+            ..Self::new(seed, method)
+        }
+    }
+
+    pub(crate) fn session_config(&self) -> SessionConfig {
+        let plan = self.method.plan;
+        SessionConfig {
+            end_tokens: vec![END_TOKEN],
+            round_timeout: ROUND_TIMEOUT,
+            retries: self.retries,
+            retry_pause: Duration::from_millis(50),
+            fallback_tokens: 8,
+            deadline: self.deadline,
+            ..SessionConfig::new(plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
+        }
+    }
+
+    /// A penalty makes every law depend on what a peer takes for the output so far.
+    pub(crate) fn sampling(&self) -> SamplingParams {
+        SamplingParams {
+            temperature: self.temperature,
+            frequency_penalty: 0.2,
+            end_tokens: vec![END_TOKEN],
+            min_tokens: 1,
+            ..SamplingParams::default()
+        }
+    }
+
+    pub(crate) fn noise(&self) -> Noise {
+        Noise::new(self.seed, 0)
+    }
+
+    pub(crate) fn model(&self, peer: Peer) -> ToyModel {
+        let target = ToyModel::new(self.seed, VOCAB_SIZE as usize);
+        let other = !self.seed;
+        match (peer, self.draft_model) {
+            (Peer::Verifier, _) => target,
+            (Peer::Drafter, DraftModel::Near) => target.near(other, 0.2),
+            (Peer::Drafter, DraftModel::Unrelated) => ToyModel::new(other, VOCAB_SIZE as usize),
+        }
+    }
+
+    /// The target model's own seeded output: one token after the other, without a session.
+    pub(crate) fn target_alone(&self) -> Vec<TokenId> {
+        let model = self.model(Peer::Verifier);
+        let mut sequence = Sequence::new(self, &model, &[]);
+        let mut output = Vec::new();
+        while output.len() < self.max_tokens as usize && output.last() != Some(&END_TOKEN) {
+            let token = choice(&sequence.law(), &self.noise(), output.len() as u32);
+            sequence.push(token);
+            output.push(token);
+        }
+        output
+    }
+}

@@ -1,0 +1,115 @@
+//! The coordinator's side: the session, and what a driver does for it.
+
+use std::time::Duration;
+
+use speculation::proposal::Proposal;
+use speculation::session::{Action, Input, Peer, Request, Session};
+
+use crate::case::Case;
+use crate::message::{Answer, Ask, Reply};
+
+/// A request to a peer that is under way.
+#[derive(Debug)]
+struct Asked {
+    round: u64,
+    base_len: usize,
+    /// Where the tokens began that were sent with it.
+    from_len: usize,
+    request: Request,
+}
+
+/// A session with its links.
+pub(crate) struct Client {
+    pub(crate) session: Session,
+    asked: Option<Asked>,
+    /// Output tokens each peer is believed to hold.
+    held: [usize; 2],
+    /// Laws of the block under way.
+    proposals: Vec<Proposal>,
+}
+
+impl Client {
+    /// A client whose request begins at time 0.
+    pub(crate) fn new(case: &Case) -> Self {
+        Self {
+            session: Session::new(case.session_config(), Duration::ZERO),
+            asked: None,
+            held: [0; 2],
+            proposals: Vec::new(),
+        }
+    }
+
+    /// Carries out an action; the request to send, if it is one.
+    pub(crate) fn carry_out(&mut self, action: &Action) -> Option<(Peer, Ask)> {
+        let Action::Send {
+            round,
+            base_len,
+            request,
+            ..
+        } = action
+        else {
+            return None;
+        };
+        self.asked = Some(Asked {
+            round: *round,
+            base_len: *base_len as usize,
+            from_len: self.held[request.peer() as usize],
+            request: request.clone(),
+        });
+        self.ask()
+    }
+
+    /// The message for the request under way.
+    fn ask(&mut self) -> Option<(Peer, Ask)> {
+        let asked = self.asked.as_mut()?;
+        let peer = asked.request.peer();
+        asked.from_len = self.held[peer as usize].min(asked.base_len);
+        let proposals = match &asked.request {
+            Request::Verify { drafts } if !drafts.is_empty() => self.proposals.clone(),
+            _ => Vec::new(),
+        };
+        let ask = Ask {
+            round: asked.round,
+            from_len: asked.from_len,
+            committed: self.session.output()[asked.from_len..asked.base_len].to_vec(),
+            request: asked.request.clone(),
+            proposals,
+        };
+        Some((peer, ask))
+    }
+
+    /// What the session must be told of a reply, stale ones included, or else the request to send
+    /// again with earlier tokens.
+    pub(crate) fn hear(&mut self, peer: Peer, reply: Reply) -> Heard {
+        let current = self
+            .asked
+            .as_ref()
+            .filter(|asked| asked.round == reply.round && asked.request.peer() == peer);
+        match (&reply.answer, current) {
+            // Every repetition begins earlier, so there is an end to them.
+            (Answer::NeedFrom(from), Some(asked)) if (*from as usize) < asked.from_len => {
+                self.held[peer as usize] = *from as usize;
+                return self.ask().map_or(Heard::Nothing, Heard::Again);
+            }
+            (Answer::Drafted { proposals, .. }, Some(asked)) => {
+                self.held[peer as usize] = asked.base_len;
+                if matches!(asked.request, Request::Draft { .. }) {
+                    self.proposals.clone_from(proposals);
+                }
+            }
+            (Answer::Verified(_) | Answer::Decoded { .. }, Some(asked)) => {
+                self.held[peer as usize] = asked.base_len;
+            }
+            _ => {}
+        }
+        let input = reply.answer.into_input(peer, reply.round);
+        input.map_or(Heard::Nothing, Heard::Input)
+    }
+}
+
+/// What a reply means to the client.
+pub(crate) enum Heard {
+    Input(Input),
+    Again((Peer, Ask)),
+    Nothing,
+}

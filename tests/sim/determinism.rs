@@ -1,0 +1,53 @@
+//! The same inputs at the same times give the same actions.
+
+use std::time::Duration;
+
+use speculation::session::{Action, Session};
+
+use crate::case::Case;
+use crate::faults::Faults;
+use crate::record::{Event, Record};
+use crate::simulation::simulate;
+
+const SEEDS: std::ops::Range<u64> = 0..200;
+
+/// Tells a fresh session what another was told; what it asks for, and when.
+fn replay(case: &Case, record: &Record) -> Vec<(Duration, Action)> {
+    let mut session = Session::new(case.session_config(), Duration::ZERO);
+    let mut actions = Vec::new();
+    let mut poll = |session: &mut Session, now| {
+        actions.extend(std::iter::from_fn(|| session.poll()).map(|action| (now, action)));
+    };
+    poll(&mut session, Duration::ZERO);
+    for (now, event) in &record.events {
+        match event {
+            Event::Timeout => {
+                assert_eq!(session.poll_timeout(), Some(*now));
+                session.handle_timeout(*now);
+            }
+            Event::Input(input) => session.handle(input.clone(), *now),
+        }
+        poll(&mut session, *now);
+    }
+    actions
+}
+
+#[test]
+fn a_replayed_request_asks_for_the_same() {
+    for seed in SEEDS {
+        let case = Case::random(seed);
+        let record = simulate(&case, &Faults::random(seed));
+        assert_eq!(replay(&case, &record), record.actions);
+    }
+}
+
+#[test]
+fn a_repeated_simulation_is_the_same() {
+    for seed in SEEDS {
+        let (case, faults) = (Case::random(seed), Faults::random(seed));
+        let (one, other) = (simulate(&case, &faults), simulate(&case, &faults));
+        assert_eq!(one.events, other.events);
+        assert_eq!(one.actions, other.actions);
+        assert_eq!(one.statistics, other.statistics);
+    }
+}

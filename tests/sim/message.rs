@@ -1,0 +1,153 @@
+//! What travels between the coordinator and its peers.
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::proposal::Proposal;
+use speculation::session::{Input, Peer, Request};
+use speculation::verification::Verdict;
+
+use crate::case::VOCAB_SIZE;
+
+/// A request to a peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) round: u64,
+    /// First position of `committed`.
+    pub(crate) from_len: usize,
+    /// Output tokens from there on.
+    pub(crate) committed: Vec<TokenId>,
+    pub(crate) request: Request,
+    /// The laws of the draft tokens, if it is a block to verify.
+    pub(crate) proposals: Vec<Proposal>,
+}
+
+impl Ask {
+    pub(crate) fn base_len(&self) -> u32 {
+        (self.from_len + self.committed.len()) as u32
+    }
+}
+
+/// A message from a peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// The round it answers.
+    pub(crate) round: u64,
+    pub(crate) answer: Answer,
+}
+
+/// What a peer has to say.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Drafted {
+        tokens: Vec<TokenId>,
+        proposals: Vec<Proposal>,
+    },
+    Verified(Verdict),
+    Decoded {
+        at: u32,
+        tokens: Vec<TokenId>,
+    },
+    /// It holds this many output tokens, and the request builds on more.
+    NeedFrom(u32),
+    Refused {
+        reason: String,
+        retry: bool,
+    },
+    Overloaded {
+        retry_after: Duration,
+    },
+}
+
+/// How an answer is falsified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Corruption {
+    /// A token is not in the vocabulary.
+    OutOfRange,
+    /// More tokens are said to be accepted than were; a decoded token stands at another position.
+    WrongCount,
+    /// Tokens other than those drafted.
+    OtherTokens,
+    /// More tokens than were asked for.
+    TooMany,
+    /// No token.
+    Empty,
+}
+
+impl Corruption {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::OutOfRange,
+        Self::WrongCount,
+        Self::OtherTokens,
+        Self::TooMany,
+        Self::Empty,
+    ];
+}
+
+/// More tokens than any request of a simulation asks for.
+const TOO_MANY: usize = 64;
+
+impl Answer {
+    /// What `peer` said in `round`, as the session hears it. None for what concerns the link only.
+    pub(crate) fn into_input(self, peer: Peer, round: u64) -> Option<Input> {
+        Some(match self {
+            Self::Drafted { tokens, .. } => Input::Drafted { round, tokens },
+            Self::Verified(verdict) => Input::Verified {
+                round,
+                emitted: verdict.emitted,
+                accepted: verdict.accepted,
+                last: verdict.last,
+            },
+            Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
+            Self::NeedFrom(_) => return None,
+            Self::Refused { reason, retry } => Input::Failed {
+                round,
+                peer,
+                reason,
+                retry,
+            },
+            Self::Overloaded { retry_after } => Input::Backpressure {
+                round,
+                peer,
+                retry_after,
+            },
+        })
+    }
+
+    /// Falsifies the answer so that the session can tell. A target's own token in another's place
+    /// cannot be told, since the verifier is trusted for its model; no corruption makes one.
+    pub(crate) fn corrupt(&mut self, corruption: Corruption) {
+        match self {
+            Self::Drafted { tokens, .. } => match corruption {
+                // A shorter block of other tokens is one that a bad draft model could have drafted.
+                Corruption::WrongCount => tokens.truncate(tokens.len() / 2),
+                Corruption::OtherTokens => tokens.iter_mut().for_each(other),
+                _ => falsify(tokens, corruption),
+            },
+            Self::Verified(verdict) => match corruption {
+                Corruption::OtherTokens if verdict.accepted > 0 => other(&mut verdict.emitted[0]),
+                Corruption::WrongCount | Corruption::OtherTokens => verdict.accepted += 1,
+                _ => falsify(&mut verdict.emitted, corruption),
+            },
+            Self::Decoded { at, tokens } => match corruption {
+                Corruption::WrongCount | Corruption::OtherTokens => *at += TOO_MANY as u32,
+                _ => falsify(tokens, corruption),
+            },
+            Self::NeedFrom(_) | Self::Refused { .. } | Self::Overloaded { .. } => {}
+        }
+    }
+}
+
+/// Puts another token of the vocabulary in `token`'s place.
+fn other(token: &mut TokenId) {
+    *token = (*token + 1) % VOCAB_SIZE;
+}
+
+fn falsify(tokens: &mut Vec<TokenId>, corruption: Corruption) {
+    match corruption {
+        Corruption::OutOfRange => tokens.iter_mut().for_each(|token| *token += VOCAB_SIZE),
+        Corruption::TooMany => tokens.resize(tokens.len() + TOO_MANY, 0),
+        Corruption::Empty => tokens.clear(),
+        Corruption::WrongCount | Corruption::OtherTokens => {}
+    }
+}

@@ -1,0 +1,125 @@
+//! A drafter or a verifier: what it remembers between requests, and how it answers.
+
+use server::replies::Replies;
+use speculation::TokenId;
+use speculation::committed::Committed;
+use speculation::proposal::Proposal;
+use speculation::session::{Peer, Request};
+use speculation::toy::ToyModel;
+use speculation::verification::Verdict;
+
+use crate::case::Case;
+use crate::message::{Answer, Ask};
+use crate::sequence::Sequence;
+
+/// A block as the verifier saw it, and what it made of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) round: u64,
+    pub(crate) base_len: u32,
+    pub(crate) drafts: Vec<TokenId>,
+    pub(crate) verdict: Verdict,
+}
+
+/// What a cached reply is found by.
+type Key = (u64, u32, Request, Vec<Proposal>);
+
+/// What a crash takes away.
+#[derive(Default)]
+struct Memory {
+    committed: Committed,
+    replies: Replies<Key, Answer>,
+}
+
+/// A simulated service.
+pub(crate) struct SimPeer<'a> {
+    case: &'a Case,
+    model: ToyModel,
+    memory: Memory,
+    /// How often it crashed so far.
+    crashes: usize,
+    /// How often it held too little.
+    pub(crate) needs: u32,
+    /// Every block it decided, in order; those answered from the replies kept do not count.
+    pub(crate) decisions: Vec<Decision>,
+}
+
+impl<'a> SimPeer<'a> {
+    pub(crate) fn new(case: &'a Case, peer: Peer) -> Self {
+        Self {
+            case,
+            model: case.model(peer),
+            memory: Memory::default(),
+            crashes: 0,
+            needs: 0,
+            decisions: Vec::new(),
+        }
+    }
+
+    /// Takes note of how often it crashed by now.
+    pub(crate) fn crashed(&mut self, crashes: usize) {
+        if crashes != self.crashes {
+            self.crashes = crashes;
+            self.memory = Memory::default();
+        }
+    }
+
+    /// The answers to `ask`, in order.
+    pub(crate) fn answer(&mut self, ask: Ask) -> Vec<Answer> {
+        let base_len = ask.base_len();
+        let key = (ask.round, base_len, ask.request, ask.proposals);
+        if let Some(kept) = self.memory.replies.find(&key) {
+            return vec![kept.clone()];
+        }
+        let committed = &mut self.memory.committed;
+        if let Err(need) = committed.replace_from(ask.from_len, &ask.committed) {
+            self.needs += 1;
+            return vec![Answer::NeedFrom(need.from)];
+        }
+        let sequence = Sequence::new(self.case, &self.model, committed.tokens());
+        let (round, _, request, proposals) = &key;
+        let answer = match request {
+            Request::Draft { max_tokens } => {
+                let block = sequence.draft(*max_tokens);
+                let tokens = block.iter().map(|drafted| drafted.id).collect();
+                let proposals = block.into_iter().map(|drafted| drafted.proposal).collect();
+                Answer::Drafted { tokens, proposals }
+            }
+            Request::Verify { drafts } => match sequence.verify(drafts, proposals) {
+                Ok(verdict) => {
+                    self.decisions.push(Decision {
+                        round: *round,
+                        base_len,
+                        drafts: drafts.clone(),
+                        verdict: verdict.clone(),
+                    });
+                    Answer::Verified(verdict)
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    return vec![Answer::Refused {
+                        reason,
+                        retry: false,
+                    }];
+                }
+            },
+            Request::Decode { max_tokens } => {
+                // Streamed and not kept: a repeated request begins where the output stands by then.
+                return decoded(base_len, sequence.decode(*max_tokens));
+            }
+        };
+        self.memory.replies.keep(key, answer.clone());
+        vec![answer]
+    }
+}
+
+/// One answer a token.
+fn decoded(base_len: u32, tokens: Vec<TokenId>) -> Vec<Answer> {
+    let answers = (base_len..).zip(tokens);
+    answers
+        .map(|(at, token)| Answer::Decoded {
+            at,
+            tokens: vec![token],
+        })
+        .collect()
+}

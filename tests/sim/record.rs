@@ -1,0 +1,129 @@
+//! What happened in a simulation, and what must hold of it.
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::session::{Action, FinishReason, Input, Peer, Statistics};
+
+use crate::case::{Case, END_TOKEN};
+use crate::faults::Faults;
+use crate::network::Tally;
+use crate::peer::Decision;
+
+/// What the session was told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    Timeout,
+    Input(Input),
+}
+
+/// A simulation from beginning to end. Whoever fails while holding it prints how to repeat it.
+pub(crate) struct Record {
+    case: Case,
+    faults: Faults,
+    /// What the session was told, and when.
+    pub(crate) events: Vec<(Duration, Event)>,
+    /// What the session asked for, and when.
+    pub(crate) actions: Vec<(Duration, Action)>,
+    /// What the session says its output is.
+    pub(crate) output: Vec<TokenId>,
+    pub(crate) statistics: Statistics,
+    /// Blocks the verifier decided.
+    pub(crate) decisions: Vec<Decision>,
+    /// How often a peer held too little.
+    pub(crate) needs: u32,
+    pub(crate) tally: Tally,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{:#?}\n{:#?}", self.case, self.faults);
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn new(case: &Case, faults: &Faults) -> Self {
+        Self {
+            case: case.clone(),
+            faults: faults.clone(),
+            events: Vec::new(),
+            actions: Vec::new(),
+            output: Vec::new(),
+            statistics: Statistics::default(),
+            decisions: Vec::new(),
+            needs: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The tokens the client was given.
+    pub(crate) fn stream(&self) -> Vec<TokenId> {
+        let mut stream = Vec::new();
+        for (_, action) in &self.actions {
+            if let Action::Emit(tokens) = action {
+                stream.extend(tokens.iter().map(|&(token, _)| token));
+            }
+        }
+        stream
+    }
+
+    /// How and when the request ended.
+    pub(crate) fn end(&self) -> (Duration, &FinishReason) {
+        match self.actions.last() {
+            Some((at, Action::Finish(reason))) => (*at, reason),
+            last => panic!("the last action is {last:?} and not a finish"),
+        }
+    }
+
+    /// Whether the request came to the end of its output.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.end().1, FinishReason::Stop | FinishReason::Length)
+    }
+
+    pub(crate) fn failed_at(&self, failed: Peer) -> bool {
+        matches!(self.end().1, FinishReason::Failed { peer, .. } if *peer == failed)
+    }
+
+    /// What holds of every request, whatever its method and its faults: it ends once and in time,
+    /// says why, and frees both peers; every request to a peer builds on what was emitted before.
+    pub(crate) fn assert_orderly(&self) {
+        let (ended_at, reason) = self.end();
+        let mut emitted = 0;
+        let mut closed = Vec::new();
+        for (_, action) in &self.actions[..self.actions.len() - 1] {
+            match action {
+                Action::Send { base_len, .. } => assert_eq!(*base_len, emitted, "{action:?}"),
+                Action::Emit(tokens) => emitted += tokens.len() as u32,
+                Action::Close(peer) => closed.push(*peer),
+                Action::Finish(_) => panic!("it ended twice"),
+            }
+        }
+        assert_eq!(closed, [Peer::Drafter, Peer::Verifier]);
+        let late = self.case.deadline.is_some_and(|by| ended_at > by);
+        assert!(!late, "it ended at {ended_at:?}");
+
+        let stream = self.stream();
+        assert_eq!(self.output, stream, "the session counts what it emitted");
+        let ends = stream.iter().position(|&token| token == END_TOKEN);
+        let stopped = ends.is_some_and(|at| at + 1 == stream.len());
+        let full = stream.len() == self.case.max_tokens as usize;
+        assert!(ends.is_none() || stopped, "tokens follow the end token");
+        assert_eq!(*reason == FinishReason::Stop, stopped);
+        assert_eq!(*reason == FinishReason::Length, full && !stopped);
+        assert!(stream.len() <= self.case.max_tokens as usize);
+    }
+
+    /// What holds of coupled verification besides: the client sees the beginning of the target's
+    /// own output, and all of it if the request came to its end.
+    pub(crate) fn assert_lossless(&self) {
+        self.assert_orderly();
+        let (stream, expected) = (self.stream(), self.case.target_alone());
+        assert!(
+            expected.starts_with(&stream),
+            "{stream:?} is not how {expected:?} begins"
+        );
+        assert_eq!(self.is_complete(), stream == expected);
+    }
+}
