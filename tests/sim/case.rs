@@ -64,8 +64,8 @@ impl Case {
                     for draft_model in [DraftModel::Near, DraftModel::Unrelated] {
                         cases.push(Self {
                             temperature,
-                            draft_len,
                             draft_model,
+                            draft_len,
                             ..Self::new(cases.len() as u64 * 4 + seed, method)
                         });
                     }

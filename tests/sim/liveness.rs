@@ -63,8 +63,7 @@ fn a_request_that_trickles_ends_at_its_deadline() {
     let deadline = Duration::from_millis(1_000);
     let trickle = |peer, faults: Faults| {
         (0..100).fold(faults, |faults, index| {
-            let late = Fate::Late(ROUND_TIMEOUT - MAX_LATENCY * 3);
-            faults.stroke(peer, Way::Reply, index, late)
+            faults.stroke(peer, Way::Reply, index, Fate::Late(ROUND_TIMEOUT * 7 / 10))
         })
     };
     let faults = trickle(Peer::Verifier, trickle(Peer::Drafter, Faults::none(2)));

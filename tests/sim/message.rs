@@ -7,7 +7,7 @@ use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Request};
 use speculation::verification::Verdict;
 
-use crate::case::VOCAB_SIZE;
+use crate::case::{END_TOKEN, VOCAB_SIZE};
 
 /// A request to a peer.
 #[derive(Clone, Debug)]
@@ -138,9 +138,10 @@ impl Answer {
     }
 }
 
-/// Puts another token of the vocabulary in `token`'s place.
+/// Puts another token of the vocabulary in `token`'s place, and none that ends the output.
 fn other(token: &mut TokenId) {
-    *token = (*token + 1) % VOCAB_SIZE;
+    let step = if *token + 1 == END_TOKEN { 2 } else { 1 };
+    *token = (*token + step) % VOCAB_SIZE;
 }
 
 fn falsify(tokens: &mut Vec<TokenId>, corruption: Corruption) {

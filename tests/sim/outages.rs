@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use speculation::session::{Action, Origin, Peer};
+use speculation::session::{Origin, Peer};
 
 use crate::case::Case;
 use crate::faults::{Faults, Trouble, Way};
@@ -63,7 +63,7 @@ fn both_peers_may_crash_at_once_and_again() {
             }
         }
         complete(&faults, |record| {
-            assert!(record.statistics.fallbacks.is_empty())
+            assert!(record.statistics.fallbacks.is_empty());
         });
     }
 }
@@ -93,9 +93,7 @@ fn without_its_drafter_the_target_goes_on_alone() {
                 |record| {
                     let fallbacks = &record.statistics.fallbacks;
                     assert!(fallbacks.iter().all(|lost| lost.peer == Peer::Drafter));
-                    let alone = record.actions.iter().any(|(_, action)| {
-                    matches!(action, Action::Emit(tokens) if tokens[0].1 == Origin::Target)
-                });
+                    let alone = record.emitted().any(|token| token.1 == Origin::Target);
                     assert!(alone || fallbacks.is_empty());
                     fell_back += usize::from(!fallbacks.is_empty());
                 },
@@ -111,7 +109,7 @@ fn drafting_resumes_when_the_drafter_is_back() {
     let mut resumed = 0;
     let faults = Faults::none(5).outage(Peer::Drafter, Trouble::CutOff, 0..700);
     complete(&faults, |record| {
-        resumed += record.statistics.num_spec_steps()
+        resumed += record.statistics.num_spec_steps();
     });
     assert!(resumed > 0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::session::{Action, FinishReason, Input, Peer, Statistics};
+use speculation::session::{Action, FinishReason, Input, Origin, Peer, Statistics};
 
 use crate::case::{Case, END_TOKEN};
 use crate::faults::Faults;
@@ -58,15 +58,18 @@ impl Record {
         }
     }
 
+    /// The tokens the client was given, and where each came from.
+    pub(crate) fn emitted(&self) -> impl Iterator<Item = (TokenId, Origin)> {
+        let emissions = self.actions.iter().filter_map(|(_, action)| match action {
+            Action::Emit(tokens) => Some(tokens),
+            _ => None,
+        });
+        emissions.flatten().copied()
+    }
+
     /// The tokens the client was given.
     pub(crate) fn stream(&self) -> Vec<TokenId> {
-        let mut stream = Vec::new();
-        for (_, action) in &self.actions {
-            if let Action::Emit(tokens) = action {
-                stream.extend(tokens.iter().map(|&(token, _)| token));
-            }
-        }
-        stream
+        self.emitted().map(|(token, _)| token).collect()
     }
 
     /// How and when the request ended.
@@ -125,5 +128,8 @@ impl Record {
             "{stream:?} is not how {expected:?} begins"
         );
         assert_eq!(self.is_complete(), stream == expected);
+        let accepted = self.emitted().filter(|token| token.1 == Origin::Accepted);
+        let counted = self.statistics.num_accepted_draft_tokens();
+        assert_eq!(accepted.count(), counted as usize);
     }
 }

@@ -35,11 +35,11 @@ fn overcome() -> Vec<Faults> {
             }
         }
         for onset in [5, 20, 41, 90] {
-            let crash = Faults::none(1).outage(peer, Trouble::Crash, onset..onset + 30);
-            // A reply lost before a crash is decided again by a peer that remembers nothing.
-            schedules.push(crash.clone().stroke(peer, Way::Reply, 1, Fate::Lost));
-            schedules.push(crash);
-            schedules.push(Faults::none(1).outage(peer, Trouble::CutOff, onset..onset + 250));
+            schedules.push(Faults::none(1).outage(peer, Trouble::Crash, onset..onset + 30));
+            // The reply is lost, and asked for again of a peer that remembers nothing.
+            let silent = Trouble::CutOneWay(Way::Reply);
+            let lost = Faults::none(1).outage(peer, silent, onset..onset + 150);
+            schedules.push(lost.outage(peer, Trouble::Crash, onset + 150..onset + 160));
         }
     }
     schedules

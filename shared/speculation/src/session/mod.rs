@@ -62,7 +62,7 @@ impl SessionConfig {
             vocab_size,
             round_timeout: Duration::from_secs(30),
             retries: 2,
-            retry_pause: Duration::from_millis(50),
+            retry_pause: Duration::from_millis(25),
             fallback_tokens: 32,
             deadline: None,
         }
