@@ -41,22 +41,27 @@ impl Client {
 
     /// Carries out an action; the request to send, if it is one.
     pub(crate) fn carry_out(&mut self, action: &Action) -> Option<(Peer, Ask)> {
-        let Action::Send {
-            round,
-            base_len,
-            request,
-            ..
-        } = action
-        else {
-            return None;
-        };
-        self.asked = Some(Asked {
-            round: *round,
-            base_len: *base_len as usize,
-            from_len: self.held[request.peer() as usize],
-            request: request.clone(),
-        });
-        self.ask()
+        match action {
+            Action::Send {
+                round,
+                base_len,
+                request,
+                ..
+            } => {
+                self.asked = Some(Asked {
+                    round: *round,
+                    base_len: *base_len as usize,
+                    from_len: 0,
+                    request: request.clone(),
+                });
+                self.ask()
+            }
+            Action::Close(_) => {
+                self.asked = None;
+                None
+            }
+            Action::Emit(_) | Action::Finish(_) => None,
+        }
     }
 
     /// The message for the request under way.

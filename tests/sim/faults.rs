@@ -82,6 +82,8 @@ pub(crate) struct Faults {
     pub(crate) rates: Rates,
     pub(crate) strokes: Vec<Stroke>,
     pub(crate) outages: Vec<Outage>,
+    /// When the client goes away, even if it was given everything by then.
+    pub(crate) client_leaves: Option<Duration>,
 }
 
 impl Faults {
@@ -104,9 +106,12 @@ impl Faults {
             corrupt: rate(&[0, 0, 0, 20]),
         };
         let outages = (0..dice.below(4)).map(|_| Outage::random(&mut dice));
+        let outages = outages.collect();
+        let leaves = dice.happens(100);
         Self {
-            outages: outages.collect(),
             rates,
+            outages,
+            client_leaves: leaves.then(|| dice.time(0..1_500)),
             ..Self::none(seed)
         }
     }

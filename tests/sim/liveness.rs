@@ -101,3 +101,24 @@ fn a_request_without_a_deadline_ends_too() {
         }
     }
 }
+
+/// Or has ended already, and nothing comes after it.
+#[test]
+fn a_request_whose_client_leaves_ends_at_once() {
+    for leaves in [0, 7, 33, 60, 111, 300, 5_000].map(Duration::from_millis) {
+        for method in METHODS {
+            for case in Case::grid(method) {
+                let faults = Faults {
+                    client_leaves: Some(leaves),
+                    ..Faults::none(4)
+                };
+                let record = simulate(&case, &faults);
+                record.assert_orderly();
+                match record.end() {
+                    (at, FinishReason::Cancelled) => assert_eq!(at, leaves),
+                    (at, _) => assert!(record.is_complete() && at <= leaves),
+                }
+            }
+        }
+    }
+}

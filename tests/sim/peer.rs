@@ -56,8 +56,8 @@ impl<'a> SimPeer<'a> {
         }
     }
 
-    /// Takes note of how often it crashed by now.
-    pub(crate) fn crashed(&mut self, crashes: usize) {
+    /// Forgets everything if it crashed since; `crashes` is how often it did so far.
+    pub(crate) fn survive(&mut self, crashes: usize) {
         if crashes != self.crashes {
             self.crashes = crashes;
             self.memory = Memory::default();

@@ -98,7 +98,10 @@ impl Record {
         for (_, action) in &self.actions[..self.actions.len() - 1] {
             match action {
                 Action::Send { base_len, .. } => assert_eq!(*base_len, emitted, "{action:?}"),
-                Action::Emit(tokens) => emitted += tokens.len() as u32,
+                Action::Emit(tokens) => {
+                    assert!(!tokens.is_empty(), "nothing was emitted");
+                    emitted += tokens.len() as u32;
+                }
                 Action::Close(peer) => closed.push(*peer),
                 Action::Finish(_) => panic!("it ended twice"),
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use speculation::session::Peer;
+use speculation::session::{Input, Peer};
 
 use crate::case::Case;
 use crate::client::{Client, Heard};
@@ -13,86 +13,94 @@ use crate::peer::SimPeer;
 use crate::record::{Event, Record};
 
 /// Time a peer takes for an answer, or for each token it streams.
-pub(crate) const FORWARD: Duration = Duration::from_millis(3);
+pub(crate) const FORWARD: Duration = Duration::from_millis(10);
 
-/// More events than any request takes; beyond it a simulation is taken for endless.
-const EVENT_LIMIT: usize = 100_000;
+/// More steps than any request takes; beyond it a simulation is taken for endless.
+const STEP_LIMIT: usize = 100_000;
 
 /// Runs the request of `case` under `faults`, and on until the last stale message has arrived.
 pub(crate) fn simulate(case: &Case, faults: &Faults) -> Record {
-    let mut record = Record::new(case, faults);
-    let mut client = Client::new(case);
-    let mut network = Network::new(faults);
-    let mut peers = [Peer::Drafter, Peer::Verifier].map(|peer| SimPeer::new(case, peer));
-    let mut now = Duration::ZERO;
-    loop {
-        while let Some(action) = client.session.poll() {
-            if let Some((peer, ask)) = client.carry_out(&action) {
-                network.send(peer, Message::Ask(ask), now);
-            }
-            record.actions.push((now, action));
-        }
-        assert!(record.events.len() < EVENT_LIMIT, "the request never ends");
-        let (timer, arrival) = (client.session.poll_timeout(), network.next_arrival());
-        match (timer, arrival) {
-            (None, None) => break,
-            (Some(due), arrival) if arrival.is_none_or(|arrival| due <= arrival) => {
-                assert!(due >= now, "a timer is set in the past");
-                now = due;
-                record.events.push((now, Event::Timeout));
-                client.session.handle_timeout(now);
-            }
-            (_, Some(arrival)) => {
-                now = arrival;
-                match network.receive() {
-                    Some((peer, Message::Ask(ask))) => {
-                        serve(
-                            &mut peers[peer as usize],
-                            peer,
-                            ask,
-                            &mut network,
-                            faults,
-                            now,
-                        );
-                    }
-                    Some((peer, Message::Reply(reply))) => match client.hear(peer, reply) {
-                        Heard::Input(input) => {
-                            record.events.push((now, Event::Input(input.clone())));
-                            client.session.handle(input, now);
-                        }
-                        Heard::Again((peer, ask)) => network.send(peer, Message::Ask(ask), now),
-                        Heard::Nothing => {}
-                    },
-                    None => {}
-                }
-            }
-            (Some(_), None) => unreachable!("a timer with nothing before it is taken above"),
-        }
-    }
-    let [drafter, verifier] = peers;
-    record.needs = drafter.needs + verifier.needs;
-    record.decisions = verifier.decisions;
-    record.tally = network.tally;
-    record.output = client.session.output().to_vec();
-    record.statistics = client.session.statistics().clone();
-    record
+    let mut simulation = Simulation {
+        client: Client::new(case),
+        peers: [Peer::Drafter, Peer::Verifier].map(|peer| SimPeer::new(case, peer)),
+        network: Network::new(faults),
+        faults,
+        leaves: faults.client_leaves,
+        now: Duration::ZERO,
+        record: Record::new(case, faults),
+    };
+    simulation.carry_out();
+    let endless = (0..STEP_LIMIT).all(|_| simulation.step());
+    assert!(!endless, "the request never ends");
+    simulation.into_record()
 }
 
-/// Lets a peer answer what arrived at `now`.
-fn serve(
-    sim_peer: &mut SimPeer<'_>,
-    peer: Peer,
-    ask: Ask,
-    network: &mut Network<'_>,
-    faults: &Faults,
+struct Simulation<'a> {
+    client: Client,
+    /// Drafter and verifier.
+    peers: [SimPeer<'a>; 2],
+    network: Network<'a>,
+    faults: &'a Faults,
+    leaves: Option<Duration>,
     now: Duration,
-) {
-    let round = ask.round;
-    let crashes = faults.crashes(peer, now);
-    sim_peer.crashed(crashes);
-    let trouble = faults
-        .troubles(peer, now)
-        .find_map(|trouble| match trouble {
+    record: Record,
+}
+
+impl Simulation<'_> {
+    /// Lets the next event happen; false if there is none.
+    fn step(&mut self) -> bool {
+        let timer = self.client.session.poll_timeout();
+        let events = [self.leaves, timer, self.network.next_arrival()];
+        let Some(next) = events.into_iter().flatten().min() else {
+            return false;
+        };
+        assert!(next >= self.now, "a timer is set in the past");
+        self.now = next;
+        if self.leaves.take_if(|leaves| *leaves == next).is_some() {
+            self.tell(Event::Input(Input::Cancel));
+        } else if timer == Some(next) {
+            self.tell(Event::Timeout);
+        } else if let Some((peer, message)) = self.network.receive() {
+            match message {
+                Message::Ask(ask) => self.serve(peer, ask),
+                Message::Reply(reply) => match self.client.hear(peer, reply) {
+                    Heard::Input(input) => self.tell(Event::Input(input)),
+                    Heard::Again((peer, ask)) => {
+                        self.network.send(peer, Message::Ask(ask), self.now);
+                    }
+                    Heard::Nothing => {}
+                },
+            }
+        }
+        true
+    }
+
+    /// Tells the session what happened.
+    fn tell(&mut self, event: Event) {
+        self.record.events.push((self.now, event.clone()));
+        match event {
+            Event::Timeout => self.client.session.handle_timeout(self.now),
+            Event::Input(input) => self.client.session.handle(input, self.now),
+        }
+        self.carry_out();
+    }
+
+    /// Does what the session asks for.
+    fn carry_out(&mut self) {
+        while let Some(action) = self.client.session.poll() {
+            if let Some((peer, ask)) = self.client.carry_out(&action) {
+                self.network.send(peer, Message::Ask(ask), self.now);
+            }
+            self.record.actions.push((self.now, action));
+        }
+    }
+
+    /// Lets `peer` answer what arrived.
+    fn serve(&mut self, peer: Peer, ask: Ask) {
+        let round = ask.round;
+        let crashes = self.faults.crashes(peer, self.now);
+        let mut troubles = self.faults.troubles(peer, self.now);
+        let refusal = troubles.find_map(|trouble| match trouble {
             Trouble::Crash => Some(Answer::Refused {
                 reason: "connection refused".to_owned(),
                 retry: true,
@@ -100,16 +108,31 @@ fn serve(
             Trouble::Overload { retry_after } => Some(Answer::Overloaded { retry_after }),
             Trouble::CutOff | Trouble::CutOneWay(_) => None,
         });
-    let answers = match trouble {
-        Some(answer) => vec![answer],
-        None => sim_peer.answer(ask),
-    };
-    let mut said_at = now;
-    for answer in answers {
-        said_at += FORWARD;
-        // A crash takes with it what was not said yet.
-        if faults.crashes(peer, said_at) == crashes {
-            network.send(peer, Message::Reply(Reply { round, answer }), said_at);
+        let sim_peer = &mut self.peers[peer as usize];
+        sim_peer.survive(crashes);
+        let answers = match refusal {
+            Some(refusal) => vec![refusal],
+            None => sim_peer.answer(ask),
+        };
+        let mut said_at = self.now;
+        for answer in answers {
+            said_at += FORWARD;
+            // A crash takes with it what was not said yet.
+            if self.faults.crashes(peer, said_at) == crashes {
+                let reply = Message::Reply(Reply { round, answer });
+                self.network.send(peer, reply, said_at);
+            }
         }
+    }
+
+    fn into_record(self) -> Record {
+        let [drafter, verifier] = self.peers;
+        let mut record = self.record;
+        record.needs = drafter.needs + verifier.needs;
+        record.decisions = verifier.decisions;
+        record.tally = self.network.tally;
+        record.output = self.client.session.output().to_vec();
+        record.statistics = self.client.session.statistics().clone();
+        record
     }
 }

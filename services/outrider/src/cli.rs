@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
 
 use crate::config::Config;
-use crate::{generate, methods, print_config, serve};
+use crate::{bench, generate, methods, print_config, serve};
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
 /// coordinator talks to clients.
@@ -48,6 +48,8 @@ enum Command {
     /// Generates text. Without --coordinator it runs the three services in this process, on
     /// loopback ports, and goes through the same gRPC.
     Generate(generate::GenerateArgs),
+    /// Compares methods with the target alone, on the same prompts, in the same run.
+    Bench(bench::BenchArgs),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
     /// Shows the configuration.
@@ -64,15 +66,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 .await
                 .map(|()| ExitCode::SUCCESS)
         }
-        Command::Generate(args) => {
-            let mut loaded = global.load(json!({}))?;
-            if is_default(&loaded, "log.filter") {
-                // The output is what matters; the services in this process need not tell of
-                // themselves.
-                "warn".clone_into(&mut loaded.value.log.filter);
-            }
-            generate::run(args, loaded.value).await
-        }
+        Command::Generate(args) => generate::run(args, global.load_quietly()?).await,
+        Command::Bench(args) => bench::run(args, global.load_quietly()?)
+            .await
+            .map(|()| ExitCode::SUCCESS),
         Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => {
             let loaded = global.load(json!({}))?;
@@ -88,6 +85,18 @@ impl Global {
             flags["log"] = json!({ "filter": filter });
         }
         Ok(layers::load(self.config.as_deref(), &flags)?)
+    }
+}
+
+impl Global {
+    /// Loads the configuration for a command whose output is what matters: services in this
+    /// process tell only of what goes wrong, unless asked for more.
+    fn load_quietly(&self) -> anyhow::Result<Config> {
+        let mut loaded = self.load(json!({}))?;
+        if is_default(&loaded, "log.filter") {
+            "error".clone_into(&mut loaded.value.log.filter);
+        }
+        Ok(loaded.value)
     }
 }
 

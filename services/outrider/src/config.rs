@@ -19,3 +19,14 @@ pub(crate) struct Config {
     /// The verifier.
     pub(crate) verifier: VerifierConfig,
 }
+
+impl Config {
+    /// The same with all services on free loopback ports.
+    pub(crate) fn on_loopback(mut self) -> Self {
+        let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
+        self.coordinator.listen = any_port;
+        self.drafter.listen = any_port;
+        self.verifier.listen = any_port;
+        self
+    }
+}

@@ -1,5 +1,6 @@
-//! The binary users run: `outrider serve`, `generate`, `methods`, `config`.
+//! The binary users run: `outrider serve`, `generate`, `bench`, `methods`, `config`.
 
+mod bench;
 mod cli;
 mod cluster;
 mod config;

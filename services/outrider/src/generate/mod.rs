@@ -35,7 +35,7 @@ pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<Ex
     telemetry::init(&config.log)?;
     let request = args.request()?;
     let Some(url) = &args.coordinator else {
-        let cluster = Cluster::start(on_loopback(config), CancellationToken::new()).await?;
+        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let url = cluster.coordinator_url.clone();
         let code = generate(&url, &ChannelConfig::default(), request, &args).await;
         // The answer is complete; what is left of the services need not be waited for long.
@@ -43,15 +43,6 @@ pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<Ex
         return code;
     };
     generate(url, &config.coordinator.channel, request, &args).await
-}
-
-/// The configuration with all services on free loopback ports.
-fn on_loopback(mut config: Config) -> Config {
-    let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
-    config.coordinator.listen = any_port;
-    config.drafter.listen = any_port;
-    config.verifier.listen = any_port;
-    config
 }
 
 async fn generate(
