@@ -86,14 +86,16 @@ pub fn classify(status: &Status) -> PeerFailure {
 
 /// What to say of a status in a report or a log: its code and message, and the causes beneath.
 pub fn describe(status: &Status) -> String {
-    let code = status.code();
-    let message = status.message();
-    match std::error::Error::source(status) {
-        Some(source) if !message.contains(&source.to_string()) => {
-            format!("{code:?}: {message}: {source}")
+    let mut text = format!("{:?}: {}", status.code(), status.message());
+    let mut source = std::error::Error::source(status);
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
         }
-        _ => format!("{code:?}: {message}"),
+        source = cause.source();
     }
+    text
 }
 
 #[cfg(test)]
