@@ -5,7 +5,7 @@ use std::time::Duration;
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Request};
-use speculation::verification::Verdict;
+use speculation::verification::{LastToken, Verdict};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
 
@@ -72,15 +72,18 @@ pub(crate) enum Corruption {
     TooMany,
     /// No token.
     Empty,
+    /// Tokens after one that ends the output.
+    PastTheEnd,
 }
 
 impl Corruption {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::OutOfRange,
         Self::WrongCount,
         Self::OtherTokens,
         Self::TooMany,
         Self::Empty,
+        Self::PastTheEnd,
     ];
 }
 
@@ -127,6 +130,10 @@ impl Answer {
             Self::Verified(verdict) => match corruption {
                 Corruption::OtherTokens if verdict.accepted > 0 => other(&mut verdict.emitted[0]),
                 Corruption::WrongCount | Corruption::OtherTokens => verdict.accepted += 1,
+                Corruption::PastTheEnd if verdict.last == LastToken::AcceptedEnd => {
+                    verdict.emitted.push(0);
+                    verdict.last = LastToken::Bonus;
+                }
                 _ => falsify(&mut verdict.emitted, corruption),
             },
             Self::Decoded { at, tokens } => match corruption {
@@ -149,6 +156,7 @@ fn falsify(tokens: &mut Vec<TokenId>, corruption: Corruption) {
         Corruption::OutOfRange => tokens.iter_mut().for_each(|token| *token += VOCAB_SIZE),
         Corruption::TooMany => tokens.resize(tokens.len() + TOO_MANY, 0),
         Corruption::Empty => tokens.clear(),
+        Corruption::PastTheEnd => tokens.insert(0, END_TOKEN),
         Corruption::WrongCount | Corruption::OtherTokens => {}
     }
 }
