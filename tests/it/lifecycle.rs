@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use coordinator::Coordinator;
+use model::source::ServedModel;
+use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
@@ -14,7 +16,11 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::client::{With, collect, generate, request};
+use verifier::{Verifier, VerifierConfig};
+use wire::v1::generate_request::Prompt;
+use wire::v1::{GenerateRequest, TokenIds};
+
+use crate::client::{With, collect, generate, request, try_generate};
 use crate::cluster::{Cluster, Service, client, config, coordinator, draft, target, verifier};
 
 fn channel(url: String) -> Channel {
@@ -146,4 +152,78 @@ async fn rounds_are_reported_after_their_tokens() {
         assert!(round.verify_us > 0 && round.draft_us > 0);
         base_len += round.emitted;
     }
+}
+
+/// A model that panics on one token.
+struct Fragile(model::Llama);
+
+/// The token it cannot stand.
+const POISON: u32 = 666;
+
+impl LanguageModel for Fragile {
+    type Cache = model::LlamaCache;
+    type Error = <model::Llama as LanguageModel>::Error;
+
+    fn shape(&self) -> ModelShape {
+        self.0.shape()
+    }
+
+    fn new_cache(&self) -> Self::Cache {
+        self.0.new_cache()
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, Self::Cache>],
+        rows: &mut Rows,
+    ) -> Result<(), Self::Error> {
+        assert!(
+            batch
+                .iter()
+                .all(|segment| !segment.tokens.contains(&POISON)),
+            "poisoned"
+        );
+        self.0.forward(batch, rows)
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
+    let sound = target();
+    let fragile = ServedModel {
+        model: Fragile(sound.model),
+        name: sound.name,
+        vocab_size: sound.vocab_size,
+        vocab_fingerprint: sound.vocab_fingerprint,
+        numerics: sound.numerics,
+        eos_token_ids: sound.eos_token_ids,
+        tokenizer_json: sound.tokenizer_json,
+        chat_template: sound.chat_template,
+    };
+    let verifier = Verifier::start(fragile, VerifierConfig::default())
+        .await
+        .expect("a verifier");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serving = tokio::spawn(verifier.serve(listener, std::future::pending()));
+    let coordinator = coordinator(config(&[], &[url])).await;
+    generate(&coordinator, request("x", 4)).await;
+    let prompt = Prompt::TokenIds(TokenIds {
+        ids: vec![1, POISON],
+    });
+    let poisoned = GenerateRequest {
+        prompt: Some(prompt),
+        ..request("", 8)
+    };
+    let answer = try_generate(&coordinator, poisoned).await.expect("begun");
+    assert!(
+        answer.finished.error.contains("poisoned"),
+        "{}",
+        answer.finished.error
+    );
+    drop(coordinator);
+    let ended = tokio::time::timeout(Duration::from_secs(10), serving)
+        .await
+        .expect("in time");
+    assert!(ended.expect("no panic outside").is_err());
 }

@@ -69,7 +69,7 @@ fn falsified_decoded_tokens_end_the_request_or_are_asked_for_again() {
             &alone,
             |record| match corruption {
                 Corruption::OutOfRange | Corruption::TooMany | Corruption::PastTheEnd => {
-                    assert!(is_refused(record))
+                    assert!(is_refused(record));
                 }
                 // Nothing at the position awaited: as if the message had been lost.
                 _ => assert!(record.is_complete(), "{:?}", record.end()),

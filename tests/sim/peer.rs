@@ -57,7 +57,7 @@ impl<'a> SimPeer<'a> {
     }
 
     /// Forgets everything if it crashed since; `crashes` is how often it did so far.
-    pub(crate) fn survive(&mut self, crashes: usize) {
+    pub(crate) fn note_crashes(&mut self, crashes: usize) {
         if crashes != self.crashes {
             self.crashes = crashes;
             self.memory = Memory::default();

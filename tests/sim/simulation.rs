@@ -109,7 +109,7 @@ impl Simulation<'_> {
             Trouble::CutOff | Trouble::CutOneWay(_) => None,
         });
         let sim_peer = &mut self.peers[peer as usize];
-        sim_peer.survive(crashes);
+        sim_peer.note_crashes(crashes);
         let answers = match refusal {
             Some(refusal) => vec![refusal],
             None => sim_peer.answer(ask),

@@ -322,6 +322,25 @@ fn the_configuration_says_where_each_value_came_from() {
 }
 
 #[test]
+fn the_annotated_example_holds_the_defaults() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/outrider.toml");
+    let settings = |args: &[&str]| {
+        let output = run(&[&["config", "print", "--json"], args].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let settings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        settings
+            .into_iter()
+            .map(|setting| (setting["key"].clone(), setting["value"].clone()))
+    };
+    let example: Vec<_> = settings(&["--config", example]).collect();
+    assert_eq!(example, settings(&[]).collect::<Vec<_>>());
+}
+
+#[test]
 fn methods_are_listed_for_people_and_programs() {
     let text = String::from_utf8(run(&["methods"]).stdout).expect("text");
     let list: Value = serde_json::from_slice(&run(&["methods", "--json"]).stdout).expect("JSON");

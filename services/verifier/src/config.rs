@@ -19,6 +19,9 @@ pub struct VerifierConfig {
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one.
     pub max_sessions: NonZeroUsize,
+    /// Most sequences whose keys and values are kept in memory; the session used the longest time ago
+    /// is prefilled again when it comes back.
+    pub max_cached_sequences: NonZeroUsize,
     /// Most sequences in one forward.
     pub max_batch: NonZeroUsize,
     /// Most rounds waiting for the engine; more are refused with a time to wait.
@@ -35,6 +38,7 @@ impl Default for VerifierConfig {
             model: ModelSource::embedded("target"),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
+            max_cached_sequences: const { NonZeroUsize::new(64).unwrap() },
             max_batch: const { NonZeroUsize::new(32).unwrap() },
             max_queue: const { NonZeroUsize::new(256).unwrap() },
             server: ServerConfig::default(),

@@ -27,6 +27,9 @@ pub enum VerifierError {
     /// The engine did not start.
     #[error("verifier: {0}")]
     Engine(#[from] SpawnError),
+    /// The engine panicked while serving.
+    #[error("verifier: the engine panicked, see the log")]
+    EngineFailed,
     /// Reflection cannot be served.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),

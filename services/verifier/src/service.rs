@@ -1,6 +1,8 @@
 //! The gRPC service and its life: bind, load, warm up, serve, drain.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
@@ -25,6 +27,9 @@ use crate::stream;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Verifier";
+
+/// How often the engine is looked after.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Replies buffered for one slow coordinator before its stream is no longer read.
 const REPLY_BUFFER: usize = 16;
@@ -86,7 +91,7 @@ impl Verifier {
         let engine_config = EngineConfig {
             max_batch: config.max_batch,
             queue: config.max_queue,
-            max_sequences: config.max_sessions,
+            max_sequences: config.max_cached_sequences,
             ..EngineConfig::default()
         };
         let (engine, _thread) = engine::spawn(served.model, engine_config, "target-engine")?;
@@ -112,25 +117,41 @@ impl Verifier {
     /// Serves on `listener` until `shutdown` completes, then drains.
     ///
     /// # Errors
-    /// If the server fails before it is told to stop.
+    /// If the server fails before it is told to stop, or the engine panicked: what a kernel left behind
+    /// cannot be trusted, and whoever supervises the process starts it anew.
     pub async fn serve(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), VerifierError> {
+        let engine = self.shared.engine.clone();
         let service = VerifierServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
         self.health.ready().await;
-        lifecycle::serve(
+        let serving = lifecycle::serve(
             routes,
             listener,
             &self.config.server,
             &self.health,
             shutdown,
-        )
-        .await?;
+        );
+        let failing = async {
+            while engine.is_healthy() {
+                tokio::time::sleep(HEARTBEAT).await;
+            }
+            // Streams that are open may finish; new ones go to other replicas.
+            self.health.drain().await;
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            served = serving => served?,
+            never = failing => match never {},
+        }
+        if !engine.is_healthy() {
+            return Err(VerifierError::EngineFailed);
+        }
         Ok(())
     }
 }
