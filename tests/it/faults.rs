@@ -9,9 +9,9 @@ use crate::client::{Answer, With, collect, generate, request};
 use crate::cluster::{
     Cluster, Service, client, config, coordinator, draft, drafter, target, verifier,
 };
-use crate::losing::Losing;
 use crate::prompts;
 use crate::relay::Relay;
+use crate::tampering::{Mode, Tampering};
 
 const MAX_TOKENS: u32 = 120;
 
@@ -120,7 +120,8 @@ async fn each_reply_lost_once_changes_nothing() {
     for method in ["coupled", "rejection"] {
         for (index, prompt) in prompts::mixed(3).iter().enumerate() {
             let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-            let (losing, url) = Losing::start(drafter.address, verifier.address).await;
+            let (losing, url) =
+                Tampering::start(Mode::LoseOnce, drafter.address, verifier.address).await;
             let lossy = coordinator(config(from_ref(&url), from_ref(&url))).await;
             let mut asked = asked(index, prompt).method(method);
             asked.max_tokens = Some(40);
@@ -254,5 +255,47 @@ async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
         answer.finished.error_code,
         tonic::Code::DeadlineExceeded as u32
     );
+    assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn a_drafter_that_lies_about_its_laws_is_done_without() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let (_, url) = Tampering::start(Mode::ForgeLaws, drafter.address, verifier.address).await;
+    let coordinator = coordinator(config(&[url], &[verifier.url()])).await;
+    let asked = request("Once upon a time", 60)
+        .ignoring_eos()
+        .method("rejection");
+    // Nothing of the lies is left: the target alone, with its own noise.
+    let expected = target_only(&coordinator, &asked).await;
+    let answer = generate(&coordinator, asked).await;
+    assert_eq!(answer.tokens, expected);
+    let statistics = answer.finished.speculation.expect("statistics");
+    assert!(
+        statistics.fallbacks[0].reason.contains("no mass"),
+        "{:?}",
+        statistics.fallbacks
+    );
+}
+
+#[tokio::test]
+async fn a_silent_drafter_is_not_waited_for_long() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(drafter.address).await;
+    let mut config = config(&[relay.url()], &[verifier.url()]);
+    config.draft_timeout_ms = 300.try_into().expect("not zero");
+    let coordinator = coordinator(config).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    let began = std::time::Instant::now();
+    let answer = with_fault(&coordinator, asked, 20, || relay.lead_to(Some(address))).await;
+    assert_eq!(answer.tokens, expected);
+    assert!(answer.fallbacks() > 0);
     assert!(began.elapsed() < Duration::from_secs(3));
 }

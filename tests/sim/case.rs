@@ -99,6 +99,7 @@ impl Case {
         SessionConfig {
             end_tokens: vec![END_TOKEN],
             round_timeout: ROUND_TIMEOUT,
+            draft_timeout: ROUND_TIMEOUT,
             retries: self.retries,
             retry_pause: Duration::from_millis(50),
             fallback_tokens: 8,

@@ -20,6 +20,8 @@ pub struct CoordinatorConfig {
     pub draft_len: NonZeroU32,
     /// How long a peer may take for one answer.
     pub round_timeout_ms: NonZeroU64,
+    /// How long a drafter may take for one draft; then the target goes on without it.
+    pub draft_timeout_ms: NonZeroU64,
     /// How long a request may take as a whole, and the most it may ask for.
     pub request_timeout_ms: NonZeroU64,
     /// How often a peer is asked again before it counts as lost.
@@ -65,6 +67,7 @@ impl Default for CoordinatorConfig {
             }],
             draft_len: const { NonZeroU32::new(4).unwrap() },
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
+            draft_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
             retries: 2,
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
@@ -79,6 +82,10 @@ impl Default for CoordinatorConfig {
 impl CoordinatorConfig {
     pub(crate) fn round_timeout(&self) -> Duration {
         Duration::from_millis(self.round_timeout_ms.get())
+    }
+
+    pub(crate) fn draft_timeout(&self) -> Duration {
+        Duration::from_millis(self.draft_timeout_ms.get())
     }
 
     pub(crate) fn request_timeout(&self) -> Duration {

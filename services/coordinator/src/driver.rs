@@ -94,7 +94,7 @@ impl Driver {
                 Event::ClientGone => self.session.handle(Input::Cancel, now),
                 Event::Timeout => {
                     if let Some(asked) = self.asked.take() {
-                        self.links.abandon(asked.request.peer());
+                        self.links.silent(asked.request.peer());
                     }
                     self.session.handle_timeout(now);
                 }

@@ -79,6 +79,14 @@ pub(crate) enum PeerError {
 }
 
 impl PeerError {
+    /// Whether a verifier refused a block for what the drafter said of its laws.
+    pub(crate) fn blames_proposals(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => status::names_field(status, "proposals"),
+            _ => false,
+        }
+    }
+
     /// What the failure means for the request.
     pub(crate) fn failure(&self) -> PeerFailure {
         match self {

@@ -222,6 +222,11 @@ impl<P: Protocol> Link<P> {
         self.endpoint.succeeded();
     }
 
+    /// The peer did not answer in time.
+    pub(crate) fn silent(&self) {
+        self.endpoint.unreachable();
+    }
+
     /// An answer that cannot be right.
     pub(crate) fn malformed(&self, problem: impl Into<String>) -> PeerError {
         self.endpoint.failed();

@@ -106,8 +106,18 @@ impl PeerLinks {
         }
     }
 
-    /// Gives up what is under way with `peer`: its answer would come too late.
-    pub(crate) fn abandon(&mut self, peer: Peer) {
+    /// Gives up what is under way with a `peer` that did not answer in time. Whoever connects and
+    /// says nothing is left alone for a while, so that a retry goes elsewhere.
+    pub(crate) fn silent(&mut self, peer: Peer) {
+        match peer {
+            Peer::Drafter => self.drafter.as_ref().map(Link::silent),
+            Peer::Verifier => self.verifier.as_ref().map(Link::silent),
+        };
+        self.abandon(peer);
+    }
+
+    /// Drops the stream to `peer`.
+    fn abandon(&mut self, peer: Peer) {
         match peer {
             Peer::Drafter => self.drafter = None,
             Peer::Verifier => {
@@ -129,6 +139,9 @@ impl PeerLinks {
         self.abandon(peer);
         let reason = error.to_string();
         tracing::debug!(round, ?peer, reason, "peer failed");
+        if peer == Peer::Verifier && error.blames_proposals() {
+            return Input::Disbelieved { round, reason };
+        }
         match error.failure() {
             PeerFailure::Overloaded { retry_after } => Input::Backpressure {
                 round,

@@ -111,6 +111,7 @@ impl CheckedRequest {
         SessionConfig {
             end_tokens: self.sampling.end_tokens.clone(),
             round_timeout: config.round_timeout(),
+            draft_timeout: config.draft_timeout(),
             retries: config.retries,
             deadline: Some(self.timeout),
             ..SessionConfig::new(plan, self.draft_len, self.max_tokens, self.vocab_size)

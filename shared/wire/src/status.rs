@@ -43,6 +43,16 @@ impl From<BadField> for Status {
     }
 }
 
+/// Whether a status says that `field` is not what it must be.
+pub fn names_field(status: &Status, field: &str) -> bool {
+    status.get_details_bad_request().is_some_and(|details| {
+        details
+            .field_violations
+            .iter()
+            .any(|bad| bad.field == field)
+    })
+}
+
 /// `RESOURCE_EXHAUSTED` with a time to wait before trying again.
 pub fn overloaded(what: impl Into<String>, retry_after: Duration) -> Status {
     let details = ErrorDetails::with_retry_info(Some(retry_after));
@@ -109,6 +119,7 @@ mod tests {
         assert_eq!(status.message(), "max_tokens: 0 is out of range");
         let details = status.get_details_bad_request().expect("details");
         assert_eq!(details.field_violations[0].field, "max_tokens");
+        assert!(names_field(&status, "max_tokens") && !names_field(&status, "max"));
     }
 
     #[test]

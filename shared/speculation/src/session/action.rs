@@ -155,6 +155,13 @@ pub enum Input {
         /// Whether asking again could help.
         retry: bool,
     },
+    /// The verifier refused the draft block because what came with it is no draft law.
+    Disbelieved {
+        /// The round asked.
+        round: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A peer is overloaded and named a time to wait.
     Backpressure {
         /// The round asked.

@@ -73,7 +73,7 @@ pub(super) fn verdict(
     last: LastToken,
 ) -> Result<(), Malformed> {
     let added = usize::from(last != LastToken::AcceptedEnd);
-    if accepted > drafts.len() || emitted.len() != accepted + added || emitted.is_empty() {
+    if accepted > drafts.len() || emitted.len() != accepted + added {
         let (found, drafted) = (emitted.len(), drafts.len());
         return Err(Malformed(format!(
             "{found} tokens emitted with {accepted} of {drafted} accepted"

@@ -41,6 +41,8 @@ pub struct SessionConfig {
     pub vocab_size: u32,
     /// How long a peer may take for one answer.
     pub round_timeout: Duration,
+    /// How long a drafter may take for one draft where the target can go on without it.
+    pub draft_timeout: Duration,
     /// How often a request to a peer is repeated before the peer counts as lost.
     pub retries: u32,
     /// Pause before the first repetition; doubles with each.
@@ -61,6 +63,7 @@ impl SessionConfig {
             end_tokens: Vec::new(),
             vocab_size,
             round_timeout: Duration::from_secs(30),
+            draft_timeout: Duration::from_secs(5),
             retries: 2,
             retry_pause: Duration::from_millis(25),
             fallback_tokens: 32,
@@ -164,13 +167,9 @@ impl Session {
         if outstanding.paused {
             self.send(outstanding.request, outstanding.attempt, now);
         } else {
-            let after = self.config.round_timeout.as_millis();
-            self.lost(
-                outstanding,
-                &format!("no answer within {after} ms"),
-                true,
-                now,
-            );
+            let after = self.patience(&outstanding.request).as_millis();
+            let reason = format!("no answer within {after} ms");
+            self.lost(outstanding, &reason, true, now);
         }
     }
 
@@ -206,6 +205,7 @@ impl Session {
                     self.lost(outstanding, &reason, retry, now);
                 }
             }
+            Input::Disbelieved { round, reason } => self.disbelieved(round, &reason, now),
             Input::Backpressure {
                 round,
                 peer,
@@ -249,13 +249,27 @@ impl Session {
             base_len: self.output.len() as u32,
             request: request.clone(),
         });
-        let due = now + self.config.round_timeout;
+        let due = now + self.patience(&request);
         self.outstanding = Some(Outstanding {
             request,
             attempt,
             due,
             paused: false,
         });
+    }
+
+    /// How long an answer is waited for.
+    fn patience(&self, request: &Request) -> Duration {
+        if self.can_do_without(request.peer()) {
+            self.config.draft_timeout
+        } else {
+            self.config.round_timeout
+        }
+    }
+
+    /// Whether the request goes on without `peer`.
+    fn can_do_without(&self, peer: Peer) -> bool {
+        peer == Peer::Drafter && self.config.plan == Plan::Speculative
     }
 
     fn take_outstanding(&mut self, round: u64, peer: Peer) -> Option<Outstanding> {
@@ -331,7 +345,8 @@ impl Session {
         let Request::Decode { max_tokens } = &mut outstanding.request else {
             return;
         };
-        // What was decoded before a retry may arrive twice.
+        // What was decoded before a retry may arrive twice. A gap, or nothing at all, cannot come from
+        // a peer in order; what is missing is asked for again when the time is up.
         if !round_is_current || outstanding.paused || at != expected || tokens.is_empty() {
             return;
         }
@@ -342,8 +357,10 @@ impl Session {
             return;
         }
         *max_tokens -= tokens.len() as u32;
-        outstanding.due = now + self.config.round_timeout;
         let done = *max_tokens == 0;
+        // Progress: what comes after it has its own time and its own retries.
+        outstanding.due = now + self.config.round_timeout;
+        outstanding.attempt = 0;
         self.statistics.target_forwards += tokens.len() as u32;
         let ended = self.emit(
             tokens
@@ -383,8 +400,22 @@ impl Session {
         self.lost(outstanding, &malformed.to_string(), false, now);
     }
 
+    /// The verifier found what the drafter said of its laws malformed: the drafter is to blame.
+    fn disbelieved(&mut self, round: u64, reason: &str, now: Duration) {
+        let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
+            return;
+        };
+        match &outstanding.request {
+            Request::Verify { drafts } if !drafts.is_empty() => {
+                self.statistics.discarded += drafts.len() as u32;
+                self.give_up(Peer::Drafter, reason, now);
+            }
+            _ => self.give_up(Peer::Verifier, reason, now),
+        }
+    }
+
     fn backpressure(&mut self, outstanding: Outstanding, retry_after: Duration, now: Duration) {
-        if outstanding.request.peer() == Peer::Drafter && self.config.plan == Plan::Speculative {
+        if self.can_do_without(outstanding.request.peer()) {
             // The target alone is quicker than waiting.
             return self.lost(outstanding, "drafter is overloaded", false, now);
         }
@@ -414,7 +445,7 @@ impl Session {
     }
 
     fn give_up(&mut self, peer: Peer, reason: &str, now: Duration) {
-        if peer == Peer::Verifier || self.config.plan == Plan::DraftOnly {
+        if !self.can_do_without(peer) {
             return self.finish(FinishReason::Failed {
                 peer,
                 reason: reason.to_owned(),
@@ -442,6 +473,7 @@ impl Session {
             return;
         }
         self.output.truncate(len);
+        self.actions.clear();
         self.finish(FinishReason::Stop);
     }
 

@@ -389,3 +389,59 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
     late.handle_timeout(Duration::from_secs(5));
     assert_eq!(actions(&mut late), finish(FinishReason::DeadlineExceeded));
 }
+
+#[test]
+fn progress_gives_decoding_its_retries_back() {
+    let mut session = session(Plan::TargetOnly);
+    let mut now = NOW;
+    for at in 0..7 {
+        session.handle(failed(1, Peer::Verifier, true), now);
+        now = session.poll_timeout().expect("a pause");
+        session.handle_timeout(now);
+        let tokens = vec![10 + at];
+        session.handle(
+            Input::Decoded {
+                round: 1,
+                at,
+                tokens,
+            },
+            now,
+        );
+        assert!(!session.is_finished());
+    }
+    assert_eq!(session.output().len(), 7);
+}
+
+#[test]
+fn a_drafter_that_lies_about_its_laws_is_done_without() {
+    let mut session = verifying(&[10, 11]);
+    let reason = "no mass".to_owned();
+    session.handle(
+        Input::Disbelieved {
+            round: 1,
+            reason: reason.clone(),
+        },
+        NOW,
+    );
+    assert_eq!(
+        actions(&mut session),
+        [send(1, 0, 0, Request::Decode { max_tokens: 8 })]
+    );
+    let expected = Fallback {
+        peer: Peer::Drafter,
+        position: 0,
+        reason,
+    };
+    assert_eq!(session.statistics().fallbacks, [expected]);
+}
+
+#[test]
+fn a_silent_drafter_is_not_waited_for_as_long_as_a_verifier() {
+    let speculative = session(Plan::Speculative);
+    let draft_timeout = speculative.config.draft_timeout;
+    assert_eq!(speculative.poll_timeout(), Some(draft_timeout));
+    // Decoding alone there is nobody to fall back to.
+    let lone = session(Plan::DraftOnly);
+    assert_eq!(lone.poll_timeout(), Some(lone.config.round_timeout));
+    assert!(draft_timeout < lone.config.round_timeout);
+}

@@ -1,5 +1,5 @@
-//! Peers that lose each of their replies once: they do the work, and break the stream instead of
-//! sending what came of it.
+//! Peers that lose each of their replies once (they do the work, and break the stream instead of
+//! sending what came of it), or lie about their draft laws.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -11,11 +11,21 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
+use wire::v1::proposal::Law;
 use wire::v1::{
-    DescribeRequest, DraftReply, DraftRequest, PeerDescription, TokenizerPart, TokenizerRequest,
-    VerifyReply, VerifyRequest, draft_reply, verify_reply,
+    DescribeRequest, DraftBlock, DraftReply, DraftRequest, PeerDescription, ReplyHeader, SparseLaw,
+    TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest, draft_reply, verify_reply,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
+
+/// What is done to replies.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Mode {
+    /// Each draft and each verdict is lost once.
+    LoseOnce,
+    /// Draft laws give their own tokens no mass.
+    ForgeLaws,
+}
 
 /// A reply that was lost already: its kind, its round and its position.
 type Lost = (&'static str, u64, u32);
@@ -24,34 +34,40 @@ type Boxed<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Stands between the coordinator and both of its peers.
 #[derive(Clone)]
-pub(crate) struct Losing {
+pub(crate) struct Tampering {
+    mode: Mode,
     drafter: Channel,
     verifier: Channel,
     lost: Arc<Mutex<HashSet<Lost>>>,
 }
 
-impl Losing {
+impl Tampering {
     /// Starts it before the peers at these addresses; its own URL serves for both.
-    pub(crate) async fn start(drafter: SocketAddr, verifier: SocketAddr) -> (Self, String) {
+    pub(crate) async fn start(
+        mode: Mode,
+        drafter: SocketAddr,
+        verifier: SocketAddr,
+    ) -> (Self, String) {
         let channel = |address| {
             Channel::from_shared(format!("http://{address}"))
                 .expect("a URL")
                 .connect_lazy()
         };
         let lost = Arc::default();
-        let losing = Self {
+        let tampering = Self {
             drafter: channel(drafter),
             verifier: channel(verifier),
             lost,
+            mode,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let serving = Server::builder()
-            .add_service(drafter_server::DrafterServer::new(losing.clone()))
-            .add_service(verifier_server::VerifierServer::new(losing.clone()))
+            .add_service(drafter_server::DrafterServer::new(tampering.clone()))
+            .add_service(verifier_server::VerifierServer::new(tampering.clone()))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(serving);
-        (losing, url)
+        (tampering, url)
     }
 
     /// How many replies were lost so far.
@@ -59,33 +75,53 @@ impl Losing {
         self.lost.lock().expect("not poisoned").len()
     }
 
-    /// Whether this is the first copy of a reply.
-    fn loses(&self, kind: &'static str, round: u64, base_len: u32) -> bool {
-        self.lost
+    /// Loses the first copy of a reply.
+    fn lose(&self, kind: &'static str, header: Option<ReplyHeader>) -> Result<(), Status> {
+        let ReplyHeader {
+            round, base_len, ..
+        } = header.expect("a header");
+        let first = self
+            .lost
             .lock()
             .expect("not poisoned")
-            .insert((kind, round, base_len))
+            .insert((kind, round, base_len));
+        if first {
+            Err(Status::unavailable("the reply was lost"))
+        } else {
+            Ok(())
+        }
     }
 }
 
-/// Passes messages on until `loses` one; then the stream is broken.
+/// Passes messages on as `change` makes them, up to the first error.
 fn relayed<T: Send + 'static>(
     mut upstream: Streaming<T>,
-    loses: impl Fn(&T) -> bool + Send + 'static,
+    change: impl Fn(T) -> Result<T, Status> + Send + 'static,
 ) -> Boxed<T> {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         while let Some(message) = upstream.next().await {
-            let message = match message {
-                Ok(message) if loses(&message) => Err(Status::unavailable("the reply was lost")),
-                message => message,
-            };
-            if sender.send(message).await.is_err() {
+            let message = message.and_then(&change);
+            let ends = message.is_err();
+            if sender.send(message).await.is_err() || ends {
                 return;
             }
         }
     });
     Box::pin(ReceiverStream::new(receiver))
+}
+
+/// Replaces each law by one that its token cannot have been drawn from.
+fn forge(block: &mut DraftBlock) {
+    let tokens = block.tree.clone().unwrap_or_default().token_ids;
+    for (proposal, token) in block.proposals.iter_mut().zip(tokens) {
+        let law = SparseLaw {
+            token_ids: vec![(token + 1) % 4096],
+            weights: vec![1, 0],
+            unscaled: Vec::new(),
+        };
+        proposal.law = Some(Law::Sparse(law));
+    }
 }
 
 /// The messages of a stream up to its end or first error.
@@ -94,7 +130,7 @@ fn messages<T: Send + 'static>(stream: Streaming<T>) -> impl Stream<Item = T> + 
 }
 
 #[tonic::async_trait]
-impl drafter_server::Drafter for Losing {
+impl drafter_server::Drafter for Tampering {
     type DraftStream = Boxed<DraftReply>;
 
     async fn describe(
@@ -115,22 +151,21 @@ impl drafter_server::Drafter for Losing {
             .draft(messages(request.into_inner()))
             .await?
             .into_inner();
-        let losing = self.clone();
-        Ok(Response::new(relayed(
-            upstream,
-            move |reply| match &reply.reply {
-                Some(draft_reply::Reply::Block(block)) => {
-                    let header = block.header.expect("a header");
-                    losing.loses("draft", header.round, header.base_len)
+        let tampering = self.clone();
+        Ok(Response::new(relayed(upstream, move |mut reply| {
+            if let Some(draft_reply::Reply::Block(block)) = &mut reply.reply {
+                match tampering.mode {
+                    Mode::LoseOnce => tampering.lose("draft", block.header)?,
+                    Mode::ForgeLaws => forge(block),
                 }
-                _ => false,
-            },
-        )))
+            }
+            Ok(reply)
+        })))
     }
 }
 
 #[tonic::async_trait]
-impl verifier_server::Verifier for Losing {
+impl verifier_server::Verifier for Tampering {
     type TokenizerStream = Boxed<TokenizerPart>;
     type VerifyStream = Boxed<VerifyReply>;
 
@@ -161,16 +196,14 @@ impl verifier_server::Verifier for Losing {
             .verify(messages(request.into_inner()))
             .await?
             .into_inner();
-        let losing = self.clone();
-        Ok(Response::new(relayed(
-            upstream,
-            move |reply| match &reply.reply {
-                Some(verify_reply::Reply::Verdict(verdict)) => {
-                    let header = verdict.header.expect("a header");
-                    losing.loses("verdict", header.round, header.base_len)
-                }
-                _ => false,
-            },
-        )))
+        let tampering = self.clone();
+        Ok(Response::new(relayed(upstream, move |reply| {
+            if let Some(verify_reply::Reply::Verdict(verdict)) = &reply.reply
+                && tampering.mode == Mode::LoseOnce
+            {
+                tampering.lose("verdict", verdict.header)?;
+            }
+            Ok(reply)
+        })))
     }
 }
