@@ -11,6 +11,7 @@ use wire::v1::{self, coordinator_server};
 
 use crate::admission::Admission;
 use crate::config::CoordinatorConfig;
+use crate::deadline;
 use crate::driver::Driver;
 use crate::error::PeerError;
 use crate::peers::{Group, Groups};
@@ -39,10 +40,19 @@ impl coordinator_server::Coordinator for Service {
     ) -> Result<Response<Self::GenerateStream>, Status> {
         let shared = &self.0;
         let permit = shared.admission.admit()?;
+        let deadline = deadline::from_metadata(request.metadata());
         let request = request.into_inner();
         let group = shared.group(&request.model)?;
         let text = group.text().await.map_err(|error| unavailable(&error))?;
-        let checked = CheckedRequest::new(request, Arc::clone(group), text, &shared.config)?;
+        let group = Arc::clone(group);
+        let checked = {
+            let shared = Arc::clone(shared);
+            let check = move || CheckedRequest::new(request, group, text, &shared.config);
+            // Turning a long text into tokens would hold up every stream of an async thread.
+            tokio::task::spawn_blocking(check).await
+        };
+        let mut checked = checked.map_err(|error| Status::internal(error.to_string()))??;
+        checked.timeout = deadline.unwrap_or(checked.timeout).min(checked.timeout);
         let (answers, stream) = mpsc::channel(ANSWER_BUFFER);
         let driver = Driver::new(checked, &shared.config, random_id()?, answers, permit);
         tokio::spawn(driver.run());

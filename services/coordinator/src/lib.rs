@@ -6,6 +6,7 @@
 
 mod admission;
 mod config;
+mod deadline;
 mod driver;
 mod error;
 mod exchange;

@@ -25,6 +25,9 @@ const MAX_STOP_BYTES: usize = 256;
 /// Most further end tokens; the model's own come on top.
 const MAX_STOP_TOKENS: usize = 62;
 
+/// More than any token stands for on average.
+const MAX_BYTES_PER_TOKEN: usize = 256;
+
 /// A request in range.
 pub(crate) struct CheckedRequest {
     pub(crate) group: Arc<Group>,
@@ -184,6 +187,7 @@ fn prompt_tokens(prompt: Option<Prompt>, text: &ServedText) -> Result<Vec<TokenI
         None => return Err(empty()),
         Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
         Some(Prompt::Text(prompt)) => {
+            check_bytes(prompt.len(), text.target.context_len)?;
             let encoded = text.tokenizer.encode_fast(prompt, true);
             encoded
                 .map_err(|error| BadField::new("prompt", error.to_string()))?
@@ -201,6 +205,16 @@ fn prompt_tokens(prompt: Option<Prompt>, text: &ServedText) -> Result<Vec<TokenI
         return Err(BadField::new("prompt", problem));
     }
     Ok(tokens)
+}
+
+/// Refuses at sight what cannot fit: turning it into tokens first would take long.
+fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
+    let most = (context_len as usize).saturating_mul(MAX_BYTES_PER_TOKEN);
+    if bytes <= most {
+        return Ok(());
+    }
+    let problem = format!("{bytes} bytes cannot fit the model's context of {context_len} tokens");
+    Err(BadField::new("prompt", problem))
 }
 
 fn max_tokens(asked: Option<u32>, prompt_len: usize, context_len: u32) -> Result<u32, BadField> {
@@ -286,6 +300,15 @@ mod tests {
         let error = max_tokens(None, 512, 512).expect_err("no room");
         assert_eq!(error.field, "prompt");
         assert!(error.to_string().contains("512"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused_at_sight() {
+        assert!(check_bytes(512 * 256, 512).is_ok());
+        assert_eq!(
+            check_bytes(512 * 256 + 1, 512).expect_err("too long").field,
+            "prompt"
+        );
     }
 
     #[test]

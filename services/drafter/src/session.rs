@@ -1,5 +1,7 @@
 //! What a drafter keeps of a session between rounds. All of it can be rebuilt from the next Open.
 
+use std::sync::Arc;
+
 use model::engine::Slot;
 use server::replies::Replies;
 use speculation::committed::Committed;
@@ -9,7 +11,7 @@ use wire::v1;
 
 /// One session's state.
 pub(crate) struct Session {
-    pub(crate) spec: SessionSpec,
+    pub(crate) spec: Arc<SessionSpec>,
     pub(crate) committed: Committed,
     /// The draft model's keys and values, freed with the session.
     pub(crate) slot: Slot,
@@ -20,7 +22,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(spec: SessionSpec, slot: Slot) -> Self {
         Self {
-            spec,
+            spec: Arc::new(spec),
             committed: Committed::default(),
             slot,
             replies: Replies::default(),

@@ -1,5 +1,7 @@
 //! Drafting one block on the engine thread: one token a forward.
 
+use std::sync::Arc;
+
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
 use speculation::chance::RoundChance;
@@ -23,7 +25,7 @@ pub(crate) enum Drafted {
 
 /// Drafts one block.
 pub(crate) struct DraftTask {
-    spec: SessionSpec,
+    spec: Arc<SessionSpec>,
     pipeline: Pipeline,
     history: History,
     chance: RoundChance,
@@ -40,7 +42,7 @@ impl DraftTask {
     /// A task that drafts at most `max_tokens` tokens after `output`, with the channel on which it
     /// reports them; the channel closes when the block is done.
     pub(crate) fn new(
-        spec: &SessionSpec,
+        spec: &Arc<SessionSpec>,
         output: &[TokenId],
         max_tokens: u32,
     ) -> (Self, mpsc::Receiver<Drafted>) {
@@ -50,10 +52,10 @@ impl DraftTask {
         tokens.extend_from_slice(&spec.prompt);
         tokens.extend_from_slice(output);
         let task = Self {
-            pipeline: Pipeline::new(spec.sampling.clone()),
+            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
             chance: RoundChance::new(spec.noise, base_len, InnerCall::default()),
-            spec: spec.clone(),
+            spec: Arc::clone(spec),
             tokens,
             base_len,
             drafted: 0,

@@ -1,5 +1,7 @@
 //! Decoding alone on the engine thread: one token a forward.
 
+use std::sync::Arc;
+
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -17,7 +19,7 @@ pub(crate) type Report = Result<(TokenId, StepFigures), RoundError>;
 /// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its
 /// tokens are those of coupled verification.
 pub(crate) struct DecodeTask {
-    spec: SessionSpec,
+    spec: Arc<SessionSpec>,
     pipeline: Pipeline,
     history: History,
     /// Prompt and output.
@@ -32,9 +34,9 @@ impl DecodeTask {
     /// on which it reports them; the channel closes at the end.
     pub(crate) fn new(session: &Session, max_tokens: u32) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(max_tokens as usize + 1);
-        let spec = session.spec.clone();
+        let spec = Arc::clone(&session.spec);
         let task = Self {
-            pipeline: Pipeline::new(spec.sampling.clone()),
+            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, session.committed.tokens()),
             tokens: session.sequence(&[]),
             left: max_tokens,

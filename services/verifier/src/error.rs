@@ -81,6 +81,7 @@ impl From<RoundError> for Status {
                 Status::unavailable(message)
             }
             RoundError::Proposal(_) => BadField::new("proposals", message).into(),
+            RoundError::Law(LawError::NoSupport) => BadField::new("sampling", message).into(),
             RoundError::ContextFull { .. } => Status::out_of_range(message),
             RoundError::Late(_) => Status::deadline_exceeded(message),
             RoundError::Engine(_) | RoundError::Law(_) => Status::internal(message),

@@ -1,5 +1,7 @@
 //! Scoring one draft block without deciding it: the coordinator decides, from slices of the law.
 
+use std::sync::Arc;
+
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
 use tokio::sync::oneshot;
@@ -16,7 +18,7 @@ pub(crate) type Scored = Result<(Vec<v1::Slice>, StepFigures), RoundError>;
 
 /// Scores a block.
 pub(crate) struct ScoreTask {
-    spec: SessionSpec,
+    spec: Arc<SessionSpec>,
     /// Prompt, output and drafts.
     tokens: Vec<TokenId>,
     base_len: usize,
@@ -33,7 +35,7 @@ impl ScoreTask {
     ) -> (Self, oneshot::Receiver<Scored>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
-            spec: session.spec.clone(),
+            spec: Arc::clone(&session.spec),
             tokens: session.sequence(drafts),
             base_len: session.committed.tokens().len(),
             wanted,

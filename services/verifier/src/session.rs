@@ -1,5 +1,7 @@
 //! What a verifier keeps of a session between rounds. All of it can be rebuilt from the next Open.
 
+use std::sync::Arc;
+
 use model::engine::Slot;
 use server::replies::Replies;
 use speculation::TokenId;
@@ -10,7 +12,7 @@ use wire::v1::verify_reply::Reply;
 
 /// One session's state.
 pub(crate) struct Session {
-    pub(crate) spec: SessionSpec,
+    pub(crate) spec: Arc<SessionSpec>,
     pub(crate) committed: Committed,
     /// The target model's keys and values, freed with the session.
     pub(crate) slot: Slot,
@@ -21,7 +23,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(spec: SessionSpec, slot: Slot) -> Self {
         Self {
-            spec,
+            spec: Arc::new(spec),
             committed: Committed::default(),
             slot,
             replies: Replies::default(),

@@ -67,7 +67,7 @@ async fn session(
         .attach(spec.id)
         .map_err(|full| overloaded(full.to_string(), SESSIONS_RETRY_AFTER))?;
     let mut session = match held {
-        Some(session) if session.spec == spec => session,
+        Some(session) if *session.spec == spec => session,
         _ => Session::new(spec, service.engine.new_slot()),
     };
     let opened = v1::Opened {

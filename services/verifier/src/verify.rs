@@ -1,5 +1,7 @@
 //! Deciding one draft block on the engine thread: one forward.
 
+use std::sync::Arc;
+
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
 use speculation::chance::RoundChance;
@@ -19,7 +21,7 @@ pub(crate) type Decision = Result<(Verdict, StepFigures), RoundError>;
 
 /// Scores a block and decides it.
 pub(crate) struct VerifyTask {
-    spec: SessionSpec,
+    spec: Arc<SessionSpec>,
     /// Prompt, output and drafts.
     tokens: Vec<TokenId>,
     base_len: usize,
@@ -36,7 +38,7 @@ impl VerifyTask {
     ) -> (Self, oneshot::Receiver<Decision>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
-            spec: session.spec.clone(),
+            spec: Arc::clone(&session.spec),
             tokens: session.sequence(drafts),
             base_len: session.committed.tokens().len(),
             proposals,
@@ -127,7 +129,7 @@ impl<'a> Laws<'a> {
         row_len: usize,
     ) -> Self {
         Self {
-            pipeline: Pipeline::new(spec.sampling.clone()),
+            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
             base_len: output.len() as u32,
             drafts,

@@ -4,6 +4,8 @@
 //! gives other laws). Drafter and verifier run the same code, so that what the accept test and the
 //! residual see is exactly what a token was drawn from.
 
+use std::sync::Arc;
+
 use crate::TokenId;
 use crate::history::History;
 use crate::real::{Real, argmax, sum};
@@ -32,15 +34,15 @@ pub enum LawError {
 /// The pipeline of one request, with its scratch.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
-    params: SamplingParams,
+    params: Arc<SamplingParams>,
     order: Vec<u32>,
 }
 
 impl Pipeline {
     /// A pipeline for parameters that were validated.
-    pub fn new(params: SamplingParams) -> Self {
+    pub fn new(params: impl Into<Arc<SamplingParams>>) -> Self {
         Self {
-            params,
+            params: params.into(),
             order: Vec::new(),
         }
     }
@@ -132,7 +134,7 @@ impl Pipeline {
 
     /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation.
     fn cut<F: Real>(&mut self, law: &mut [F]) {
-        let params = &self.params;
+        let params = Arc::clone(&self.params);
         let k = params.top_k as usize;
         let by_law = |law: &[F], a: u32, b: u32| {
             let order = law[b as usize].partial_cmp(&law[a as usize]);

@@ -1,5 +1,7 @@
 //! What a session is opened with, checked.
 
+use std::sync::Arc;
+
 use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
@@ -17,7 +19,7 @@ pub struct SessionSpec {
     /// The prompt, never empty.
     pub prompt: Vec<TokenId>,
     /// How tokens are drawn.
-    pub sampling: SamplingParams,
+    pub sampling: Arc<SamplingParams>,
     /// The noise of the request.
     pub noise: Noise,
     /// Token ids are below this.
@@ -89,7 +91,11 @@ pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<Sess
     Ok(SessionSpec {
         id,
         prompt,
-        sampling: sampling::from_wire(open.sampling, open.end_token_ids, vocab_size)?,
+        sampling: Arc::new(sampling::from_wire(
+            open.sampling,
+            open.end_token_ids,
+            vocab_size,
+        )?),
         noise: Noise::new(open.seed, open.choice),
         vocab_size,
         verification: verification_from_wire(open.verification)?,
