@@ -66,10 +66,18 @@ async fn listener() -> (TcpListener, SocketAddr) {
 
 /// Starts a drafter, and a look into it.
 pub(crate) async fn drafter(model: ServedModel<Llama>) -> (Service, drafter::Monitor) {
+    drafter_with(model, |_| {}).await
+}
+
+/// Starts a drafter with a configuration of its own.
+pub(crate) async fn drafter_with(
+    model: ServedModel<Llama>,
+    configure: impl FnOnce(&mut DrafterConfig),
+) -> (Service, drafter::Monitor) {
+    let mut config = DrafterConfig::default();
+    configure(&mut config);
     let (listener, address) = listener().await;
-    let drafter = Drafter::start(model, DrafterConfig::default())
-        .await
-        .expect("a drafter");
+    let drafter = Drafter::start(model, config).await.expect("a drafter");
     let monitor = drafter.monitor();
     let task = tokio::spawn(async move {
         drafter
@@ -82,10 +90,18 @@ pub(crate) async fn drafter(model: ServedModel<Llama>) -> (Service, drafter::Mon
 
 /// Starts a verifier, and a look into it.
 pub(crate) async fn verifier(model: ServedModel<Llama>) -> (Service, verifier::Monitor) {
+    verifier_with(model, |_| {}).await
+}
+
+/// Starts a verifier with a configuration of its own.
+pub(crate) async fn verifier_with(
+    model: ServedModel<Llama>,
+    configure: impl FnOnce(&mut VerifierConfig),
+) -> (Service, verifier::Monitor) {
+    let mut config = VerifierConfig::default();
+    configure(&mut config);
     let (listener, address) = listener().await;
-    let verifier = Verifier::start(model, VerifierConfig::default())
-        .await
-        .expect("a verifier");
+    let verifier = Verifier::start(model, config).await.expect("a verifier");
     let monitor = verifier.monitor();
     let task = tokio::spawn(async move {
         verifier

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 use std::time::Duration;
 
-use wire::v1::{FinishReason, GenerateRequest};
+use wire::v1::{FinishReason, GenerateRequest, Origin};
 
 use crate::client::{Answer, With, collect, generate, request};
 use crate::cluster::{
@@ -111,6 +111,13 @@ async fn a_drafter_that_comes_back_is_used_again() {
     let answer = answer.await;
     assert_eq!(answer.tokens, expected);
     assert!(gone && back);
+    let fallbacks = answer.finished.speculation.expect("statistics").fallbacks;
+    let after = fallbacks.last().expect("the loss is told").position as usize;
+    let again = &answer.origins[after..];
+    assert!(
+        again.contains(&Origin::Accepted),
+        "drafting goes on: {again:?}"
+    );
 }
 
 #[tokio::test]
@@ -120,7 +127,7 @@ async fn each_reply_lost_once_changes_nothing() {
     for method in ["coupled", "rejection"] {
         for (index, prompt) in prompts::mixed(3).iter().enumerate() {
             let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-            let (losing, url) =
+            let (tampering, url) =
                 Tampering::start(Mode::LoseOnce, drafter.address, verifier.address).await;
             let lossy = coordinator(config(from_ref(&url), from_ref(&url))).await;
             let mut asked = asked(index, prompt).method(method);
@@ -130,8 +137,12 @@ async fn each_reply_lost_once_changes_nothing() {
             // A retried round repeats its draws, so even rejection gives the same tokens.
             assert_eq!(answer.tokens, expected.tokens, "{method}");
             let statistics = answer.finished.speculation.clone().expect("statistics");
-            assert!(losing.count() >= 2 * statistics.num_spec_steps as usize);
-            assert!(statistics.retries as usize >= losing.count() && answer.fallbacks() == 0);
+            assert!(tampering.count() >= 2 * statistics.num_spec_steps as usize);
+            assert!(statistics.retries as usize >= tampering.count() && answer.fallbacks() == 0);
+            assert!(
+                tampering.replayed() > 0,
+                "peers remember what they answered"
+            );
         }
     }
 }
@@ -141,7 +152,7 @@ async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
         let (drafter, _) = drafter(draft()).await;
         let (old, _) = verifier(target()).await;
-        let (fresh, fresh_monitor) = verifier(target()).await;
+        let (fresh, _) = verifier(target()).await;
         let relay = Relay::start(old.address).await;
         let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
         let asked = asked(index, prompt);
@@ -154,7 +165,6 @@ async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
         assert_eq!(answer.tokens, expected);
         assert!(answer.finished.speculation.expect("statistics").retries > 0);
         assert!(answer.finished.exact, "the same weights and kernels");
-        assert!(fresh_monitor.engine().sequences <= 1);
     }
 }
 
@@ -201,15 +211,19 @@ async fn connections_cut_again_and_again_change_nothing() {
         .await
         .expect("in order")
         .into_inner();
-    let mut next = 10;
+    let (mut next, mut cuts) = (10, 0);
     let answer = collect(parts, |tokens| {
         if tokens >= next {
             next = tokens + 25;
+            cuts += 1;
             to_drafter.cut();
             to_verifier.cut();
         }
     });
-    assert_eq!(answer.await.tokens, expected);
+    let answer = answer.await;
+    assert_eq!(answer.tokens, expected);
+    let retries = answer.finished.speculation.expect("statistics").retries;
+    assert!(cuts >= 3 && retries > 0, "{cuts} cuts, {retries} retries");
 }
 
 #[tokio::test]
@@ -298,4 +312,71 @@ async fn a_silent_drafter_is_not_waited_for_long() {
     assert_eq!(answer.tokens, expected);
     assert!(answer.fallbacks() > 0);
     assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn a_replica_that_says_nothing_is_passed_over() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let silent_url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let mut config = config(
+        &[drafter.url(), silent_url.clone()],
+        &[verifier.url(), silent_url],
+    );
+    config.round_timeout_ms = 400.try_into().expect("not zero");
+    config.draft_timeout_ms = 200.try_into().expect("not zero");
+    let coordinator = coordinator(config).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&sound, &asked).await;
+    // The tokenizer may be asked of the silent one first; a client would come back, too.
+    while crate::client::try_generate(&coordinator, asked.clone())
+        .await
+        .is_err()
+    {}
+    for _ in 0..6 {
+        assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_runs_out_of_time_blames_nobody() {
+    let cluster = Cluster::start(draft()).await;
+    let mut hurried = request("Once upon a time", 480).ignoring_eos();
+    hurried.timeout_ms = 20;
+    let parts = client(&cluster.coordinator)
+        .generate(hurried)
+        .await
+        .expect("in order");
+    let answer = collect(parts.into_inner(), |_| {}).await;
+    assert_eq!(
+        answer.finished.error_code,
+        tonic::Code::DeadlineExceeded as u32
+    );
+    let answer = generate(&cluster.coordinator, request("Once upon a time", 40)).await;
+    assert!(answer.fallbacks() == 0 && answer.origins.contains(&Origin::Accepted));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_told_the_end_all_the_same() {
+    let cluster = Cluster::start(draft()).await;
+    let channel = tonic::transport::Channel::from_shared(cluster.coordinator.url());
+    let narrow = channel
+        .expect("a URL")
+        .initial_stream_window_size(1_000)
+        .connect_lazy();
+    let mut client = wire::v1::coordinator_client::CoordinatorClient::new(narrow);
+    let mut asked = request("Once upon a time", 480).ignoring_eos();
+    asked.timeout_ms = 500;
+    let parts = client.generate(asked).await.expect("in order").into_inner();
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let answer = collect(parts, |_| {}).await;
+    assert_eq!(
+        answer.finished.error_code,
+        tonic::Code::DeadlineExceeded as u32
+    );
+    assert!(answer.tokens.len() < 480);
 }

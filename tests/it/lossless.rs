@@ -152,3 +152,26 @@ async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
             > 1.3
     );
 }
+
+/// Drafts longer than a peer takes are simply shorter.
+#[tokio::test]
+async fn the_peers_limits_bound_the_draft() {
+    use crate::cluster::{config, coordinator, drafter_with, target, verifier_with};
+    let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = small(3)).await;
+    for (verifier_limit, longest) in [(2, 2), (64, 3)] {
+        let limit = small(verifier_limit);
+        let (verifier, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+        let answer = generate(&coordinator, request("Once upon a time", 40).draft_len(16)).await;
+        let drafted = answer
+            .finished
+            .speculation
+            .expect("statistics")
+            .per_step_drafted;
+        assert_eq!(drafted.iter().max(), Some(&longest));
+    }
+}
+
+fn small(limit: u32) -> std::num::NonZeroU32 {
+    limit.try_into().expect("not zero")
+}

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::net::TcpListener;
@@ -17,6 +18,8 @@ use wire::v1::{
     TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest, draft_reply, verify_reply,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
+
+use crate::relay::Relay;
 
 /// What is done to replies.
 #[derive(Clone, Copy, PartialEq)]
@@ -39,6 +42,9 @@ pub(crate) struct Tampering {
     drafter: Channel,
     verifier: Channel,
     lost: Arc<Mutex<HashSet<Lost>>>,
+    /// In front of both peers, so that a lost reply is a broken connection to them.
+    relays: Arc<[Relay; 2]>,
+    replayed: Arc<AtomicUsize>,
 }
 
 impl Tampering {
@@ -48,17 +54,20 @@ impl Tampering {
         drafter: SocketAddr,
         verifier: SocketAddr,
     ) -> (Self, String) {
-        let channel = |address| {
-            Channel::from_shared(format!("http://{address}"))
+        let relays = [Relay::start(drafter).await, Relay::start(verifier).await];
+        let channel = |relay: &Relay| {
+            Channel::from_shared(relay.url())
                 .expect("a URL")
                 .connect_lazy()
         };
         let lost = Arc::default();
         let tampering = Self {
-            drafter: channel(drafter),
-            verifier: channel(verifier),
+            drafter: channel(&relays[0]),
+            verifier: channel(&relays[1]),
             lost,
             mode,
+            relays: Arc::new(relays),
+            replayed: Arc::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -75,21 +84,29 @@ impl Tampering {
         self.lost.lock().expect("not poisoned").len()
     }
 
-    /// Loses the first copy of a reply.
+    /// How many replies came from a peer's memory.
+    pub(crate) fn replayed(&self) -> usize {
+        self.replayed.load(Ordering::Relaxed)
+    }
+
+    /// Loses the first copy of a reply, and the connection it came on.
     fn lose(&self, kind: &'static str, header: Option<ReplyHeader>) -> Result<(), Status> {
+        let header = header.expect("a header");
         let ReplyHeader {
             round, base_len, ..
-        } = header.expect("a header");
+        } = header;
         let first = self
             .lost
             .lock()
             .expect("not poisoned")
             .insert((kind, round, base_len));
         if first {
-            Err(Status::unavailable("the reply was lost"))
-        } else {
-            Ok(())
+            self.relays.iter().for_each(Relay::cut);
+            return Err(Status::unavailable("the reply was lost"));
         }
+        self.replayed
+            .fetch_add(usize::from(header.replayed), Ordering::Relaxed);
+        Ok(())
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use speculation::session::{Action, FinishReason, Input, Plan, Request, Session};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{self, OwnedPermit};
 use tonic::Status;
 use v1::generate_response::Part;
 use wire::v1;
@@ -16,7 +17,9 @@ use crate::report;
 use crate::request::CheckedRequest;
 
 /// Where the answer goes.
-pub(crate) type Answers = mpsc::Sender<Result<v1::GenerateResponse, Status>>;
+pub(crate) type Answers = mpsc::Sender<Answer>;
+
+type Answer = Result<v1::GenerateResponse, Status>;
 
 /// One request under way.
 pub(crate) struct Driver {
@@ -25,11 +28,15 @@ pub(crate) struct Driver {
     links: PeerLinks,
     output: Output,
     answers: Answers,
+    /// A place for the end of the answer.
+    end: OwnedPermit<Answer>,
     began: Instant,
     first_token: Option<Duration>,
     /// What the session waits for.
     asked: Option<Asked>,
     reported_rounds: usize,
+    /// Tokens handed to the client.
+    delivered: usize,
     id: [u8; 16],
     _permit: OwnedSemaphorePermit,
 }
@@ -50,29 +57,43 @@ enum Event {
 }
 
 impl Driver {
+    /// A request that came in at `began`.
+    ///
+    /// # Errors
+    /// If the system has no randomness to name the session with.
     pub(crate) fn new(
         request: CheckedRequest,
         config: &CoordinatorConfig,
-        id: [u8; 16],
+        began: Instant,
         answers: Answers,
         permit: OwnedSemaphorePermit,
-    ) -> Self {
-        let session = Session::new(request.session_config(config), Duration::ZERO);
-        let output = Output::new(Arc::clone(&request.text), request.stops.clone());
+    ) -> Result<Self, Status> {
+        let id = random_id()?;
+        // The end can always be told, however slowly the client reads.
+        let end = answers.clone().try_reserve_owned();
+        let end = end.map_err(|_| Status::internal("no room for the answer"))?;
+        let session = Session::new(request.session_config(config), began.elapsed());
+        let output = Output::new(
+            Arc::clone(&request.text),
+            request.stops.clone(),
+            &request.prompt,
+        );
         let request = Arc::new(request);
-        Self {
-            links: PeerLinks::new(Arc::clone(&request), id, config.round_timeout()),
+        Ok(Self {
+            links: PeerLinks::new(Arc::clone(&request), id),
             session,
             output,
             answers,
-            began: Instant::now(),
+            end,
+            began,
             first_token: None,
             asked: None,
             reported_rounds: 0,
+            delivered: 0,
             request,
             id,
             _permit: permit,
-        }
+        })
     }
 
     /// Runs the request to its end. Exactly one `finished` is sent, unless the client is gone.
@@ -93,7 +114,8 @@ impl Driver {
                 }
                 Event::ClientGone => self.session.handle(Input::Cancel, now),
                 Event::Timeout => {
-                    if let Some(asked) = self.asked.take() {
+                    // The request's own deadline is nobody's fault.
+                    if let Some(asked) = self.asked.take().filter(|_| now < self.request.timeout) {
                         self.links.silent(asked.request.peer());
                     }
                     self.session.handle_timeout(now);
@@ -133,6 +155,8 @@ impl Driver {
     /// Waits for the peer asked, for time to pass, or for the client to go away.
     async fn wait(&mut self) -> Event {
         let due = self.session.poll_timeout().map(|due| self.began + due);
+        let now = Instant::now();
+        let patience = due.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
         let timeout = async {
             match due {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -142,10 +166,14 @@ impl Driver {
         let (links, output) = (&mut self.links, self.session.output());
         let answer = async {
             match &mut self.asked {
-                Some(asked) if asked.streaming => links.decoded(asked.round, output).await,
+                Some(asked) if asked.streaming => {
+                    links.decoded(asked.round, output, patience).await
+                }
                 Some(asked) => {
                     asked.streaming = matches!(asked.request, Request::Decode { .. });
-                    links.ask(asked.round, output, &asked.request).await
+                    links
+                        .ask(asked.round, output, &asked.request, patience)
+                        .await
                 }
                 None => std::future::pending().await,
             }
@@ -201,11 +229,16 @@ impl Driver {
     /// Sends a part to the client. A client that does not read holds its request up, until the
     /// request's deadline and no longer.
     async fn answer(&mut self, part: Part) {
+        let tokens = match &part {
+            Part::Chunk(chunk) => chunk.token_ids.len(),
+            _ => 0,
+        };
         let message = Ok(v1::GenerateResponse { part: Some(part) });
         let deadline = self.began + self.request.timeout;
-        let sent = tokio::time::timeout_at(deadline.into(), self.answers.send(message)).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            self.session.handle(Input::Cancel, self.began.elapsed());
+        match tokio::time::timeout_at(deadline.into(), self.answers.send(message)).await {
+            Ok(Ok(())) => self.delivered += tokens,
+            Ok(Err(_)) => self.session.handle(Input::Cancel, self.began.elapsed()),
+            Err(_) => self.session.handle_timeout(self.began.elapsed()),
         }
     }
 
@@ -234,8 +267,9 @@ impl Driver {
             .await;
         }
         let (finish_reason, code, error) = report::finish(reason);
+        let moves = self.links.moves(self.request.method.plan);
         let statistics = self.session.statistics();
-        let tokens = self.session.output().len();
+        let tokens = self.delivered;
         let total = self.began.elapsed();
         let finished = v1::Finished {
             reason: finish_reason.into(),
@@ -245,10 +279,10 @@ impl Driver {
                 prompt_tokens: self.request.prompt.len() as u32,
                 completion_tokens: tokens as u32,
             }),
-            speculation: Some(report::statistics(statistics, self.links.moved.migrations)),
+            speculation: Some(report::statistics(statistics, moves.migrations)),
             timing: Some(report::timing(self.first_token, total, tokens)),
             effective_method: self.effective_method().to_owned(),
-            exact: !self.links.moved.numerics_changed,
+            exact: !moves.numerics_changed,
             seed: self.request.seed,
         };
         tracing::info!(
@@ -259,7 +293,8 @@ impl Driver {
             fallbacks = statistics.fallbacks.len(),
             "request finished"
         );
-        self.answer(Part::Finished(finished)).await;
+        let part = Some(Part::Finished(finished));
+        self.end.send(Ok(v1::GenerateResponse { part }));
     }
 
     /// The method that made the output: the target alone if nothing was ever drafted, although the
@@ -275,6 +310,14 @@ impl Driver {
             method.name
         }
     }
+}
+
+/// A name for a session that nobody else has or can guess.
+fn random_id() -> Result<[u8; 16], Status> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
+    Ok(id)
 }
 
 /// Sixteen bytes as text.

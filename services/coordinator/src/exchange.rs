@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use speculation::TokenId;
+use speculation::proposal::ProposalForm;
 use speculation::verification::Verdict;
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
 use wire::digest::digest;
-use wire::{v1, verdict};
+use wire::{proposal, v1, verdict};
 
 use crate::error::PeerError;
 use crate::link::{Drafting, Link, Verifying};
@@ -24,6 +25,20 @@ pub(crate) struct Ask<'a> {
     pub(crate) output: &'a [TokenId],
 }
 
+/// What may come with draft tokens. The coordinator passes laws on unread, but not in any amount.
+#[derive(Clone, Copy)]
+pub(crate) struct Laws {
+    pub(crate) form: ProposalForm,
+    pub(crate) vocab_size: u32,
+}
+
+impl Laws {
+    fn fit(self, tokens: usize, proposals: &[v1::Proposal]) -> bool {
+        let most = |proposal: &v1::Proposal| proposal::fits(proposal, self.form, self.vocab_size);
+        proposals.len() <= tokens && proposals.iter().all(most)
+    }
+}
+
 /// A whole draft block.
 pub(crate) struct Drafted {
     pub(crate) tokens: Vec<TokenId>,
@@ -37,6 +52,7 @@ pub(crate) async fn draft(
     link: &mut Link<Drafting>,
     ask: Ask<'_>,
     max_tokens: u32,
+    laws: Laws,
 ) -> Result<Drafted, PeerError> {
     let request = v1::DraftRound {
         max_tokens,
@@ -51,7 +67,7 @@ pub(crate) async fn draft(
         };
         let request = Some(draft_request::Request::Round(request));
         link.send(v1::DraftRequest { request }).await;
-        if let Some(drafted) = drafted(link, ask.round, digest).await? {
+        if let Some(drafted) = drafted(link, ask.round, digest, (max_tokens, laws)).await? {
             link.held = ask.output.len();
             link.succeeded();
             return Ok(drafted);
@@ -65,6 +81,7 @@ async fn drafted(
     link: &mut Link<Drafting>,
     round: u64,
     digest: u64,
+    (max_tokens, laws): (u32, Laws),
 ) -> Result<Option<Drafted>, PeerError> {
     let mut drafted = Drafted {
         tokens: Vec::new(),
@@ -88,6 +105,10 @@ async fn drafted(
                 }
                 drafted.tokens.extend(tree.token_ids);
                 drafted.proposals.extend(block.proposals);
+                let (tokens, proposals) = (drafted.tokens.len(), &drafted.proposals);
+                if tokens > max_tokens as usize || !laws.fit(tokens, proposals) {
+                    return Err(link.malformed("more was drafted than was asked for"));
+                }
                 if block.last {
                     drafted.timing = block.timing.unwrap_or_default();
                     return Ok(Some(drafted));

@@ -1,9 +1,10 @@
 //! The gRPC front.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use speculation::methods::METHODS;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use wire::status::{BadField, PeerFailure, overloaded};
@@ -14,7 +15,7 @@ use crate::config::CoordinatorConfig;
 use crate::deadline;
 use crate::driver::Driver;
 use crate::error::PeerError;
-use crate::peers::{Group, Groups};
+use crate::peers::{Group, Groups, Kind};
 use crate::request::CheckedRequest;
 
 /// Parts of an answer buffered for a slow client before its request is held up.
@@ -38,23 +39,20 @@ impl coordinator_server::Coordinator for Service {
         &self,
         request: Request<v1::GenerateRequest>,
     ) -> Result<Response<Self::GenerateStream>, Status> {
+        let began = Instant::now();
         let shared = &self.0;
         let permit = shared.admission.admit()?;
         let deadline = deadline::from_metadata(request.metadata());
-        let request = request.into_inner();
-        let group = shared.group(&request.model)?;
-        let text = group.text().await.map_err(|error| unavailable(&error))?;
-        let group = Arc::clone(group);
-        let checked = {
-            let shared = Arc::clone(shared);
-            let check = move || CheckedRequest::new(request, group, text, &shared.config);
-            // Turning a long text into tokens would hold up every stream of an async thread.
-            tokio::task::spawn_blocking(check).await
-        };
-        let mut checked = checked.map_err(|error| Status::internal(error.to_string()))??;
-        checked.timeout = deadline.unwrap_or(checked.timeout).min(checked.timeout);
+        let longest = shared.config.request_timeout();
+        let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
+        let preparing = shared.prepare(request.into_inner(), permit);
+        let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
+        let (mut checked, permit) = tokio::time::timeout(patience, preparing)
+            .await
+            .map_err(late)??;
+        checked.timeout = checked.timeout.min(patience);
         let (answers, stream) = mpsc::channel(ANSWER_BUFFER);
-        let driver = Driver::new(checked, &shared.config, random_id()?, answers, permit);
+        let driver = Driver::new(checked, &shared.config, began, answers, permit)?;
         tokio::spawn(driver.run());
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -65,12 +63,10 @@ impl coordinator_server::Coordinator for Service {
     ) -> Result<Response<v1::ListModelsResponse>, Status> {
         let mut models = Vec::new();
         for group in self.0.groups.iter() {
-            // A peer that cannot be reached is simply not described.
-            let describe = |picked: crate::peers::Picked| (*picked.1).clone();
             models.push(v1::ServedModel {
                 name: group.name().to_owned(),
-                verifier: group.verifier(&[0; 16]).await.ok().map(describe),
-                drafter: group.drafter(&[0; 16]).await.ok().map(describe),
+                verifier: describe(group, Kind::Verifier).await,
+                drafter: describe(group, Kind::Drafter).await,
             });
         }
         Ok(Response::new(v1::ListModelsResponse { models }))
@@ -99,6 +95,25 @@ impl coordinator_server::Coordinator for Service {
 }
 
 impl Shared {
+    /// Finds the model asked for and checks the request against it. The permit goes along, so that
+    /// what is admitted is bounded even if the client leaves meanwhile.
+    async fn prepare(
+        self: &Arc<Self>,
+        request: v1::GenerateRequest,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(CheckedRequest, OwnedSemaphorePermit), Status> {
+        let group = Arc::clone(self.group(&request.model)?);
+        let text = group.text().await.map_err(|error| unavailable(&error))?;
+        let shared = Arc::clone(self);
+        let check = move || {
+            let checked = CheckedRequest::new(request, group, text, &shared.config);
+            checked.map(|checked| (checked, permit))
+        };
+        // Turning a long text into tokens would hold up every stream of an async thread.
+        let checked = tokio::task::spawn_blocking(check).await;
+        Ok(checked.map_err(|error| Status::internal(error.to_string()))??)
+    }
+
     fn group(&self, name: &str) -> Result<&Arc<Group>, Status> {
         self.groups.find(name).ok_or_else(|| {
             let problem = format!(
@@ -118,10 +133,10 @@ fn unavailable(error: &PeerError) -> Status {
     }
 }
 
-/// A name for a session that nobody else has or can guess.
-fn random_id() -> Result<[u8; 16], Status> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id)
-        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
-    Ok(id)
+/// A peer's description; none if it cannot be reached.
+async fn describe(group: &Group, kind: Kind) -> Option<v1::PeerDescription> {
+    let text = group.text().await.ok()?;
+    let endpoint = group.pick(kind, &[0; 16]).await.ok()?;
+    let description = group.described(&endpoint, kind, &text).await.ok()?;
+    Some((*description).clone())
 }

@@ -5,6 +5,7 @@
 //! text for the client. It holds no model; the tokenizer comes from the verifier.
 
 mod admission;
+mod attachment;
 mod config;
 mod deadline;
 mod driver;

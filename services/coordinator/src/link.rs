@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
+use wire::status::{PeerFailure, classify};
 use wire::v1;
 
 use crate::error::PeerError;
-use crate::peers::{Endpoint, Picked, drafter_client, failed, verifier_client};
+use crate::peers::{Endpoint, Kind, drafter_client, failed, verifier_client};
 
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
@@ -24,6 +25,8 @@ pub(crate) trait Protocol {
     type Request: Send + 'static;
     /// From the peer.
     type Reply;
+    /// Who is at the other end.
+    const KIND: Kind;
 
     fn open(open: v1::Open) -> Self::Request;
     fn close() -> Self::Request;
@@ -40,6 +43,7 @@ pub(crate) struct Drafting;
 impl Protocol for Drafting {
     type Request = v1::DraftRequest;
     type Reply = v1::DraftReply;
+    const KIND: Kind = Kind::Drafter;
 
     fn open(open: v1::Open) -> v1::DraftRequest {
         v1::DraftRequest {
@@ -74,6 +78,7 @@ pub(crate) struct Verifying;
 impl Protocol for Verifying {
     type Request = v1::VerifyRequest;
     type Reply = v1::VerifyReply;
+    const KIND: Kind = Kind::Verifier;
 
     fn open(open: v1::Open) -> v1::VerifyRequest {
         v1::VerifyRequest {
@@ -113,6 +118,8 @@ pub(crate) struct Link<P: Protocol> {
     replies: Streaming<P::Reply>,
     /// Output tokens the peer is known to hold.
     pub(crate) held: usize,
+    /// Most draft tokens the peer takes in a round.
+    pub(crate) max_draft_tokens: u32,
 }
 
 impl<P: Protocol> Link<P> {
@@ -121,7 +128,7 @@ impl<P: Protocol> Link<P> {
     /// # Errors
     /// If the peer cannot be reached, refuses, or does not answer within `timeout`.
     pub(crate) async fn open(
-        (endpoint, _): &Picked,
+        endpoint: &Arc<Endpoint>,
         open: v1::Open,
         timeout: Duration,
     ) -> Result<Self, PeerError> {
@@ -160,6 +167,7 @@ impl<P: Protocol> Link<P> {
             requests,
             replies,
             held: opened.held_len as usize,
+            max_draft_tokens: u32::MAX,
         })
     }
 
@@ -210,7 +218,9 @@ impl<P: Protocol> Link<P> {
             Ok(None) => Status::unavailable("the stream ended"),
             Err(status) => status,
         };
-        self.endpoint.failed();
+        if classify(&status) == PeerFailure::Transient {
+            self.endpoint.failed();
+        }
         Err(PeerError::Status {
             address: self.endpoint.address().to_owned(),
             status: Box::new(status),
@@ -220,11 +230,6 @@ impl<P: Protocol> Link<P> {
     /// The peer's latest answer was right.
     pub(crate) fn succeeded(&self) {
         self.endpoint.succeeded();
-    }
-
-    /// The peer did not answer in time.
-    pub(crate) fn silent(&self) {
-        self.endpoint.unreachable();
     }
 
     /// An answer that cannot be right.

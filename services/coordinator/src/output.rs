@@ -26,12 +26,12 @@ pub(crate) struct Emitted {
 }
 
 impl Output {
-    pub(crate) fn new(text: Arc<ServedText>, stops: Vec<String>) -> Self {
-        let stops = StopMatcher::new(stops);
+    /// The output after `prompt`.
+    pub(crate) fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
         Self {
+            detokenizer: Detokenizer::after(&text.tokenizer, prompt),
+            stops: StopMatcher::new(stops),
             text,
-            detokenizer: Detokenizer::default(),
-            stops,
             len: 0,
         }
     }

@@ -1,44 +1,28 @@
-//! The streams of one request to its peers: opened when first needed, dropped when they fail.
+//! The streams of one request to its peers, and what is asked on them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use speculation::TokenId;
-use speculation::session::{Input, Peer, Request};
+use speculation::session::{Input, Peer, Plan, Request};
 use wire::status::PeerFailure;
 use wire::v1;
 
+use crate::attachment::{Attachment, Moves, Opener};
 use crate::error::PeerError;
-use crate::exchange::{self, Ask, Decoding};
+use crate::exchange::{self, Ask, Decoding, Laws};
 use crate::link::{Drafting, Link, Verifying};
 use crate::request::CheckedRequest;
 
 /// The streams of one request to its peers.
 pub(crate) struct PeerLinks {
-    request: Arc<CheckedRequest>,
-    session_id: [u8; 16],
-    timeout: Duration,
-    drafter: Option<Link<Drafting>>,
-    verifier: Option<Link<Verifying>>,
-    /// Streams opened so far; the epoch of the latest.
-    epoch: u32,
+    opener: Opener,
+    drafter: Attachment<Drafting>,
+    verifier: Attachment<Verifying>,
     /// Laws of the draft block under way, for the verifier.
     proposals: Vec<v1::Proposal>,
     decoding: Option<Decoding>,
-    /// Where the verifier's numbers come from, as of the first one used.
-    numerics: Option<v1::Numerics>,
-    verifier_address: Option<String>,
-    pub(crate) moved: Moves,
     pub(crate) times: RoundTimes,
-}
-
-/// What became of the request's verifier.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moves {
-    /// Times the session went to another replica.
-    pub(crate) migrations: u32,
-    /// Whether one of them computes other bits.
-    pub(crate) numerics_changed: bool,
 }
 
 /// Where the time of the round under way went.
@@ -51,33 +35,30 @@ pub(crate) struct RoundTimes {
 }
 
 impl PeerLinks {
-    pub(crate) fn new(
-        request: Arc<CheckedRequest>,
-        session_id: [u8; 16],
-        timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(request: Arc<CheckedRequest>, session_id: [u8; 16]) -> Self {
         Self {
-            request,
-            session_id,
-            timeout,
-            drafter: None,
-            verifier: None,
-            epoch: 0,
+            opener: Opener::new(request, session_id),
+            drafter: Attachment::default(),
+            verifier: Attachment::default(),
             proposals: Vec::new(),
             decoding: None,
-            numerics: None,
-            verifier_address: None,
-            moved: Moves::default(),
             times: RoundTimes::default(),
         }
     }
 
     /// Sends `request` to its peer and awaits the answer, as input for the session. A decode round
-    /// gives its first tokens; [`PeerLinks::decoded`] gives the next.
-    pub(crate) async fn ask(&mut self, round: u64, output: &[TokenId], request: &Request) -> Input {
+    /// gives its first tokens; [`PeerLinks::decoded`] gives the next. The caller stops waiting after
+    /// `patience`, and the peer is told so.
+    pub(crate) async fn ask(
+        &mut self,
+        round: u64,
+        output: &[TokenId],
+        request: &Request,
+        patience: Duration,
+    ) -> Input {
         let ask = Ask {
             round,
-            timeout: self.timeout,
+            timeout: patience,
             output,
         };
         let began = Instant::now();
@@ -94,10 +75,15 @@ impl PeerLinks {
     }
 
     /// The next tokens of the decode round under way.
-    pub(crate) async fn decoded(&mut self, round: u64, output: &[TokenId]) -> Input {
+    pub(crate) async fn decoded(
+        &mut self,
+        round: u64,
+        output: &[TokenId],
+        patience: Duration,
+    ) -> Input {
         let ask = Ask {
             round,
-            timeout: self.timeout,
+            timeout: patience,
             output,
         };
         match self.next_decoded(ask).await {
@@ -110,18 +96,18 @@ impl PeerLinks {
     /// says nothing is left alone for a while, so that a retry goes elsewhere.
     pub(crate) fn silent(&mut self, peer: Peer) {
         match peer {
-            Peer::Drafter => self.drafter.as_ref().map(Link::silent),
-            Peer::Verifier => self.verifier.as_ref().map(Link::silent),
-        };
+            Peer::Drafter => self.drafter.silent(),
+            Peer::Verifier => self.verifier.silent(),
+        }
         self.abandon(peer);
     }
 
     /// Drops the stream to `peer`.
     fn abandon(&mut self, peer: Peer) {
         match peer {
-            Peer::Drafter => self.drafter = None,
+            Peer::Drafter => self.drafter.link = None,
             Peer::Verifier => {
-                self.verifier = None;
+                self.verifier.link = None;
                 self.decoding = None;
             }
         }
@@ -130,9 +116,18 @@ impl PeerLinks {
     /// Frees the session at `peer`.
     pub(crate) fn close(&mut self, peer: Peer) {
         match peer {
-            Peer::Drafter => self.drafter.take().map(Link::close),
-            Peer::Verifier => self.verifier.take().map(Link::close),
+            Peer::Drafter => self.drafter.link.take().map(Link::close),
+            Peer::Verifier => self.verifier.link.take().map(Link::close),
         };
+    }
+
+    /// How often the session moved, as far as it concerns the output: to other drafters only where
+    /// the draft model makes it.
+    pub(crate) fn moves(&self, plan: Plan) -> Moves {
+        match plan {
+            Plan::DraftOnly => self.drafter.moves,
+            Plan::Speculative | Plan::TargetOnly => self.verifier.moves,
+        }
     }
 
     fn failed(&mut self, round: u64, peer: Peer, error: &PeerError) -> Input {
@@ -142,40 +137,35 @@ impl PeerLinks {
         if peer == Peer::Verifier && error.blames_proposals() {
             return Input::Disbelieved { round, reason };
         }
-        match error.failure() {
-            PeerFailure::Overloaded { retry_after } => Input::Backpressure {
-                round,
-                peer,
-                retry_after,
-            },
-            PeerFailure::Transient => Input::Failed {
-                round,
-                peer,
-                reason,
-                retry: true,
-            },
-            PeerFailure::Permanent => Input::Failed {
-                round,
-                peer,
-                reason,
-                retry: false,
-            },
+        let retry = match error.failure() {
+            PeerFailure::Overloaded { retry_after } => {
+                return Input::Backpressure {
+                    round,
+                    peer,
+                    retry_after,
+                };
+            }
+            PeerFailure::Transient => true,
+            PeerFailure::Permanent => false,
+        };
+        Input::Failed {
+            round,
+            peer,
+            reason,
+            retry,
         }
     }
 
     async fn draft(&mut self, ask: Ask<'_>, max_tokens: u32) -> Result<Input, PeerError> {
-        let link = match &mut self.drafter {
-            Some(link) => link,
-            none => {
-                let picked = self.request.group.drafter(&self.session_id).await?;
-                self.epoch += 1;
-                let open = self
-                    .request
-                    .open(self.session_id, self.epoch, &picked.1.model);
-                none.insert(Link::open(&picked, open, self.timeout).await?)
-            }
+        let link = self.drafter.link(&mut self.opener, ask.timeout).await?;
+        let max_tokens = max_tokens.min(link.max_draft_tokens);
+        let request = &self.opener.request;
+        let form = request.method.proposal_form(request.sampling.temperature);
+        let laws = Laws {
+            form,
+            vocab_size: request.vocab_size,
         };
-        let drafted = exchange::draft(link, ask, max_tokens).await?;
+        let drafted = exchange::draft(link, ask, max_tokens, laws).await?;
         self.proposals = drafted.proposals;
         self.times.drafter = drafted.timing;
         Ok(Input::Drafted {
@@ -191,7 +181,7 @@ impl PeerLinks {
         } else {
             self.proposals.clone()
         };
-        let link = self.verifier().await?;
+        let link = self.verifier.link(&mut self.opener, ask.timeout).await?;
         let (verdict, timing) = exchange::verify(link, ask, drafts, proposals).await?;
         self.times.verifier = timing;
         Ok(Input::Verified {
@@ -203,13 +193,13 @@ impl PeerLinks {
     }
 
     async fn decode(&mut self, ask: Ask<'_>, max_tokens: u32) -> Result<Input, PeerError> {
-        let link = self.verifier().await?;
+        let link = self.verifier.link(&mut self.opener, ask.timeout).await?;
         self.decoding = Some(Decoding::start(link, ask, max_tokens).await);
         self.next_decoded(ask).await
     }
 
     async fn next_decoded(&mut self, ask: Ask<'_>) -> Result<Input, PeerError> {
-        let (Some(link), Some(decoding)) = (&mut self.verifier, &mut self.decoding) else {
+        let (Some(link), Some(decoding)) = (&mut self.verifier.link, &mut self.decoding) else {
             return Err(PeerError::NoneAlive { who: "verifier" });
         };
         let decoded = decoding.next(link, ask).await?;
@@ -218,27 +208,5 @@ impl PeerLinks {
             at: decoded.at,
             tokens: decoded.tokens,
         })
-    }
-
-    async fn verifier(&mut self) -> Result<&mut Link<Verifying>, PeerError> {
-        match &mut self.verifier {
-            Some(link) => Ok(link),
-            none => {
-                let picked = self.request.group.verifier(&self.session_id).await?;
-                self.epoch += 1;
-                let open = self
-                    .request
-                    .open(self.session_id, self.epoch, &picked.1.model);
-                let link = Link::open(&picked, open, self.timeout).await?;
-                let (endpoint, description) = picked;
-                let numerics = description.numerics.clone().unwrap_or_default();
-                let before = self.numerics.get_or_insert_with(|| numerics.clone());
-                self.moved.numerics_changed |= *before != numerics;
-                let address = endpoint.address().to_owned();
-                let before = self.verifier_address.replace(address.clone());
-                self.moved.migrations += u32::from(before.is_some_and(|before| before != address));
-                Ok(none.insert(link))
-            }
-        }
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct CheckedRequest {
     pub(crate) draft_len: u32,
     pub(crate) stops: Vec<String>,
     pub(crate) ignore_eos: bool,
+    /// From when the request came in.
     pub(crate) timeout: Duration,
     pub(crate) report_rounds: bool,
     pub(crate) lease_ms: u32,
@@ -74,6 +75,10 @@ impl CheckedRequest {
         let max_tokens = max_tokens(request.max_tokens, prompt.len(), text.target.context_len)?;
         let draft_len = request.draft_len.unwrap_or(config.draft_len.get());
         in_range("draft_len", draft_len, 1, MAX_DRAFT_LEN)?;
+        // What the verifier takes is a matter of its configuration, and shorter drafts change nothing
+        // but speed.
+        let limits = text.target.limits.unwrap_or_default();
+        let draft_len = draft_len.min(limits.max_draft_tokens.max(1));
         in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
         check_stops(&request.stop)?;
         if request.stop_token_ids.len() > MAX_STOP_TOKENS {
@@ -151,7 +156,7 @@ fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField
     if request.logprobs || request.top_logprobs > 0 {
         return refused("logprobs");
     }
-    if request.accept_at == i32::from(v1::AcceptAt::Coordinator) {
+    if open::accepts_at_coordinator(request.accept_at)? {
         return refused("accept_at");
     }
     if request.target.is_some() {

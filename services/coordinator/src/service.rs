@@ -20,6 +20,9 @@ use crate::peers::Groups;
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
 
+/// The largest request a client may send; it is read before anyone is admitted.
+const MAX_REQUEST_BYTES: usize = 4 << 20;
+
 /// How often a verifier is looked for until one was found.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -83,7 +86,7 @@ impl Coordinator {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), CoordinatorError> {
         let service = CoordinatorServer::new(Service(Arc::clone(&self.shared)))
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
         let serving = lifecycle::serve(

@@ -8,12 +8,11 @@ use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
+use server::stream::{self, ReplyStream};
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::drafter_server::{self, DrafterServer};
@@ -22,16 +21,12 @@ use wire::{open, v1};
 use crate::config::DrafterConfig;
 use crate::error::DrafterError;
 use crate::session::Session;
-use crate::stream;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Drafter";
 
 /// How often the engine is looked after.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-
-/// Replies buffered for one slow coordinator before its stream is no longer read.
-const REPLY_BUFFER: usize = 16;
 
 /// What the streams share.
 pub(crate) struct Shared {
@@ -181,6 +176,8 @@ fn describe<M: LanguageModel>(
         .map(i32::from)
         .to_vec(),
         trees: false,
+        min_protocol_version: wire::PROTOCOL_VERSION,
+        features: Vec::new(),
     }
 }
 
@@ -204,7 +201,7 @@ struct Service(Arc<Shared>);
 
 #[tonic::async_trait]
 impl drafter_server::Drafter for Service {
-    type DraftStream = ReceiverStream<Result<v1::DraftReply, Status>>;
+    type DraftStream = ReplyStream<v1::DraftReply>;
 
     async fn describe(
         &self,
@@ -217,12 +214,7 @@ impl drafter_server::Drafter for Service {
         &self,
         request: Request<Streaming<v1::DraftRequest>>,
     ) -> Result<Response<Self::DraftStream>, Status> {
-        let (replies, stream) = mpsc::channel(REPLY_BUFFER);
-        tokio::spawn(stream::serve(
-            Arc::clone(&self.0),
-            request.into_inner(),
-            replies,
-        ));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        let replies = stream::spawn(Arc::clone(&self.0), request.into_inner());
+        Ok(Response::new(replies))
     }
 }

@@ -77,7 +77,10 @@ impl From<RoundError> for Status {
         let message = error.to_string();
         match error {
             RoundError::Rejected(Rejected::Full { .. }) => overloaded(message, QUEUE_RETRY_AFTER),
-            RoundError::Rejected(Rejected::Stopped) | RoundError::Dropped => {
+            // A neighbour in the batch may be to blame, and another replica may do better.
+            RoundError::Rejected(Rejected::Stopped)
+            | RoundError::Dropped
+            | RoundError::Engine(EngineError::Forward(_) | EngineError::Panicked { .. }) => {
                 Status::unavailable(message)
             }
             RoundError::Proposal(_) => BadField::new("proposals", message).into(),

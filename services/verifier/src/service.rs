@@ -8,12 +8,11 @@ use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
+use server::stream::{self, ReplyStream};
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::tokio_stream::Stream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -23,16 +22,12 @@ use wire::{open, v1};
 use crate::config::VerifierConfig;
 use crate::error::VerifierError;
 use crate::session::Session;
-use crate::stream;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Verifier";
 
 /// How often the engine is looked after.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-
-/// Replies buffered for one slow coordinator before its stream is no longer read.
-const REPLY_BUFFER: usize = 16;
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
@@ -194,6 +189,8 @@ fn describe<M: LanguageModel>(
         .map(i32::from)
         .to_vec(),
         trees: false,
+        min_protocol_version: wire::PROTOCOL_VERSION,
+        features: Vec::new(),
     }
 }
 
@@ -218,7 +215,7 @@ struct Service(Arc<Shared>);
 #[tonic::async_trait]
 impl verifier_server::Verifier for Service {
     type TokenizerStream = BoxStream<v1::TokenizerPart>;
-    type VerifyStream = ReceiverStream<Result<v1::VerifyReply, Status>>;
+    type VerifyStream = ReplyStream<v1::VerifyReply>;
 
     async fn describe(
         &self,
@@ -254,12 +251,7 @@ impl verifier_server::Verifier for Service {
         &self,
         request: Request<Streaming<v1::VerifyRequest>>,
     ) -> Result<Response<Self::VerifyStream>, Status> {
-        let (replies, stream) = mpsc::channel(REPLY_BUFFER);
-        tokio::spawn(stream::serve(
-            Arc::clone(&self.0),
-            request.into_inner(),
-            replies,
-        ));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        let replies = stream::spawn(Arc::clone(&self.0), request.into_inner());
+        Ok(Response::new(replies))
     }
 }

@@ -8,7 +8,7 @@ use speculation::TokenId;
 use speculation::committed::Committed;
 use wire::open::SessionSpec;
 use wire::round::RoundKey;
-use wire::v1::verify_reply::Reply;
+use wire::v1;
 
 /// One session's state.
 pub(crate) struct Session {
@@ -16,8 +16,8 @@ pub(crate) struct Session {
     pub(crate) committed: Committed,
     /// The target model's keys and values, freed with the session.
     pub(crate) slot: Slot,
-    /// Verdicts and slices sent lately, each round's in order.
-    pub(crate) replies: Replies<RoundKey, Vec<Reply>>,
+    /// Verdicts sent lately.
+    pub(crate) replies: Replies<RoundKey, v1::Verdict>,
 }
 
 impl Session {

@@ -1,19 +1,19 @@
-//! One `Verify` stream: open, rounds, close.
+//! The rounds of one `Verify` stream.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::engine::StepFigures;
-use server::arrival::{self, Arrival};
-use server::lease::Attached;
-use tokio::sync::mpsc;
-use tonic::{Status, Streaming};
+use server::lease::Leases;
+use server::stream::{Next, Opening, Replies, SessionService};
+use speculation::TokenId;
+use speculation::proposal::Proposal;
+use tonic::Status;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
-use wire::digest::digest;
+use wire::open::{self, SessionSpec};
 use wire::round::Round;
 use wire::status::{BadField, overloaded};
-use wire::{open, proposal, round, v1, verdict};
+use wire::{proposal, round, v1, verdict};
 
 use crate::decode::DecodeTask;
 use crate::error::RoundError;
@@ -22,146 +22,93 @@ use crate::service::Shared;
 use crate::session::Session;
 use crate::verify::VerifyTask;
 
-/// How long a coordinator should wait when all sessions are taken: about a lease.
-const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
+impl SessionService for Shared {
+    type Request = v1::VerifyRequest;
+    type Reply = v1::VerifyReply;
+    type Spec = SessionSpec;
+    type Session = Session;
 
-type Replies = mpsc::Sender<Result<v1::VerifyReply, Status>>;
-
-/// Serves one stream to its end.
-pub(crate) async fn serve(
-    service: Arc<Shared>,
-    mut requests: Streaming<v1::VerifyRequest>,
-    replies: Replies,
-) {
-    if let Err(status) = session(&service, &mut requests, &replies).await {
-        // The coordinator may be gone; then nobody is left to tell.
-        let _ = replies.send(Err(status)).await;
+    fn sessions(&self) -> &Leases<Session> {
+        &self.sessions
     }
-}
 
-/// How a stream ended.
-enum End {
-    Closed,
-    Detached,
-}
-
-async fn session(
-    service: &Shared,
-    requests: &mut Streaming<v1::VerifyRequest>,
-    replies: &Replies,
-) -> Result<(), Status> {
-    let Some(v1::VerifyRequest {
-        request: Some(Request::Open(opening)),
-    }) = requests.message().await?
-    else {
-        return Err(
-            BadField::new("request", "the first message of a stream must be an open").into(),
-        );
-    };
-    let epoch = opening.epoch;
-    let card = &service.description;
-    let spec = open::from_wire(opening, &card.model, card.logits_size as usize)?;
-    let lease = Duration::from_millis(spec.lease_ms.into());
-    let (hold, held) = service
-        .sessions
-        .attach(spec.id)
-        .map_err(|full| overloaded(full.to_string(), SESSIONS_RETRY_AFTER))?;
-    let mut session = match held {
-        Some(session) if *session.spec == spec => session,
-        _ => Session::new(spec, service.engine.new_slot()),
-    };
-    let opened = v1::Opened {
-        epoch,
-        held_len: session.committed.tokens().len() as u32,
-        lease_ms: session.spec.lease_ms,
-    };
-    reply(replies, Reply::Opened(opened)).await?;
-    match rounds(service, &hold, &mut session, requests, replies, epoch).await {
-        Ok(End::Closed) => Ok(()),
-        Ok(End::Detached) => {
-            hold.detach(session, lease);
-            Ok(())
-        }
-        Err(status) => {
-            hold.detach(session, lease);
-            Err(status)
-        }
-    }
-}
-
-async fn rounds(
-    service: &Shared,
-    hold: &Attached<Session>,
-    session: &mut Session,
-    requests: &mut Streaming<v1::VerifyRequest>,
-    replies: &Replies,
-    epoch: u32,
-) -> Result<End, Status> {
-    loop {
-        let request = match arrival::next(requests, hold).await? {
-            Arrival::Message(message) => message.request,
-            Arrival::Broken => return Ok(End::Detached),
-            Arrival::Reset => return Ok(End::Closed),
+    fn open(&self, first: v1::VerifyRequest) -> Result<Opening<SessionSpec>, Status> {
+        let Some(Request::Open(opening)) = first.request else {
+            return Err(open::missing().into());
         };
-        let round = async {
-            match request {
-                Some(Request::Round(asked)) => {
-                    verify(service, session, replies, asked, epoch).await?;
-                    Ok(None)
-                }
-                Some(Request::Decode(asked)) => {
-                    decode(service, session, replies, asked, epoch).await?;
-                    Ok(None)
-                }
-                Some(Request::Close(_)) => {
-                    reply(replies, Reply::Closed(v1::Closed {})).await?;
-                    Ok(Some(End::Closed))
-                }
-                Some(Request::Append(_) | Request::Commit(_)) => {
-                    Err(Status::unimplemented("append and commit are reserved"))
-                }
-                Some(Request::Open(_)) => {
-                    Err(BadField::new("request", "the stream is open already").into())
-                }
-                None => Err(BadField::new("request", "missing, or of a later version").into()),
-            }
-        };
-        tokio::select! {
-            ended = round => if let Some(end) = ended? {
-                return Ok(end);
-            },
-            () = hold.superseded() => {
-                return Err(Status::aborted("a newer stream took the session"));
-            }
-            () = replies.closed() => return gone(requests, hold).await,
+        let epoch = opening.epoch;
+        let spec = open::from_wire(opening, &self.description)?;
+        let lease = Duration::from_millis(spec.lease_ms.into());
+        Ok(Opening {
+            id: spec.id,
+            epoch,
+            lease,
+            spec,
+        })
+    }
+
+    fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
+        match held {
+            Some(session) if *session.spec == spec => session,
+            _ => Session::new(spec, self.engine.new_slot()),
         }
+    }
+
+    fn opened(&self, session: &Session, epoch: u32) -> v1::VerifyReply {
+        reply(Reply::Opened(v1::Opened {
+            epoch,
+            held_len: session.committed.tokens().len() as u32,
+            lease_ms: session.spec.lease_ms,
+        }))
+    }
+
+    async fn round(
+        &self,
+        session: &mut Session,
+        request: v1::VerifyRequest,
+        epoch: u32,
+        replies: &Replies<v1::VerifyReply>,
+    ) -> Result<Next, Status> {
+        match request.request {
+            Some(Request::Round(asked)) => {
+                verify(self, session, replies, asked, epoch).await?;
+                Ok(Next::Request)
+            }
+            Some(Request::Decode(asked)) => {
+                decode(self, session, replies, asked, epoch).await?;
+                Ok(Next::Request)
+            }
+            Some(Request::Close(_)) => {
+                replies.send(reply(Reply::Closed(v1::Closed {}))).await?;
+                Ok(Next::Closed)
+            }
+            Some(Request::Append(_) | Request::Commit(_)) => {
+                Err(Status::unimplemented("append and commit are reserved"))
+            }
+            Some(Request::Open(_)) => Err(open::repeated().into()),
+            None => Err(BadField::new("request", "missing, or of a later version").into()),
+        }
+    }
+
+    fn overloaded(&self, what: String, retry_after: Duration) -> Status {
+        overloaded(what, retry_after)
     }
 }
 
-/// How a stream ended whose replies nobody reads any more.
-async fn gone(
-    requests: &mut Streaming<v1::VerifyRequest>,
-    hold: &Attached<Session>,
-) -> Result<End, Status> {
-    Ok(match arrival::next(requests, hold).await? {
-        Arrival::Broken => End::Detached,
-        Arrival::Reset | Arrival::Message(_) => End::Closed,
-    })
+fn reply(reply: Reply) -> v1::VerifyReply {
+    v1::VerifyReply { reply: Some(reply) }
 }
 
-/// Answers one block: from the replies kept, or by scoring it.
+/// Answers one block: with the verdict kept, or by scoring it.
 async fn verify(
     service: &Shared,
     session: &mut Session,
-    replies: &Replies,
+    replies: &Replies<v1::VerifyReply>,
     asked: v1::VerifyRound,
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
-    if !asked.layers.is_empty() {
-        return Err(BadField::new("layers", "not carried out by this version").into());
-    }
-    let digest = digest(&asked);
+    refuse_what_is_reserved(session, &asked)?;
     let vocab_size = session.spec.vocab_size;
     let limit = service
         .description
@@ -170,68 +117,112 @@ async fn verify(
         .max_draft_tokens as usize;
     let drafts = round::chain_from_wire(asked.drafts, limit, vocab_size)?;
     let proposals = proposal::from_wire(asked.proposals, drafts.len(), session.spec.proposal_form)?;
-    let round = round::from_wire(asked.header, epoch, digest, vocab_size)?;
+    let round = round::from_wire(asked.header, epoch, vocab_size)?;
     if let Some(kept) = session.replies.find(&round.key) {
-        for answer in kept.clone() {
-            reply(replies, with_header(answer, round.reply_header(true))).await?;
-        }
-        return Ok(());
+        let header = Some(round.reply_header(true));
+        let again = v1::Verdict {
+            header,
+            ..kept.clone()
+        };
+        return replies.send(reply(Reply::Verdict(again))).await;
     }
+    check_room(service, session, round.key.base_len, drafts.len())?;
     if !advance(session, replies, &round).await? {
         return Ok(());
     }
-    check_room(service, session, drafts.len())?;
-
-    let deciding = async {
-        if session.spec.accept_at_coordinator {
-            let wanted = asked.slices.unwrap_or_default();
-            let (task, answer) = ScoreTask::new(session, &drafts, wanted);
-            session.slot.try_submit(task)?;
-            let (mut slices, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
-            if let Some(last) = slices.last_mut() {
-                last.timing = Some(timing(figures, began));
-            }
-            Ok(slices.into_iter().map(Reply::Slice).collect())
-        } else {
-            let (task, answer) = VerifyTask::new(session, &drafts, proposals);
-            session.slot.try_submit(task)?;
-            let (decided, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
-            let timing = timing(figures, began);
-            let header = round.reply_header(false);
-            Ok(vec![Reply::Verdict(verdict::to_wire(
-                decided, header, timing,
-            ))])
+    let late = |_| RoundError::Late(round.timeout);
+    if session.spec.accept_at_coordinator {
+        let wanted = asked.slices.unwrap_or_default();
+        let scoring = score(session, &round, &drafts, wanted, began);
+        let slices = tokio::time::timeout(round.timeout, scoring)
+            .await
+            .map_err(late)??;
+        // Not kept for a retry: rows are large, and scoring again gives the same.
+        for slice in slices {
+            replies.send(reply(Reply::Slice(slice))).await?;
         }
-    };
-    let answers: Vec<Reply> = match tokio::time::timeout(round.timeout, deciding).await {
-        Ok(decided) => decided.map_err(|error: RoundError| Status::from(error))?,
-        Err(_) => return Err(RoundError::Late(round.timeout).into()),
-    };
-    session.replies.keep(round.key, answers.clone());
-    for answer in answers {
-        reply(replies, with_header(answer, round.reply_header(false))).await?;
+        return Ok(());
+    }
+    let deciding = decide(session, &round, &drafts, proposals, began);
+    let verdict = tokio::time::timeout(round.timeout, deciding)
+        .await
+        .map_err(late)??;
+    session.replies.keep(round.key, verdict.clone());
+    replies.send(reply(Reply::Verdict(verdict))).await
+}
+
+fn refuse_what_is_reserved(session: &Session, asked: &v1::VerifyRound) -> Result<(), BadField> {
+    let refused = |field, problem| Err(BadField::new(field, problem));
+    if !asked.layers.is_empty() {
+        return refused("layers", "not carried out by this version");
+    }
+    if asked.bonus_q.is_some() {
+        return refused("bonus_q", "not carried out by this version");
+    }
+    if asked.slices.is_some() && !session.spec.accept_at_coordinator {
+        return refused("slices", "come only where the coordinator decides");
     }
     Ok(())
+}
+
+async fn decide(
+    session: &Session,
+    round: &Round,
+    drafts: &[TokenId],
+    proposals: Vec<Proposal>,
+    began: Instant,
+) -> Result<v1::Verdict, RoundError> {
+    let (task, answer) = VerifyTask::new(session, drafts, proposals);
+    session.slot.try_submit(task)?;
+    let (decided, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
+    Ok(verdict::to_wire(
+        decided,
+        round.reply_header(false),
+        timing(figures, began),
+    ))
+}
+
+async fn score(
+    session: &Session,
+    round: &Round,
+    drafts: &[TokenId],
+    wanted: v1::SliceRequest,
+    began: Instant,
+) -> Result<Vec<v1::Slice>, RoundError> {
+    let (task, answer) = ScoreTask::new(session, drafts, wanted);
+    session.slot.try_submit(task)?;
+    let (mut slices, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
+    for slice in &mut slices {
+        slice.header = Some(round.reply_header(false));
+    }
+    if let Some(last) = slices.last_mut() {
+        last.timing = Some(timing(figures, began));
+    }
+    Ok(slices)
 }
 
 /// Decodes alone and streams the tokens as they come.
 async fn decode(
     service: &Shared,
     session: &mut Session,
-    replies: &Replies,
+    replies: &Replies<v1::VerifyReply>,
     asked: v1::DecodeRound,
     epoch: u32,
 ) -> Result<(), Status> {
-    let digest = digest(&asked);
     if asked.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
-    let round = round::from_wire(asked.header, epoch, digest, session.spec.vocab_size)?;
+    let round = round::from_wire(asked.header, epoch, session.spec.vocab_size)?;
+    // The last token is never forwarded, so it needs no place.
+    check_room(
+        service,
+        session,
+        round.key.base_len,
+        asked.max_tokens as usize - 1,
+    )?;
     if !advance(session, replies, &round).await? {
         return Ok(());
     }
-    // The last token is never forwarded, so it needs no place.
-    check_room(service, session, asked.max_tokens as usize - 1)?;
     let (task, mut reports) = DecodeTask::new(session, asked.max_tokens);
     session.slot.try_submit(task).map_err(RoundError::from)?;
     for index in 0..asked.max_tokens {
@@ -253,7 +244,7 @@ async fn decode(
             last,
             timing: Some(timing(figures, began)),
         };
-        reply(replies, Reply::Decoded(decoded)).await?;
+        replies.send(reply(Reply::Decoded(decoded))).await?;
         if last {
             break;
         }
@@ -263,48 +254,40 @@ async fn decode(
 
 /// Brings the session's output to where the round stands; false if the coordinator was told that
 /// too little is held.
-async fn advance(session: &mut Session, replies: &Replies, round: &Round) -> Result<bool, Status> {
-    match session
+async fn advance(
+    session: &mut Session,
+    replies: &Replies<v1::VerifyReply>,
+    round: &Round,
+) -> Result<bool, Status> {
+    let Err(need) = session
         .committed
         .replace_from(round.from_len, &round.committed)
-    {
-        Ok(()) => Ok(true),
-        Err(need) => {
-            let header = Some(round.reply_header(false));
-            reply(
-                replies,
-                Reply::NeedFrom(v1::NeedFrom {
-                    header,
-                    from: need.from,
-                }),
-            )
-            .await?;
-            Ok(false)
-        }
-    }
+    else {
+        return Ok(true);
+    };
+    let header = Some(round.reply_header(false));
+    let need = v1::NeedFrom {
+        header,
+        from: need.from,
+    };
+    replies.send(reply(Reply::NeedFrom(need))).await?;
+    Ok(false)
 }
 
-fn check_room(service: &Shared, session: &Session, more: usize) -> Result<(), RoundError> {
-    let len = session.spec.prompt.len() + session.committed.tokens().len() + more;
+/// Checks that the context has room for `more` tokens after `base_len` output tokens, before any of
+/// them is stored.
+fn check_room(
+    service: &Shared,
+    session: &Session,
+    base_len: u32,
+    more: usize,
+) -> Result<(), RoundError> {
+    let len = session.spec.prompt.len() + base_len as usize + more;
     let context_len = service.description.context_len as usize;
     if len > context_len {
         return Err(RoundError::ContextFull { len, context_len });
     }
     Ok(())
-}
-
-fn with_header(answer: Reply, header: v1::ReplyHeader) -> Reply {
-    match answer {
-        Reply::Verdict(verdict) => Reply::Verdict(v1::Verdict {
-            header: Some(header),
-            ..verdict
-        }),
-        Reply::Slice(slice) => Reply::Slice(v1::Slice {
-            header: Some(header),
-            ..slice
-        }),
-        other => other,
-    }
 }
 
 fn timing(figures: StepFigures, began: Instant) -> v1::Timing {
@@ -314,10 +297,4 @@ fn timing(figures: StepFigures, began: Instant) -> v1::Timing {
         total_us: began.elapsed().as_micros() as u32,
         batch: figures.batch_sequences as u32,
     }
-}
-
-async fn reply(replies: &Replies, reply: Reply) -> Result<(), Status> {
-    let message = v1::VerifyReply { reply: Some(reply) };
-    let gone = |_| Status::cancelled("the coordinator is gone");
-    replies.send(Ok(message)).await.map_err(gone)
 }

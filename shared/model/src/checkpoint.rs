@@ -11,6 +11,7 @@ use std::{
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use speculation::TokenId;
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
@@ -28,6 +29,7 @@ pub struct Checkpoint {
     weights: Weights,
     tokenizer: Option<Cow<'static, [u8]>>,
     chat_template: Option<String>,
+    generation_eos: Vec<TokenId>,
 }
 
 /// The files of a checkpoint, in memory.
@@ -60,6 +62,9 @@ pub enum CheckpointError {
     /// `tokenizer_config.json` makes no sense.
     #[error("tokenizer_config.json cannot be read")]
     TokenizerConfig(#[source] serde_json::Error),
+    /// `generation_config.json` makes no sense.
+    #[error("generation_config.json cannot be read")]
+    GenerationConfig(#[source] serde_json::Error),
     /// The weights are missing, or do not fit the config.
     #[error("the model's weights are refused")]
     Weights(#[from] WeightsError),
@@ -90,6 +95,7 @@ impl Checkpoint {
             source: io::ErrorKind::NotFound.into(),
         })?;
         let template = optional(&text.join("chat_template.jinja"))?;
+        let generation = optional(&folder.join("generation_config.json"))?;
         Ok(Self {
             config: ModelConfig::from_json(&config)?,
             weights: Weights::open(folder)?,
@@ -100,6 +106,10 @@ impl Checkpoint {
                     .map(|json| chat_template(&json))
                     .transpose()?
                     .flatten(),
+            },
+            generation_eos: match generation {
+                Some(json) => generation_eos(&json)?,
+                None => Vec::new(),
             },
         })
     }
@@ -115,6 +125,7 @@ impl Checkpoint {
             weights: Weights::from_bytes(files.weights)?,
             tokenizer: files.tokenizer,
             chat_template: tokenizer_config.map(chat_template).transpose()?.flatten(),
+            generation_eos: Vec::new(),
         })
     }
 
@@ -130,6 +141,7 @@ impl Checkpoint {
             weights,
             tokenizer: None,
             chat_template: None,
+            generation_eos: Vec::new(),
         })
     }
 
@@ -143,6 +155,18 @@ impl Checkpoint {
     /// The model's sizes and constants.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// The model's own end tokens: those of `config.json`, and those of `generation_config.json`,
+    /// where instruct models often keep the end of a turn.
+    pub fn eos_token_ids(&self) -> Vec<TokenId> {
+        let mut ids = self.config.eos_token_ids.clone();
+        ids.extend(
+            self.generation_eos
+                .iter()
+                .filter(|id| !self.config.eos_token_ids.contains(id)),
+        );
+        ids
     }
 
     /// The model's tensors.
@@ -211,6 +235,27 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> {
             source,
         }),
     }
+}
+
+/// The end tokens of a `generation_config.json`: one, several or none.
+fn generation_eos(json: &[u8]) -> Result<Vec<TokenId>, CheckpointError> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Eos {
+        One(TokenId),
+        Several(Vec<TokenId>),
+    }
+    #[derive(Deserialize)]
+    struct GenerationConfig {
+        eos_token_id: Option<Eos>,
+    }
+    let config: GenerationConfig =
+        serde_json::from_slice(json).map_err(CheckpointError::GenerationConfig)?;
+    Ok(match config.eos_token_id {
+        None => Vec::new(),
+        Some(Eos::One(id)) => vec![id],
+        Some(Eos::Several(ids)) => ids,
+    })
 }
 
 /// The chat template of a `tokenizer_config.json`: the only one, or the one named `default`.

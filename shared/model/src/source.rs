@@ -165,10 +165,13 @@ pub fn serve(
     let tokenizer = checkpoint
         .tokenizer()
         .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
-    let (tokens, rows) = (
-        tokenizer.get_vocab_size(true),
-        checkpoint.config().vocab_size,
-    );
+    // Ids may have gaps, so their number is not their bound.
+    let tokens = tokenizer
+        .get_vocab(true)
+        .into_values()
+        .max()
+        .map_or(0, |id| id as usize + 1);
+    let rows = checkpoint.config().vocab_size;
     if tokens > rows {
         return Err(SourceError::VocabularyTooLarge {
             path: at(),
@@ -197,7 +200,7 @@ pub fn serve(
         vocab_size: tokens as u32,
         vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
         numerics,
-        eos_token_ids: checkpoint.config().eos_token_ids.clone(),
+        eos_token_ids: checkpoint.eos_token_ids(),
         tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
         chat_template: checkpoint.chat_template().map(str::to_owned),
     })

@@ -74,6 +74,12 @@ pub enum WeightsError {
     /// No such tensor.
     #[error("tensor {0} is missing")]
     Missing(String),
+    /// A tensor holds NaN or an infinity.
+    #[error("tensor {name} holds numbers that are not finite")]
+    NotFinite {
+        /// The tensor.
+        name: String,
+    },
     /// The tensor's shape is not what the config implies.
     #[error("tensor {name} has shape {found:?}, the config implies {expected:?}")]
     Shape {
@@ -163,9 +169,17 @@ impl Weights {
         if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
             return Err(unreadable());
         }
-        Tensor::from_raw_buffer(view.data(), dtype, expected, &Device::Cpu)
+        let values: Vec<f32> = Tensor::from_raw_buffer(view.data(), dtype, expected, &Device::Cpu)
             .and_then(|tensor| tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1())
-            .map_err(|_| unreadable())
+            .map_err(|_| unreadable())?;
+        if values
+            .iter()
+            .fold(false, |any, value| any | !value.is_finite())
+        {
+            let name = name.to_owned();
+            return Err(WeightsError::NotFinite { name });
+        }
+        Ok(values)
     }
 
     /// Feeds names, types, shapes and contents to `hash`, in the order of the names: the same

@@ -42,14 +42,13 @@ impl Health {
         }
     }
 
-    /// Reports NOT_SERVING for good and tells the service's streams through
-    /// [`draining`](Self::draining).
+    /// Reports NOT_SERVING for good, and completes [`draining`](Self::draining).
     pub async fn drain(&self) {
         self.draining.cancel();
         self.report(ServingStatus::NotServing).await;
     }
 
-    /// Completes when draining begins. Long streams watch it, and end at their next round.
+    /// Completes when draining begins. Streams that are open go on within the grace.
     pub fn draining(&self) -> WaitForCancellationFutureOwned {
         self.draining.clone().cancelled_owned()
     }

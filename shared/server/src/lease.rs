@@ -22,12 +22,23 @@ pub type SessionId = [u8; 16];
 /// How long an expired state may linger before the sweep frees it. It cannot be attached meanwhile.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Refuses a new session because the table is full.
+/// Why a stream does not get its session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("all {max_sessions} sessions are taken")]
-pub struct Full {
-    /// How many sessions there may be, attached and detached together.
-    pub max_sessions: usize,
+pub enum AttachError {
+    /// It is new, and the table is full.
+    #[error("all {max_sessions} sessions are taken")]
+    Full {
+        /// How many sessions there may be, attached and detached together.
+        max_sessions: usize,
+    },
+    /// It belongs to a later stream: this one was opened before and arrived after.
+    #[error("the session was opened with epoch {held} already, this stream has {asked}")]
+    Stale {
+        /// Epoch of the session's latest stream.
+        held: u32,
+        /// Epoch of this one.
+        asked: u32,
+    },
 }
 
 /// How many sessions there are at a moment.
@@ -72,10 +83,16 @@ impl<S: Send + 'static> Leases<S> {
     /// most likely half open, its client having reconnected. Its state is lost.
     ///
     /// # Errors
-    /// [`Full`] for a new session beyond the limit.
-    pub fn attach(&self, id: SessionId) -> Result<(Attached<S>, Option<S>), Full> {
+    /// [`AttachError::Full`] for a new session beyond the limit, [`AttachError::Stale`] for an epoch
+    /// before that of the session's latest stream.
+    pub fn attach(
+        &self,
+        id: SessionId,
+        epoch: u32,
+    ) -> Result<(Attached<S>, Option<S>), AttachError> {
         let superseded = CancellationToken::new();
-        let (generation, state) = self.table.attach(id, superseded.clone(), Instant::now())?;
+        let now = Instant::now();
+        let (generation, state) = self.table.attach(id, epoch, superseded.clone(), now)?;
         let guard = Attached {
             table: Arc::clone(&self.table),
             id,
@@ -107,19 +124,9 @@ pub struct Attached<S> {
 }
 
 impl<S> Attached<S> {
-    /// Returns the session's name.
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
     /// Completes when a newer stream has taken the session; this one should end at once.
     pub fn superseded(&self) -> impl Future<Output = ()> + Send + 'static {
         self.superseded.clone().cancelled_owned()
-    }
-
-    /// Tells whether a newer stream has taken the session.
-    pub fn is_superseded(&self) -> bool {
-        self.superseded.is_cancelled()
     }
 
     /// Leaves the session's state for its next stream, for the length of `lease`.
@@ -130,9 +137,6 @@ impl<S> Attached<S> {
         // The guard's own drop then finds the session detached and leaves it alone.
         self.table.detach(self.id, self.generation, state, ends);
     }
-
-    /// Ends the session. The same as dropping the guard, said aloud.
-    pub fn close(self) {}
 }
 
 impl<S> Drop for Attached<S> {

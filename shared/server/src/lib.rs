@@ -5,7 +5,6 @@
 //! signal handler and no logger by itself: a `main` asks for them ([`shutdown::on_signal`],
 //! [`telemetry::init`]), so that tests can run several services in one process.
 
-pub mod arrival;
 pub mod channel;
 pub mod config;
 pub mod deadline;
@@ -17,5 +16,6 @@ pub mod reflection;
 pub mod replies;
 mod severable;
 pub mod shutdown;
+pub mod stream;
 pub mod telemetry;
 pub mod transport;

@@ -66,8 +66,7 @@ pub enum ServeError {
 /// Serves `routes`, and gRPC health beside them, until `shutdown` completes or the service itself
 /// begins to [drain](Health::drain).
 ///
-/// Then health turns to NOT_SERVING, streams learn of it through [`Health::draining`], no connection
-/// is accepted any more, and what is open may go on for the grace of `config`. No connection
+/// Then health turns to NOT_SERVING, no connection is accepted any more, and what is open may go on for the grace of `config`. No connection
 /// outlives this future: what is left at its end is cut, also when the future is dropped.
 ///
 /// # Errors

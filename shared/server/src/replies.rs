@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Replies kept: the round under way and one before, each possibly asked for twice in different
-/// ways.
-const KEPT: usize = 4;
+/// Replies kept: the round under way, and the one before it, whose retry may still be on its way.
+const KEPT: usize = 2;
 
 /// The latest replies, found by what they answer.
 #[derive(Clone, Debug)]

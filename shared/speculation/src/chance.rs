@@ -6,7 +6,7 @@
 
 use crate::TokenId;
 use crate::noise::{InnerCall, Noise, Purpose};
-use crate::real::{Real, sum};
+use crate::real::Real;
 
 /// Makes the random decisions of one round.
 pub trait Chance<F> {
@@ -53,13 +53,15 @@ impl<F: Real> Chance<F> for RoundChance {
 }
 
 /// The token at which the cumulated `law`, which need not be normalised, first exceeds the
-/// fraction `u` of its mass.
+/// fraction `u` of its mass. Added up in double precision: in single precision the ends of a large
+/// vocabulary would be rounded away.
 fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
-    let goal = F::from_f64(u) * sum(law);
-    let mut mass = F::zero();
+    let total: f64 = law.iter().map(|mass| mass.as_f64()).sum();
+    let goal = u * total;
+    let mut mass = 0.0;
     let mut last = 0;
-    for (token, &probability) in law.iter().enumerate() {
-        if probability > F::zero() {
+    for (token, probability) in law.iter().map(|mass| mass.as_f64()).enumerate() {
+        if probability > 0.0 {
             mass += probability;
             last = token;
             if mass > goal {

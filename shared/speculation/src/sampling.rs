@@ -25,7 +25,8 @@ pub struct SamplingParams {
     pub top_p: f32,
     /// Keeps tokens at least this fraction as likely as the most likely one, in [0, 1].
     pub min_p: f32,
-    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; > 0.
+    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; 0.01 to
+    /// 100.
     pub repetition_penalty: f32,
     /// Subtracted from the logit of every token seen in the output.
     pub presence_penalty: f32,
@@ -66,6 +67,10 @@ impl SamplingParams {
     /// Largest temperature accepted; beyond it every law is uniform for practical purposes.
     pub const MAX_TEMPERATURE: f32 = 100.0;
 
+    /// Largest change of a logit, up or down. Beyond it a token is certain or impossible anyway, and
+    /// sums of changes stay finite.
+    pub const MAX_SHIFT: f32 = 10_000.0;
+
     /// Checks every parameter against its range, and every token id against the vocabulary.
     ///
     /// # Errors
@@ -99,19 +104,28 @@ impl SamplingParams {
         )?;
         let r = self.repetition_penalty;
         check(
-            r > 0.0 && r.is_finite(),
+            (0.01..=100.0).contains(&r),
             "repetition_penalty",
             r,
-            "a finite number above 0",
+            "0.01 to 100",
         )?;
+        let shift = -Self::MAX_SHIFT..=Self::MAX_SHIFT;
         for (field, value) in [
             ("presence_penalty", self.presence_penalty),
             ("frequency_penalty", self.frequency_penalty),
         ] {
-            check(value.is_finite(), field, value, "a finite number")?;
+            check(shift.contains(&value), field, value, "-10000 to 10000")?;
         }
         for &(_, bias) in &self.logit_bias {
-            check(bias.is_finite(), "logit_bias", bias, "finite numbers")?;
+            check(shift.contains(&bias), "logit_bias", bias, "-10000 to 10000")?;
+        }
+        let banned = |token: &TokenId| self.banned_tokens.contains(token);
+        if !self.allowed_tokens.is_empty() && self.allowed_tokens.iter().all(banned) {
+            return Err(OutOfRange {
+                field: "allowed_tokens",
+                value: "a set of banned tokens".to_owned(),
+                expected: "at least one token that is not banned",
+            });
         }
         let biased: Vec<TokenId> = self.logit_bias.iter().map(|&(id, _)| id).collect();
         for (field, ids) in [

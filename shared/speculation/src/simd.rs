@@ -18,11 +18,13 @@ pub trait Kernel {
 /// Instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// AVX-512 with the 8-bit dot product (VNNI).
+    /// AVX-512 with the 8-bit dot product (VNNI). Made only by [`Level::detect`].
     #[cfg(target_arch = "x86_64")]
+    #[non_exhaustive]
     Avx512Vnni,
-    /// 256-bit integer and floating-point vectors.
+    /// 256-bit integer and floating-point vectors. Made only by [`Level::detect`].
     #[cfg(target_arch = "x86_64")]
+    #[non_exhaustive]
     Avx2,
     /// What the target triple promises.
     Baseline,

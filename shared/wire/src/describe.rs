@@ -41,7 +41,11 @@ pub enum Mismatch {
 /// # Errors
 /// Names the peer and its version.
 pub fn check_protocol(peer: &PeerDescription) -> Result<(), Mismatch> {
-    if peer.protocol_version == PROTOCOL_VERSION {
+    let oldest = match peer.min_protocol_version {
+        0 => peer.protocol_version,
+        oldest => oldest,
+    };
+    if (oldest..=peer.protocol_version).contains(&PROTOCOL_VERSION) {
         return Ok(());
     }
     Err(Mismatch::Protocol {
@@ -120,5 +124,10 @@ mod tests {
         };
         let message = check_protocol(&other).expect_err("refused").to_string();
         assert_eq!(message, "m speaks protocol 2, expected 1");
+        let both = PeerDescription {
+            min_protocol_version: 1,
+            ..other
+        };
+        assert_eq!(check_protocol(&both), Ok(()));
     }
 }

@@ -39,11 +39,23 @@ pub const MAX_LEASE_MS: u32 = 600_000;
 /// The lease where none is asked for, in milliseconds.
 pub const DEFAULT_LEASE_MS: u32 = 10_000;
 
-/// Checks an [`v1::Open`] for a peer that serves `model`, whose rows are `logits_size` long.
+/// The fault of a stream that does not begin with an Open.
+pub fn missing() -> BadField {
+    BadField::new("request", "the first message of a stream must be an open")
+}
+
+/// The fault of a second Open on one stream.
+pub fn repeated() -> BadField {
+    BadField::new("request", "the stream is open already")
+}
+
+/// Checks an [`v1::Open`] for the peer that describes itself as `peer`.
 ///
 /// # Errors
 /// Names the field that is missing, out of range, or not carried out by this version.
-pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<SessionSpec, BadField> {
+pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSpec, BadField> {
+    refuse_what_is_reserved(&open)?;
+    let (model, logits_size) = (peer.model.as_str(), peer.logits_size);
     let id = open.session_id.as_slice().try_into().map_err(|_| {
         let found = open.session_id.len();
         BadField::new("session_id", format!("{found} bytes, expected 16"))
@@ -56,7 +68,7 @@ pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<Sess
         ));
     }
     let vocab_size = open.vocab_size;
-    if vocab_size == 0 || vocab_size as usize > logits_size {
+    if vocab_size == 0 || vocab_size > logits_size {
         let problem = format!("{vocab_size} is out of range, expected 1 to {logits_size}");
         return Err(BadField::new("vocab_size", problem));
     }
@@ -71,6 +83,11 @@ pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<Sess
         let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
         return Err(BadField::new("prompt_token_ids", problem));
     }
+    if prompt.len() > peer.context_len as usize {
+        let (found, most) = (prompt.len(), peer.context_len);
+        let problem = format!("{found} tokens, the model's context holds {most}");
+        return Err(BadField::new("prompt_token_ids", problem));
+    }
     if open.choice > Noise::MAX_CHOICE {
         let problem = format!(
             "{} is out of range, expected at most {}",
@@ -83,11 +100,6 @@ pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<Sess
         0 => DEFAULT_LEASE_MS,
         asked => asked.min(MAX_LEASE_MS),
     };
-    refuse_what_is_reserved(
-        open.target.as_ref(),
-        open.decoder_start_token_id,
-        open.logprobs || open.top_logprobs > 0,
-    )?;
     Ok(SessionSpec {
         id,
         prompt,
@@ -100,32 +112,55 @@ pub fn from_wire(open: v1::Open, model: &str, logits_size: usize) -> Result<Sess
         vocab_size,
         verification: verification_from_wire(open.verification)?,
         proposal_form: proposal::form_from_wire(open.proposal_form, open.proposal_top)?,
-        accept_at_coordinator: open.accept_at == i32::from(v1::AcceptAt::Coordinator),
+        accept_at_coordinator: accepts_at_coordinator(open.accept_at)?,
         lease_ms,
     })
 }
 
-fn refuse_what_is_reserved(
-    target: Option<&v1::TargetDistribution>,
-    decoder_start: Option<u32>,
-    logprobs: bool,
-) -> Result<(), BadField> {
+fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
     use v1::target_distribution::Kind;
+    let refused = |field, what: &str| {
+        Err(BadField::new(
+            field,
+            format!("{what} not carried out by this version"),
+        ))
+    };
+    if let Some(feature) = open.requires.first() {
+        return refused("requires", &format!("'{feature}' is"));
+    }
     let exact = [Kind::Unspecified, Kind::Exact].map(i32::from);
-    if target.is_some_and(|target| !exact.contains(&target.kind)) {
-        return Err(BadField::new(
-            "target",
-            "only the exact target is carried out by this version",
-        ));
+    if open
+        .target
+        .as_ref()
+        .is_some_and(|target| !exact.contains(&target.kind))
+    {
+        return refused("target", "targets other than the exact one are");
     }
-    if decoder_start.is_some() {
-        let problem = "encoder-decoder models are not carried out by this version";
-        return Err(BadField::new("decoder_start_token_id", problem));
+    if open.decoder_start_token_id.is_some() {
+        return refused("decoder_start_token_id", "encoder-decoder models are");
     }
-    if logprobs {
-        return Err(BadField::new("logprobs", "not carried out by this version"));
+    if open.logprobs || open.top_logprobs > 0 {
+        return refused("logprobs", "log probabilities are");
+    }
+    if open.want_hidden {
+        return refused("want_hidden", "hidden states are");
     }
     Ok(())
+}
+
+/// Reads where acceptance is decided; whether that is at the coordinator.
+///
+/// # Errors
+/// If it is unknown.
+pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
+    match v1::AcceptAt::try_from(wire) {
+        Ok(v1::AcceptAt::Unspecified | v1::AcceptAt::Verifier) => Ok(false),
+        Ok(v1::AcceptAt::Coordinator) => Ok(true),
+        Err(_) => Err(BadField::new(
+            "accept_at",
+            format!("{wire} is no place to decide at"),
+        )),
+    }
 }
 
 /// Reads a verification.
@@ -166,9 +201,18 @@ mod tests {
         }
     }
 
+    fn peer() -> v1::PeerDescription {
+        v1::PeerDescription {
+            model: "m".to_owned(),
+            logits_size: 16,
+            context_len: 3,
+            ..Default::default()
+        }
+    }
+
     #[test]
     fn what_is_absent_takes_its_default() {
-        let spec = from_wire(open(), "m", 16).expect("a spec");
+        let spec = from_wire(open(), &peer()).expect("a spec");
         assert_eq!(spec.verification, Verification::Coupled);
         assert_eq!(spec.lease_ms, DEFAULT_LEASE_MS);
         assert_eq!(spec.sampling.temperature, 1.0);
@@ -192,6 +236,16 @@ mod tests {
                 "prompt_token_ids",
                 Box::new(|open| open.prompt_token_ids.push(10)),
             ),
+            (
+                "prompt_token_ids",
+                Box::new(|open| open.prompt_token_ids = vec![1; 4]),
+            ),
+            ("accept_at", Box::new(|open| open.accept_at = 77)),
+            (
+                "requires",
+                Box::new(|open| open.requires = vec!["magic".into()]),
+            ),
+            ("want_hidden", Box::new(|open| open.want_hidden = true)),
             ("choice", Box::new(|open| open.choice = 4_096)),
             ("end_tokens", Box::new(|open| open.end_token_ids = vec![10])),
             (
@@ -214,7 +268,7 @@ mod tests {
         for (field, fault) in faults {
             let mut open = open();
             fault(&mut open);
-            let error = from_wire(open, "m", 16).expect_err(field);
+            let error = from_wire(open, &peer()).expect_err(field);
             assert_eq!(error.field, field);
         }
     }

@@ -97,6 +97,19 @@ pub fn from_wire(
         .collect()
 }
 
+/// Whether a law is of a session's form and within its size. Whether it is a law, the verifier
+/// checks.
+pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> bool {
+    match (&proposal.law, form) {
+        (Some(Law::Sparse(law)), ProposalForm::Sparse { top }) => {
+            let top = top as usize;
+            law.token_ids.len() <= top && law.weights.len() <= 2 * top && law.unscaled.len() <= top
+        }
+        (Some(Law::Dense(law)), ProposalForm::Dense) => law.row.len() <= 4 * vocab_size as usize,
+        _ => false,
+    }
+}
+
 fn law_from_wire(law: Option<Law>, form: ProposalForm) -> Result<Proposal, BadField> {
     let bad = |problem: &str| BadField::new("proposals", problem);
     match (law, form) {
@@ -151,6 +164,23 @@ mod tests {
             let (wire_form, top) = form_to_wire(form);
             assert_eq!(form_from_wire(wire_form.into(), top), Ok(form));
         }
+    }
+
+    #[test]
+    fn only_laws_of_the_form_and_size_fit() {
+        let law = |ids: u32| {
+            let ids: Vec<u32> = (0..ids).collect();
+            let weights = vec![1; ids.len()];
+            to_wire(vec![Proposal::Sparse { ids, weights }]).remove(0)
+        };
+        let form = ProposalForm::Sparse { top: 4 };
+        assert!(fits(&law(4), form, 10));
+        assert!(!fits(&law(5), form, 10));
+        assert!(!fits(&law(4), ProposalForm::None, 10));
+        assert!(!fits(&v1::Proposal::default(), form, 10));
+        let dense = to_wire(vec![Proposal::Dense(vec![0.1; 11])]).remove(0);
+        assert!(fits(&dense, ProposalForm::Dense, 11));
+        assert!(!fits(&dense, ProposalForm::Dense, 10));
     }
 
     #[test]

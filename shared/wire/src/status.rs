@@ -76,7 +76,7 @@ pub enum PeerFailure {
 /// How long to wait where an overloaded peer does not say.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// Reads a peer's status. Only what says of itself that it is passing is tried again.
+/// Reads a peer's status. Only what may be passing is tried again.
 pub fn classify(status: &Status) -> PeerFailure {
     let retry_after = status
         .get_details_retry_info()
@@ -86,10 +86,17 @@ pub fn classify(status: &Status) -> PeerFailure {
             retry_after: retry_after.unwrap_or(DEFAULT_RETRY_AFTER),
         },
         (_, Some(retry_after)) => PeerFailure::Overloaded { retry_after },
-        // A stream that is cut, by a reset or by a server that stops, ends with one of these.
-        (Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded, None) => {
-            PeerFailure::Transient
-        }
+        // A stream that is cut ends with one of these: by a broken connection, by a reset or a
+        // GOAWAY of a server that stops (which tonic reports as INTERNAL), or by a newer stream.
+        (
+            Code::Unavailable
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::Aborted,
+            None,
+        ) => PeerFailure::Transient,
         _ => PeerFailure::Permanent,
     }
 }
@@ -128,7 +135,8 @@ mod tests {
         let cases = [
             (Status::unavailable("gone"), PeerFailure::Transient),
             (Status::invalid_argument("no"), PeerFailure::Permanent),
-            (Status::internal("bug"), PeerFailure::Permanent),
+            (Status::internal("a GOAWAY"), PeerFailure::Transient),
+            (Status::unimplemented("no"), PeerFailure::Permanent),
             (
                 overloaded("full", wait),
                 PeerFailure::Overloaded { retry_after: wait },

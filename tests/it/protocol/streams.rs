@@ -94,6 +94,52 @@ async fn a_newer_stream_takes_the_session_from_a_half_open_one() {
 }
 
 #[tokio::test]
+async fn a_stream_that_was_opened_before_does_not_take_the_session_back() {
+    let (verifier, _) = verifier(target()).await;
+    let newer = open(|open| open.epoch = 2);
+    let (mut newer, _) = VerifyStream::open(verifier.url(), newer)
+        .await
+        .expect("open");
+    let stale = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .err()
+        .expect("refused");
+    assert_eq!(stale.code(), Code::Aborted);
+    let mut asked = with_header(VerifyRound::default(), 1, &[]);
+    asked.header.as_mut().expect("a header").epoch = 2;
+    assert!(newer.ask(Request::Round(asked)).await.is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_stored_that_the_context_cannot_hold() {
+    let (verifier, monitor) = verifier(target()).await;
+    let long = open(|open| open.prompt_token_ids = vec![5; 513]);
+    let refused = VerifyStream::open(verifier.url(), long)
+        .await
+        .err()
+        .expect("refused");
+    assert!(
+        refused.message().starts_with("prompt_token_ids"),
+        "{}",
+        refused.message()
+    );
+    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    let asked = with_header(VerifyRound::default(), 1, &[900; 600]);
+    let refused = stream
+        .ask(Request::Round(asked))
+        .await
+        .expect_err("refused");
+    assert_eq!(refused.code(), Code::OutOfRange);
+    let (_, opened) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("open");
+    assert_eq!(opened.held_len, 0);
+    assert_eq!(monitor.engine().cached_tokens, 0);
+}
+
+#[tokio::test]
 async fn streams_begin_with_open_and_reserved_messages_say_so() {
     let (verifier, _) = verifier(target()).await;
     let bad = open(|open| open.vocab_size = 5_000);

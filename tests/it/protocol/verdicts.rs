@@ -245,11 +245,11 @@ async fn malformed_rounds_are_refused_by_name() {
         token_ids: vec![900, 901],
         parents: vec![-1, -1],
     });
-    let mut wrong_digest = with_header(block(&[900]), 1, &[]);
-    wrong_digest.header.as_mut().expect("a header").digest ^= 1;
     let mut wrong_epoch = with_header(block(&[900]), 1, &[]);
     wrong_epoch.header.as_mut().expect("a header").epoch = 2;
     let layers = vec![wire::v1::ResidualLayer::default()];
+    let bonus_q = Some(wire::v1::Proposal::default());
+    let slices = Some(SliceRequest::default());
     for (round, field) in [
         (with_header(block(&[4096]), 1, &[]), "drafts"),
         (with_header(block(&[900; 65]), 1, &[]), "drafts"),
@@ -276,8 +276,29 @@ async fn malformed_rounds_are_refused_by_name() {
             ),
             "layers",
         ),
+        (
+            with_header(
+                VerifyRound {
+                    bonus_q,
+                    ..block(&[])
+                },
+                1,
+                &[],
+            ),
+            "bonus_q",
+        ),
+        (
+            with_header(
+                VerifyRound {
+                    slices,
+                    ..block(&[])
+                },
+                1,
+                &[],
+            ),
+            "slices",
+        ),
         (block(&[]), "header"),
-        (wrong_digest, "digest"),
         (wrong_epoch, "epoch"),
     ] {
         let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))

@@ -1,13 +1,13 @@
 //! A served model: its drafters, its verifiers, its text.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use server::deadline::within;
 use server::transport::MAX_MESSAGE_BYTES;
-use tokio::sync::OnceCell;
 use tonic::{Code, Status};
 use wire::describe::{check_protocol, check_vocabularies};
+use wire::status::{PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
@@ -27,7 +27,7 @@ pub(crate) struct Group {
     name: String,
     drafters: Replicas,
     verifiers: Replicas,
-    text: OnceCell<Arc<ServedText>>,
+    text: Mutex<Option<Arc<ServedText>>>,
 }
 
 /// All served models, the default one first.
@@ -84,8 +84,12 @@ impl Groups {
     }
 }
 
-/// A peer picked for a session, and what it says of itself.
-pub(crate) type Picked = (Arc<Endpoint>, Arc<PeerDescription>);
+/// Which of a model's peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Drafter,
+    Verifier,
+}
 
 impl Group {
     fn new(model: &ModelGroup, config: &CoordinatorConfig) -> Result<Self, CoordinatorError> {
@@ -95,7 +99,7 @@ impl Group {
             name: model.name.clone(),
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
-            text: OnceCell::new(),
+            text: Mutex::default(),
         })
     }
 
@@ -109,76 +113,77 @@ impl Group {
         !self.drafters.is_empty()
     }
 
-    /// The tokenizer and the target's description, asked of a verifier once.
+    /// The tokenizer and the target's description, asked of a verifier and then kept.
     ///
     /// # Errors
     /// If no verifier can be reached, or what it sends is no tokenizer.
     pub(crate) async fn text(&self) -> Result<Arc<ServedText>, PeerError> {
-        let text = self.text.get_or_try_init(|| async {
-            let endpoint = self
-                .pick(&self.verifiers, &[0; 16], "verifier", true)
-                .await?;
-            let description = describe(&endpoint, Kind::Verifier).await?;
-            let text = ServedText::fetch(&endpoint, description);
-            let fetched = within(DESCRIBE_TIMEOUT, "fetching the tokenizer", text).await;
-            let late = |_| late(&endpoint);
-            Ok(Arc::new(fetched.map_err(late)??))
-        });
-        text.await.cloned()
+        if let Some(text) = self.with_text(|text| text.clone()) {
+            return Ok(text);
+        }
+        let endpoint = self.pick(Kind::Verifier, &[0; 16]).await?;
+        let description = describe(&endpoint, Kind::Verifier).await?;
+        let fetching = ServedText::fetch(&endpoint, description);
+        let Ok(fetched) = within(DESCRIBE_TIMEOUT, "fetching the tokenizer", fetching).await else {
+            endpoint.unreachable();
+            return Err(late(&endpoint));
+        };
+        let fetched = Arc::new(fetched?);
+        // Whoever was first is kept, so that all requests under way share one.
+        Ok(self.with_text(|text| Arc::clone(text.get_or_insert(fetched))))
     }
 
-    /// The verifier for `session`.
+    fn with_text<T>(&self, action: impl FnOnce(&mut Option<Arc<ServedText>>) -> T) -> T {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        action(&mut self.text.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The peer for `session`.
     ///
     /// # Errors
-    /// If none can be reached, or it does not fit the tokenizer in use.
-    pub(crate) async fn verifier(&self, session: &[u8; 16]) -> Result<Picked, PeerError> {
-        let endpoint = self
-            .pick(&self.verifiers, session, "verifier", true)
-            .await?;
-        self.checked(endpoint, Kind::Verifier).await
-    }
-
-    /// The drafter for `session`.
-    ///
-    /// # Errors
-    /// If none is alive, or its vocabulary is not the target's.
-    pub(crate) async fn drafter(&self, session: &[u8; 16]) -> Result<Picked, PeerError> {
-        let endpoint = self.pick(&self.drafters, session, "drafter", false).await?;
-        self.checked(endpoint, Kind::Drafter).await
-    }
-
-    async fn pick(
+    /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
+    /// nothing to fall back to.
+    pub(crate) async fn pick(
         &self,
-        replicas: &Replicas,
+        kind: Kind,
         session: &[u8; 16],
-        who: &'static str,
-        even_dead: bool,
     ) -> Result<Arc<Endpoint>, PeerError> {
+        let (replicas, who) = match kind {
+            Kind::Drafter => (&self.drafters, "drafter"),
+            Kind::Verifier => (&self.verifiers, "verifier"),
+        };
+        let even_dead = kind == Kind::Verifier;
         replicas
             .pick(session, even_dead)
             .await
             .ok_or(PeerError::NoneAlive { who })
     }
 
-    async fn checked(&self, endpoint: Arc<Endpoint>, kind: Kind) -> Result<Picked, PeerError> {
-        let text = self.text().await?;
+    /// What a peer says of itself, asked once until it fails.
+    ///
+    /// # Errors
+    /// If it does not answer, or its vocabulary is not that of `text`.
+    pub(crate) async fn described(
+        &self,
+        endpoint: &Endpoint,
+        kind: Kind,
+        text: &ServedText,
+    ) -> Result<Arc<PeerDescription>, PeerError> {
         let description = match endpoint.description() {
             Some(description) => description,
-            None => describe(&endpoint, kind).await?,
+            None => describe(endpoint, kind).await?,
         };
-        check_vocabularies(&description, &text.target).map_err(|mismatch| PeerError::Mismatch {
-            address: endpoint.address().to_owned(),
-            mismatch,
-        })?;
+        if let Err(mismatch) = check_vocabularies(&description, &text.target) {
+            if kind == Kind::Verifier {
+                // The model behind the name was replaced: the next request asks for its tokenizer.
+                self.with_text(|text| *text = None);
+            }
+            let address = endpoint.address().to_owned();
+            return Err(PeerError::Mismatch { address, mismatch });
+        }
         endpoint.described(Arc::clone(&description));
-        Ok((endpoint, description))
+        Ok(description)
     }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Drafter,
-    Verifier,
 }
 
 async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription>, PeerError> {
@@ -203,11 +208,12 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
 }
 
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
-/// left alone for a while.
+/// left alone for a while, and what the request itself is to blame for does not count.
 pub(crate) fn failed(endpoint: &Endpoint, status: Status) -> PeerError {
-    match status.code() {
-        Code::Unavailable => endpoint.unreachable(),
-        _ => endpoint.failed(),
+    match (status.code(), classify(&status)) {
+        (Code::Unavailable, _) => endpoint.unreachable(),
+        (_, PeerFailure::Transient) => endpoint.failed(),
+        _ => {}
     }
     PeerError::Status {
         address: endpoint.address().to_owned(),

@@ -6,4 +6,4 @@ mod group;
 mod replicas;
 
 pub(crate) use endpoint::Endpoint;
-pub(crate) use group::{Group, Groups, Picked, drafter_client, failed, verifier_client};
+pub(crate) use group::{Group, Groups, Kind, drafter_client, failed, verifier_client};

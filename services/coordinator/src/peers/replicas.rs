@@ -105,8 +105,8 @@ impl Replicas {
         addresses
     }
 
-    /// Keeps what is known of addresses that are still there. If nothing resolves, what was known
-    /// before is better than nothing.
+    /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
+    /// known before is better than nothing.
     fn update(&self, known: &mut Known, addresses: Vec<String>) {
         if addresses.is_empty() {
             return;

@@ -17,7 +17,7 @@ const LONGEST_CHARACTER: usize = 4;
 ///
 /// The tokenizers crate has a `DecodeStream` for this, but it cannot be flushed at the end, waits
 /// without bound on bytes that never make a character, and fails on some decoders.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Detokenizer {
     /// The latest tokens; those before are turned into text for good.
     tokens: Vec<u32>,
@@ -28,6 +28,18 @@ pub(crate) struct Detokenizer {
 }
 
 impl Detokenizer {
+    /// Text after `prompt`. Its last tokens are the context of the first new one: many decoders drop
+    /// the space before the first token they are given.
+    pub(crate) fn after(tokenizer: &Tokenizer, prompt: &[u32]) -> Self {
+        let mut detokenizer = Self {
+            tokens: prompt[prompt.len().saturating_sub(CONTEXT)..].to_vec(),
+            given: String::new(),
+            open: 0,
+        };
+        detokenizer.given = detokenizer.decode(tokenizer);
+        detokenizer
+    }
+
     /// The new text that `token` completes; may be empty.
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> String {
         self.tokens.push(token);
@@ -97,7 +109,8 @@ mod tests {
     }
 
     fn pieces(text: &[u8]) -> (Vec<String>, String) {
-        let (tokenizer, mut detokenizer) = (bytes(), Detokenizer::default());
+        let tokenizer = bytes();
+        let mut detokenizer = Detokenizer::after(&tokenizer, &[]);
         let push = |&byte: &u8| detokenizer.push(&tokenizer, byte.into());
         let pieces = text.iter().map(push).collect();
         (pieces, detokenizer.finish(&tokenizer))
@@ -123,5 +136,21 @@ mod tests {
         assert!(pieces[4].starts_with(REPLACEMENT), "{pieces:?}");
         assert_eq!(pieces[5], "b");
         assert_eq!(rest, "\u{FFFD}");
+    }
+
+    /// Llama 2 and its like: a word's space is part of its token, and the decoder drops the first.
+    #[test]
+    fn the_space_before_the_first_word_is_kept() {
+        let json = serde_json::json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+            "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+            "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+            "model": {"type": "WordLevel", "unk_token": "▁once",
+                "vocab": {"▁once": 0, "▁upon": 1, "▁a": 2, "▁time": 3}},
+        });
+        let tokenizer = Tokenizer::from_bytes(json.to_string()).expect("a tokenizer");
+        let mut detokenizer = Detokenizer::after(&tokenizer, &[0, 1]);
+        assert_eq!(detokenizer.push(&tokenizer, 2), " a");
+        assert_eq!(detokenizer.push(&tokenizer, 3), " time");
     }
 }

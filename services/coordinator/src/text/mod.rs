@@ -41,10 +41,14 @@ impl ServedText {
         while let Some(part) = parts.message().await.map_err(failed)? {
             json.extend_from_slice(&part.tokenizer_json);
         }
-        let tokenizer = Tokenizer::from_bytes(&json).map_err(|error| PeerError::Malformed {
+        let mut tokenizer = Tokenizer::from_bytes(&json).map_err(|error| PeerError::Malformed {
             address: endpoint.address().to_owned(),
             problem: format!("tokenizer: {error}"),
         })?;
+        // Many files carry these from training; they would silently cut or fill prompts.
+        tokenizer.with_padding(None);
+        // Fails only for a truncation that contradicts itself.
+        let _ = tokenizer.with_truncation(None);
         Ok(Self { tokenizer, target })
     }
 }

@@ -152,10 +152,17 @@ fn quantize_block(values: &[f32]) -> (f32, [i32; BLOCK]) {
         }
     }
     let largest = largest[0];
+    // Zero times a number is zero, but for infinities and NaN: a broken block must not come out as
+    // plausible numbers.
+    let broken = padded.iter().fold(0.0, |sum, value| sum + value * 0.0);
+    let scale = largest / 127.0 + broken;
+    if scale.is_nan() {
+        return (scale, [0; BLOCK]);
+    }
     let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
     let shifted = padded.map(|v| (v * inverse + ROUNDING).to_bits().cast_signed());
     (
-        largest / 127.0,
+        scale,
         shifted.map(|bits| bits - ROUNDING.to_bits().cast_signed()),
     )
 }
@@ -192,10 +199,10 @@ fn dot<const ROWS: usize>(
     match level {
         // SAFETY: this level is made only on CPUs with the features that `dot_vnni` enables.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512Vnni => unsafe { q8_x86::dot_vnni::<ROWS>(weights, x, results) },
+        Level::Avx512Vnni { .. } => unsafe { q8_x86::dot_vnni::<ROWS>(weights, x, results) },
         // SAFETY: as above, with AVX2.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { q8_x86::dot_avx2::<ROWS>(weights, x, results) },
+        Level::Avx2 { .. } => unsafe { q8_x86::dot_avx2::<ROWS>(weights, x, results) },
         Level::Baseline => dot_portable::<ROWS>(weights, x, results),
     }
 }

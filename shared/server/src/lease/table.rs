@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Full, SessionCounts, SessionId};
+use super::{AttachError, SessionCounts, SessionId};
 
 #[derive(Debug)]
 pub(super) struct Table<S> {
@@ -26,10 +26,12 @@ enum Slot<S> {
     /// A stream holds the session; `generation` tells it from the streams before it.
     Attached {
         generation: u64,
+        epoch: u32,
         superseded: CancellationToken,
     },
     Detached {
         state: S,
+        epoch: u32,
         ends: Instant,
     },
 }
@@ -37,6 +39,12 @@ enum Slot<S> {
 impl<S> Slot<S> {
     fn is_held_by(&self, stream: u64) -> bool {
         matches!(self, Self::Attached { generation, .. } if *generation == stream)
+    }
+
+    fn epoch(&self) -> u32 {
+        match self {
+            Self::Attached { epoch, .. } | Self::Detached { epoch, .. } => *epoch,
+        }
     }
 
     fn has_expired(&self, now: Instant) -> bool {
@@ -60,25 +68,34 @@ impl<S> Table<S> {
     pub(super) fn attach(
         &self,
         id: SessionId,
+        epoch: u32,
         superseded: CancellationToken,
         now: Instant,
-    ) -> Result<(u64, Option<S>), Full> {
+    ) -> Result<(u64, Option<S>), AttachError> {
         let mut slots = self.lock();
         let expired = if slots.by_id.len() >= self.max_sessions {
             slots.take_expired(now)
         } else {
             Vec::new()
         };
-        let is_known = slots.by_id.contains_key(&id);
-        if !is_known && slots.by_id.len() >= self.max_sessions {
-            return Err(Full {
-                max_sessions: self.max_sessions,
-            });
+        let refusal = match slots.by_id.get(&id).map(Slot::epoch) {
+            Some(held) if held > epoch => Some(AttachError::Stale { held, asked: epoch }),
+            None if slots.by_id.len() >= self.max_sessions => {
+                let max_sessions = self.max_sessions;
+                Some(AttachError::Full { max_sessions })
+            }
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            drop(slots);
+            drop(expired);
+            return Err(refusal);
         }
         let generation = slots.next_generation;
         slots.next_generation += 1;
         let slot = Slot::Attached {
             generation,
+            epoch,
             superseded,
         };
         let before = slots.by_id.insert(id, slot);
@@ -86,7 +103,7 @@ impl<S> Table<S> {
         drop(expired);
 
         let state = match before {
-            Some(Slot::Detached { state, ends }) if ends > now => Some(state),
+            Some(Slot::Detached { state, ends, .. }) if ends > now => Some(state),
             Some(Slot::Attached { superseded, .. }) => {
                 superseded.cancel();
                 None
@@ -100,7 +117,8 @@ impl<S> Table<S> {
         let mut slots = self.lock();
         let superseded = match slots.by_id.get_mut(&id) {
             Some(slot) if slot.is_held_by(generation) => {
-                *slot = Slot::Detached { state, ends };
+                let epoch = slot.epoch();
+                *slot = Slot::Detached { state, epoch, ends };
                 None
             }
             _ => Some(state),

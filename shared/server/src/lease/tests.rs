@@ -24,7 +24,7 @@ impl Drop for Counted {
 #[tokio::test(start_paused = true)]
 async fn a_detached_session_is_found_again_with_its_state() {
     let leases = Leases::new(4);
-    let (stream, state) = leases.attach(A).unwrap();
+    let (stream, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, None);
     assert_eq!(leases.counts(), counts(1, 0));
 
@@ -32,7 +32,7 @@ async fn a_detached_session_is_found_again_with_its_state() {
     assert_eq!(leases.counts(), counts(0, 1));
 
     tokio::time::advance(JUST_BEFORE_ITS_END).await;
-    let (_stream, state) = leases.attach(A).unwrap();
+    let (_stream, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, Some("cache"));
     assert_eq!(leases.counts(), counts(1, 0));
 }
@@ -40,10 +40,10 @@ async fn a_detached_session_is_found_again_with_its_state() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_ended_gives_nothing_back_even_before_the_sweep() {
     let leases = Leases::new(4);
-    leases.attach(A).unwrap().0.detach("cache", LEASE);
+    leases.attach(A, 1).unwrap().0.detach("cache", LEASE);
     // `advance` moves the clock without letting the sweeper run first.
     tokio::time::advance(LEASE).await;
-    let (_stream, state) = leases.attach(A).unwrap();
+    let (_stream, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, None);
 }
 
@@ -52,12 +52,12 @@ async fn the_sweeper_drops_what_has_expired_and_nothing_else() {
     let drops = Arc::new(AtomicUsize::new(0));
     let leases = Leases::new(4);
     leases
-        .attach(A)
+        .attach(A, 1)
         .unwrap()
         .0
         .detach(Counted(Arc::clone(&drops)), LEASE);
     leases
-        .attach(B)
+        .attach(B, 1)
         .unwrap()
         .0
         .detach(Counted(Arc::clone(&drops)), 2 * LEASE);
@@ -72,12 +72,13 @@ async fn the_sweeper_drops_what_has_expired_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_second_stream_makes_the_first_give_way() {
     let leases = Leases::new(1);
-    let (first, _) = leases.attach(A).unwrap();
-    let (second, state) = leases.attach(A).unwrap();
+    let (first, _) = leases.attach(A, 1).unwrap();
+    let (second, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, None);
     let told = tokio::time::timeout(LEASE, first.superseded()).await;
-    assert!(told.is_ok() && first.is_superseded());
-    assert!(!second.is_superseded());
+    assert!(told.is_ok());
+    let told = tokio::time::timeout(LEASE, second.superseded()).await;
+    assert!(told.is_err());
 
     first.detach("stale", LEASE);
     assert_eq!(
@@ -86,46 +87,45 @@ async fn a_second_stream_makes_the_first_give_way() {
         "the first no longer speaks for it"
     );
     second.detach("fresh", LEASE);
-    assert_eq!(leases.attach(A).unwrap().1, Some("fresh"));
+    assert_eq!(leases.attach(A, 1).unwrap().1, Some("fresh"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_superseded_stream_that_ends_closes_nothing() {
     let leases = Leases::<()>::new(1);
-    let (first, _) = leases.attach(A).unwrap();
-    let (second, _) = leases.attach(A).unwrap();
+    let (first, _) = leases.attach(A, 1).unwrap();
+    let (second, _) = leases.attach(A, 1).unwrap();
     drop(first);
     assert_eq!(leases.counts(), counts(1, 0));
-    assert!(!second.is_superseded());
-    second.close();
+    drop(second);
     assert_eq!(leases.counts(), counts(0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_guard_closes_the_session() {
     let leases = Leases::<()>::new(1);
-    drop(leases.attach(A).unwrap());
+    drop(leases.attach(A, 1).unwrap());
     assert_eq!(leases.counts(), counts(0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_table_refuses_new_sessions_but_not_its_own() {
     let leases = Leases::new(1);
-    let (stream, _) = leases.attach(A).unwrap();
-    let full = leases.attach(B).unwrap_err();
+    let (stream, _) = leases.attach(A, 1).unwrap();
+    let full = leases.attach(B, 1).unwrap_err();
     assert_eq!(full.to_string(), "all 1 sessions are taken");
 
     stream.detach("cache", LEASE);
     assert!(
-        leases.attach(B).is_err(),
+        leases.attach(B, 1).is_err(),
         "a detached session keeps its place"
     );
-    let (stream, state) = leases.attach(A).unwrap();
+    let (stream, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, Some("cache"));
 
     stream.detach("cache", LEASE);
     tokio::time::advance(LEASE).await;
-    assert!(leases.attach(B).is_ok(), "an expired one does not");
+    assert!(leases.attach(B, 1).is_ok(), "an expired one does not");
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,19 +138,19 @@ async fn a_state_may_use_the_table_while_it_is_dropped() {
     }
     let leases = Leases::new(1);
     leases
-        .attach(A)
+        .attach(A, 1)
         .unwrap()
         .0
         .detach(Nosy(leases.clone()), LEASE);
     tokio::time::advance(LEASE).await;
     assert!(
-        leases.attach(B).is_ok(),
+        leases.attach(B, 1).is_ok(),
         "expired states are dropped outside the lock"
     );
     assert_eq!(leases.sweep(Instant::now()), 0);
 
-    let (first, _) = leases.attach(B).unwrap();
-    let (second, _) = leases.attach(B).unwrap();
+    let (first, _) = leases.attach(B, 1).unwrap();
+    let (second, _) = leases.attach(B, 1).unwrap();
     first.detach(Nosy(leases.clone()), LEASE);
     second.detach(Nosy(leases.clone()), Duration::ZERO);
     assert_eq!(leases.sweep(Instant::now()), 1);
@@ -168,4 +168,18 @@ async fn the_sweeper_ends_with_the_last_clone() {
     drop(clone);
     tokio::time::sleep(SWEEP_INTERVAL * 2).await;
     assert_eq!(runtime.metrics().num_alive_tasks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_was_opened_before_does_not_take_the_session_back() {
+    let leases = Leases::new(1);
+    let (newer, _) = leases.attach(A, 2).unwrap();
+    let stale = leases.attach(A, 1).unwrap_err();
+    assert_eq!(stale, AttachError::Stale { held: 2, asked: 1 });
+    newer.detach("cache", LEASE);
+    assert!(
+        leases.attach(A, 1).is_err(),
+        "not while it is detached either"
+    );
+    assert_eq!(leases.attach(A, 2).unwrap().1, Some("cache"));
 }

@@ -45,7 +45,7 @@ pub struct SessionConfig {
     pub draft_timeout: Duration,
     /// How often a request to a peer is repeated before the peer counts as lost.
     pub retries: u32,
-    /// Pause before the first repetition; doubles with each.
+    /// Pause before the first repetition; four times as long before each next.
     pub retry_pause: Duration,
     /// Tokens decoded without the drafter before it is tried again; doubles with each loss.
     pub fallback_tokens: u32,
@@ -65,7 +65,7 @@ impl SessionConfig {
             round_timeout: Duration::from_secs(30),
             draft_timeout: Duration::from_secs(5),
             retries: 2,
-            retry_pause: Duration::from_millis(25),
+            retry_pause: Duration::from_millis(20),
             fallback_tokens: 32,
             deadline: None,
         }
@@ -424,7 +424,7 @@ impl Session {
 
     fn lost(&mut self, outstanding: Outstanding, reason: &str, retry: bool, now: Duration) {
         if retry {
-            let pause = self.config.retry_pause * 2_u32.pow(outstanding.attempt.min(8));
+            let pause = self.config.retry_pause * 4_u32.pow(outstanding.attempt.min(5));
             self.pause(outstanding, pause, reason, now);
         } else {
             self.give_up(outstanding.request.peer(), reason, now);

@@ -1,0 +1,158 @@
+//! A request's hold on one peer: the stream, where it leads, and how often it moved.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::status::PeerFailure;
+use wire::v1;
+
+use crate::error::PeerError;
+use crate::link::{Link, Protocol};
+use crate::peers::Endpoint;
+use crate::request::CheckedRequest;
+
+/// Most replicas tried for one stream before the failure is the round's.
+const REPLICAS_TRIED: usize = 3;
+
+/// Opens the streams of one request.
+pub(crate) struct Opener {
+    pub(crate) request: Arc<CheckedRequest>,
+    session_id: [u8; 16],
+    /// Streams opened so far; the epoch of the latest.
+    epoch: u32,
+}
+
+/// A request's hold on one peer.
+pub(crate) struct Attachment<P: Protocol> {
+    /// The stream, while there is one.
+    pub(crate) link: Option<Link<P>>,
+    /// Where the stream leads, or would have led.
+    endpoint: Option<Arc<Endpoint>>,
+    /// Where the first stream led, and what its numbers depend on.
+    before: Option<(String, v1::Numerics)>,
+    pub(crate) moves: Moves,
+}
+
+/// How often a session moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moves {
+    /// Times it went to another replica.
+    pub(crate) migrations: u32,
+    /// Whether one of them computes other bits.
+    pub(crate) numerics_changed: bool,
+}
+
+impl<P: Protocol> Default for Attachment<P> {
+    fn default() -> Self {
+        Self {
+            link: None,
+            endpoint: None,
+            before: None,
+            moves: Moves::default(),
+        }
+    }
+}
+
+impl Opener {
+    pub(crate) fn new(request: Arc<CheckedRequest>, session_id: [u8; 16]) -> Self {
+        Self {
+            request,
+            session_id,
+            epoch: 0,
+        }
+    }
+
+    async fn open<P: Protocol>(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        timeout: Duration,
+    ) -> Result<(Link<P>, v1::Numerics), PeerError> {
+        let request = &self.request;
+        let description = request
+            .group
+            .described(endpoint, P::KIND, &request.text)
+            .await?;
+        self.epoch += 1;
+        let open = request.open(self.session_id, self.epoch, &description.model);
+        let mut link = Link::open(endpoint, open, timeout).await?;
+        let limits = description.limits.unwrap_or_default();
+        link.max_draft_tokens = limits.max_draft_tokens.max(1);
+        Ok((link, description.numerics.clone().unwrap_or_default()))
+    }
+}
+
+impl<P: Protocol> Attachment<P> {
+    /// The stream; opened, at the next replica if the first cannot be reached, if there is none.
+    ///
+    /// # Errors
+    /// The failure of the last replica tried.
+    pub(crate) async fn link(
+        &mut self,
+        opener: &mut Opener,
+        timeout: Duration,
+    ) -> Result<&mut Link<P>, PeerError> {
+        if self.link.is_none() {
+            let (link, numerics) = self.open(opener, timeout).await?;
+            self.note_moves(numerics);
+            self.link = Some(link);
+        }
+        // Just filled, if it was empty.
+        self.link
+            .as_mut()
+            .ok_or(PeerError::NoneAlive { who: "peer" })
+    }
+
+    async fn open(
+        &mut self,
+        opener: &mut Opener,
+        timeout: Duration,
+    ) -> Result<(Link<P>, v1::Numerics), PeerError> {
+        let mut tried: Vec<Arc<Endpoint>> = Vec::new();
+        let mut failure = None;
+        while tried.len() < REPLICAS_TRIED {
+            let picked = opener.request.group.pick(P::KIND, &opener.session_id).await;
+            let endpoint = match (picked, failure.take()) {
+                (Ok(endpoint), None) => endpoint,
+                (Ok(endpoint), Some(before)) => {
+                    if tried
+                        .iter()
+                        .any(|tried| tried.address() == endpoint.address())
+                    {
+                        return Err(before);
+                    }
+                    endpoint
+                }
+                (Err(_), Some(before)) => return Err(before),
+                (Err(none), None) => return Err(none),
+            };
+            tried.push(Arc::clone(&endpoint));
+            // Known before anything is awaited of it: if it stays silent, it is to blame.
+            self.endpoint = Some(Arc::clone(&endpoint));
+            match opener.open(&endpoint, timeout).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) if error.failure() == PeerFailure::Transient => failure = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure.unwrap_or(PeerError::NoneAlive { who: "peer" }))
+    }
+
+    fn note_moves(&mut self, numerics: v1::Numerics) {
+        let address = self
+            .endpoint
+            .as_ref()
+            .map_or("", |endpoint| endpoint.address());
+        if let Some((before, numerics_before)) = &self.before {
+            self.moves.migrations += u32::from(before != address);
+            self.moves.numerics_changed |= *numerics_before != numerics;
+        }
+        self.before = Some((address.to_owned(), numerics));
+    }
+
+    /// The peer did not answer in time, be it to a round or to the opening of the stream.
+    pub(crate) fn silent(&self) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.unreachable();
+        }
+    }
+}

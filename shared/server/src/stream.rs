@@ -1,0 +1,224 @@
+//! The life of a session's stream: open, rounds, and what becomes of the session at its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use crate::lease::{AttachError, Attached, Leases, SessionId};
+
+/// How long a stream may take to say which session it is.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a session may keep its stream without a round; then it is detached. Longer than any
+/// round of another peer that the client may be waiting for.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
+
+/// How long a client should wait when all sessions are taken: about half a lease.
+const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Replies buffered for one slow client before its stream is no longer read.
+const REPLY_BUFFER: usize = 16;
+
+/// A service with one session a stream.
+pub trait SessionService: Send + Sync + 'static {
+    /// From the client.
+    type Request: Send + 'static;
+    /// To the client.
+    type Reply: Send + 'static;
+    /// What is known of a session from its opening alone.
+    type Spec: Send;
+    /// What is kept of a session between rounds.
+    type Session: Send + 'static;
+
+    /// The sessions that outlive their streams.
+    fn sessions(&self) -> &Leases<Self::Session>;
+
+    /// Reads the first message of a stream.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn open(&self, first: Self::Request) -> Result<Opening<Self::Spec>, Status>;
+
+    /// The session that was opened: `held` if it is the same, else a new one.
+    fn resume(&self, spec: Self::Spec, held: Option<Self::Session>) -> Self::Session;
+
+    /// Tells the client that its stream is open.
+    fn opened(&self, session: &Self::Session, epoch: u32) -> Self::Reply;
+
+    /// Answers one request. It is dropped, at whatever it awaits, when the client is gone or another
+    /// stream takes the session.
+    fn round(
+        &self,
+        session: &mut Self::Session,
+        request: Self::Request,
+        epoch: u32,
+        replies: &Replies<Self::Reply>,
+    ) -> impl Future<Output = Result<Next, Status>> + Send;
+
+    /// The status of a client that must come back later.
+    fn overloaded(&self, what: String, retry_after: Duration) -> Status;
+}
+
+/// What a stream is opened with.
+#[derive(Clone, Debug)]
+pub struct Opening<Spec> {
+    /// Which session.
+    pub id: SessionId,
+    /// Which of the session's streams: grows with each.
+    pub epoch: u32,
+    /// How long the session outlives a broken stream.
+    pub lease: Duration,
+    /// The rest.
+    pub spec: Spec,
+}
+
+/// Whether a stream goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// With the next request.
+    Request,
+    /// No: the client closed the session.
+    Closed,
+}
+
+/// Where a stream's replies go.
+#[derive(Debug)]
+pub struct Replies<R>(mpsc::Sender<Result<R, Status>>);
+
+impl<R> Replies<R> {
+    /// Sends a reply; waits while the client does not read.
+    ///
+    /// # Errors
+    /// If the client is gone.
+    pub async fn send(&self, reply: R) -> Result<(), Status> {
+        let gone = |_| Status::cancelled("the client is gone");
+        self.0.send(Ok(reply)).await.map_err(gone)
+    }
+}
+
+/// What a stream answers with, as tonic takes it.
+pub type ReplyStream<R> = tokio_stream::wrappers::ReceiverStream<Result<R, Status>>;
+
+/// Serves one stream in a task of its own.
+pub fn spawn<S: SessionService>(
+    service: Arc<S>,
+    mut requests: Streaming<S::Request>,
+) -> ReplyStream<S::Reply> {
+    let (sender, receiver) = mpsc::channel(REPLY_BUFFER);
+    tokio::spawn(async move {
+        let replies = Replies(sender);
+        if let Err(status) = serve(&*service, &mut requests, &replies).await {
+            // The client may be gone; then nobody is left to tell.
+            let _ = replies.0.send(Err(status)).await;
+        }
+    });
+    ReplyStream::new(receiver)
+}
+
+async fn serve<S: SessionService>(
+    service: &S,
+    requests: &mut Streaming<S::Request>,
+    replies: &Replies<S::Reply>,
+) -> Result<(), Status> {
+    let first = tokio::time::timeout(OPEN_TIMEOUT, requests.message()).await;
+    let late = |_| Status::deadline_exceeded("no open within 10 s of the stream's begin");
+    let Some(first) = first.map_err(late)?? else {
+        return Ok(());
+    };
+    let Opening {
+        id,
+        epoch,
+        lease,
+        spec,
+    } = service.open(first)?;
+    let (hold, held) = service
+        .sessions()
+        .attach(id, epoch)
+        .map_err(|error| match error {
+            AttachError::Full { .. } => service.overloaded(error.to_string(), SESSIONS_RETRY_AFTER),
+            AttachError::Stale { .. } => Status::aborted(error.to_string()),
+        })?;
+    let mut session = service.resume(spec, held);
+    replies.send(service.opened(&session, epoch)).await?;
+    let ended = rounds(service, &hold, &mut session, requests, replies, epoch).await;
+    if !matches!(ended, Ok(End::Closed)) {
+        hold.detach(session, lease);
+    }
+    ended.map(|_| ())
+}
+
+/// How a stream ended.
+enum End {
+    /// The session is not wanted any more.
+    Closed,
+    /// The client may come back within the lease.
+    Detached,
+}
+
+async fn rounds<S: SessionService>(
+    service: &S,
+    hold: &Attached<S::Session>,
+    session: &mut S::Session,
+    requests: &mut Streaming<S::Request>,
+    replies: &Replies<S::Reply>,
+    epoch: u32,
+) -> Result<End, Status> {
+    loop {
+        let request = match arrival(requests, hold).await? {
+            Arrival::Message(request) => request,
+            Arrival::Broken | Arrival::Silent => return Ok(End::Detached),
+            Arrival::Reset => return Ok(End::Closed),
+        };
+        tokio::select! {
+            next = service.round(session, request, epoch, replies) => {
+                if next? == Next::Closed {
+                    return Ok(End::Closed);
+                }
+            }
+            () = hold.superseded() => return Err(superseded()),
+            () = replies.0.closed() => {
+                // Nobody reads any more; what the client's side of the stream says tells why.
+                return Ok(match arrival(requests, hold).await? {
+                    Arrival::Broken | Arrival::Silent => End::Detached,
+                    Arrival::Reset | Arrival::Message(_) => End::Closed,
+                });
+            }
+        }
+    }
+}
+
+/// What a session's stream brought.
+enum Arrival<T> {
+    Message(T),
+    /// The connection broke.
+    Broken,
+    /// Nothing came for long.
+    Silent,
+    /// The client ended or reset the stream: it does not want the session any more.
+    Reset,
+}
+
+/// Awaits the next message. A draining service goes on with the streams it has, within its grace:
+/// their requests are under way, and no other replica may be there to take them.
+async fn arrival<T, S: Send + 'static>(
+    requests: &mut Streaming<T>,
+    hold: &Attached<S>,
+) -> Result<Arrival<T>, Status> {
+    tokio::select! {
+        biased;
+        () = hold.superseded() => Err(superseded()),
+        message = tokio::time::timeout(IDLE_TIMEOUT, requests.message()) => Ok(match message {
+            Ok(Ok(Some(message))) => Arrival::Message(message),
+            // tonic and hyper report a reset by the client as the end of its messages.
+            Ok(Ok(None)) => Arrival::Reset,
+            Ok(Err(_)) => Arrival::Broken,
+            Err(_) => Arrival::Silent,
+        }),
+    }
+}
+
+fn superseded() -> Status {
+    Status::aborted("a newer stream took the session")
+}
