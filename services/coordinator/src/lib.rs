@@ -1,8 +1,8 @@
 //! The coordinator service: runs the speculative loop and talks to clients.
 //!
 //! One request, one file per hop: `grpc.rs` takes it, `request.rs` checks it, `driver.rs` carries out
-//! what the sans-io session asks for, `link.rs` and `exchange.rs` speak to one peer, `output.rs` turns tokens into
-//! text for the client. It holds no model; the tokenizer comes from the verifier.
+//! what the sans-io session asks for, `link.rs` and `exchange.rs` speak to one peer, `output.rs`
+//! turns tokens into text for the client. It holds no model; the tokenizer comes from the verifier.
 
 mod admission;
 mod attachment;

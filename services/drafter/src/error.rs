@@ -23,13 +23,10 @@ pub enum DrafterError {
     /// The engine did not start.
     #[error("drafter: {0}")]
     Engine(#[from] SpawnError),
-    /// The engine panicked while serving.
-    #[error("drafter: the engine panicked, see the log")]
-    EngineFailed,
     /// Reflection cannot be served.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
-    /// The server failed.
+    /// The server failed, or the engine panicked.
     #[error(transparent)]
     Serve(#[from] ServeError),
 }

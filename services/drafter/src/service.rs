@@ -1,8 +1,6 @@
 //! The gRPC service and its life: bind, load, warm up, serve, drain.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
@@ -24,9 +22,6 @@ use crate::session::Session;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Drafter";
-
-/// How often the engine is looked after.
-const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// What the streams share.
 pub(crate) struct Shared {
@@ -112,29 +107,17 @@ impl Drafter {
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
         self.health.ready().await;
-        let serving = lifecycle::serve(
+        let server = &self.config.server;
+        let healthy = || engine.is_healthy();
+        let serving = lifecycle::serve_while_healthy(
             routes,
             listener,
-            &self.config.server,
+            server,
             &self.health,
             shutdown,
+            healthy,
         );
-        let failing = async {
-            while engine.is_healthy() {
-                tokio::time::sleep(HEARTBEAT).await;
-            }
-            // Streams that are open may finish; new ones go to other replicas.
-            self.health.drain().await;
-            std::future::pending::<Infallible>().await
-        };
-        tokio::select! {
-            served = serving => served?,
-            never = failing => match never {},
-        }
-        if !engine.is_healthy() {
-            return Err(DrafterError::EngineFailed);
-        }
-        Ok(())
+        Ok(serving.await?)
     }
 }
 
@@ -144,7 +127,6 @@ fn describe<M: LanguageModel>(
 ) -> v1::PeerDescription {
     let shape = served.model.shape();
     v1::PeerDescription {
-        protocol_version: wire::PROTOCOL_VERSION,
         model: served.name.clone(),
         logits_size: shape.vocab_size as u32,
         vocab_size: served.vocab_size,
@@ -162,22 +144,7 @@ fn describe<M: LanguageModel>(
             max_lease_ms: open::MAX_LEASE_MS,
         }),
         eos_token_ids: served.eos_token_ids.clone(),
-        decoder_start_token_id: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        verifications: [v1::Verification::Coupled, v1::Verification::Token]
-            .map(i32::from)
-            .to_vec(),
-        proposal_forms: [
-            v1::ProposalForm::None,
-            v1::ProposalForm::Point,
-            v1::ProposalForm::Sparse,
-            v1::ProposalForm::DenseF32,
-        ]
-        .map(i32::from)
-        .to_vec(),
-        trees: false,
-        min_protocol_version: wire::PROTOCOL_VERSION,
-        features: Vec::new(),
+        ..wire::describe::capabilities()
     }
 }
 

@@ -27,13 +27,10 @@ pub enum VerifierError {
     /// The engine did not start.
     #[error("verifier: {0}")]
     Engine(#[from] SpawnError),
-    /// The engine panicked while serving.
-    #[error("verifier: the engine panicked, see the log")]
-    EngineFailed,
     /// Reflection cannot be served.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
-    /// The server failed.
+    /// The server failed, or the engine panicked.
     #[error(transparent)]
     Serve(#[from] ServeError),
 }

@@ -1,8 +1,6 @@
 //! The gRPC service and its life: bind, load, warm up, serve, drain.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::engine::{self, EngineConfig, EngineHandle, Gauges};
 use model::source::ServedModel;
@@ -25,9 +23,6 @@ use crate::session::Session;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Verifier";
-
-/// How often the engine is looked after.
-const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
@@ -125,29 +120,17 @@ impl Verifier {
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
         self.health.ready().await;
-        let serving = lifecycle::serve(
+        let server = &self.config.server;
+        let healthy = || engine.is_healthy();
+        let serving = lifecycle::serve_while_healthy(
             routes,
             listener,
-            &self.config.server,
+            server,
             &self.health,
             shutdown,
+            healthy,
         );
-        let failing = async {
-            while engine.is_healthy() {
-                tokio::time::sleep(HEARTBEAT).await;
-            }
-            // Streams that are open may finish; new ones go to other replicas.
-            self.health.drain().await;
-            std::future::pending::<Infallible>().await
-        };
-        tokio::select! {
-            served = serving => served?,
-            never = failing => match never {},
-        }
-        if !engine.is_healthy() {
-            return Err(VerifierError::EngineFailed);
-        }
-        Ok(())
+        Ok(serving.await?)
     }
 }
 
@@ -157,7 +140,6 @@ fn describe<M: LanguageModel>(
 ) -> v1::PeerDescription {
     let shape = served.model.shape();
     v1::PeerDescription {
-        protocol_version: wire::PROTOCOL_VERSION,
         model: served.name.clone(),
         logits_size: shape.vocab_size as u32,
         vocab_size: served.vocab_size,
@@ -175,22 +157,7 @@ fn describe<M: LanguageModel>(
             max_lease_ms: open::MAX_LEASE_MS,
         }),
         eos_token_ids: served.eos_token_ids.clone(),
-        decoder_start_token_id: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        verifications: [v1::Verification::Coupled, v1::Verification::Token]
-            .map(i32::from)
-            .to_vec(),
-        proposal_forms: [
-            v1::ProposalForm::None,
-            v1::ProposalForm::Point,
-            v1::ProposalForm::Sparse,
-            v1::ProposalForm::DenseF32,
-        ]
-        .map(i32::from)
-        .to_vec(),
-        trees: false,
-        min_protocol_version: wire::PROTOCOL_VERSION,
-        features: Vec::new(),
+        ..wire::describe::capabilities()
     }
 }
 

@@ -20,7 +20,6 @@ use figment::{Figment, Profile, Provider};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use environment::PREFIX;
 pub use error::ConfigError;
 pub use provenance::{Origin, Setting};
 

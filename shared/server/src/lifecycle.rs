@@ -19,6 +19,9 @@ use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
 };
 
+/// How often a service's own health is looked at.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+
 /// Limits of a gRPC server, as a section of a service's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,6 +55,13 @@ pub enum ServeError {
     /// The listener has no address: it is not a bound TCP socket.
     #[error("the listener has no address: {0}")]
     Address(#[source] std::io::Error),
+
+    /// What the service rests on has failed; the log says why.
+    #[error("the service on {address} can do no more work, see the log")]
+    Unhealthy {
+        /// Where it was listening.
+        address: SocketAddr,
+    },
 
     /// The gRPC server failed.
     #[error("serving on {address} failed: {source}")]
@@ -110,6 +120,39 @@ pub async fn serve(
     }
     tracing::warn!(%address, "drain grace is over; cutting the streams still open");
     Ok(())
+}
+
+/// Like [`serve`], as long as `is_healthy` holds. Once it does not, the service drains as if told to
+/// stop, and ends with an error, so that whoever supervises the process starts it anew.
+///
+/// # Errors
+/// [`ServeError`] if the server fails before it is told to stop, or is not healthy.
+pub async fn serve_while_healthy(
+    routes: Routes,
+    listener: TcpListener,
+    config: &ServerConfig,
+    health: &Health,
+    shutdown: impl Future<Output = ()>,
+    is_healthy: impl Fn() -> bool,
+) -> Result<(), ServeError> {
+    let address = listener.local_addr().map_err(ServeError::Address)?;
+    let failing = async {
+        while is_healthy() {
+            tokio::time::sleep(HEARTBEAT).await;
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = shutdown => {}
+            () = failing => tracing::error!(%address, "not healthy any more"),
+        }
+    };
+    serve(routes, listener, config, health, stop).await?;
+    if is_healthy() {
+        Ok(())
+    } else {
+        Err(ServeError::Unhealthy { address })
+    }
 }
 
 fn builder(config: &ServerConfig) -> Server {

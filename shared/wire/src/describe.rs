@@ -1,7 +1,26 @@
 //! Whether peers fit each other, from what they say of themselves.
 
 use crate::PROTOCOL_VERSION;
-use crate::v1::PeerDescription;
+use crate::v1::{PeerDescription, ProposalForm, Verification};
+
+/// What a peer of this version can do, whatever its model; the rest is to be filled in.
+pub fn capabilities() -> PeerDescription {
+    let verifications = [Verification::Coupled, Verification::Token];
+    let proposal_forms = [
+        ProposalForm::None,
+        ProposalForm::Point,
+        ProposalForm::Sparse,
+        ProposalForm::DenseF32,
+    ];
+    PeerDescription {
+        protocol_version: PROTOCOL_VERSION,
+        min_protocol_version: PROTOCOL_VERSION,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        verifications: verifications.map(i32::from).to_vec(),
+        proposal_forms: proposal_forms.map(i32::from).to_vec(),
+        ..Default::default()
+    }
+}
 
 /// Peers that cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

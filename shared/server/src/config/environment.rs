@@ -8,7 +8,7 @@ use super::layer::Layer;
 use super::{ConfigError, Origin};
 
 /// What the name of an environment variable starts with to be a setting.
-pub const PREFIX: &str = "OUTRIDER__";
+const PREFIX: &str = "OUTRIDER__";
 
 /// Makes one layer of each variable that is ours, so that an error names the very variable.
 ///
