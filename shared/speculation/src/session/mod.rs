@@ -13,7 +13,9 @@
 //! ```
 
 mod action;
+mod answers;
 mod check;
+mod losses;
 mod statistics;
 
 pub use action::{Action, FinishReason, Input, Origin, Peer, Plan, Request};
@@ -23,8 +25,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::TokenId;
-use crate::verification::LastToken;
-use check::Malformed;
 
 /// What a session needs to know of its request.
 #[derive(Clone, Debug)]
@@ -277,192 +277,6 @@ impl Session {
         self.outstanding.take_if(|outstanding| {
             round == current && !outstanding.paused && outstanding.request.peer() == peer
         })
-    }
-
-    fn drafted(&mut self, round: u64, tokens: Vec<TokenId>, now: Duration) {
-        let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
-            return;
-        };
-        let Request::Draft { max_tokens } = outstanding.request else {
-            return;
-        };
-        if let Err(malformed) = check::draft(&self.config, max_tokens, &tokens) {
-            return self.malformed(outstanding, &malformed, now);
-        }
-        if self.config.plan == Plan::DraftOnly {
-            let ended = self.emit(
-                tokens
-                    .into_iter()
-                    .map(|token| (token, Origin::Accepted))
-                    .collect(),
-            );
-            return self.go_on(ended, now);
-        }
-        self.send(Request::Verify { drafts: tokens }, 0, now);
-    }
-
-    fn verified(
-        &mut self,
-        round: u64,
-        emitted: &[TokenId],
-        accepted: usize,
-        last: LastToken,
-        now: Duration,
-    ) {
-        let is_verify = |o: &Outstanding| matches!(o.request, Request::Verify { .. });
-        if !self.outstanding.as_ref().is_some_and(is_verify) {
-            return;
-        }
-        let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
-            return;
-        };
-        let Request::Verify { drafts } = &outstanding.request else {
-            return;
-        };
-        if let Err(malformed) = check::verdict(&self.config, drafts, emitted, accepted, last) {
-            return self.malformed(outstanding, &malformed, now);
-        }
-        self.statistics.verified(drafts.len(), accepted);
-        let alone = drafts.is_empty();
-        let origins = emitted.iter().enumerate().map(|(index, &token)| {
-            let origin = match () {
-                () if index < accepted => Origin::Accepted,
-                () if alone => Origin::Target,
-                () => last.into(),
-            };
-            (token, origin)
-        });
-        let ended = self.emit(origins.collect());
-        self.go_on(ended, now);
-    }
-
-    fn decoded(&mut self, round: u64, at: u32, tokens: &[TokenId], now: Duration) {
-        let expected = self.output.len() as u32;
-        let round_is_current = round == self.round;
-        let Some(outstanding) = &mut self.outstanding else {
-            return;
-        };
-        let Request::Decode { max_tokens } = &mut outstanding.request else {
-            return;
-        };
-        // What was decoded before a retry may arrive twice. A gap, or nothing at all, cannot come from
-        // a peer in order; what is missing is asked for again when the time is up.
-        if !round_is_current || outstanding.paused || at != expected || tokens.is_empty() {
-            return;
-        }
-        if let Err(malformed) = check::decoded(&self.config, *max_tokens, tokens) {
-            if let Some(outstanding) = self.outstanding.take() {
-                self.malformed(outstanding, &malformed, now);
-            }
-            return;
-        }
-        *max_tokens -= tokens.len() as u32;
-        let done = *max_tokens == 0;
-        // Progress: what comes after it has its own time and its own retries.
-        outstanding.due = now + self.config.round_timeout;
-        outstanding.attempt = 0;
-        self.statistics.target_forwards += tokens.len() as u32;
-        let ended = self.emit(
-            tokens
-                .iter()
-                .map(|&token| (token, Origin::Target))
-                .collect(),
-        );
-        if done || ended {
-            self.outstanding = None;
-            self.go_on(ended, now);
-        }
-    }
-
-    /// Appends checked tokens; whether the last one ends the output.
-    fn emit(&mut self, tokens: Vec<(TokenId, Origin)>) -> bool {
-        self.output.extend(tokens.iter().map(|&(token, _)| token));
-        let ended = self
-            .output
-            .last()
-            .is_some_and(|token| self.config.end_tokens.contains(token));
-        self.actions.push_back(Action::Emit(tokens));
-        ended
-    }
-
-    fn go_on(&mut self, ended: bool, now: Duration) {
-        if ended {
-            self.finish(FinishReason::Stop);
-        } else if self.remaining() == 0 {
-            self.finish(FinishReason::Length);
-        } else {
-            self.begin_round(now);
-        }
-    }
-
-    fn malformed(&mut self, outstanding: Outstanding, malformed: &Malformed, now: Duration) {
-        // The same peer would say the same again.
-        self.lost(outstanding, &malformed.to_string(), false, now);
-    }
-
-    /// The verifier found what the drafter said of its laws malformed: the drafter is to blame.
-    fn disbelieved(&mut self, round: u64, reason: &str, now: Duration) {
-        let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
-            return;
-        };
-        match &outstanding.request {
-            Request::Verify { drafts } if !drafts.is_empty() => {
-                self.statistics.discarded += drafts.len() as u32;
-                self.give_up(Peer::Drafter, reason, now);
-            }
-            _ => self.give_up(Peer::Verifier, reason, now),
-        }
-    }
-
-    fn backpressure(&mut self, outstanding: Outstanding, retry_after: Duration, now: Duration) {
-        if self.can_do_without(outstanding.request.peer()) {
-            // The target alone is quicker than waiting.
-            return self.lost(outstanding, "drafter is overloaded", false, now);
-        }
-        self.pause(outstanding, retry_after, "peer is overloaded", now);
-    }
-
-    fn lost(&mut self, outstanding: Outstanding, reason: &str, retry: bool, now: Duration) {
-        if retry {
-            let pause = self.config.retry_pause * 4_u32.pow(outstanding.attempt.min(5));
-            self.pause(outstanding, pause, reason, now);
-        } else {
-            self.give_up(outstanding.request.peer(), reason, now);
-        }
-    }
-
-    fn pause(&mut self, outstanding: Outstanding, pause: Duration, reason: &str, now: Duration) {
-        if outstanding.attempt >= self.config.retries {
-            return self.give_up(outstanding.request.peer(), reason, now);
-        }
-        self.statistics.retries += 1;
-        self.outstanding = Some(Outstanding {
-            attempt: outstanding.attempt + 1,
-            due: now + pause,
-            paused: true,
-            request: outstanding.request,
-        });
-    }
-
-    fn give_up(&mut self, peer: Peer, reason: &str, now: Duration) {
-        if !self.can_do_without(peer) {
-            return self.finish(FinishReason::Failed {
-                peer,
-                reason: reason.to_owned(),
-            });
-        }
-        let losses = self.statistics.fallbacks.len().min(16) as u32;
-        self.statistics.fallbacks.push(Fallback {
-            peer,
-            position: self.output.len() as u32,
-            reason: reason.to_owned(),
-        });
-        let alone = self
-            .config
-            .fallback_tokens
-            .saturating_mul(2_u32.pow(losses));
-        let max_tokens = alone.clamp(1, self.remaining());
-        self.send(Request::Decode { max_tokens }, 0, now);
     }
 
     /// A stop string is found in tokens already emitted, so the session may have gone on meanwhile,
