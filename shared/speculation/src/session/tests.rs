@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::verification::LastToken;
 
 const NOW: Duration = Duration::from_secs(1);
 
