@@ -187,8 +187,10 @@ async fn stop_strings_end_the_text_before_them() {
     for method in ["coupled", "target-only", "draft-only"] {
         let asked = request("Once upon a time", 80).method(method);
         let free = generate(&cluster.coordinator, asked.clone()).await;
+        // Reports must cope with a round whose last tokens are cut off.
         let stopped = GenerateRequest {
             stop: vec![stop.clone()],
+            report_rounds: true,
             ..asked
         };
         let answer = generate(&cluster.coordinator, stopped).await;
@@ -200,6 +202,29 @@ async fn stop_strings_end_the_text_before_them() {
         }
         assert!(!answer.text.contains(&stop));
         assert!(answer.text.starts_with(&answer.pieces));
+    }
+}
+
+#[tokio::test]
+async fn a_stop_in_the_first_round_is_reported_like_any_other() {
+    let cluster = Cluster::start(draft()).await;
+    for seed in 0..6 {
+        let asked = request("Once upon a time", 40).seed(seed).draft_len(8);
+        let whole = generate(&cluster.coordinator, asked.clone()).await;
+        let first = whole
+            .text
+            .split_whitespace()
+            .next()
+            .expect("a word")
+            .to_owned();
+        let stopped = GenerateRequest {
+            stop: vec![first],
+            report_rounds: true,
+            ..asked
+        };
+        let answer = generate(&cluster.coordinator, stopped).await;
+        assert_eq!(answer.finished.reason(), wire::v1::FinishReason::Stop);
+        assert!(answer.rounds.iter().all(|round| round.base_len == 0));
     }
 }
 

@@ -127,7 +127,15 @@ impl Driver {
     /// Carries out one action; the reason, if it was the last.
     async fn carry_out(&mut self, action: Action) -> Option<FinishReason> {
         match action {
-            Action::Send { round, request, .. } => {
+            Action::Send {
+                round,
+                attempt,
+                request,
+                ..
+            } => {
+                if attempt > 0 {
+                    tracing::debug!(round, attempt, peer = ?request.peer(), "asking again");
+                }
                 self.asked = Some(Asked {
                     round,
                     request,
@@ -206,7 +214,9 @@ impl Driver {
             drafter,
             verifier,
         } = std::mem::take(&mut self.links.times);
-        // The tokens of the round come first: the report speaks of what the client has.
+        // The tokens of the round come first: the report speaks of what the client has. A stop string
+        // among them may cut the output, so where the round began is noted before.
+        let len = self.session.output().len() as u32;
         let mut emitted = 0;
         while let Some(action) = self.session.poll_emit() {
             emitted += action.len() as u32;
@@ -214,7 +224,7 @@ impl Driver {
         }
         let report = v1::RoundReport {
             round: decided as u64,
-            base_len: self.session.output().len() as u32 - emitted,
+            base_len: len - emitted,
             drafted,
             accepted,
             emitted,
