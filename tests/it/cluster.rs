@@ -121,6 +121,7 @@ pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorCo
             verifiers: verifiers.to_vec(),
         }],
         round_timeout_ms: 5_000.try_into().expect("not zero"),
+        verifier_retries: 2,
         ..CoordinatorConfig::default()
     }
 }

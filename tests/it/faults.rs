@@ -383,3 +383,56 @@ async fn a_client_that_does_not_read_is_told_the_end_all_the_same() {
     );
     assert!(answer.tokens.len() < 480);
 }
+
+#[tokio::test]
+async fn a_verifier_that_is_started_anew_is_waited_for() {
+    let (drafter, _) = drafter(draft()).await;
+    let (old, _) = verifier(target()).await;
+    let (fresh, _) = verifier(target()).await;
+    let relay = Relay::start(old.address).await;
+    let mut config = config(&[drafter.url()], &[relay.url()]);
+    config.verifier_retries = 5;
+    let coordinator = coordinator(config).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    let restart = || {
+        relay.lead_to(None);
+        let (relay, address) = (relay.clone(), fresh.address);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            relay.lead_to(Some(address));
+        });
+    };
+    let answer = with_fault(&coordinator, asked, 30, restart).await;
+    assert_eq!(answer.tokens, expected);
+}
+
+#[tokio::test]
+async fn a_verifier_restarted_with_another_model_is_noticed() {
+    let (old, _) = verifier(target()).await;
+    let mut renamed = target();
+    renamed.name = "target-v2".to_owned();
+    let (renamed, _) = verifier(renamed).await;
+    let mut replaced = target();
+    replaced.vocab_fingerprint = [9; 32];
+    let (replaced, _) = verifier(replaced).await;
+    let relay = Relay::start(old.address).await;
+    let coordinator = coordinator(config(&[], &[relay.url()])).await;
+    let asked = asked(0, "Once upon a time");
+    let expected = generate(&coordinator, asked.clone()).await.tokens;
+    // Another name for the same model changes nothing.
+    relay.lead_to(Some(renamed.address));
+    assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+    // Another vocabulary fails the request whose prompt is in the old one, and no other.
+    relay.lead_to(Some(replaced.address));
+    let refused = crate::client::try_generate(&coordinator, asked.clone())
+        .await
+        .expect("begun");
+    assert_eq!(refused.finished.reason(), FinishReason::Error);
+    assert!(
+        refused.finished.error.contains("vocabularies differ"),
+        "{}",
+        refused.finished.error
+    );
+    assert_eq!(generate(&coordinator, asked).await.tokens, expected);
+}

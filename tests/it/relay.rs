@@ -7,12 +7,15 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Relays connections to wherever it is pointed at.
+/// Relays connections to wherever it is pointed at, until the last clone is dropped.
+#[derive(Clone)]
 pub(crate) struct Relay {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
-    accepting: JoinHandle<()>,
+    _accepting: Arc<Accepting>,
 }
+
+struct Accepting(JoinHandle<()>);
 
 struct State {
     upstream: Option<SocketAddr>,
@@ -48,7 +51,7 @@ impl Relay {
         Self {
             address,
             state,
-            accepting,
+            _accepting: Arc::new(Accepting(accepting)),
         }
     }
 
@@ -72,8 +75,8 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
+impl Drop for Accepting {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.0.abort();
     }
 }

@@ -100,6 +100,7 @@ impl Case {
             end_tokens: vec![END_TOKEN],
             round_timeout: ROUND_TIMEOUT,
             draft_timeout: ROUND_TIMEOUT,
+            last_resort_retries: self.retries,
             retries: self.retries,
             retry_pause: Duration::from_millis(50),
             fallback_tokens: 8,

@@ -31,6 +31,7 @@ impl Admission {
     /// `RESOURCE_EXHAUSTED` with a time to wait.
     pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Status> {
         Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+            tracing::warn!(max_requests = self.max_requests, "request refused");
             let what = format!(
                 "{} requests are under way, no more are taken",
                 self.max_requests

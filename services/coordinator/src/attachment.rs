@@ -67,6 +67,21 @@ impl Opener {
         endpoint: &Arc<Endpoint>,
         timeout: Duration,
     ) -> Result<(Link<P>, v1::Numerics), PeerError> {
+        match self.open_as_described(endpoint, timeout).await {
+            Err(error) if error.is_outdated() => {
+                // Restarted with another model; what it is now decides.
+                endpoint.forget();
+                self.open_as_described(endpoint, timeout).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_as_described<P: Protocol>(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        timeout: Duration,
+    ) -> Result<(Link<P>, v1::Numerics), PeerError> {
         let request = &self.request;
         let description = request
             .group

@@ -24,8 +24,11 @@ pub struct CoordinatorConfig {
     pub draft_timeout_ms: NonZeroU64,
     /// How long a request may take as a whole, and the most it may ask for.
     pub request_timeout_ms: NonZeroU64,
-    /// How often a peer is asked again before it counts as lost.
+    /// How often a drafter is asked again before the target goes on without it.
     pub retries: u32,
+    /// How often a verifier is asked again before the request fails. The pauses between grow fourfold
+    /// from 20 ms: five times are seven seconds, enough for a process to be started anew.
+    pub verifier_retries: u32,
     /// How long a peer keeps a session whose stream broke.
     pub lease_ms: NonZeroU32,
     /// How long the addresses behind a peer's name are believed.
@@ -70,6 +73,7 @@ impl Default for CoordinatorConfig {
             draft_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
             retries: 2,
+            verifier_retries: 5,
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
             resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },

@@ -295,14 +295,29 @@ impl Driver {
             exact: !moves.numerics_changed,
             seed: self.request.seed,
         };
-        tracing::info!(
-            request_id = hexadecimal(&self.id),
-            ?reason,
-            tokens,
-            total_ms = total.as_millis() as u64,
-            fallbacks = statistics.fallbacks.len(),
-            "request finished"
-        );
+        let request_id = hexadecimal(&self.id);
+        let (total_ms, fallbacks) = (total.as_millis() as u64, statistics.fallbacks.len());
+        if finish_reason == v1::FinishReason::Error {
+            let error = &finished.error;
+            tracing::warn!(
+                request_id,
+                error,
+                tokens,
+                total_ms,
+                fallbacks,
+                "request failed"
+            );
+        } else {
+            let reason = finish_reason.as_str_name();
+            tracing::info!(
+                request_id,
+                reason,
+                tokens,
+                total_ms,
+                fallbacks,
+                "request finished"
+            );
+        }
         let part = Some(Part::Finished(finished));
         self.end.send(Ok(v1::GenerateResponse { part }));
     }

@@ -79,6 +79,17 @@ pub(crate) enum PeerError {
 }
 
 impl PeerError {
+    /// Whether a peer serves another model than it said when it was asked: it was restarted.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let names = |status, field| status::names_field(status, field);
+        match self {
+            Self::Status { status, .. } => {
+                names(status, "model") || names(status, "vocab_fingerprint")
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a verifier refused a block for what the drafter said of its laws.
     pub(crate) fn blames_proposals(&self) -> bool {
         match self {

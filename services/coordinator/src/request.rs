@@ -121,6 +121,7 @@ impl CheckedRequest {
             round_timeout: config.round_timeout(),
             draft_timeout: config.draft_timeout(),
             retries: config.retries,
+            last_resort_retries: config.verifier_retries,
             deadline: Some(self.timeout),
             ..SessionConfig::new(plan, self.draft_len, self.max_tokens, self.vocab_size)
         }
@@ -141,6 +142,7 @@ impl CheckedRequest {
             end_token_ids: self.sampling.end_tokens.clone(),
             ignore_eos: self.ignore_eos,
             vocab_size: self.vocab_size,
+            vocab_fingerprint: self.text.target.vocab_fingerprint.clone(),
             lease_ms: self.lease_ms,
             verification: open::verification_to_wire(self.method.verification).into(),
             proposal_form: proposal_form.into(),

@@ -88,7 +88,7 @@ impl Coordinator {
         let service = CoordinatorServer::new(Service(Arc::clone(&self.shared)))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
+        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
         let serving = lifecycle::serve(
             routes,
             listener,

@@ -20,7 +20,8 @@ pub struct DrafterConfig {
     /// Most sessions, with an open stream or waiting for their next one.
     pub max_sessions: NonZeroUsize,
     /// Most sequences whose keys and values are kept in memory; the session used the longest time ago
-    /// is prefilled again when it comes back.
+    /// is prefilled again when it comes back. Fewer than a coordinator's max_requests make them
+    /// evict each other.
     pub max_cached_sequences: NonZeroUsize,
     /// Most sequences in one forward.
     pub max_batch: NonZeroUsize,
@@ -38,7 +39,7 @@ impl Default for DrafterConfig {
             model: ModelSource::embedded("draft"),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
-            max_cached_sequences: const { NonZeroUsize::new(64).unwrap() },
+            max_cached_sequences: const { NonZeroUsize::new(256).unwrap() },
             max_batch: const { NonZeroUsize::new(32).unwrap() },
             max_queue: const { NonZeroUsize::new(256).unwrap() },
             server: ServerConfig::default(),

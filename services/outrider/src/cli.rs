@@ -108,6 +108,14 @@ fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
     found.is_some_and(|setting| setting.source == "default")
 }
 
+/// Whether the reader of the output went away.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 /// An error and its causes in one line, without those that the message quotes already.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error

@@ -23,6 +23,8 @@ async fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     match cli::run(cli).await {
         Ok(code) => code,
+        // Whoever reads the output has had enough of it.
+        Err(error) if cli::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Causes that the message already ends with are not said twice.
             anstream::eprintln!("error: {}", cli::one_line(&error));

@@ -1,6 +1,8 @@
 //! `outrider methods`.
 
-use anstream::println;
+use std::io::Write;
+
+use anstream::stdout;
 use clap::Args;
 use serde_json::{Value, json};
 use speculation::methods::METHODS;
@@ -15,6 +17,7 @@ pub(crate) struct MethodsArgs {
 
 /// Prints the registry.
 pub(crate) fn run(args: &MethodsArgs) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
     if args.json {
         let methods: Vec<Value> = METHODS
             .iter()
@@ -29,25 +32,33 @@ pub(crate) fn run(args: &MethodsArgs) -> anyhow::Result<()> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&methods)?);
+        writeln!(out, "{}", serde_json::to_string_pretty(&methods)?)?;
         return Ok(());
     }
     let yes_no = |yes| if yes { "yes" } else { "no" };
-    println!(
+    writeln!(
+        out,
         "{:<12} {:<9} {:<13} summary",
         "method", "lossless", "reproducible"
-    );
+    )?;
     for method in METHODS {
-        println!(
+        writeln!(
+            out,
             "{:<12} {:<9} {:<13} {}",
             method.name,
             yes_no(method.lossless),
             yes_no(method.reproducible),
             method.summary
-        );
+        )?;
     }
-    println!();
-    println!("lossless:     every token is an exact sample of the target model");
-    println!("reproducible: a seed gives the same tokens whatever was drafted, retried or moved");
+    writeln!(out)?;
+    writeln!(
+        out,
+        "lossless:     every token is an exact sample of the target model"
+    )?;
+    writeln!(
+        out,
+        "reproducible: a seed gives the same tokens whatever was drafted, retried or moved"
+    )?;
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! `outrider config print`.
 
-use anstream::println;
+use std::io::Write;
+
+use anstream::stdout;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use server::config::Loaded;
@@ -27,6 +29,7 @@ enum Action {
 
 /// Prints the configuration.
 pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
     let Action::Print { json } = args.action;
     let settings = loaded.provenance();
     if json {
@@ -34,7 +37,7 @@ pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<
             .iter()
             .map(|setting| json!({ "key": setting.key, "value": setting.value, "source": setting.source }))
             .collect();
-        println!("{}", serde_json::to_string_pretty(&settings)?);
+        writeln!(out, "{}", serde_json::to_string_pretty(&settings)?)?;
         return Ok(());
     }
     let width = settings
@@ -43,10 +46,11 @@ pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<
         .max()
         .unwrap_or(0);
     for setting in settings {
-        println!(
+        writeln!(
+            out,
             "{:width$} = {}  # {}",
             setting.key, setting.value, setting.source
-        );
+        )?;
     }
     Ok(())
 }

@@ -118,7 +118,7 @@ impl Verifier {
         let service = VerifierServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET)?;
+        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
         self.health.ready().await;
         let server = &self.config.server;
         let healthy = || engine.is_healthy();

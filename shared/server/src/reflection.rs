@@ -8,15 +8,21 @@ use tonic_reflection::server::{Builder, Error};
 #[error("the file descriptor set cannot be served by reflection: {0}")]
 pub struct ReflectionError(#[from] Error);
 
-/// Adds reflection over an encoded `FileDescriptorSet`, as v1 and, for older grpcurl, as v1alpha.
+/// Adds reflection for `service`, described in an encoded `FileDescriptorSet`, and health: as v1 and, for older grpcurl, as v1alpha.
 ///
 /// # Errors
 /// [`ReflectionError`] if the bytes are no descriptor set.
-pub fn add_to(routes: Routes, file_descriptor_set: &[u8]) -> Result<Routes, ReflectionError> {
+pub fn add_to(
+    routes: Routes,
+    file_descriptor_set: &[u8],
+    service: &str,
+) -> Result<Routes, ReflectionError> {
     let descriptors = || {
         Builder::configure()
             .register_encoded_file_descriptor_set(file_descriptor_set)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .with_service_name(service)
+            .with_service_name("grpc.health.v1.Health")
     };
     Ok(routes
         .add_service(descriptors().build_v1()?)
@@ -30,10 +36,10 @@ mod tests {
     #[test]
     fn only_descriptor_sets_are_served() {
         let health = tonic_health::pb::FILE_DESCRIPTOR_SET;
-        assert!(add_to(Routes::default(), health).is_ok());
+        assert!(add_to(Routes::default(), health, "grpc.health.v1.Health").is_ok());
 
         let cut_short = &health[..health.len() - 1];
-        let error = add_to(Routes::default(), cut_short).unwrap_err();
+        let error = add_to(Routes::default(), cut_short, "grpc.health.v1.Health").unwrap_err();
         assert!(error.to_string().contains("descriptor set"), "{error}");
     }
 }

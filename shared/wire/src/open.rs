@@ -67,6 +67,11 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
             format!("'{asked}' is not served here, '{model}' is"),
         ));
     }
+    let fingerprint = &open.vocab_fingerprint;
+    if !fingerprint.is_empty() && *fingerprint != peer.vocab_fingerprint {
+        let problem = "not that of the model served here; it was replaced";
+        return Err(BadField::new("vocab_fingerprint", problem));
+    }
     let vocab_size = open.vocab_size;
     if vocab_size == 0 || vocab_size > logits_size {
         let problem = format!("{vocab_size} is out of range, expected 1 to {logits_size}");
@@ -226,6 +231,10 @@ mod tests {
         let faults: Vec<(&str, Fault)> = vec![
             ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
             ("model", Box::new(|open| open.model = "other".into())),
+            (
+                "vocab_fingerprint",
+                Box::new(|open| open.vocab_fingerprint = vec![9; 32]),
+            ),
             ("vocab_size", Box::new(|open| open.vocab_size = 0)),
             ("vocab_size", Box::new(|open| open.vocab_size = 17)),
             (

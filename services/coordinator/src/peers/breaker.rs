@@ -23,32 +23,34 @@ impl Breaker {
         self.open_until.is_none_or(|until| until <= now)
     }
 
-    /// The endpoint answered.
-    pub(super) fn succeeded(&mut self) {
+    /// The endpoint answered; whether it was given up before.
+    pub(super) fn succeeded(&mut self) -> bool {
+        let was_open = self.openings > 0;
         *self = Self::default();
+        was_open
     }
 
-    /// The endpoint failed one round.
-    pub(super) fn failed(&mut self, now: Instant) {
+    /// The endpoint failed one round; whether it is left alone from now on.
+    pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures += 1;
-        if self.failures >= FAILURES || self.openings > 0 {
-            self.open(now);
-        }
+        (self.failures >= FAILURES || self.openings > 0) && self.open(now)
     }
 
-    /// The endpoint could not be reached: there is no use in trying six times more.
-    pub(super) fn unreachable(&mut self, now: Instant) {
-        self.open(now);
+    /// The endpoint could not be reached: there is no use in trying six times more. Whether it is
+    /// left alone from now on, and was not before.
+    pub(super) fn unreachable(&mut self, now: Instant) -> bool {
+        self.open(now)
     }
 
-    fn open(&mut self, now: Instant) {
+    fn open(&mut self, now: Instant) -> bool {
         if !self.is_closed(now) {
-            return;
+            return false;
         }
         let pause = SHORTEST * 2_u32.pow(self.openings.min(6));
         self.open_until = Some(now + pause.min(LONGEST));
         self.openings += 1;
         self.failures = 0;
+        true
     }
 }
 

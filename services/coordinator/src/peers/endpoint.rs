@@ -57,24 +57,43 @@ impl Endpoint {
         self.with(|state| state.breaker.is_closed(Instant::now()))
     }
 
+    /// What it said of itself does not hold any more.
+    pub(crate) fn forget(&self) {
+        self.with(|state| state.description = None);
+    }
+
+    /// It answered a round.
     pub(crate) fn succeeded(&self) {
-        self.with(|state| state.breaker.succeeded());
+        let recovered = self.with(|state| state.breaker.succeeded());
+        if recovered {
+            tracing::info!(peer = self.address, "peer is back");
+        }
     }
 
     /// One round failed.
     pub(crate) fn failed(&self) {
-        self.with(|state| {
-            state.description = None;
-            state.breaker.failed(Instant::now());
-        });
+        self.note_failure(
+            "peer keeps failing, left alone for a while",
+            Breaker::failed,
+        );
     }
 
     /// It could not be reached at all.
     pub(crate) fn unreachable(&self) {
-        self.with(|state| {
+        self.note_failure(
+            "peer does not answer, left alone for a while",
+            Breaker::unreachable,
+        );
+    }
+
+    fn note_failure(&self, what: &str, failed: impl FnOnce(&mut Breaker, Instant) -> bool) {
+        let opened = self.with(|state| {
             state.description = None;
-            state.breaker.unreachable(Instant::now());
+            failed(&mut state.breaker, Instant::now())
         });
+        if opened {
+            tracing::warn!(peer = self.address, "{what}");
+        }
     }
 
     fn with<T>(&self, action: impl FnOnce(&mut State) -> T) -> T {

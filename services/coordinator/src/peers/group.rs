@@ -179,6 +179,7 @@ impl Group {
                 self.with_text(|text| *text = None);
             }
             let address = endpoint.address().to_owned();
+            tracing::warn!(peer = address, %mismatch, "peer cannot be used");
             return Err(PeerError::Mismatch { address, mismatch });
         }
         endpoint.described(Arc::clone(&description));

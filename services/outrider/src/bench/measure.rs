@@ -1,6 +1,6 @@
 //! One request, measured.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use tonic::transport::Channel;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
@@ -109,7 +109,11 @@ pub(super) async fn measure(
         report_rounds: true,
         ..Default::default()
     };
-    let mut parts = client.generate(request).await?.into_inner();
+    let mut parts = client
+        .generate(request)
+        .await
+        .map_err(|status| anyhow!("{}", status.message().to_owned()))?
+        .into_inner();
     let mut measured = Measured::default();
     while let Some(message) = parts.message().await? {
         match message.part {

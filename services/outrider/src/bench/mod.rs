@@ -110,7 +110,7 @@ async fn compare(
                 let method = measure(&mut client, &method, &prompt.text, seed).await?;
                 rows.add(&prompt.kind, &baseline, &method);
             }
-            rows.print(method, temperature, args.draft_len, args.json);
+            rows.print(method, temperature, args.draft_len, args.json)?;
         }
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! Results, one row a kind of prompt.
 
-use anstream::println;
+use std::io::{self, Write};
+
+use anstream::stdout;
 use serde_json::json;
 
 use super::Measured;
@@ -58,19 +60,37 @@ impl Rows {
         self.all.add(baseline, method);
     }
 
-    pub(super) fn print(&self, method: &str, temperature: f32, draft_len: u32, as_json: bool) {
+    /// Prints the rows.
+    ///
+    /// # Errors
+    /// If nobody can read them.
+    pub(super) fn print(
+        &self,
+        method: &str,
+        temperature: f32,
+        draft_len: u32,
+        as_json: bool,
+    ) -> io::Result<()> {
+        let mut out = stdout().lock();
         let rows = self.kinds.iter().chain(std::iter::once(&self.all));
         if as_json {
-            rows.for_each(|row| println!("{}", json_row(row, method, temperature, draft_len)));
-            return;
+            for row in rows {
+                writeln!(out, "{}", json_row(row, method, temperature, draft_len))?;
+            }
+            return Ok(());
         }
-        println!("{method} against target-only, T={temperature}, K={draft_len}");
-        println!(
+        writeln!(
+            out,
+            "{method} against target-only, T={temperature}, K={draft_len}"
+        )?;
+        writeln!(
+            out,
             "{:<10} {:>7} {:>12} {:>12} {:>6} {:>11} {:>9}",
             "prompts", "", "target tok/s", "method tok/s", "ratio", "mean accept", "accepted"
-        );
+        )?;
         for row in rows {
-            println!(
+            writeln!(
+                out,
                 "{:<10} {:>7} {:>12.0} {:>12.0} {:>6.2} {:>11.2} {:>8.0}%",
                 row.kind,
                 row.prompts,
@@ -79,29 +99,28 @@ impl Rows {
                 row.ratio(),
                 row.method.mean_acceptance_length(),
                 100.0 * row.method.accepted / row.method.drafted.max(1.0),
-            );
+            )?;
         }
-        print_times(&self.all);
+        print_times(&mut out, &self.all)
     }
 }
 
-fn print_times(all: &Row) {
+fn print_times(out: &mut impl Write, all: &Row) -> io::Result<()> {
     let times = &all.method.times;
-    if times.counted == 0.0 {
-        println!();
-        return;
+    if times.counted > 0.0 {
+        let mean = |ms: f64| ms / times.counted;
+        writeln!(
+            out,
+            "a round, ms: draft forward {:.3}, drafter's rest {:.3}, verify forward {:.3}, \
+             verifier's rest {:.3}, wire {:.3}",
+            mean(times.draft_forward),
+            mean(times.draft_rest),
+            mean(times.verify_forward),
+            mean(times.verify_rest),
+            mean(times.wire),
+        )?;
     }
-    let mean = |ms: f64| ms / times.counted;
-    println!(
-        "a round, ms: draft forward {:.3}, drafter's rest {:.3}, verify forward {:.3}, \
-         verifier's rest {:.3}, wire {:.3}",
-        mean(times.draft_forward),
-        mean(times.draft_rest),
-        mean(times.verify_forward),
-        mean(times.verify_rest),
-        mean(times.wire),
-    );
-    println!();
+    writeln!(out)
 }
 
 fn json_row(row: &Row, method: &str, temperature: f32, draft_len: u32) -> serde_json::Value {

@@ -4,18 +4,19 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use v1::generate_request::Prompt;
 use wire::v1;
 
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("input").required(true).args(["prompt", "prompt_file"])))]
 pub(crate) struct GenerateArgs {
     /// The prompt, taken as it is: no chat template is applied.
-    #[arg(long, value_name = "TEXT", required_unless_present = "prompt_file")]
+    #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// Reads the prompt from a file; `-` is standard input.
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    /// Reads the prompt from a file, a newline at its end included; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
     /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
     #[arg(long, value_name = "URL")]

@@ -1,6 +1,8 @@
 //! The answer as one JSON object.
 
-use anstream::{eprintln, println};
+use std::io::Write;
+
+use anstream::{eprintln, stdout};
 use serde_json::{Value, json};
 use wire::v1;
 
@@ -84,7 +86,7 @@ impl Printer for Json {
                 "tokens_per_second": timing.tokens_per_second,
             },
         });
-        println!("{}", serde_json::to_string(&object)?);
+        writeln!(stdout(), "{}", serde_json::to_string(&object)?)?;
         Ok(())
     }
 }

@@ -7,20 +7,24 @@ mod terminal;
 pub(crate) use args::GenerateArgs;
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use server::channel::{self, ChannelConfig};
 use server::telemetry;
 use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
 use v1::coordinator_client::CoordinatorClient;
 use v1::generate_response::Part;
 use wire::v1;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+
+/// How long services may take to start up before they count as unreachable.
+const STARTING_UP: Duration = Duration::from_secs(5);
 
 /// Takes the parts of an answer as they come.
 trait Printer {
@@ -53,11 +57,7 @@ async fn generate(
 ) -> anyhow::Result<ExitCode> {
     let channel = channel::connect(url, channel).context("--coordinator")?;
     let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-    let answer = client
-        .generate(request)
-        .await
-        .map_err(|status| refused(url, &status))?;
-    let mut parts = answer.into_inner();
+    let mut parts = begin(&mut client, url, request).await?;
     let mut printer: Box<dyn Printer + Send> = if args.json {
         Box::new(json::Json::default())
     } else {
@@ -85,6 +85,30 @@ async fn generate(
         }
     }
     bail!("coordinator {url}: the answer ended before it was finished")
+}
+
+/// Begins a generation. Services that were just started may need a moment until they answer.
+async fn begin(
+    client: &mut CoordinatorClient<Channel>,
+    url: &str,
+    request: v1::GenerateRequest,
+) -> anyhow::Result<Streaming<v1::GenerateResponse>> {
+    let began = Instant::now();
+    let mut told = false;
+    loop {
+        let status = match client.generate(request.clone()).await {
+            Ok(answer) => return Ok(answer.into_inner()),
+            Err(status) => status,
+        };
+        if status.code() != Code::Unavailable || began.elapsed() > STARTING_UP {
+            return Err(refused(url, &status));
+        }
+        if !told {
+            told = true;
+            anstream::eprintln!("waiting for {url}: {}", wire::status::describe(&status));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// What a refused request or an unreachable coordinator comes to.

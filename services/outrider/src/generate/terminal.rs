@@ -1,6 +1,6 @@
 //! The answer as text, coloured by where each token came from.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
@@ -12,6 +12,8 @@ use super::Printer;
 pub(super) struct Terminal {
     out: AutoStream<std::io::Stdout>,
     started: v1::Started,
+    /// Whether the last character printed was no newline.
+    mid_line: bool,
 }
 
 impl Terminal {
@@ -19,6 +21,7 @@ impl Terminal {
         Self {
             out: stdout(),
             started: v1::Started::default(),
+            mid_line: false,
         }
     }
 }
@@ -49,10 +52,19 @@ impl Printer for Terminal {
             // Text that was held back until the end.
             write!(self.out, "{}", chunk.text)?;
         }
+        if let Some(last) = chunk.text.chars().last() {
+            self.mid_line = last != '\n';
+        }
         Ok(self.out.flush()?)
     }
 
     fn round(&mut self, round: &v1::RoundReport) {
+        if self.mid_line && std::io::stdout().is_terminal() {
+            // On one terminal the report gets a line of its own; the text goes on below it.
+            let _ = writeln!(self.out);
+            let _ = self.out.flush();
+            self.mid_line = false;
+        }
         eprintln!("{}", round_line(round));
     }
 
@@ -68,6 +80,9 @@ impl Printer for Terminal {
             let (position, reason) = (fallback.position, &fallback.reason);
             eprintln!("went on without the drafter from token {position}: {reason}");
         }
+        if !finished.exact {
+            eprintln!("not exact: the verifier was replaced by one that computes other numbers");
+        }
         Ok(())
     }
 }
@@ -79,6 +94,10 @@ fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     let speculation = finished.speculation.clone().unwrap_or_default();
     let rounds = match speculation.num_spec_steps {
         0 => String::new(),
+        1 => format!(
+            ", 1 round, mean acceptance length {:.2}",
+            speculation.mean_acceptance_length
+        ),
         rounds => format!(
             ", {rounds} rounds, mean acceptance length {:.2}",
             speculation.mean_acceptance_length

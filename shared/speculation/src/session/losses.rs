@@ -65,7 +65,12 @@ impl Session {
         reason: &str,
         now: Duration,
     ) {
-        if outstanding.attempt >= self.config.retries {
+        let retries = if self.can_do_without(outstanding.request.peer()) {
+            self.config.retries
+        } else {
+            self.config.last_resort_retries
+        };
+        if outstanding.attempt >= retries {
             return self.give_up(outstanding.request.peer(), reason, now);
         }
         self.statistics.retries += 1;

@@ -45,6 +45,8 @@ pub struct SessionConfig {
     pub draft_timeout: Duration,
     /// How often a request to a peer is repeated before the peer counts as lost.
     pub retries: u32,
+    /// The same for a peer that the request cannot do without.
+    pub last_resort_retries: u32,
     /// Pause before the first repetition; four times as long before each next.
     pub retry_pause: Duration,
     /// Tokens decoded without the drafter before it is tried again; doubles with each loss.
@@ -65,6 +67,7 @@ impl SessionConfig {
             round_timeout: Duration::from_secs(30),
             draft_timeout: Duration::from_secs(5),
             retries: 2,
+            last_resort_retries: 5,
             retry_pause: Duration::from_millis(20),
             fallback_tokens: 32,
             deadline: None,

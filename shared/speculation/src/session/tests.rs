@@ -8,6 +8,7 @@ const NOW: Duration = Duration::from_secs(1);
 fn config(plan: Plan) -> SessionConfig {
     SessionConfig {
         end_tokens: vec![2],
+        last_resort_retries: 2,
         ..SessionConfig::new(plan, 4, 8, 100)
     }
 }
