@@ -2,11 +2,36 @@
 
 use crate::TokenId;
 use crate::chance::Chance;
+use crate::confidence::Confidence;
 use crate::coupled::choice;
 use crate::noise::{Noise, Purpose};
-use crate::proposal::{Proposal, ProposalForm};
+use crate::proposal::{Proposal, ProposalForm, ProposalLaw};
 use crate::real::Real;
 use crate::verification::Verification;
+
+/// When a drafter stops before drawing the next token. It reads the law only, never a drawn token, so
+/// that what is drafted stays a sample of the law.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum StopRule {
+    /// Never.
+    #[default]
+    Never,
+    /// Where the unscaled law's maximum is below this.
+    MaxBelow(f64),
+    /// Where the unscaled law's entropy is above this, in nats.
+    EntropyAbove(f64),
+}
+
+impl StopRule {
+    /// Whether drafting stops before a token of a law with this confidence.
+    pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
+        match *self {
+            Self::Never => false,
+            Self::MaxBelow(least) => confidence.max.as_f64() < least,
+            Self::EntropyAbove(most) => confidence.entropy.as_f64() > most,
+        }
+    }
+}
 
 /// A draft token and what the verifier is told of its law.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,23 +42,213 @@ pub struct DraftToken {
     pub proposal: Proposal,
 }
 
-/// Draws the draft token at `offset` after `base_len` output tokens from the draft law `law`
-/// (vocab), which is left as the law the token was really drawn from.
+/// What the verifier is told of a draft law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Telling {
+    /// How much of the sampling law.
+    pub form: ProposalForm,
+    /// Whether the confidence of the unscaled law.
+    pub confidence: bool,
+    /// Whether unscaled probabilities, beside a sparse or dense law.
+    pub unscaled: bool,
+}
+
+impl Default for Telling {
+    fn default() -> Self {
+        Self {
+            form: ProposalForm::None,
+            confidence: false,
+            unscaled: false,
+        }
+    }
+}
+
+/// Cuts the draft law `law` (vocab) to what can be told, in place, and returns what is told. The draft
+/// token must be drawn from `law` as it stands afterwards.
 ///
-/// For coupled verification the token is the drafter's choice under the shared noise; for token
-/// verification it is drawn from the law cut to `form`.
+/// `unscaled` is the unscaled law (vocab); none if it is `law` as it comes. A sparse or half-precision
+/// proposal always carries unscaled probabilities where they are wanted, since cutting and rounding
+/// change the law; a dense one in single precision only if they are another row. For that a law that
+/// comes without an unscaled one is copied first.
+pub fn propose<F: Real>(
+    law: &mut [F],
+    unscaled: Option<&[F]>,
+    confidence: Confidence<F>,
+    telling: Telling,
+) -> Proposal {
+    let changes = matches!(
+        telling.form,
+        ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
+    );
+    let copy = (telling.unscaled && changes && unscaled.is_none()).then(|| law.to_vec());
+    let unscaled = unscaled.or(copy.as_deref()).filter(|_| telling.unscaled);
+    let law = ProposalLaw::of(law, telling.form);
+    let single = |value: F| value.as_f64() as f32;
+    let unscaled = unscaled.and_then(|row| match &law {
+        ProposalLaw::Sparse { ids, .. } => {
+            Some(ids.iter().map(|&id| single(row[id as usize])).collect())
+        }
+        ProposalLaw::Dense(_) => Some(row.iter().map(|&value| single(value)).collect()),
+        ProposalLaw::None | ProposalLaw::Point => None,
+    });
+    Proposal {
+        law,
+        confidence: telling.confidence.then(|| Confidence {
+            max: single(confidence.max),
+            entropy: single(confidence.entropy),
+        }),
+        unscaled,
+        logprob: None,
+    }
+}
+
+/// Draws the draft token at `offset` after `base_len` output tokens from `law` (vocab), as
+/// [`propose`] left it.
+///
+/// Where the verifier compares tokens it is the drafter's choice under the shared noise; where it
+/// compares laws it is drawn by `chance`.
+pub fn draw<F: Real>(
+    law: &[F],
+    verification: Verification,
+    noise: &Noise,
+    (base_len, offset): (u32, u32),
+    chance: &mut impl Chance<F>,
+) -> TokenId {
+    match verification {
+        Verification::Coupled | Verification::Bild { .. } => choice(law, noise, base_len + offset),
+        Verification::Token | Verification::Block | Verification::BlockGreedy => {
+            chance.token(Purpose::Draft, offset, law)
+        }
+    }
+}
+
+/// [`propose`], then [`draw`], telling nothing but the law.
 pub fn draft_token<F: Real>(
     law: &mut [F],
     verification: Verification,
     form: ProposalForm,
     noise: &Noise,
-    (base_len, offset): (u32, u32),
+    at: (u32, u32),
     chance: &mut impl Chance<F>,
 ) -> DraftToken {
-    let proposal = Proposal::of(law, form);
-    let id = match verification {
-        Verification::Coupled => choice(law, noise, base_len + offset),
-        Verification::Token => chance.token(Purpose::Draft, offset, law),
+    let telling = Telling {
+        form,
+        ..Default::default()
     };
+    let proposal = propose(law, None, Confidence::default(), telling);
+    let id = draw(law, verification, noise, at, chance);
     DraftToken { id, proposal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAW: [f64; 5] = [0.1, 0.45, 0.05, 0.4, 0.0];
+    const UNSCALED: [f64; 5] = [0.2, 0.3, 0.15, 0.25, 0.1];
+    const SURE: Confidence<f64> = Confidence {
+        max: 0.3,
+        entropy: 1.5,
+    };
+
+    fn told(form: ProposalForm, unscaled: Option<&[f64]>) -> Proposal {
+        let telling = Telling {
+            form,
+            confidence: true,
+            unscaled: true,
+        };
+        let mut law = LAW;
+        let proposal = propose(&mut law, unscaled, SURE, telling);
+        let mut sent = LAW;
+        assert_eq!(proposal.law, ProposalLaw::of(&mut sent, form));
+        assert_eq!(law, sent, "the law to draw from is the law sent");
+        let (max, entropy) = (0.3, 1.5);
+        assert_eq!(proposal.confidence, Some(Confidence { max, entropy }));
+        proposal
+    }
+
+    #[test]
+    fn a_sparse_proposal_tells_the_unscaled_probabilities_of_its_ids() {
+        let form = ProposalForm::Sparse { top: 2 };
+        let expected = |row: [f64; 5]| Some(vec![row[1] as f32, row[3] as f32]);
+        assert_eq!(told(form, Some(&UNSCALED)).unscaled, expected(UNSCALED));
+        // The unscaled law is the law before the cut, not what the cut left of it.
+        assert_eq!(told(form, None).unscaled, expected(LAW));
+    }
+
+    #[test]
+    fn a_dense_proposal_tells_the_unscaled_law_if_it_is_another() {
+        let form = ProposalForm::Dense { half: false };
+        let expected = UNSCALED.map(|mass| mass as f32).to_vec();
+        assert_eq!(told(form, Some(&UNSCALED)).unscaled, Some(expected));
+        assert_eq!(told(form, None).unscaled, None);
+    }
+
+    #[test]
+    fn nothing_is_told_that_was_not_asked_for() {
+        let form = ProposalForm::Sparse { top: 2 };
+        let telling = Telling {
+            form,
+            ..Default::default()
+        };
+        let proposal = propose(&mut { LAW }, Some(&UNSCALED), SURE, telling);
+        assert_eq!((proposal.confidence, proposal.unscaled), (None, None));
+        assert_eq!(told(ProposalForm::None, Some(&UNSCALED)).unscaled, None);
+        assert_eq!(told(ProposalForm::Point, Some(&UNSCALED)).unscaled, None);
+        let untold = propose(&mut { LAW }, None, SURE, Telling::default());
+        assert_eq!(untold, Proposal::default());
+    }
+
+    /// Answers every draw with one token, and no accept test.
+    struct Always(TokenId);
+
+    impl Chance<f64> for Always {
+        fn accepts(&mut self, _: u32, _: f64) -> bool {
+            panic!("drafting tests nothing")
+        }
+
+        fn token(&mut self, purpose: Purpose, offset: u32, _: &[f64]) -> TokenId {
+            assert_eq!((purpose, offset), (Purpose::Draft, 3));
+            self.0
+        }
+    }
+
+    #[test]
+    fn where_tokens_are_compared_the_shared_noise_draws() {
+        let noise = Noise::new(1, 0);
+        let rollback = 1.0;
+        let drawn = |verification, base_len| {
+            draw(&LAW, verification, &noise, (base_len, 3), &mut Always(2))
+        };
+        for base_len in 0..20 {
+            let shared = choice(&LAW, &noise, base_len + 3);
+            assert_eq!(drawn(Verification::Coupled, base_len), shared);
+            assert_eq!(drawn(Verification::Bild { rollback }, base_len), shared);
+            for verification in [
+                Verification::Token,
+                Verification::Block,
+                Verification::BlockGreedy,
+            ] {
+                assert_eq!(drawn(verification, base_len), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stop_rule_is_strict() {
+        fn sure<F: Real>(max: F, entropy: F) -> Confidence<F> {
+            Confidence { max, entropy }
+        }
+        let (below, above) = (StopRule::MaxBelow(0.5), StopRule::EntropyAbove(0.5));
+        assert!(!StopRule::Never.stops(sure(0.0, 99.0)));
+        assert!(!below.stops(sure(0.5_f64, 99.0)));
+        assert!(below.stops(sure(0.5_f64.next_down(), 0.0)));
+        assert!(!above.stops(sure(0.0, 0.5_f64)));
+        assert!(above.stops(sure(1.0, 0.5_f64.next_up())));
+        // Also where single precision is served.
+        assert!(!below.stops(sure(0.5_f32, 99.0)));
+        assert!(below.stops(sure(0.5_f32.next_down(), 0.0)));
+        assert!(!above.stops(sure(0.0, 0.5_f32)));
+        assert!(above.stops(sure(1.0, 0.5_f32.next_up())));
+    }
 }

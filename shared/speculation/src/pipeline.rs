@@ -4,11 +4,16 @@
 //! gives other laws). Drafter and verifier run the same code, so that what the accept test and the
 //! residual see is exactly what a token was drawn from.
 
+mod cut;
+mod observe;
+
+pub use observe::{Observed, Want};
+
 use std::sync::Arc;
 
 use crate::TokenId;
 use crate::history::History;
-use crate::real::{Real, argmax, sum};
+use crate::real::{Real, argmax, sum_of};
 use crate::sampling::SamplingParams;
 use crate::simd::{Kernel, Level};
 
@@ -63,17 +68,8 @@ impl Pipeline {
         history: &History,
         position: u32,
     ) -> Result<(), LawError> {
-        self.adjust(row, history, position);
-        let best = argmax(row);
-        check(row, best)?;
-        if self.params.temperature == 0.0 {
-            row.fill(F::zero());
-            row[best] = F::one();
-            return Ok(());
-        }
-        let max = row[best];
-        softmax(row, max, F::from_f32(self.params.temperature));
-        self.cut(row);
+        let best = self.prepare(row, history, position)?;
+        self.sampling(row, best);
         Ok(())
     }
 
@@ -88,12 +84,35 @@ impl Pipeline {
         position: u32,
     ) -> Result<Vec<F>, LawError> {
         let mut law = row.to_vec();
-        self.adjust(&mut law, history, position);
-        let best = argmax(&law);
-        check(&law, best)?;
+        let best = self.prepare(&mut law, history, position)?;
         let max = law[best];
         softmax(&mut law, max, F::one());
         Ok(law)
+    }
+
+    /// Adjusts and checks the logits `row`, and gives the index of the largest.
+    fn prepare<F: Real>(
+        &self,
+        row: &mut [F],
+        history: &History,
+        position: u32,
+    ) -> Result<usize, LawError> {
+        self.adjust(row, history, position);
+        let best = argmax(row);
+        check(row, best)?;
+        Ok(best)
+    }
+
+    /// From adjusted logits, the largest at `best`, to the sampling law.
+    fn sampling<F: Real>(&mut self, row: &mut [F], best: usize) {
+        if self.params.temperature == 0.0 {
+            row.fill(F::zero());
+            row[best] = F::one();
+            return;
+        }
+        let max = row[best];
+        softmax(row, max, F::from_f32(self.params.temperature));
+        self.cut(row);
     }
 
     /// Bans, mask, bias and penalties: what changes single logits.
@@ -129,51 +148,6 @@ impl Pipeline {
                 *logit -= F::from_f32(params.presence_penalty);
                 *logit -= F::from_f32(params.frequency_penalty) * count;
             }
-        }
-    }
-
-    /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation.
-    fn cut<F: Real>(&mut self, law: &mut [F]) {
-        let params = Arc::clone(&self.params);
-        let k = params.top_k as usize;
-        let by_law = |law: &[F], a: u32, b: u32| {
-            let order = law[b as usize].partial_cmp(&law[a as usize]);
-            order.unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(&b))
-        };
-        if k > 0 && k < law.len() {
-            self.order.clear();
-            self.order.extend(0..law.len() as u32);
-            self.order
-                .select_nth_unstable_by(k - 1, |&a, &b| by_law(law, a, b));
-            for &token in &self.order[k..] {
-                law[token as usize] = F::zero();
-            }
-            normalise(law);
-        }
-        if params.top_p < 1.0 {
-            let top_p = F::from_f32(params.top_p);
-            self.order.clear();
-            self.order
-                .extend((0..law.len() as u32).filter(|&v| law[v as usize] > F::zero()));
-            self.order.sort_unstable_by(|&a, &b| by_law(law, a, b));
-            let mut mass = F::zero();
-            let kept = self.order.iter().position(|&token| {
-                mass += law[token as usize];
-                mass >= top_p
-            });
-            for &token in &self.order[kept.map_or(self.order.len(), |last| last + 1)..] {
-                law[token as usize] = F::zero();
-            }
-            normalise(law);
-        }
-        if params.min_p > 0.0 {
-            let floor = law[argmax(law)] * F::from_f32(params.min_p);
-            for value in law.iter_mut() {
-                if *value < floor {
-                    *value = F::zero();
-                }
-            }
-            normalise(law);
         }
     }
 }
@@ -241,7 +215,8 @@ impl<F: Real> Kernel for Softmax<'_, F> {
 /// Divides `law` by its sum.
 #[inline(always)]
 pub(crate) fn normalise<F: Real>(law: &mut [F]) {
-    let total = sum(law);
+    // In double precision: a large vocabulary's tail would be rounded away.
+    let total = F::from_f64(sum_of(law, Real::as_f64));
     for value in law.iter_mut() {
         *value /= total;
     }

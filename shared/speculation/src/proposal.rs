@@ -1,8 +1,11 @@
 //! What the verifier is told of the law a draft token was drawn from.
 
+use half::f16;
+
 use crate::TokenId;
+use crate::confidence::Confidence;
 use crate::pipeline::normalise;
-use crate::real::{Real, argmax};
+use crate::real::{Real, sum_of};
 
 /// How much of a draft law is sent with each draft token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +19,32 @@ pub enum ProposalForm {
         /// Most tokens kept; at least 1.
         top: u32,
     },
-    /// The whole law in f32.
-    Dense,
+    /// The whole law.
+    Dense {
+        /// Whether it is rounded to half precision and normalised anew.
+        half: bool,
+    },
+}
+
+/// What the verifier is told of the draft model at one position.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proposal {
+    /// The sampling law.
+    pub law: ProposalLaw,
+    /// Confidence of the whole unscaled law, where the target distribution needs it.
+    pub confidence: Option<Confidence<f32>>,
+    /// Unscaled probabilities, where the target distribution needs them: of the ids of a sparse law
+    /// in their order, or of the whole vocabulary beside a dense one.
+    pub unscaled: Option<Vec<f32>>,
+    /// Natural logarithm of the drafted token's unscaled probability, where the plan scores it.
+    pub logprob: Option<f32>,
 }
 
 /// The law a draft token was drawn from, as the verifier sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Proposal {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ProposalLaw {
     /// Not told.
+    #[default]
     None,
     /// One-hot at the token.
     Point,
@@ -34,9 +55,13 @@ pub enum Proposal {
         /// Their integer weights, 1 to 65,535.
         weights: Vec<u16>,
     },
-    /// A probability for each token of the vocabulary.
+    /// A probability for each token of the vocabulary, as sent: rounded to half precision where the
+    /// form says so. The law is the row divided by its sum, which both sides compute alike.
     Dense(Vec<f32>),
 }
+
+/// Tokens looked at together in the search for the most likely.
+const BLOCK: usize = 64;
 
 /// A proposal that is no law, or not one of the token it came with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,12 +80,21 @@ pub enum BadProposal {
     /// An entry is out of range, repeated, NaN, negative, or the mass is not 1.
     #[error("draft law is malformed: {0}")]
     Malformed(&'static str),
+    /// The law at the position after the block is needed and none came.
+    #[error("no draft law came for the position after the block, and this round needs one")]
+    MissingBonus,
+    /// The target distribution reads something else of the draft model that did not come.
+    #[error("the target distribution needs the draft model's {0}, and none came")]
+    Untold(&'static str),
+    /// Something else told of the draft model is out of range.
+    #[error("the draft model's {0} is out of range")]
+    OutOfRange(&'static str),
     /// The token cannot have been drawn from the law.
     #[error("draft law gives its own token {0} no mass")]
     TokenWithoutMass(TokenId),
 }
 
-impl Proposal {
+impl ProposalLaw {
     /// Cuts and quantises `law` (vocab) to `form`, in place, and returns what is sent. The token
     /// must be drawn from `law` as it stands afterwards: drawing from one law and sending another
     /// would bias the output.
@@ -68,17 +102,14 @@ impl Proposal {
         match form {
             ProposalForm::None => Self::None,
             ProposalForm::Point => Self::Point,
-            ProposalForm::Dense => {
-                let row = law.iter().map(|&mass| mass.as_f64() as f32).collect();
-                // In f64 the row sent is rounded, so the row drawn from is rounded too.
-                for (mass, &sent) in law.iter_mut().zip(&row as &Vec<f32>) {
-                    *mass = F::from_f32(sent);
-                }
+            ProposalForm::Dense { half } => {
+                let row: Vec<f32> = law.iter().map(|mass| sent(mass.as_f64(), half)).collect();
+                write_dense(&row, law);
                 Self::Dense(row)
             }
             ProposalForm::Sparse { top } => {
                 let (ids, weights) = quantise(law, top.max(1) as usize);
-                write_weights(&ids, &weights, law);
+                write_weights(&ids, &weights, law).expect("every id is kept once");
                 Self::Sparse { ids, weights }
             }
         }
@@ -89,73 +120,124 @@ impl Proposal {
     /// # Errors
     /// If the proposal is missing, malformed, or gives the token no mass.
     pub fn write_law<F: Real>(&self, token: TokenId, law: &mut [F]) -> Result<(), BadProposal> {
-        match self {
-            Self::None => return Err(BadProposal::Missing),
-            Self::Point => {
-                law.fill(F::zero());
-                law[token as usize] = F::one();
-            }
-            Self::Dense(row) => {
-                if row.len() != law.len() {
-                    return Err(BadProposal::Length {
-                        found: row.len(),
-                        expected: law.len(),
-                    });
-                }
-                let mut mass = 0.0_f64;
-                for (to, &from) in law.iter_mut().zip(row) {
-                    if !(0.0..=1.001).contains(&from) {
-                        return Err(BadProposal::Malformed("a probability is not within 0 to 1"));
-                    }
-                    mass += f64::from(from);
-                    *to = F::from_f32(from);
-                }
-                if (mass - 1.0).abs() > 1e-3 {
-                    return Err(BadProposal::Malformed(
-                        "the probabilities do not add up to 1",
-                    ));
-                }
-            }
-            Self::Sparse { ids, weights } => {
-                if ids.len() != weights.len() || ids.is_empty() {
-                    let (found, expected) = (weights.len(), ids.len().max(1));
-                    return Err(BadProposal::Length { found, expected });
-                }
-                if ids.iter().any(|&id| id as usize >= law.len()) {
-                    return Err(BadProposal::Malformed("a token id is out of range"));
-                }
-                if weights.contains(&0) {
-                    return Err(BadProposal::Malformed("a weight is 0"));
-                }
-                write_weights(ids, weights, law);
-                if law.iter().filter(|&&mass| mass > F::zero()).count() != ids.len() {
-                    return Err(BadProposal::Malformed("a token id stands twice"));
-                }
-            }
+        if matches!(self, Self::Point) {
+            law.fill(F::zero());
+            law[token as usize] = F::one();
+            return Ok(());
         }
+        self.write(law)?;
         if law[token as usize] > F::zero() {
             Ok(())
         } else {
             Err(BadProposal::TokenWithoutMass(token))
         }
     }
+
+    /// Writes the law to `law` (vocab), where no token was drawn from it.
+    ///
+    /// # Errors
+    /// If the proposal is missing or malformed; a point law is one only together with its token.
+    pub fn write<F: Real>(&self, law: &mut [F]) -> Result<(), BadProposal> {
+        match self {
+            Self::None => Err(BadProposal::Missing),
+            Self::Point => Err(BadProposal::Malformed("a point law has no token here")),
+            Self::Dense(row) => {
+                check_dense(row, law.len())?;
+                write_dense(row, law);
+                Ok(())
+            }
+            Self::Sparse { ids, weights } => {
+                check_sparse(ids, weights, law.len())?;
+                write_weights(ids, weights, law)
+            }
+        }
+    }
+}
+
+fn check_dense(row: &[f32], vocab_size: usize) -> Result<(), BadProposal> {
+    if row.len() != vocab_size {
+        return Err(BadProposal::Length {
+            found: row.len(),
+            expected: vocab_size,
+        });
+    }
+    // NaN is in no range.
+    let in_range = |all: bool, mass: &f32| all & (0.0..=1.001).contains(mass);
+    if !row.iter().fold(true, in_range) {
+        return Err(BadProposal::Malformed("a probability is not within 0 to 1"));
+    }
+    // Half precision rounds off up to 2^-25 a token; a hundredth is that of 300,000.
+    let mass = sum_of(row, f64::from);
+    if (mass - 1.0).abs() > 1e-2 {
+        return Err(BadProposal::Malformed(
+            "the probabilities do not add up to 1",
+        ));
+    }
+    Ok(())
+}
+
+fn check_sparse(ids: &[TokenId], weights: &[u16], vocab_size: usize) -> Result<(), BadProposal> {
+    if ids.len() != weights.len() || ids.is_empty() {
+        return Err(BadProposal::Length {
+            found: weights.len(),
+            expected: ids.len().max(1),
+        });
+    }
+    if ids.iter().any(|&id| id as usize >= vocab_size) {
+        return Err(BadProposal::Malformed("a token id is out of range"));
+    }
+    if weights.contains(&0) {
+        return Err(BadProposal::Malformed("a weight is 0"));
+    }
+    Ok(())
+}
+
+/// A probability as it is sent.
+fn sent(mass: f64, half: bool) -> f32 {
+    let single = mass as f32;
+    if half {
+        f16::from_f32(single).to_f32()
+    } else {
+        single
+    }
+}
+
+fn write_dense<F: Real>(row: &[f32], law: &mut [F]) {
+    for (mass, &sent) in law.iter_mut().zip(row) {
+        *mass = F::from_f32(sent);
+    }
+    normalise(law);
 }
 
 /// The `top` most likely tokens (lowest ids among equals) and their weights, the largest 65,535.
 fn quantise<F: Real>(law: &[F], top: usize) -> (Vec<TokenId>, Vec<u16>) {
-    let mut ids: Vec<TokenId> = (0..law.len() as u32)
-        .filter(|&v| law[v as usize] > F::zero())
-        .collect();
     let by_law = |a: &u32, b: &u32| {
         let order = law[*b as usize].partial_cmp(&law[*a as usize]);
         order.unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
     };
-    if ids.len() > top {
-        ids.select_nth_unstable_by(top - 1, by_law);
-        ids.truncate(top);
+    let top = top.min(law.len());
+    // Tokens at or below the floor cannot be among the most likely any more: as ids grow, an equal
+    // one would come after those already kept.
+    let mut floor = F::zero();
+    let mut ids: Vec<TokenId> = Vec::with_capacity(2 * top);
+    for (block, masses) in law.chunks(BLOCK).enumerate() {
+        if !masses.iter().fold(false, |any, mass| any | mass.gt(&floor)) {
+            continue;
+        }
+        for (lane, &mass) in masses.iter().enumerate() {
+            if mass > floor {
+                ids.push((block * BLOCK + lane) as TokenId);
+                if ids.len() == 2 * top {
+                    ids.select_nth_unstable_by(top - 1, by_law);
+                    ids.truncate(top);
+                    floor = law[ids[top - 1] as usize];
+                }
+            }
+        }
     }
     ids.sort_unstable_by(by_law);
-    let largest = law[argmax(law)].as_f64();
+    ids.truncate(top);
+    let largest = ids.first().map_or(1.0, |&id| law[id as usize].as_f64());
     let weight = |&id: &TokenId| {
         let scaled = law[id as usize].as_f64() / largest * f64::from(u16::MAX);
         (scaled.round() as u16).max(1)
@@ -164,12 +246,23 @@ fn quantise<F: Real>(law: &[F], top: usize) -> (Vec<TokenId>, Vec<u16>) {
     (ids, weights)
 }
 
-fn write_weights<F: Real>(ids: &[TokenId], weights: &[u16], law: &mut [F]) {
+/// Writes `q'(ids[i]) = weights[i] / Σ weights`, and 0 elsewhere.
+fn write_weights<F: Real>(
+    ids: &[TokenId],
+    weights: &[u16],
+    law: &mut [F],
+) -> Result<(), BadProposal> {
     law.fill(F::zero());
+    let total: u64 = weights.iter().copied().map(u64::from).sum();
+    let total = F::from_f64(total as f64);
     for (&id, &weight) in ids.iter().zip(weights) {
-        law[id as usize] = F::from_f64(f64::from(weight));
+        let mass = &mut law[id as usize];
+        if *mass > F::zero() {
+            return Err(BadProposal::Malformed("a token id stands twice"));
+        }
+        *mass = F::from_f64(f64::from(weight)) / total;
     }
-    normalise(law);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -178,7 +271,7 @@ mod tests {
 
     fn round_trip(form: ProposalForm, token: TokenId) {
         let mut drawn_from = vec![0.05_f32, 0.5, 0.2, 0.15, 0.1, 0.0];
-        let proposal = Proposal::of(&mut drawn_from, form);
+        let proposal = ProposalLaw::of(&mut drawn_from, form);
         let mut seen = vec![9.0_f32; 6];
         proposal.write_law(token, &mut seen).expect("a law");
         assert_eq!(seen, drawn_from, "{form:?}");
@@ -188,14 +281,51 @@ mod tests {
     fn the_verifier_sees_exactly_the_law_drawn_from() {
         round_trip(ProposalForm::Sparse { top: 3 }, 1);
         round_trip(ProposalForm::Sparse { top: 100 }, 4);
-        round_trip(ProposalForm::Dense, 0);
+        round_trip(ProposalForm::Dense { half: false }, 0);
+        round_trip(ProposalForm::Dense { half: true }, 3);
+    }
+
+    #[test]
+    fn half_precision_rounds_the_row_and_the_law_is_the_rounded_row_normalised() {
+        let mut law = vec![0.1_f64, 0.2, 0.7, 1e-9];
+        let ProposalLaw::Dense(row) = ProposalLaw::of(&mut law, ProposalForm::Dense { half: true })
+        else {
+            panic!("another form");
+        };
+        assert_eq!(row, [0.099_975_586, 0.199_951_17, 0.700_195_3, 0.0]);
+        assert!(row.iter().all(|&mass| f16::from_f32(mass).to_f32() == mass));
+        let total: f64 = row.iter().map(|&mass| f64::from(mass)).sum();
+        assert!(total != 1.0 && (law.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+        for (mass, &sent) in law.iter().zip(&row) {
+            assert!((mass - f64::from(sent) / total).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn the_most_likely_of_a_large_vocabulary_are_found() {
+        for seed in 1..20_u32 {
+            // Few distinct masses, so that ties abound; some of them 0.
+            let law: Vec<f32> = (0..5000_u32)
+                .map(|v| (v.wrapping_mul(seed.wrapping_mul(2_654_435_761)) >> 24) as f32)
+                .collect();
+            let mut sorted: Vec<u32> = (0..5000).filter(|&v| law[v as usize] > 0.0).collect();
+            sorted.sort_by(|&a, &b| law[b as usize].total_cmp(&law[a as usize]));
+            for top in [1, 7, 64, 300, 6000] {
+                let (ids, _) = quantise(&law, top);
+                assert_eq!(
+                    ids,
+                    sorted[..top.min(sorted.len())],
+                    "seed {seed} top {top}"
+                );
+            }
+        }
     }
 
     #[test]
     fn sparse_keeps_the_most_likely() {
         let mut law = vec![0.1_f64, 0.4, 0.4, 0.1];
-        let Proposal::Sparse { ids, weights } =
-            Proposal::of(&mut law, ProposalForm::Sparse { top: 3 })
+        let ProposalLaw::Sparse { ids, weights } =
+            ProposalLaw::of(&mut law, ProposalForm::Sparse { top: 3 })
         else {
             panic!("another form");
         };
@@ -207,23 +337,23 @@ mod tests {
     #[test]
     fn malformed_laws_are_refused() {
         let mut law = vec![0.0_f32; 4];
-        let sparse = |ids: &[u32], weights: &[u16]| Proposal::Sparse {
+        let sparse = |ids: &[u32], weights: &[u16]| ProposalLaw::Sparse {
             ids: ids.into(),
             weights: weights.into(),
         };
         for (proposal, token) in [
-            (Proposal::None, 0),
+            (ProposalLaw::None, 0),
             (sparse(&[], &[]), 0),
             (sparse(&[0, 1], &[1]), 0),
             (sparse(&[9], &[1]), 0),
             (sparse(&[0, 0], &[1, 1]), 0),
             (sparse(&[0], &[0]), 0),
             (sparse(&[1], &[1]), 0),
-            (Proposal::Dense(vec![1.0; 3]), 0),
-            (Proposal::Dense(vec![1.0; 4]), 0),
-            (Proposal::Dense(vec![f32::NAN, 1.0, 0.0, 0.0]), 1),
-            (Proposal::Dense(vec![-0.5, 1.5, 0.0, 0.0]), 1),
-            (Proposal::Dense(vec![0.0, 1.0, 0.0, 0.0]), 0),
+            (ProposalLaw::Dense(vec![1.0; 3]), 0),
+            (ProposalLaw::Dense(vec![1.0; 4]), 0),
+            (ProposalLaw::Dense(vec![f32::NAN, 1.0, 0.0, 0.0]), 1),
+            (ProposalLaw::Dense(vec![-0.5, 1.5, 0.0, 0.0]), 1),
+            (ProposalLaw::Dense(vec![0.0, 1.0, 0.0, 0.0]), 0),
         ] {
             assert!(
                 proposal.write_law(token, &mut law).is_err(),

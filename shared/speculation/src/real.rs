@@ -6,15 +6,17 @@
 use num_traits::{Float, NumAssign};
 
 use crate::exp::exp;
+use crate::ln::ln;
 
 /// A floating-point type that laws can be computed in.
-pub trait Real: Float + NumAssign + std::fmt::Debug + Send + Sync + 'static {
+pub trait Real: Float + NumAssign + Default + std::fmt::Debug + Send + Sync + 'static {
     /// `e^self`, the same bits on every machine. Defined for `self <= 0`, which is all a softmax
     /// needs; `-inf` gives 0.
     #[must_use]
     fn exp_nonpositive(self) -> Self;
 
-    /// The natural logarithm, the same bits on every machine.
+    /// The natural logarithm, the same bits on every machine; 0 gives `-inf`. In single precision it
+    /// vectorises.
     #[must_use]
     fn ln_portable(self) -> Self;
 
@@ -34,8 +36,9 @@ impl Real for f32 {
         exp(self)
     }
 
+    #[inline(always)]
     fn ln_portable(self) -> Self {
-        libm::logf(self)
+        ln(self)
     }
 
     #[inline(always)]
@@ -97,8 +100,46 @@ pub fn sum<F: Real>(values: &[F]) -> F {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 
+/// The sum of `term(value)` in double precision, in the order of [`sum`].
+#[inline(always)]
+pub fn sum_of<F: Real>(values: &[F], term: impl Fn(F) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let chunks = values.chunks_exact(8);
+    let tail = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &value) in lanes.iter_mut().zip(chunk) {
+            *lane += term(value);
+        }
+    }
+    for (lane, &value) in lanes.iter_mut().zip(tail) {
+        *lane += term(value);
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + b) + (c + d)) + ((e + f) + (g + h))
+}
+
+/// The sum of `term(left, right)` over two rows of one length in double precision, in the order of
+/// [`sum`].
+#[inline(always)]
+pub fn sum_of_pairs<F: Real>(left: &[F], right: &[F], term: impl Fn(F, F) -> f64) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (lefts, rights) = (left.chunks_exact(8), right.chunks_exact(8));
+    let tail = lefts.remainder().iter().zip(rights.remainder());
+    for (left, right) in lefts.zip(rights) {
+        for (lane, (&left, &right)) in lanes.iter_mut().zip(left.iter().zip(right)) {
+            *lane += term(left, right);
+        }
+    }
+    for (lane, (&left, &right)) in lanes.iter_mut().zip(tail) {
+        *lane += term(left, right);
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + b) + (c + d)) + ((e + f) + (g + h))
+}
+
 /// The largest value, NaN left out; `-inf` if there is none. Written over lanes so that it
 /// vectorises.
+#[inline(always)]
 pub fn maximum<F: Real>(values: &[F]) -> F {
     let larger = |a: F, b: F| if b > a { b } else { a };
     let mut lanes = [F::neg_infinity(); 16];
@@ -132,6 +173,8 @@ mod tests {
     fn sum_does_not_lose_the_tail() {
         let values: Vec<f64> = (1..=19).map(f64::from).collect();
         assert_eq!(sum(&values), 190.0);
+        assert_eq!(sum_of(&values, |value| value + 1.0), 209.0);
+        assert_eq!(sum_of_pairs(&values, &values, |a, b| a + b), 380.0);
     }
 
     #[test]

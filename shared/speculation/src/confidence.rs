@@ -1,0 +1,98 @@
+//! How sure a model is of its next token, read from its unscaled law.
+
+use crate::real::{Real, maximum, sum_of};
+use crate::simd::{Kernel, Level};
+
+/// Confidence of one model at one position, read from its unscaled law (temperature 1, no cuts),
+/// whatever the request samples with (Narasimhan et al., "Faster Cascades via Speculative Decoding",
+/// first version, Remark 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Confidence<F> {
+    /// The largest probability, 0 to 1.
+    pub max: F,
+    /// The entropy in nats, with 0 ln 0 = 0. Zero where nobody asked for it.
+    pub entropy: F,
+}
+
+impl<F: Real> Confidence<F> {
+    /// The confidence of the law `unscaled` (vocab), with its entropy if `entropy`.
+    ///
+    /// The entropy is that of the normalised law, in double precision: what rounding left of a large
+    /// vocabulary's mass does not count.
+    pub fn of(unscaled: &[F], entropy: bool) -> Self {
+        Level::detect().run(Observe { unscaled, entropy })
+    }
+}
+
+struct Observe<'a, F> {
+    unscaled: &'a [F],
+    entropy: bool,
+}
+
+impl<F: Real> Kernel for Observe<'_, F> {
+    type Output = Confidence<F>;
+
+    #[inline(always)]
+    fn run(self) -> Confidence<F> {
+        let max = maximum(self.unscaled);
+        if !self.entropy {
+            let entropy = F::zero();
+            return Confidence { max, entropy };
+        }
+        let mass = sum_of(self.unscaled, F::as_f64);
+        // p ln p, and 0 at 0: the smallest normal number stands in for 0 in the logarithm only.
+        let negative = sum_of(self.unscaled, |p| {
+            p.as_f64() * p.max(F::min_positive_value()).ln_portable().as_f64()
+        });
+        let entropy = (mass.ln_portable() - negative / mass).max(0.0);
+        Confidence {
+            max,
+            entropy: F::from_f64(entropy),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_uniform_law_the_entropy_is_the_logarithm_of_its_support() {
+        let law = [0.25_f64, 0.0, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0];
+        let confidence = Confidence::of(&law, true);
+        assert_eq!(confidence.max, 0.25);
+        assert!((confidence.entropy - 4.0_f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_certain_law_has_no_entropy() {
+        let certain = [0.0_f32, 1.0, 0.0];
+        let (max, entropy) = (1.0, 0.0);
+        assert_eq!(Confidence::of(&certain, true), Confidence { max, entropy });
+    }
+
+    #[test]
+    fn mass_lost_to_rounding_does_not_count() {
+        let law = [0.375_f64, 0.375, 0.0];
+        let entropy = Confidence::of(&law, true).entropy;
+        assert!((entropy - 2.0_f64.ln()).abs() < 1e-15, "{entropy}");
+    }
+
+    #[test]
+    fn nobody_asked_for_the_entropy() {
+        assert_eq!(Confidence::of(&[0.5_f64, 0.5], false).entropy, 0.0);
+    }
+
+    #[test]
+    fn single_precision_holds_over_a_large_vocabulary() {
+        // Flat tails are the worst case: every rounding of a sum goes the same way.
+        for (head, tail) in [(0.3_f64, 152_000), (0.0, 152_000), (0.9, 31_999)] {
+            let mut exact = vec![(1.0 - head) / f64::from(tail); tail as usize];
+            exact.push(head);
+            let served: Vec<f32> = exact.iter().map(|&p| p as f32).collect();
+            let (exact, served) = (Confidence::of(&exact, true), Confidence::of(&served, true));
+            let difference = exact.entropy - f64::from(served.entropy);
+            assert!(difference.abs() < 2e-5, "{difference:e}");
+        }
+    }
+}

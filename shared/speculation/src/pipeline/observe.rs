@@ -1,0 +1,223 @@
+//! Both laws of a row at once: the one to sample from, and the one a model's confidence is read from.
+
+use super::{LawError, Pipeline, softmax};
+use crate::confidence::Confidence;
+use crate::history::History;
+use crate::real::Real;
+use crate::target::Needs;
+
+/// What is wanted of a row beside its sampling law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Want {
+    /// The largest unscaled probability.
+    pub max: bool,
+    /// The entropy of the unscaled law.
+    pub entropy: bool,
+    /// The unscaled law, where it is another than the sampling law.
+    pub unscaled: bool,
+}
+
+/// What was seen of a row beside its sampling law.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observed<F> {
+    /// Confidence of the unscaled law, if its maximum or entropy was wanted.
+    pub confidence: Option<Confidence<F>>,
+    /// Whether the caller's scratch row holds the unscaled law. If not, and it was wanted, the
+    /// sampling law is the unscaled law.
+    pub unscaled: bool,
+}
+
+impl Want {
+    /// What a target distribution that needs `needs` wants of the draft model.
+    pub fn of_draft(needs: Needs) -> Self {
+        Self {
+            max: needs.max,
+            entropy: needs.entropy,
+            unscaled: needs.draft_unscaled,
+        }
+    }
+
+    /// What a target distribution that needs `needs` wants of the target model.
+    pub fn of_target(needs: Needs) -> Self {
+        Self {
+            max: needs.max,
+            entropy: needs.entropy,
+            unscaled: needs.target_unscaled,
+        }
+    }
+}
+
+impl Pipeline {
+    /// Like [`Pipeline::law`], and tells what is wanted of the unscaled law (temperature 1, no cuts)
+    /// of the same row. `unscaled` is scratch that the caller keeps; it is resized here. Nothing is
+    /// computed twice where the two laws are one.
+    ///
+    /// # Errors
+    /// If the row holds NaN or +inf, or no token is left.
+    pub fn laws<F: Real>(
+        &mut self,
+        row: &mut [F],
+        unscaled: &mut Vec<F>,
+        want: Want,
+        history: &History,
+        position: u32,
+    ) -> Result<Observed<F>, LawError> {
+        let best = self.prepare(row, history, position)?;
+        let confidence =
+            |law: &[F]| (want.max || want.entropy).then(|| Confidence::of(law, want.entropy));
+        if self.params.temperature == 1.0 {
+            softmax(row, row[best], F::one());
+            let seen = Observed {
+                confidence: confidence(row),
+                unscaled: want.unscaled && self.cuts(),
+            };
+            if seen.unscaled {
+                unscaled.clear();
+                unscaled.extend_from_slice(row);
+            }
+            self.cut(row);
+            return Ok(seen);
+        }
+        let mut seen = Observed::default();
+        if want != Want::default() {
+            unscaled.clear();
+            unscaled.extend_from_slice(row);
+            softmax(unscaled, row[best], F::one());
+            seen.confidence = confidence(unscaled);
+            seen.unscaled = true;
+        }
+        self.sampling(row, best);
+        Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::SamplingParams;
+
+    const ROW: [f64; 5] = [0.5, 2.0, -1.0, f64::NEG_INFINITY, 1.25];
+
+    fn settings() -> Vec<SamplingParams> {
+        let base = SamplingParams {
+            logit_bias: vec![(2, 0.75)],
+            ..Default::default()
+        };
+        let cut = SamplingParams {
+            top_p: 0.75,
+            ..base.clone()
+        };
+        let hot = SamplingParams {
+            temperature: 1.5,
+            ..cut.clone()
+        };
+        let greedy = SamplingParams {
+            temperature: 0.0,
+            ..base.clone()
+        };
+        vec![base, cut, hot, greedy]
+    }
+
+    fn wants() -> impl Iterator<Item = Want> {
+        (0..8_u32).map(|bits| Want {
+            max: bits & 1 != 0,
+            entropy: bits & 2 != 0,
+            unscaled: bits & 4 != 0,
+        })
+    }
+
+    #[test]
+    fn both_laws_are_those_computed_apart() {
+        let none = History::default();
+        for params in settings() {
+            let mut pipeline = Pipeline::new(params);
+            let mut law = ROW;
+            pipeline.law(&mut law, &none, 0).expect("a law");
+            let plain = pipeline.unscaled(&ROW, &none, 0).expect("a law");
+            for want in wants() {
+                let (mut row, mut scratch) = (ROW, vec![9.0; 7]);
+                let seen = pipeline
+                    .laws(&mut row, &mut scratch, want, &none, 0)
+                    .expect("laws");
+                assert_eq!(row, law);
+                let asked = want.max || want.entropy;
+                let expected = asked.then(|| Confidence::of(&plain, want.entropy));
+                assert_eq!(seen.confidence, expected);
+                if seen.unscaled {
+                    assert_eq!(scratch, plain);
+                } else if want.unscaled {
+                    assert_eq!(row.as_slice(), plain);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_law_is_not_computed_twice() {
+        let none = History::default();
+        let held: Vec<bool> = settings()
+            .into_iter()
+            .map(|params| {
+                let want = Want {
+                    unscaled: true,
+                    ..Default::default()
+                };
+                let mut scratch = Vec::new();
+                let seen = Pipeline::new(params).laws(&mut { ROW }, &mut scratch, want, &none, 0);
+                seen.expect("laws").unscaled
+            })
+            .collect();
+        assert_eq!(held, [false, true, true, true]);
+    }
+
+    #[test]
+    fn each_cut_that_is_set_makes_the_laws_differ() {
+        let base = SamplingParams::default();
+        let (top_k, top_p, min_p) = (2, 0.9, 0.1);
+        let cuts = |params: SamplingParams| Pipeline::new(params).cuts();
+        assert!(!cuts(base.clone()));
+        assert!(cuts(SamplingParams {
+            top_k,
+            ..base.clone()
+        }));
+        assert!(cuts(SamplingParams {
+            top_p,
+            ..base.clone()
+        }));
+        assert!(cuts(SamplingParams { min_p, ..base }));
+    }
+
+    #[test]
+    fn each_side_wants_its_own() {
+        let needs = Needs {
+            draft_law: true,
+            max: true,
+            draft_unscaled: true,
+            ..Default::default()
+        };
+        let draft = Want {
+            max: true,
+            unscaled: true,
+            ..Default::default()
+        };
+        let target = Want {
+            max: true,
+            ..Default::default()
+        };
+        assert_eq!(Want::of_draft(needs), draft);
+        assert_eq!(Want::of_target(needs), target);
+        let needs = Needs {
+            draft_law: true,
+            entropy: true,
+            target_unscaled: true,
+            ..Default::default()
+        };
+        let draft = Want {
+            entropy: true,
+            ..Default::default()
+        };
+        assert_eq!(Want::of_draft(needs), draft);
+        let unscaled = true;
+        assert_eq!(Want::of_target(needs), Want { unscaled, ..draft });
+    }
+}

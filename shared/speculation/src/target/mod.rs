@@ -1,0 +1,327 @@
+//! Target distributions π(q, p): what a request aims at, as a function of draft law and target law.
+//!
+//! A verification method emits exact samples of whatever law it is given as the target. Given p it
+//! is lossless; given a π(q, p) the draft model speaks where it is good enough: lossy speculative
+//! sampling and the deferral rules of Narasimhan et al., "Faster Cascades via Speculative Decoding".
+//!
+//! The laws mixed are the sampling laws; what a rule judges them by are the unscaled laws
+//! (temperature 1, no cuts), so that a rule means the same at every temperature.
+
+mod lossy;
+mod prefix;
+mod rule;
+mod token;
+
+pub use lossy::tuned_beta;
+pub use rule::Rule;
+
+use crate::confidence::Confidence;
+use crate::real::Real;
+use crate::sampling::OutOfRange;
+use crate::verification::Verification;
+
+/// What a request aims at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum TargetDistribution {
+    /// The target law p itself.
+    #[default]
+    Exact,
+    /// Lossy speculative sampling: accept with probability `min(1, p/((1 - α) q))`.
+    Lossy {
+        /// How much more often than p allows a draft token stands, in [0, 1).
+        alpha: f64,
+        /// Divides p in the residual.
+        beta: Beta,
+    },
+    /// The mixture of q and p that a deferral rule makes.
+    Deferral {
+        /// The rule.
+        rule: Rule,
+        /// Its trade-off parameter.
+        alpha: f64,
+    },
+}
+
+/// The residual parameter of lossy sampling: the residual is `norm((p/β - q)_+)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beta {
+    /// The same at every position; at least 1 - α.
+    Fixed(f64),
+    /// Solved at each position, so that what is refused is what the residual holds.
+    Tuned,
+}
+
+impl TargetDistribution {
+    /// Largest β of lossy sampling; beyond it the residual holds nothing but what the draft model
+    /// never says.
+    pub const MAX_BETA: f64 = 1e6;
+
+    /// Whether π is the target law itself, whatever the draft model says: [`Self::Exact`], and lossy
+    /// sampling that loses nothing (α = 0 with β = 1 or tuned, which is then 1).
+    pub fn is_exact(&self) -> bool {
+        match *self {
+            Self::Exact => true,
+            Self::Lossy { alpha, beta } => lossy::is_exact(alpha, beta),
+            Self::Deferral { .. } => false,
+        }
+    }
+
+    /// The least β beside `alpha`: 1 - α, less what rounding may add to it.
+    pub fn least_beta(alpha: f64) -> f64 {
+        (1.0 - alpha) * (1.0 - 1e-12)
+    }
+
+    /// Whether the token after a block that was accepted whole is drawn from π, rather than from p.
+    ///
+    /// A deferral rule decides that position like any other. Lossy sampling has nothing to relax there
+    /// and draws from p (our choice), except where the output would then depend on where blocks end:
+    /// under coupled verification, and under greedy block verification, whose residual reaches over
+    /// the ends of blocks.
+    pub fn mixes_bonus(&self, verification: Verification) -> bool {
+        match self {
+            Self::Exact => false,
+            Self::Lossy { .. } => {
+                !self.is_exact()
+                    && !matches!(verification, Verification::Token | Verification::Block)
+            }
+            Self::Deferral { .. } => true,
+        }
+    }
+
+    /// What must be known of the two models at each position. `greedy` is temperature 0.
+    pub fn needs(&self, greedy: bool) -> Needs {
+        let drafted = Needs {
+            draft_law: true,
+            ..Default::default()
+        };
+        match *self {
+            _ if self.is_exact() => Needs::default(),
+            Self::Exact | Self::Lossy { .. } => drafted,
+            Self::Deferral { rule, .. } => match rule {
+                Rule::Chow | Rule::Diff | Rule::Opt => Needs {
+                    max: true,
+                    ..drafted
+                },
+                Rule::ChowLog | Rule::DiffLog | Rule::OptLog => Needs {
+                    entropy: true,
+                    ..drafted
+                },
+                Rule::TokenV1 => Needs {
+                    max: true,
+                    draft_unscaled: true,
+                    ..drafted
+                },
+                Rule::TokenV2 | Rule::TokenV3 => Needs {
+                    max: true,
+                    target_unscaled: true,
+                    ..drafted
+                },
+                Rule::Bild => Needs {
+                    draft_unscaled: !greedy,
+                    dense: !greedy,
+                    target_unscaled: true,
+                    ..drafted
+                },
+            },
+        }
+    }
+
+    /// Turns the target's sampling law into π, in place, and returns how much of this position is
+    /// deferred to the target: δ, 0 or 1, for rules that judge a position, and the refused draft mass
+    /// η for rules that judge tokens; nothing where there is no deferral (exact, lossy).
+    ///
+    /// `greedy` is temperature 0, where both sampling laws are one-hot. All rows are of one length.
+    /// For lossy sampling π is the law emitted, not the paper's Table 1, which need not be a
+    /// distribution; see [`tuned_beta`].
+    pub fn apply<F: Real>(
+        &self,
+        draft: DraftLaw<'_, F>,
+        mut target: TargetLaw<'_, F>,
+        greedy: bool,
+    ) -> Option<F> {
+        match *self {
+            Self::Exact => None,
+            Self::Lossy { alpha, beta } => {
+                lossy::apply(alpha, beta, draft.law, target.law);
+                None
+            }
+            Self::Deferral { rule, alpha } if rule.is_token_rule() => {
+                Some(token::apply(rule, alpha, draft, &mut target))
+            }
+            Self::Deferral { rule, alpha } => {
+                if prefix::defers(rule, alpha, draft, &target, greedy) {
+                    return Some(F::one());
+                }
+                target.law.copy_from_slice(draft.law);
+                Some(F::zero())
+            }
+        }
+    }
+
+    /// Checks the parameters against their ranges.
+    ///
+    /// # Errors
+    /// Names the first parameter out of range. NaN is in no range.
+    pub fn validate(&self) -> Result<(), OutOfRange> {
+        let check = |ok: bool, field, value: f64, expected| {
+            let value = value.to_string();
+            let error = OutOfRange {
+                field,
+                value,
+                expected,
+            };
+            if ok { Ok(()) } else { Err(error) }
+        };
+        match *self {
+            Self::Exact => Ok(()),
+            Self::Lossy { alpha, beta } => {
+                let expected = "at least 0, below 1";
+                check((0.0..1.0).contains(&alpha), "alpha", alpha, expected)?;
+                match beta {
+                    Beta::Tuned => Ok(()),
+                    Beta::Fixed(beta) => {
+                        let allowed = Self::least_beta(alpha)..=Self::MAX_BETA;
+                        let expected = "1 - alpha to 1000000";
+                        check(allowed.contains(&beta), "beta", beta, expected)
+                    }
+                }
+            }
+            Self::Deferral { rule, alpha } => {
+                let (least, most) = rule.alpha_range();
+                let allowed = least..=most;
+                let expected = rule.alpha_range_text();
+                check(allowed.contains(&alpha), "alpha", alpha, expected)
+            }
+        }
+    }
+}
+
+/// The draft model at one position.
+#[derive(Clone, Copy, Debug)]
+pub struct DraftLaw<'a, F> {
+    /// The sampling law (vocab): exactly what a draft token is drawn from.
+    pub law: &'a [F],
+    /// The unscaled law (vocab), right at least where `law` has mass; none if it is `law` itself.
+    pub unscaled: Option<&'a [F]>,
+    /// Confidence of the whole unscaled law.
+    pub confidence: Confidence<F>,
+}
+
+/// The target model at one position.
+#[derive(Debug)]
+pub struct TargetLaw<'a, F> {
+    /// The sampling law (vocab), to be turned into π in place.
+    pub law: &'a mut [F],
+    /// The unscaled law (vocab); none if it is `law` itself as it came.
+    pub unscaled: Option<&'a [F]>,
+    /// Confidence of the unscaled law.
+    pub confidence: Confidence<F>,
+}
+
+/// What a target distribution must be told at each position, beside the target's sampling law.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a list of independent wants, each named"
+)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The draft model's sampling law, at the position after the block too.
+    pub draft_law: bool,
+    /// Both models' largest unscaled probability.
+    pub max: bool,
+    /// Both models' entropy.
+    pub entropy: bool,
+    /// The draft model's unscaled law where its sampling law has mass.
+    pub draft_unscaled: bool,
+    /// The target model's unscaled law.
+    pub target_unscaled: bool,
+    /// Whether the draft model's unscaled law is needed on the whole vocabulary.
+    pub dense: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(target: TargetDistribution) -> Option<&'static str> {
+        target.validate().err().map(|error| error.field)
+    }
+
+    #[test]
+    fn parameters_are_held_to_their_ranges() {
+        assert_eq!(refused(TargetDistribution::Exact), None);
+        for rule in Rule::ALL {
+            let (least, most) = rule.alpha_range();
+            let with = |alpha| refused(TargetDistribution::Deferral { rule, alpha });
+            for alpha in [least, most, rule.default_alpha()] {
+                assert_eq!(with(alpha), None, "{} {alpha}", rule.name());
+            }
+            for alpha in [least - 1e-9, most + 1e-9, f64::NAN] {
+                assert_eq!(with(alpha), Some("alpha"), "{} {alpha}", rule.name());
+            }
+        }
+        let lossy = |alpha, beta| refused(TargetDistribution::Lossy { alpha, beta });
+        assert_eq!(lossy(0.0, Beta::Tuned), None);
+        assert_eq!(lossy(0.25, Beta::Fixed(0.75)), None);
+        assert_eq!(lossy(0.25, Beta::Fixed(1e6)), None);
+        for alpha in [-1e-9, 1.0, f64::NAN] {
+            assert_eq!(lossy(alpha, Beta::Tuned), Some("alpha"));
+        }
+        for beta in [0.7499, 1.1e6, f64::INFINITY, f64::NAN] {
+            assert_eq!(lossy(0.25, Beta::Fixed(beta)), Some("beta"));
+        }
+    }
+
+    #[test]
+    fn only_what_a_rule_judges_by_is_needed() {
+        let needs = |rule, greedy| {
+            let needs = TargetDistribution::Deferral { rule, alpha: 0.0 }.needs(greedy);
+            assert!(needs.draft_law);
+            let asked = [
+                (needs.max, "max"),
+                (needs.entropy, "entropy"),
+                (needs.draft_unscaled, "draft"),
+                (needs.target_unscaled, "target"),
+                (needs.dense, "dense"),
+            ];
+            let asked = asked.iter().filter(|(needed, _)| *needed);
+            asked.map(|&(_, name)| name).collect::<Vec<_>>().join(" ")
+        };
+        let expected = [
+            "max",
+            "entropy",
+            "max",
+            "entropy",
+            "max",
+            "entropy",
+            "max draft",
+            "max target",
+            "max target",
+        ];
+        for (rule, expected) in Rule::ALL.into_iter().zip(expected) {
+            for greedy in [false, true] {
+                assert_eq!(needs(rule, greedy), expected, "{}", rule.name());
+            }
+        }
+        assert_eq!(needs(Rule::Bild, false), "draft target dense");
+        assert_eq!(needs(Rule::Bild, true), "target");
+        let lossy = |alpha, beta| TargetDistribution::Lossy { alpha, beta };
+        for exact in [
+            TargetDistribution::Exact,
+            lossy(0.0, Beta::Fixed(1.0)),
+            lossy(0.0, Beta::Tuned),
+        ] {
+            assert!(exact.is_exact());
+            assert_eq!(exact.needs(false), Needs::default());
+        }
+        for inexact in [lossy(0.0, Beta::Fixed(2.0)), lossy(0.5, Beta::Tuned)] {
+            assert!(!inexact.is_exact());
+            let draft_law = true;
+            let expected = Needs {
+                draft_law,
+                ..Default::default()
+            };
+            assert_eq!(inexact.needs(true), expected);
+        }
+    }
+}
