@@ -93,4 +93,28 @@ mod tests {
             assert!(chance.accepts(0, 1.0_f64));
         }
     }
+
+    /// The keys that the verifications rely on: no two draws of a round share a number, nor do two
+    /// rounds.
+    #[test]
+    fn every_draw_is_keyed_by_purpose_offset_and_round() {
+        let law: Vec<f64> = vec![1.0 / 4096.0; 4096];
+        let call = InnerCall::default();
+        let mut seen = std::collections::HashSet::new();
+        for base_len in 0..6 {
+            let noise = Noise::new(3, 1);
+            let mut chance = RoundChance::new(noise, base_len, call);
+            for offset in 0..6 {
+                for purpose in [Purpose::Draft, Purpose::Residual, Purpose::Bonus] {
+                    let u = noise.draw(purpose, offset, base_len, call);
+                    assert_eq!(chance.token(purpose, offset, &law), quantile(&law, u));
+                    assert!(seen.insert(u.to_bits()));
+                }
+                let eta = noise.draw(Purpose::Accept, offset, base_len, call);
+                assert!(seen.insert(eta.to_bits()));
+                assert!(chance.accepts(offset, eta.next_up()));
+                assert!(!chance.accepts(offset, eta));
+            }
+        }
+    }
 }

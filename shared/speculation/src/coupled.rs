@@ -88,6 +88,23 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
     accepted
 }
 
+/// The probability that the side with law `target` chooses `token`, given that the side with law
+/// `draft` chose it: `1 / Σ_i max(q_i, π_i q_x / π_x)`, and 0 where `target` gives the token no mass.
+/// At most `min(1, π_x / q_x)`; averaged over tokens drawn from `draft` it is [`acceptance`]. For a
+/// one-hot draft law it is π_x, as for a draft token that was not made with the noise.
+pub fn conditional_acceptance<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
+    let (q, pi) = (
+        draft[token as usize].as_f64(),
+        target[token as usize].as_f64(),
+    );
+    if pi <= 0.0 {
+        return F::zero();
+    }
+    let ratio = q / pi;
+    let larger = |(&q_i, &pi_i): (&F, &F)| q_i.as_f64().max(pi_i.as_f64() * ratio);
+    F::from_f64(1.0 / draft.iter().zip(target).map(larger).sum::<f64>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +129,26 @@ mod tests {
         assert!((acceptance(&DRAFT, &TARGET) - by_definition).abs() < 1e-12);
         assert!((acceptance(&TARGET, &TARGET) - 1.0).abs() < 1e-12);
         assert_eq!(acceptance(&[1.0, 0.0], &[0.0, 1.0]), 0.0);
+    }
+
+    #[test]
+    fn conditional_acceptance_averages_to_acceptance() {
+        for (q, pi) in [(DRAFT, TARGET), (TARGET, DRAFT), (TARGET, TARGET)] {
+            let given = |token: usize| conditional_acceptance(&q, &pi, token as TokenId);
+            let mean: f64 = (0..5).map(|token| q[token] * given(token)).sum();
+            assert!((mean - acceptance(&q, &pi)).abs() < 1e-12);
+            for token in 0..5 {
+                let bound = if q[token] > 0.0 {
+                    pi[token] / q[token]
+                } else {
+                    1.0
+                };
+                assert!(given(token) <= bound.min(1.0) + 1e-15);
+            }
+        }
+        assert_eq!(conditional_acceptance(&DRAFT, &DRAFT, 4), 0.0);
+        let point = [0.0, 1.0, 0.0, 0.0, 0.0];
+        assert!((conditional_acceptance(&point, &TARGET, 1) - TARGET[1]).abs() < 1e-15);
     }
 
     /// 400,000 seeded positions: each frequency within five standard errors, below .004.

@@ -24,6 +24,8 @@ pub enum Purpose {
     Bonus = 4,
     /// Deriving the key of a further choice of the same request.
     Choice = 5,
+    /// Coupled noise of an answer given anew, after another under the same seed was discarded.
+    Regenerated = 6,
 }
 
 /// The noise of one choice of one request.
@@ -31,6 +33,7 @@ pub enum Purpose {
 pub struct Noise {
     key: [u32; 2],
     choice: u32,
+    coupled: Purpose,
 }
 
 impl Noise {
@@ -48,7 +51,21 @@ impl Noise {
             let block = philox([choice, 0, Purpose::Choice as u32, 0], seed_key);
             [block[0], block[1]]
         };
-        Self { key, choice }
+        Self {
+            key,
+            choice,
+            coupled: Purpose::Coupled,
+        }
+    }
+
+    /// The noise of an answer that is given anew: its tokens must not depend on those of the answer
+    /// that was discarded.
+    #[must_use]
+    pub fn regenerated(self) -> Self {
+        Self {
+            coupled: Purpose::Regenerated,
+            ..self
+        }
     }
 
     /// The uniform of a rejection-type draw, in (0, 1).
@@ -65,9 +82,13 @@ impl Noise {
     /// `first..first + LANES`, in (0, 1).
     #[inline(always)]
     pub fn coupled(&self, position: u32, first: u32) -> [f64; LANES] {
-        let rest = [position, Purpose::Coupled as u32, self.choice];
+        let rest = [position, self.coupled as u32, self.choice];
         let [high, low] = philox_lanes(first, rest, self.key);
-        std::array::from_fn(|lane| uniform(high[lane], low[lane]))
+        let mut uniforms = [0.0; LANES];
+        for (u, (high, low)) in uniforms.iter_mut().zip(high.into_iter().zip(low)) {
+            *u = uniform(high, low);
+        }
+        uniforms
     }
 }
 
@@ -131,5 +152,6 @@ mod tests {
         let block = noise.coupled(3, 8);
         assert_eq!(block[1], noise.coupled(3, 9)[0]);
         assert_ne!(block[1], noise.coupled(4, 9)[0]);
+        assert_ne!(block[1], noise.regenerated().coupled(3, 9)[0]);
     }
 }

@@ -35,7 +35,10 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// vectorises: this is the inner loop of coupled sampling over a vocabulary.
 #[inline(always)]
 pub fn philox_lanes(first: u32, rest: [u32; 3], key: [u32; 2]) -> [[u32; LANES]; 2] {
-    let mut c0: [u32; LANES] = std::array::from_fn(|lane| first.wrapping_add(lane as u32));
+    let mut c0 = [first; LANES];
+    for (lane, word) in c0.iter_mut().enumerate() {
+        *word = word.wrapping_add(lane as u32);
+    }
     let mut c1 = [rest[0]; LANES];
     let mut c2 = [rest[1]; LANES];
     let mut c3 = [rest[2]; LANES];

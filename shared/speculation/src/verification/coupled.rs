@@ -1,39 +1,40 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
-use super::{LastToken, Verdict};
-use crate::TokenId;
+use super::{Block, LastToken, RoundLaws, Verdict};
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 
-/// Verifies the chain `drafts` after `base_len` output tokens.
-///
-/// `laws(i)` gives the target law at output position `base_len + i`, for i up to `drafts.len()`;
-/// it is asked for in order, and no further than the first refusal. The emitted tokens are the
-/// verifier's choices at their positions, so they do not depend on what was drafted.
+/// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
+/// not depend on what was drafted. No law is asked for beyond the first refusal, and none of the
+/// draft laws is looked at.
 ///
 /// # Errors
 /// Whatever `laws` fails with.
-pub fn verify<'l, F: Real, E>(
-    drafts: &[TokenId],
-    base_len: u32,
+pub fn verify<F: Real, L: RoundLaws<F>>(
+    block: &Block<'_>,
     noise: &Noise,
-    ends: &[TokenId],
-    mut laws: impl FnMut(usize) -> Result<&'l [F], E>,
-) -> Result<Verdict, E> {
+    laws: &mut L,
+) -> Result<Verdict, L::Error> {
+    let (drafts, ended) = block.until_end();
+    let mut chosen = |offset: usize| {
+        let position = laws.at(offset)?;
+        Ok(choice(
+            position.target,
+            noise,
+            block.base_len + offset as u32,
+        ))
+    };
     for (offset, draft) in drafts.iter().enumerate() {
-        let chosen = choice(laws(offset)?, noise, base_len + offset as u32);
+        let chosen = chosen(offset)?;
         if chosen != *draft {
-            return Ok(Verdict::with_last(
-                &drafts[..offset],
-                chosen,
-                LastToken::Recovered,
-            ));
-        }
-        if ends.contains(draft) {
-            return Ok(Verdict::ended(&drafts[..=offset]));
+            let accepted = &drafts[..offset];
+            return Ok(Verdict::with_last(accepted, chosen, LastToken::Recovered));
         }
     }
-    let bonus = choice(laws(drafts.len())?, noise, base_len + drafts.len() as u32);
+    if ended {
+        return Ok(Verdict::ended(drafts));
+    }
+    let bonus = chosen(drafts.len())?;
     Ok(Verdict::with_last(drafts, bonus, LastToken::Bonus))
 }

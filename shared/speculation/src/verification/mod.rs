@@ -1,21 +1,48 @@
 //! How a draft block is accepted.
 //!
-//! Coupled verification (the default) emits the target's own seeded sample, whatever was drafted;
-//! token verification (rejection) is exact in distribution and accepts the most a single token can.
+//! | verification | keeps | output |
+//! |---|---|---|
+//! | [`coupled`] | draft tokens that are the verifier's own choice | the seeded sample of π, whatever was drafted |
+//! | [`token`] | each draft token with probability `min(1, π/q)` | exact in distribution |
+//! | [`block`] | the longest prefix whose joint test passes | exact in distribution |
+//! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
+//! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
+//!
+//! [`verify`] is the one way in; [`expected`] tells how many tokens a verification would accept.
 
+pub mod bild;
+pub mod block;
+pub mod block_greedy;
 pub mod coupled;
+pub mod expected;
+pub mod layers;
+pub mod residual;
 pub mod token;
 
 use crate::TokenId;
+use crate::chance::Chance;
+use crate::noise::Noise;
+use crate::proposal::BadProposal;
+use crate::real::Real;
+use crate::verification::layers::Layer;
 
 /// Which verification decides a draft block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Verification {
     /// Accept a draft token iff it is the verifier's own choice under the shared noise.
     #[default]
     Coupled,
     /// Accept a draft token x with probability `min(1, π(x)/q(x))`, else resample the residual.
     Token,
+    /// Block verification: the longest prefix whose joint test passes.
+    Block,
+    /// Greedy block verification: accepts the most a block can, and carries the residual on.
+    BlockGreedy,
+    /// The original BiLD: keep a draft token while `-ln p(x)` is at most `rollback`.
+    Bild {
+        /// Largest `-ln p(x)` kept, in nats; p unscaled.
+        rollback: f64,
+    },
 }
 
 /// What the last emitted token of a round is.
@@ -29,8 +56,23 @@ pub enum LastToken {
     AcceptedEnd,
 }
 
+/// What a round decides about.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// The chain of draft tokens; none asks for one token of the target distribution.
+    pub drafts: &'a [TokenId],
+    /// Output tokens before them.
+    pub base_len: u32,
+    /// Tokens that end the output.
+    pub ends: &'a [TokenId],
+    /// Draft tokens there would be if no end token had cut the block; greedy block verification.
+    pub horizon: u32,
+    /// Residual layers active at `base_len`; greedy block verification.
+    pub layers: &'a [Layer],
+}
+
 /// The outcome of one round on a chain of draft tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The tokens emitted: the accepted draft tokens, then what [`Verdict::last`] says.
     pub emitted: Vec<TokenId>,
@@ -38,6 +80,99 @@ pub struct Verdict {
     pub accepted: usize,
     /// What the last emitted token is.
     pub last: LastToken,
+    /// Residual layers active after the emitted tokens, oldest first; greedy block verification only.
+    pub layers: Vec<Layer>,
+}
+
+/// The laws at one position of a round.
+#[derive(Debug)]
+pub struct Position<'a, F> {
+    /// The target distribution π (vocab).
+    pub target: &'a [F],
+    /// The target model's unscaled law (vocab); none if it is `target` itself.
+    pub target_unscaled: Option<&'a [F]>,
+    /// The law the draft token was drawn from (vocab), in a scratch row that may be overwritten.
+    /// Empty where nothing was told of it.
+    pub draft: &'a mut [F],
+}
+
+/// The laws of a round, made position by position as they are needed.
+pub trait RoundLaws<F> {
+    /// Why there are none.
+    type Error;
+
+    /// The laws after the first `offset` draft tokens, 0 to their number. First calls come in order
+    /// of `offset`; a position seen before may be asked for again and gives the same laws.
+    ///
+    /// # Errors
+    /// If a model's row or what came of the draft law is malformed.
+    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, Self::Error>;
+}
+
+/// Decides `block` by `verification`.
+///
+/// `noise` serves coupled choices, `chance` the accept tests and draws of the others; `laws` gives
+/// the laws of the round. Coupled, token and BiLD verification ask for no law beyond the first
+/// refusal.
+///
+/// # Errors
+/// Whatever `laws` fails with, and a [`BadProposal`] where a draft law is needed and missing or
+/// gives its own token no mass: that is the drafter's fault and never reaches a result.
+pub fn verify<F: Real, L>(
+    verification: Verification,
+    block: &Block<'_>,
+    noise: &Noise,
+    chance: &mut impl Chance<F>,
+    laws: &mut L,
+) -> Result<Verdict, L::Error>
+where
+    L: RoundLaws<F>,
+    L::Error: From<BadProposal>,
+{
+    match verification {
+        Verification::Coupled => coupled::verify(block, noise, laws),
+        Verification::Token => token::verify(block, chance, laws),
+        Verification::Block => block::verify(block, chance, laws),
+        Verification::BlockGreedy => block_greedy::verify(block, chance, laws),
+        Verification::Bild { rollback } => bild::verify(block, rollback, noise, laws),
+    }
+}
+
+impl<'a> Block<'a> {
+    /// The draft tokens up to the first that ends the output, and whether there is one.
+    fn until_end(&self) -> (&'a [TokenId], bool) {
+        let end = self
+            .drafts
+            .iter()
+            .position(|draft| self.ends.contains(draft));
+        match end {
+            Some(at) => (&self.drafts[..=at], true),
+            None => (self.drafts, false),
+        }
+    }
+}
+
+impl<F: Real> Position<'_, F> {
+    /// q(token), the probability the draft token was drawn with.
+    fn drawn_with(&self, token: TokenId) -> Result<F, BadProposal> {
+        let mass = *self.draft.get(token as usize).ok_or(BadProposal::Missing)?;
+        if mass > F::zero() {
+            Ok(mass)
+        } else {
+            Err(BadProposal::TokenWithoutMass(token))
+        }
+    }
+
+    /// `ln π(token) - ln q(token)`; negative infinity where the target gives the token no mass.
+    fn log_ratio(&self, token: TokenId) -> Result<f64, BadProposal> {
+        let drawn_with = self.drawn_with(token)?;
+        Ok(log_ratio(self.target[token as usize], drawn_with))
+    }
+}
+
+/// `ln π - ln q` for q > 0. Exactly 0 for equal masses.
+fn log_ratio<F: Real>(target: F, draft: F) -> f64 {
+    target.as_f64().ln_portable() - draft.as_f64().ln_portable()
 }
 
 impl Verdict {
@@ -47,6 +182,7 @@ impl Verdict {
             emitted: accepted.to_vec(),
             accepted: accepted.len(),
             last: LastToken::AcceptedEnd,
+            layers: Vec::new(),
         }
     }
 
@@ -59,6 +195,7 @@ impl Verdict {
             emitted,
             accepted: accepted.len(),
             last,
+            layers: Vec::new(),
         }
     }
 }

@@ -5,27 +5,16 @@
 //! with probability `min(1, π(x)/q(x))`, else draw from `norm((π - q)_+)`; all accepted, draw the
 //! bonus from π.
 
-use super::{LastToken, Verdict};
-use crate::TokenId;
+use super::residual::residual;
+use super::{Block, LastToken, RoundLaws, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::proposal::BadProposal;
-use crate::real::{Real, sum};
+use crate::real::Real;
 
 /// `π(x)/q(x)`, the probability with which x is accepted where it is below 1.
 pub fn acceptance_ratio<F: Real>(target: F, draft: F) -> F {
     target / draft
-}
-
-/// Writes the unnormalised residual `(π - q)_+` (vocab) over `draft`, which holds q. Where rounding
-/// leaves no mass (π = q), writes π.
-pub fn residual<F: Real>(target: &[F], draft: &mut [F]) {
-    for (mass, &pi) in draft.iter_mut().zip(target) {
-        *mass = (pi - *mass).max(F::zero());
-    }
-    if sum(draft) <= F::zero() {
-        draft.copy_from_slice(target);
-    }
 }
 
 /// The expected number of accepted tokens of one position: `Σ_x min(q(x), π(x))`.
@@ -36,45 +25,41 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
         .fold(F::zero(), |mass, (&q, &pi)| mass + q.min(pi))
 }
 
-/// Verifies the chain `drafts`.
-///
-/// `draft_law(i, scratch)` writes the law (vocab) that `drafts[i]` was drawn from; `laws(i)` gives
-/// the target law after `drafts[..i]`, for i up to `drafts.len()`. Both are asked for in order, and
-/// no further than the first refusal.
+/// Decides `block`: each draft token on its own, up to the first refusal, beyond which no law is
+/// asked for.
 ///
 /// # Errors
-/// Whatever `laws` or `draft_law` fails with: a draft law that gives its own token no mass is the
-/// drafter's fault and never reaches a result.
-pub fn verify<'l, F: Real, E: From<BadProposal>>(
-    drafts: &[TokenId],
-    ends: &[TokenId],
+/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
+/// token no mass.
+pub fn verify<F: Real, L>(
+    block: &Block<'_>,
     chance: &mut impl Chance<F>,
-    mut draft_law: impl FnMut(usize, &mut Vec<F>) -> Result<(), E>,
-    mut laws: impl FnMut(usize) -> Result<&'l [F], E>,
-) -> Result<Verdict, E> {
-    let mut scratch = Vec::new();
+    laws: &mut L,
+) -> Result<Verdict, L::Error>
+where
+    L: RoundLaws<F>,
+    L::Error: From<BadProposal>,
+{
+    let (drafts, ended) = block.until_end();
     for (offset, &draft) in drafts.iter().enumerate() {
-        draft_law(offset, &mut scratch)?;
-        let target = laws(offset)?;
-        let drawn_with = scratch[draft as usize];
-        if drawn_with <= F::zero() {
-            return Err(BadProposal::TokenWithoutMass(draft).into());
-        }
-        let ratio = acceptance_ratio(target[draft as usize], drawn_with);
+        let position = laws.at(offset)?;
+        let drawn_with = position.drawn_with(draft)?;
+        let ratio = acceptance_ratio(position.target[draft as usize], drawn_with);
         if !chance.accepts(offset as u32, ratio) {
-            residual(target, &mut scratch);
-            let recovered = chance.token(Purpose::Residual, offset as u32, &scratch);
+            residual(0.0, position.target, position.draft);
+            let recovered = chance.token(Purpose::Residual, offset as u32, position.draft);
+            let accepted = &drafts[..offset];
             return Ok(Verdict::with_last(
-                &drafts[..offset],
+                accepted,
                 recovered,
                 LastToken::Recovered,
             ));
         }
-        if ends.contains(&draft) {
-            return Ok(Verdict::ended(&drafts[..=offset]));
-        }
+    }
+    if ended {
+        return Ok(Verdict::ended(drafts));
     }
     let offset = drafts.len();
-    let bonus = chance.token(Purpose::Bonus, offset as u32, laws(offset)?);
+    let bonus = chance.token(Purpose::Bonus, offset as u32, laws.at(offset)?.target);
     Ok(Verdict::with_last(drafts, bonus, LastToken::Bonus))
 }

@@ -1,0 +1,283 @@
+//! The laws of a round: what the target model scored, what the drafter told, and the target
+//! distribution that combines them.
+
+use crate::TokenId;
+use crate::chance::RoundChance;
+use crate::confidence::Confidence;
+use crate::noise::{InnerCall, Noise};
+use crate::proposal::{BadProposal, Proposal, ProposalLaw};
+use crate::real::Real;
+use crate::target::{DraftLaw, Needs, TargetDistribution, TargetLaw};
+use crate::verification::{Block, Position, RoundLaws, Verdict, Verification, verify};
+
+/// The target model's laws along a draft block.
+pub trait TargetRows<F> {
+    /// Why there are none.
+    type Error: From<BadProposal>;
+
+    /// The laws after the first `offset` draft tokens. Asked for once each, in order; the row is
+    /// then turned into the target distribution in place.
+    ///
+    /// # Errors
+    /// If the model's row gives no law.
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, F>, Self::Error>;
+
+    /// The target distribution at a position made before (vocab).
+    fn row(&self, offset: usize) -> &[F];
+}
+
+/// What a round is made of, beside the target's rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundInputs<'a> {
+    /// What the request aims at.
+    pub target: &'a TargetDistribution,
+    /// Which verification asks.
+    pub verification: Verification,
+    /// Whether the request is at temperature 0.
+    pub greedy: bool,
+    /// The draft tokens.
+    pub drafts: &'a [TokenId],
+    /// What came with each of them; may be empty where nothing is needed.
+    pub proposals: &'a [Proposal],
+    /// What came for the position after them.
+    pub bonus: Option<&'a Proposal>,
+    /// Length of every law.
+    pub vocab_size: usize,
+}
+
+/// A block decided: the verdict, and for each emitted position how much was deferred to the target;
+/// empty where the target distribution has no deferral.
+pub type Decided = (Verdict, Vec<f32>);
+
+/// Decides `block` with the seeded noise of its request: what verifier and coordinator do alike, so
+/// that it makes no difference who of them does it.
+///
+/// # Errors
+/// If a row gives no law, or what was told of the draft model is malformed or missing.
+pub fn decide<F: Real, R: TargetRows<F>>(
+    inputs: RoundInputs<'_>,
+    block: &Block<'_>,
+    noise: Noise,
+    rows: R,
+    scratch: &mut Scratch<F>,
+) -> Result<Decided, R::Error> {
+    let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
+    let verification = inputs.verification;
+    let mut round = Round::new(inputs, rows, scratch);
+    let verdict = verify(verification, block, &noise, &mut chance, &mut round)?;
+    let made = round.deferral();
+    let deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
+    Ok((verdict, deferral))
+}
+
+/// Rows that a round writes to, kept from round to round so that none is allocated anew.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch<F> {
+    draft: Vec<F>,
+    unscaled: Vec<F>,
+    deferral: Vec<f32>,
+}
+
+/// The laws of one round, made position by position as a verification asks for them.
+///
+/// A target distribution that is a mixture applies at the position after the block too, so the draft
+/// law is needed there, with the exception that [`TargetDistribution::mixes_bonus`] tells.
+///
+/// The target's unscaled law comes with the first call for a position only. BiLD verification, which
+/// reads it, asks for each position once; it goes with the exact target distribution.
+#[derive(Debug)]
+pub struct Round<'a, F, R> {
+    inputs: RoundInputs<'a>,
+    needs: Needs,
+    rows: R,
+    /// Positions made.
+    made: usize,
+    scratch: &'a mut Scratch<F>,
+}
+
+impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
+    /// The round of `inputs` on the target's `rows`.
+    pub fn new(inputs: RoundInputs<'a>, rows: R, scratch: &'a mut Scratch<F>) -> Self {
+        scratch.deferral.clear();
+        Self {
+            needs: inputs.target.needs(inputs.greedy),
+            inputs,
+            rows,
+            made: 0,
+            scratch,
+        }
+    }
+
+    /// How much of each position made was deferred to the target, 0 to 1, in order; empty where the
+    /// target distribution has no deferral.
+    pub fn deferral(&self) -> &[f32] {
+        &self.scratch.deferral
+    }
+
+    /// Whether π is p at `offset`.
+    fn is_exact(&self, offset: usize) -> bool {
+        let after_block = offset == self.inputs.drafts.len();
+        let inputs = &self.inputs;
+        inputs.target.is_exact() || after_block && !inputs.target.mixes_bonus(inputs.verification)
+    }
+
+    /// What was told of the draft model at `offset`.
+    fn proposal(&self, offset: usize) -> Result<&'a Proposal, BadProposal> {
+        if offset == self.inputs.drafts.len() {
+            self.inputs.bonus.ok_or(BadProposal::MissingBonus)
+        } else {
+            (self.inputs.proposals.get(offset)).ok_or(BadProposal::Missing)
+        }
+    }
+
+    /// Whether a law came for the position after the block. A point law is none without its token.
+    fn tells_bonus(&self) -> bool {
+        let law = self.inputs.bonus.map(|bonus| &bonus.law);
+        law.is_some_and(|law| !matches!(law, ProposalLaw::None | ProposalLaw::Point))
+    }
+
+    /// Writes the draft law at `offset` to its scratch row, or empties it where it is not needed.
+    fn write_draft(&mut self, offset: usize) -> Result<(), BadProposal> {
+        let verification = self.inputs.verification;
+        let drafted = self.inputs.drafts.get(offset);
+        let needed = !self.is_exact(offset)
+            || match drafted {
+                Some(_) => rejects(verification),
+                // With live layers greedy block verification needs it, and then it was asked for.
+                None => verification == Verification::BlockGreedy && self.tells_bonus(),
+            };
+        let proposal = needed.then(|| self.proposal(offset)).transpose()?;
+        let law = &mut self.scratch.draft;
+        law.clear();
+        let Some(proposal) = proposal else {
+            return Ok(());
+        };
+        law.resize(self.inputs.vocab_size, F::zero());
+        match drafted {
+            Some(&token) => proposal.law.write_law(token, law),
+            None if proposal.law == ProposalLaw::None => Err(BadProposal::MissingBonus),
+            None => proposal.law.write(law),
+        }
+    }
+
+    /// The draft model's confidence at `offset`, as far as the target distribution reads it.
+    fn confidence(&self, offset: usize) -> Result<Confidence<F>, BadProposal> {
+        let mut confidence = Confidence {
+            max: F::zero(),
+            entropy: F::zero(),
+        };
+        let told = self.proposal(offset)?.confidence;
+        if self.needs.max {
+            let max = told.ok_or(BadProposal::Untold(MAX))?.max;
+            if !(max > 0.0 && max <= 1.0) {
+                return Err(BadProposal::OutOfRange(MAX));
+            }
+            confidence.max = F::from_f32(max);
+        }
+        if self.needs.entropy {
+            let entropy = told.ok_or(BadProposal::Untold(ENTROPY))?.entropy;
+            if !(entropy >= 0.0 && entropy.is_finite()) {
+                return Err(BadProposal::OutOfRange(ENTROPY));
+            }
+            confidence.entropy = F::from_f32(entropy);
+        }
+        Ok(confidence)
+    }
+
+    /// Writes the draft model's unscaled law at `offset` to its scratch row; empties it where it is
+    /// not needed or is the sampling law itself.
+    fn write_unscaled(&mut self, offset: usize) -> Result<(), BadProposal> {
+        let proposal = self.proposal(offset)?;
+        let row = &mut self.scratch.unscaled;
+        row.clear();
+        if !self.needs.draft_unscaled {
+            return Ok(());
+        }
+        let point = self.inputs.drafts.get(offset).map(std::slice::from_ref);
+        let ids = match &proposal.law {
+            ProposalLaw::Sparse { ids, .. } => Some(ids.as_slice()),
+            ProposalLaw::Point => point,
+            ProposalLaw::Dense(_) | ProposalLaw::None => None,
+        };
+        let told = match (&proposal.unscaled, ids) {
+            (Some(told), _) if ids.is_none() || !self.needs.dense => told,
+            (None, None) => return Ok(()),
+            _ => return Err(BadProposal::Untold(UNSCALED)),
+        };
+        let expected = ids.map_or(self.inputs.vocab_size, <[_]>::len);
+        if told.len() != expected {
+            let found = told.len();
+            return Err(BadProposal::Length { found, expected });
+        }
+        // NaN is in no range.
+        if !told.iter().all(|mass| (0.0..=1.0).contains(mass)) {
+            return Err(BadProposal::OutOfRange(UNSCALED));
+        }
+        match ids {
+            None => row.extend(told.iter().map(|&mass| F::from_f32(mass))),
+            Some(ids) => {
+                row.resize(self.inputs.vocab_size, F::zero());
+                for (&id, &mass) in ids.iter().zip(told) {
+                    row[id as usize] = F::from_f32(mass);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const MAX: &str = "max_probability";
+const ENTROPY: &str = "entropy";
+const UNSCALED: &str = "unscaled";
+
+impl<F: Real, R: TargetRows<F>> RoundLaws<F> for Round<'_, F, R> {
+    type Error = R::Error;
+
+    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, R::Error> {
+        self.write_draft(offset)?;
+        if offset < self.made {
+            return Ok(Position {
+                target: self.rows.row(offset),
+                target_unscaled: None,
+                draft: &mut self.scratch.draft,
+            });
+        }
+        debug_assert_eq!(offset, self.made, "positions come in order");
+        let exact = self.is_exact(offset);
+        let mut confidence = None;
+        if !exact {
+            confidence = Some(self.confidence(offset)?);
+            self.write_unscaled(offset)?;
+        }
+        let target = self.rows.laws(offset)?;
+        if let Some(confidence) = confidence {
+            let unscaled = self.scratch.unscaled.as_slice();
+            let draft = DraftLaw {
+                law: &self.scratch.draft,
+                unscaled: (!unscaled.is_empty()).then_some(unscaled),
+                confidence,
+            };
+            let law = TargetLaw {
+                law: &mut *target.law,
+                ..target
+            };
+            let deferral = self.inputs.target.apply(draft, law, self.inputs.greedy);
+            let single = |deferral: F| deferral.as_f64() as f32;
+            self.scratch.deferral.extend(deferral.map(single));
+        }
+        self.made += 1;
+        Ok(Position {
+            target: target.law,
+            target_unscaled: target.unscaled,
+            draft: &mut self.scratch.draft,
+        })
+    }
+}
+
+/// Whether `verification` tests draft tokens against the law they were drawn from.
+fn rejects(verification: Verification) -> bool {
+    matches!(
+        verification,
+        Verification::Token | Verification::Block | Verification::BlockGreedy
+    )
+}

@@ -1,0 +1,133 @@
+//! How many tokens of a given draft block a verification accepts, as a law.
+//!
+//! For an offline evaluator and for tests: the accept tests are those of the shipped verifications,
+//! each asked for its probability instead of being decided.
+
+use super::{Block, RoundLaws, Verification, bild, block, block_greedy, token};
+use crate::TokenId;
+use crate::chance::Chance;
+use crate::coupled::conditional_acceptance;
+use crate::noise::Purpose;
+use crate::proposal::BadProposal;
+use crate::real::Real;
+
+/// P(accepted length = i) for i = 0..=L of the draft tokens `drafts` (L) under `laws`.
+///
+/// The draft tokens are taken to end nothing, and no residual layers to be live. Coupled
+/// verification takes them to be the drafter's choices under the shared noise.
+///
+/// # Errors
+/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
+/// token no mass.
+pub fn length_law<F: Real, L>(
+    verification: Verification,
+    drafts: &[TokenId],
+    laws: &mut L,
+) -> Result<Vec<f64>, L::Error>
+where
+    L: RoundLaws<F>,
+    L::Error: From<BadProposal>,
+{
+    let length = drafts.len();
+    let chain = Block {
+        drafts,
+        base_len: 0,
+        ends: &[],
+        horizon: length as u32,
+        layers: &[],
+    };
+    let mut tests = Tests {
+        probabilities: vec![0.0; length],
+        answer: false,
+    };
+    match verification {
+        Verification::Token => {
+            tests.answer = true;
+            token::verify(&chain, &mut tests, laws)?;
+            Ok(first_refusal(&tests.probabilities))
+        }
+        Verification::Coupled => {
+            for (offset, &draft) in drafts.iter().enumerate() {
+                let position = laws.at(offset)?;
+                position.drawn_with(draft)?;
+                let given = conditional_acceptance(position.draft, position.target, draft);
+                tests.probabilities[offset] = given.as_f64();
+            }
+            Ok(first_refusal(&tests.probabilities))
+        }
+        Verification::Bild { rollback } => {
+            for (offset, &draft) in drafts.iter().enumerate() {
+                let position = laws.at(offset)?;
+                let unscaled = position.target_unscaled.unwrap_or(position.target);
+                let keeps = bild::keeps(unscaled, draft, rollback);
+                tests.probabilities[offset] = f64::from(u8::from(keeps));
+            }
+            Ok(first_refusal(&tests.probabilities))
+        }
+        Verification::Block => {
+            block::verify(&chain, &mut tests, laws)?;
+            Ok(longest_pass(&tests.probabilities))
+        }
+        Verification::BlockGreedy => {
+            block_greedy::verify(&chain, &mut tests, laws)?;
+            // The longest length is tested first.
+            tests.probabilities.reverse();
+            Ok(longest_pass(&tests.probabilities))
+        }
+    }
+}
+
+/// Writes down the probability of every accept test.
+struct Tests {
+    probabilities: Vec<f64>,
+    /// What every test is answered with, so that all of them are made.
+    answer: bool,
+}
+
+impl<F: Real> Chance<F> for Tests {
+    fn accepts(&mut self, offset: u32, ratio: F) -> bool {
+        self.probabilities[offset as usize] = ratio.as_f64().min(1.0);
+        self.answer
+    }
+
+    fn token(&mut self, _purpose: Purpose, _offset: u32, _law: &[F]) -> TokenId {
+        0
+    }
+}
+
+/// The law of the number of passes before the first refusal.
+fn first_refusal(passes: &[f64]) -> Vec<f64> {
+    let mut so_far = 1.0;
+    let mut law: Vec<f64> = Vec::with_capacity(passes.len() + 1);
+    for pass in passes {
+        law.push(so_far * (1.0 - pass));
+        so_far *= pass;
+    }
+    law.push(so_far);
+    law
+}
+
+/// The law of the largest i whose test `passes[i - 1]` passes, 0 if none does.
+fn longest_pass(passes: &[f64]) -> Vec<f64> {
+    let mut none_longer = 1.0;
+    let mut law = vec![0.0; passes.len() + 1];
+    for (at, pass) in passes.iter().enumerate().rev() {
+        law[at + 1] = none_longer * pass;
+        none_longer *= 1.0 - pass;
+    }
+    law[0] = none_longer;
+    law
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_of_the_length_follow_from_the_tests() {
+        assert_eq!(first_refusal(&[0.5, 0.25]), [0.5, 0.375, 0.125]);
+        assert_eq!(longest_pass(&[0.5, 0.25]), [0.375, 0.375, 0.25]);
+        assert_eq!(first_refusal(&[]), [1.0]);
+        assert_eq!(longest_pass(&[]), [1.0]);
+    }
+}

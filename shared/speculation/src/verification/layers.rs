@@ -1,0 +1,212 @@
+//! The residual that greedy block verification carries over the next positions.
+//!
+//! Sun et al., "Optimal Block-Level Draft Verification for Accelerating Speculative Decoding" (first
+//! version), Algorithm 3: after a block that was refused at length τ, the following positions are
+//! not drawn from π but from `norm((ρ π - q)_+)`, as far as the block would have gone, with ρ the
+//! joint ratio `Π π/q` from the block's start to the position. A block refused under such a target
+//! lays another residual on top. A layer is therefore ρ at the present position and how long it
+//! lasts; the law is made bottom up:
+//!
+//! ```text
+//! d_0 = π,   d_s = norm((ρ_s d_(s-1) - q)_+)
+//! ```
+//!
+//! and emitting t multiplies `ρ_s` by `d_(s-1)(t) / q(t)`.
+
+use super::log_ratio;
+use super::residual::{Weights, excess, residual_over_target};
+use crate::real::Real;
+
+/// One layer of the residual. The session owns the layers and sends them with each round, so they
+/// survive a retry, a move to another verifier, and batching.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layer {
+    /// Natural logarithm of the joint ratio rho at the position the round starts from.
+    pub log_rho: f64,
+    /// Positions the layer stays active for.
+    pub remaining: u32,
+}
+
+/// The layers at one position, oldest first, moved along a draft or an output token by token.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layers {
+    stack: Vec<Layer>,
+    /// `Σ (ρ_s d_(s-1) - q)_+` of each layer at the position, up to the factor of [`Weights`]; 0
+    /// where rounding left nothing and the layer is passed through. Filled by [`Layers::law`].
+    masses: Vec<f64>,
+}
+
+impl Layers {
+    /// The layers a round starts with, oldest first.
+    pub fn new(layers: &[Layer]) -> Self {
+        let active = layers.iter().filter(|layer| layer.remaining > 0);
+        Self {
+            stack: active.copied().collect(),
+            masses: Vec::new(),
+        }
+    }
+
+    /// Whether the target law stands unchanged.
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// Lays `layer` on top. Without remaining positions it is none.
+    pub fn push(&mut self, layer: Layer) {
+        if layer.remaining > 0 {
+            self.stack.push(layer);
+        }
+    }
+
+    /// Writes the layered law (vocab), normalised, to `law` for the target law `target` and the
+    /// draft law `draft` at the present position.
+    pub fn law<F: Real>(&mut self, target: &[F], draft: &[F], law: &mut Vec<F>) {
+        law.clear();
+        law.extend_from_slice(target);
+        self.masses.clear();
+        for layer in &self.stack {
+            let weights = Weights::of(layer.log_rho);
+            let mass = excess(weights, law, draft);
+            if mass > 0.0 {
+                residual_over_target(weights, mass, law, draft);
+            }
+            self.masses.push(mass.max(0.0));
+        }
+    }
+
+    /// Moves over a token whose mass at the present position is `target` under π and `draft` under
+    /// q. [`Layers::law`] must have been called at the position. A layer ends when it has lasted its
+    /// positions, or with a token that cannot be drafted.
+    pub fn advance<F: Real>(&mut self, target: F, draft: F) {
+        let mut below = target;
+        for (layer, &mass) in self.stack.iter_mut().zip(&self.masses) {
+            let weights = Weights::of(layer.log_rho);
+            layer.log_rho += log_ratio(below, draft);
+            layer.remaining -= 1;
+            if mass > 0.0 {
+                below = F::from_f64(weights.excess(below, draft) / mass);
+            }
+        }
+        let drafted = draft > F::zero();
+        self.stack.retain(|layer| drafted && layer.remaining > 0);
+    }
+
+    /// The layers at the present position, oldest first.
+    pub fn into_layers(self) -> Vec<Layer> {
+        self.stack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// π and q of model pair `pair` after a context of tokens.
+    fn laws(pair: usize, context: &[usize]) -> ([f64; 3], [f64; 3]) {
+        let hash = (context.iter()).fold(pair + 1, |hash, token| (hash * 31 + token + 1) % 10_007);
+        let law = |factor: usize| {
+            let masses = [1, 2, 3].map(|v| (hash * factor * v % 101 % 13) as f64 + 0.01);
+            let total: f64 = masses.iter().sum();
+            masses.map(|mass| mass / total)
+        };
+        (law(3), law(7))
+    }
+
+    /// The residual target by its nested definition: `levels` are the starts of the refused blocks,
+    /// oldest first, and each level's law is the residual of the level below it along the tokens
+    /// since that start.
+    fn nested(pair: usize, context: &[usize], levels: &[usize]) -> Vec<f64> {
+        let (target, draft) = laws(pair, context);
+        let Some((&start, below)) = levels.split_last() else {
+            return target.to_vec();
+        };
+        let rho: f64 = (start..context.len())
+            .map(|at| {
+                let (before, token) = (&context[..at], context[at]);
+                nested(pair, before, below)[token] / laws(pair, before).1[token]
+            })
+            .product();
+        let mut law = nested(pair, context, below);
+        for (mass, q) in law.iter_mut().zip(draft) {
+            *mass = (rho * *mass - q).max(0.0);
+        }
+        let total: f64 = law.iter().sum();
+        law.iter().map(|mass| mass / total).collect()
+    }
+
+    #[test]
+    fn layers_are_the_nested_residuals() {
+        let mut compared = [0; 4];
+        for (pair, path) in (0..20).flat_map(|pair| (0..81).map(move |path| (pair, path))) {
+            let tokens = [path % 3, path / 3 % 3, path / 9 % 3, path / 27];
+            let mut layers = Layers::default();
+            let mut levels = Vec::new();
+            let mut law = Vec::new();
+            for (at, &token) in tokens.iter().enumerate() {
+                let context = &tokens[..at];
+                let (target, draft) = laws(pair, context);
+                if at < 3 {
+                    let (log_rho, remaining) = (0.0, 4);
+                    layers.push(Layer { log_rho, remaining });
+                    levels.push(at);
+                }
+                layers.law(&target, &draft, &mut law);
+                if layers.masses.iter().any(|&mass| mass < 1e-6) {
+                    // The law below is q: nothing would be refused here.
+                    break;
+                }
+                for (found, expected) in law.iter().zip(nested(pair, context, &levels)) {
+                    assert!((found - expected).abs() < 1e-11, "{law:?} at {context:?}");
+                }
+                compared[at] += 1;
+                if law[token] <= 1e-6 {
+                    break;
+                }
+                layers.advance(target[token], draft[token]);
+            }
+        }
+        assert!(compared.iter().all(|&count| count > 30), "{compared:?}");
+    }
+
+    #[test]
+    fn layers_end_when_they_have_lasted_or_the_draft_could_not_go_on() {
+        let mut layers = Layers::new(&[
+            Layer {
+                log_rho: 1.0,
+                remaining: 0,
+            },
+            Layer {
+                log_rho: 1.0,
+                remaining: 1,
+            },
+            Layer {
+                log_rho: 2.0,
+                remaining: 3,
+            },
+        ]);
+        let mut law = Vec::new();
+        let (target, draft) = ([0.5, 0.5], [0.75, 0.25]);
+        layers.law(&target, &draft, &mut law);
+        layers.advance(target[1], draft[1]);
+        let left = layers.clone().into_layers();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].remaining, 2);
+        layers.law(&[0.5, 0.5], &[1.0, 0.0], &mut law);
+        layers.advance(0.5, 0.0);
+        assert!(layers.is_empty());
+    }
+
+    #[test]
+    fn a_layer_that_rounding_emptied_is_passed_through() {
+        let mut layers = Layers::new(&[Layer {
+            log_rho: 0.0,
+            remaining: 2,
+        }]);
+        let mut law = Vec::new();
+        layers.law(&[0.25_f32, 0.75], &[0.25, 0.75], &mut law);
+        assert_eq!(law, [0.25, 0.75]);
+        layers.advance(0.25_f32, 0.25);
+        let (log_rho, remaining) = (0.0, 1);
+        assert_eq!(layers.into_layers(), [Layer { log_rho, remaining }]);
+    }
+}
