@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::TokenId;
 use crate::verification::LastToken;
+use crate::verification::layers::Layer;
 
 /// Which model does what, in which order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Plan {
     /// The drafter proposes a block, the verifier decides it, round after round.
     #[default]
@@ -15,6 +16,40 @@ pub enum Plan {
     TargetOnly,
     /// The drafter decodes alone.
     DraftOnly,
+    /// The drafter decodes until its law says defer; then the verifier decodes one token.
+    TokenCascade {
+        /// Most draft tokens in a row before the target must speak, at least 1.
+        max_run: u32,
+    },
+    /// The drafter answers alone; if the answer's score is too low, the verifier answers anew.
+    SequenceCascade {
+        /// Lowest score kept, a natural logarithm.
+        threshold: f64,
+        /// Whether the score is the mean log probability, rather than the sum.
+        mean: bool,
+    },
+    /// Both models at every position: the verifier draws each token from the target distribution.
+    OracleCascade,
+    /// The original BiLD: the drafter decodes until it is unsure, the verifier looks it over.
+    Bild {
+        /// Most draft tokens before the verifier looks, at least 1.
+        window: u32,
+        /// Whether the verifier looks at the last tokens too, when the drafter ends the output.
+        verify_on_finish: bool,
+    },
+}
+
+/// Why a drafter ended its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DraftStop {
+    /// As many tokens as asked for.
+    Length,
+    /// The last token ends the output.
+    EndToken,
+    /// The law at the next position says stop.
+    Policy,
+    /// The draft model's context is full.
+    Context,
 }
 
 /// A service the session depends on.
@@ -43,17 +78,23 @@ pub enum Origin {
 
 /// A request the session asks the driver to make of a peer. Repeated with the same `round` it must
 /// give the same answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Draft at most `max_tokens` tokens after the first `base_len` output tokens.
     Draft {
-        /// Most tokens wanted, at least 1.
+        /// Most tokens wanted; 0 asks for nothing but the law.
         max_tokens: u32,
+        /// Whether the law at the position after the block is wanted too.
+        bonus_q: bool,
     },
     /// Decide these draft tokens.
     Verify {
         /// The chain; empty asks for one token of the target's.
         drafts: Vec<TokenId>,
+        /// Draft tokens there would be if no end token had cut the block; greedy block verification.
+        horizon: u32,
+        /// Residual layers active at `base_len`; greedy block verification.
+        layers: Vec<Layer>,
     },
     /// Decode `max_tokens` tokens with the target alone, streaming.
     Decode {
@@ -73,7 +114,7 @@ impl Request {
 }
 
 /// What the driver must do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Send `request` to its peer.
     Send {
@@ -81,7 +122,7 @@ pub enum Action {
         round: u64,
         /// How often it was sent before.
         attempt: u32,
-        /// Number of output tokens it builds on.
+        /// Number of output tokens it builds on, held ones included.
         base_len: u32,
         /// What is asked.
         request: Request,
@@ -115,14 +156,20 @@ pub enum FinishReason {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The drafter answered a [`Request::Draft`]; an empty block is a refusal to draft.
+    /// The drafter answered a [`Request::Draft`]. An empty block answers a request for nothing but the
+    /// law, or says that the very first law stops ([`Plan::TokenCascade`], [`Plan::Bild`]), or that
+    /// the context is full; elsewhere it is malformed.
     Drafted {
         /// The round answered.
         round: u64,
         /// The chain.
         tokens: Vec<TokenId>,
+        /// Why it ended.
+        stop: DraftStop,
+        /// Unscaled log probability of each token, where the plan scores them; else empty.
+        logprobs: Vec<f32>,
     },
     /// The verifier answered a [`Request::Verify`].
     Verified {
@@ -134,6 +181,11 @@ pub enum Input {
         accepted: usize,
         /// What the last one is.
         last: LastToken,
+        /// For each emitted position, how much of it was deferred to the target; empty where the
+        /// target distribution has no deferral.
+        deferral: Vec<f32>,
+        /// Residual layers after the emitted tokens; greedy block verification.
+        layers: Vec<Layer>,
     },
     /// The verifier answered a part of a [`Request::Decode`].
     Decoded {

@@ -2,65 +2,103 @@
 
 use std::time::Duration;
 
-use super::{Action, FinishReason, Origin, Outstanding, Peer, Plan, Request, Session, check};
+use super::{Action, DraftStop, Origin, Peer, Plan, Request, Session, check};
 use crate::TokenId;
 use crate::verification::LastToken;
+use crate::verification::layers::Layer;
+
+/// A draft block, as it came.
+#[derive(Debug)]
+pub(super) struct DraftAnswer {
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) stop: DraftStop,
+    pub(super) logprobs: Vec<f32>,
+}
+
+/// A verdict, as it came.
+#[derive(Debug)]
+pub(super) struct VerdictAnswer {
+    pub(super) emitted: Vec<TokenId>,
+    pub(super) accepted: usize,
+    pub(super) last: LastToken,
+    pub(super) deferral: Vec<f32>,
+    pub(super) layers: Vec<Layer>,
+}
+
+/// Why a drafter that can draft no more is lost.
+pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
 
 impl Session {
-    pub(super) fn drafted(&mut self, round: u64, tokens: Vec<TokenId>, now: Duration) {
+    pub(super) fn drafted(&mut self, round: u64, answer: DraftAnswer, now: Duration) {
+        let is_draft = |request: &Request| matches!(request, Request::Draft { .. });
+        if !self.is_waiting_for(is_draft) {
+            return;
+        }
         let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
             return;
         };
-        let Request::Draft { max_tokens } = outstanding.request else {
+        let Request::Draft {
+            max_tokens,
+            bonus_q,
+        } = outstanding.request
+        else {
             return;
         };
-        if let Err(malformed) = check::draft(&self.config, max_tokens, &tokens) {
+        // With the law at the next position the verifier can still go on from both models.
+        let law_came = bonus_q && self.config.plan == Plan::Speculative;
+        if answer.tokens.is_empty() && answer.stop == DraftStop::Context && !law_came {
+            return self.give_up(Peer::Drafter, CONTEXT_IS_FULL, now);
+        }
+        if let Err(malformed) = check::draft(&self.config, max_tokens, &answer) {
             return self.malformed(outstanding, &malformed, now);
         }
-        if self.config.plan == Plan::DraftOnly {
-            let ended = self.emit(
-                tokens
-                    .into_iter()
-                    .map(|token| (token, Origin::Accepted))
-                    .collect(),
-            );
-            return self.go_on(ended, now);
-        }
-        self.send(Request::Verify { drafts: tokens }, 0, now);
+        self.drafter_heard = true;
+        let ended = self.ends(&answer.tokens);
+        let looked_ahead = answer.stop == DraftStop::Policy || bonus_q && !ended;
+        self.statistics.draft_forwards += answer.tokens.len() as u32 + u32::from(looked_ahead);
+        self.drafted_by_plan(answer, max_tokens, now);
     }
 
-    pub(super) fn verified(
-        &mut self,
-        round: u64,
-        emitted: &[TokenId],
-        accepted: usize,
-        last: LastToken,
-        now: Duration,
-    ) {
-        let is_verify = |o: &Outstanding| matches!(o.request, Request::Verify { .. });
-        if !self.outstanding.as_ref().is_some_and(is_verify) {
+    pub(super) fn verified(&mut self, round: u64, answer: VerdictAnswer, now: Duration) {
+        let is_verify = |request: &Request| matches!(request, Request::Verify { .. });
+        if !self.is_waiting_for(is_verify) {
             return;
         }
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
-        let Request::Verify { drafts } = &outstanding.request else {
+        let Request::Verify { drafts, .. } = &outstanding.request else {
             return;
         };
-        if let Err(malformed) = check::verdict(&self.config, drafts, emitted, accepted, last) {
+        if let Err(malformed) = check::verdict(&self.config, drafts, &answer) {
             return self.malformed(outstanding, &malformed, now);
         }
-        self.statistics.verified(drafts.len(), accepted);
+        let (accepted, last) = (answer.accepted, answer.last);
+        self.statistics.verified(drafts.len(), accepted, last);
+        if matches!(self.config.plan, Plan::TokenCascade { .. }) && self.run.is_forced() {
+            self.statistics.forced += 1;
+        }
+        self.layers = answer.layers;
         let alone = drafts.is_empty();
-        let origins = emitted.iter().enumerate().map(|(index, &token)| {
+        let origins = answer.emitted.iter().enumerate().map(|(index, &token)| {
             let origin = match () {
                 () if index < accepted => Origin::Accepted,
-                () if alone => Origin::Target,
+                () if alone => self.target_origin(),
                 () => last.into(),
             };
             (token, origin)
         });
-        let ended = self.emit(origins.collect());
+        let mut tokens: Vec<_> = origins.collect();
+        // Where the last slot was drafted too, the token added after it is one too many.
+        tokens.truncate(self.remaining() as usize);
+        if matches!(self.config.plan, Plan::TokenCascade { .. }) {
+            self.run.end();
+            self.statistics.deferral(std::iter::once(1.0));
+        } else {
+            let deferral = answer.deferral.iter().take(tokens.len());
+            self.statistics.deferral(deferral.copied());
+        }
+        let ended = self.emit(tokens);
         self.go_on(ended, now);
     }
 
@@ -90,36 +128,41 @@ impl Session {
         outstanding.due = now + self.config.round_timeout;
         outstanding.attempt = 0;
         self.statistics.target_forwards += tokens.len() as u32;
-        let ended = self.emit(
-            tokens
-                .iter()
-                .map(|&token| (token, Origin::Target))
-                .collect(),
-        );
+        let origin = self.decode_origin();
+        let is_second = origin == Origin::Deferred;
+        if is_second {
+            let deferral = std::iter::repeat_n(1.0, tokens.len());
+            self.statistics.deferral(deferral);
+        } else if self.config.plan != Plan::TargetOnly {
+            self.statistics.fallback_tokens += tokens.len() as u32;
+        }
+        self.run.end();
+        let ended = self.emit(tokens.iter().map(|&token| (token, origin)).collect());
         if done || ended {
             self.outstanding = None;
             self.go_on(ended, now);
         }
     }
 
+    fn is_waiting_for(&self, request: impl Fn(&Request) -> bool) -> bool {
+        let outstanding = self.outstanding.as_ref();
+        outstanding.is_some_and(|outstanding| request(&outstanding.request))
+    }
+
+    /// Whether the last of `tokens` ends the output.
+    pub(super) fn ends(&self, tokens: &[TokenId]) -> bool {
+        let last = tokens.last();
+        last.is_some_and(|token| self.config.end_tokens.contains(token))
+    }
+
     /// Appends checked tokens; whether the last one ends the output.
     pub(super) fn emit(&mut self, tokens: Vec<(TokenId, Origin)>) -> bool {
         self.output.extend(tokens.iter().map(|&(token, _)| token));
-        let ended = self
-            .output
-            .last()
-            .is_some_and(|token| self.config.end_tokens.contains(token));
-        self.actions.push_back(Action::Emit(tokens));
-        ended
-    }
-
-    pub(super) fn go_on(&mut self, ended: bool, now: Duration) {
-        if ended {
-            self.finish(FinishReason::Stop);
-        } else if self.remaining() == 0 {
-            self.finish(FinishReason::Length);
-        } else {
-            self.begin_round(now);
+        self.emitted = self.output.len();
+        self.statistics.emitted = self.emitted as u32;
+        if !tokens.is_empty() {
+            self.actions.push_back(Action::Emit(tokens));
         }
+        self.ends(&self.output)
     }
 }

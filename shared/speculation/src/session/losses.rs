@@ -3,9 +3,31 @@
 use std::time::Duration;
 
 use super::check::Malformed;
-use super::{Fallback, FinishReason, Outstanding, Peer, Request, Session};
+use super::{Fallback, FinishReason, Outstanding, Peer, Plan, Request, Session};
 
 impl Session {
+    /// How long an answer of `peer` is waited for.
+    pub(super) fn patience(&self, peer: Peer) -> Duration {
+        if self.is_soon_given_up(peer) {
+            self.config.draft_timeout
+        } else {
+            self.config.round_timeout
+        }
+    }
+
+    /// Whether the request goes on without `peer`, if it must.
+    fn can_do_without(&self, peer: Peer) -> bool {
+        let lone = matches!(self.config.plan, Plan::TargetOnly | Plan::DraftOnly);
+        peer == Peer::Drafter && !lone
+    }
+
+    /// Whether `peer` is not waited for as long as one that the request cannot do without. Where
+    /// residual layers are live, or a whole response is held, going on without it costs too much.
+    fn is_soon_given_up(&self, peer: Peer) -> bool {
+        let holds = matches!(self.config.plan, Plan::SequenceCascade { .. });
+        self.can_do_without(peer) && !holds && !self.has_live_layers()
+    }
+
     pub(super) fn malformed(
         &mut self,
         outstanding: Outstanding,
@@ -13,75 +35,97 @@ impl Session {
         now: Duration,
     ) {
         // The same peer would say the same again.
-        self.lost(outstanding, &malformed.to_string(), false, now);
+        let peer = outstanding.request.peer();
+        self.lost(outstanding, peer, &malformed.to_string(), false, now);
     }
 
-    /// The verifier found what the drafter said of its laws malformed: the drafter is to blame.
+    /// The verifier found what the drafter said of its laws malformed: the drafter is to blame, if it
+    /// said anything.
     pub(super) fn disbelieved(&mut self, round: u64, reason: &str, now: Duration) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
-        match &outstanding.request {
-            Request::Verify { drafts } if !drafts.is_empty() => {
-                self.statistics.discarded += drafts.len() as u32;
-                self.give_up(Peer::Drafter, reason, now);
-            }
-            _ => self.give_up(Peer::Verifier, reason, now),
-        }
+        let verifies = matches!(outstanding.request, Request::Verify { .. });
+        let blamed = if verifies && (self.drafter_heard || self.config.lazy_bonus) {
+            Peer::Drafter
+        } else {
+            Peer::Verifier
+        };
+        self.lost(outstanding, blamed, reason, false, now);
     }
 
     pub(super) fn backpressure(
         &mut self,
         outstanding: Outstanding,
+        peer: Peer,
         retry_after: Duration,
         now: Duration,
     ) {
-        if self.can_do_without(outstanding.request.peer()) {
+        if self.is_soon_given_up(peer) {
             // The target alone is quicker than waiting.
-            return self.lost(outstanding, "drafter is overloaded", false, now);
+            return self.lost(outstanding, peer, "drafter is overloaded", false, now);
         }
-        self.pause(outstanding, retry_after, "peer is overloaded", now);
+        self.pause(outstanding, peer, retry_after, "peer is overloaded", now);
     }
 
+    /// `peer` failed, on which the answer to `outstanding` hangs.
     pub(super) fn lost(
         &mut self,
         outstanding: Outstanding,
+        peer: Peer,
         reason: &str,
         retry: bool,
         now: Duration,
     ) {
         if retry {
             let pause = self.config.retry_pause * 4_u32.pow(outstanding.attempt.min(5));
-            self.pause(outstanding, pause, reason, now);
+            self.pause(outstanding, peer, pause, reason, now);
         } else {
-            self.give_up(outstanding.request.peer(), reason, now);
+            self.abandon(&outstanding, peer, reason, now);
         }
     }
 
-    pub(super) fn pause(
+    fn pause(
         &mut self,
         outstanding: Outstanding,
+        peer: Peer,
         pause: Duration,
         reason: &str,
         now: Duration,
     ) {
-        let retries = if self.can_do_without(outstanding.request.peer()) {
+        let retries = if self.is_soon_given_up(peer) {
             self.config.retries
         } else {
             self.config.last_resort_retries
         };
         if outstanding.attempt >= retries {
-            return self.give_up(outstanding.request.peer(), reason, now);
+            return self.abandon(&outstanding, peer, reason, now);
         }
+        let first = outstanding.first_failure;
         self.statistics.retries += 1;
         self.outstanding = Some(Outstanding {
             attempt: outstanding.attempt + 1,
             due: now + pause,
             paused: true,
             request: outstanding.request,
+            first_failure: Some(first.unwrap_or_else(|| reason.to_owned())),
         });
     }
 
+    fn abandon(&mut self, outstanding: &Outstanding, peer: Peer, reason: &str, now: Duration) {
+        if let (Peer::Drafter, Request::Verify { drafts, .. }) = (peer, &outstanding.request) {
+            self.statistics.discarded += drafts.len() as u32;
+        }
+        // What went wrong first says more than what repeating it came to.
+        match &outstanding.first_failure {
+            Some(first) if first != reason => {
+                self.give_up(peer, &format!("{first}; then {reason}"), now);
+            }
+            _ => self.give_up(peer, reason, now),
+        }
+    }
+
+    /// Goes on without `peer`, or ends if that cannot be.
     pub(super) fn give_up(&mut self, peer: Peer, reason: &str, now: Duration) {
         if !self.can_do_without(peer) {
             return self.finish(FinishReason::Failed {
@@ -89,12 +133,23 @@ impl Session {
                 reason: reason.to_owned(),
             });
         }
+        // Draft tokens that nobody looked over are of no use now; a whole response is a matter of its own.
+        if !self.is_holding() {
+            self.statistics.discarded += self.unemitted().len() as u32;
+            self.output.truncate(self.emitted);
+        }
         let losses = self.statistics.fallbacks.len().min(16) as u32;
         self.statistics.fallbacks.push(Fallback {
             peer,
             position: self.output.len() as u32,
             reason: reason.to_owned(),
         });
+        self.inexact |= self.config.depends_on_draft || self.has_live_layers();
+        // Without the draft law there is no residual to carry on.
+        self.layers.clear();
+        if self.is_holding() {
+            return self.lose_response(now);
+        }
         let alone = self
             .config
             .fallback_tokens

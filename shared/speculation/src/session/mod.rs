@@ -11,69 +11,29 @@
 //!   │                 ▼                         ▼
 //!   └──────────▶ decoding (target alone)     Finish(Failed)
 //! ```
+//!
+//! The [`Plan`] says which of these steps a round has; `plan` holds what is particular to each.
 
 mod action;
 mod answers;
 mod check;
+mod config;
+mod end;
 mod losses;
+mod plan;
 mod statistics;
 
-pub use action::{Action, FinishReason, Input, Origin, Peer, Plan, Request};
+pub use action::{Action, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
+pub use config::SessionConfig;
 pub use statistics::{Fallback, Statistics};
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::TokenId;
-
-/// What a session needs to know of its request.
-#[derive(Clone, Debug)]
-pub struct SessionConfig {
-    /// Which model does what.
-    pub plan: Plan,
-    /// Draft tokens a round, at least 1.
-    pub draft_len: u32,
-    /// Most output tokens, at least 1.
-    pub max_tokens: u32,
-    /// Tokens that end the output.
-    pub end_tokens: Vec<TokenId>,
-    /// Token ids are below this.
-    pub vocab_size: u32,
-    /// How long a peer may take for one answer.
-    pub round_timeout: Duration,
-    /// How long a drafter may take for one draft where the target can go on without it.
-    pub draft_timeout: Duration,
-    /// How often a request to a peer is repeated before the peer counts as lost.
-    pub retries: u32,
-    /// The same for a peer that the request cannot do without.
-    pub last_resort_retries: u32,
-    /// Pause before the first repetition; four times as long before each next.
-    pub retry_pause: Duration,
-    /// Tokens decoded without the drafter before it is tried again; doubles with each loss.
-    pub fallback_tokens: u32,
-    /// When the whole request must be over, if it must.
-    pub deadline: Option<Duration>,
-}
-
-impl SessionConfig {
-    /// A configuration with the default time limits.
-    pub fn new(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> Self {
-        Self {
-            plan,
-            draft_len,
-            max_tokens,
-            end_tokens: Vec::new(),
-            vocab_size,
-            round_timeout: Duration::from_secs(30),
-            draft_timeout: Duration::from_secs(5),
-            retries: 2,
-            last_resort_retries: 5,
-            retry_pause: Duration::from_millis(20),
-            fallback_tokens: 32,
-            deadline: None,
-        }
-    }
-}
+use crate::verification::layers::Layer;
+use answers::{DraftAnswer, VerdictAnswer};
+use plan::{Response, Run};
 
 /// A request on its way to a peer.
 #[derive(Debug)]
@@ -83,18 +43,30 @@ struct Outstanding {
     /// When the answer is due; or, if `paused`, when to send again.
     due: Duration,
     paused: bool,
+    /// Why it had to be repeated the first time.
+    first_failure: Option<String>,
 }
 
 /// The state machine of one request.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
+    /// What a peer must take for the output: emitted tokens, then held ones.
     output: Vec<TokenId>,
+    /// How many of them were emitted.
+    emitted: usize,
     round: u64,
     outstanding: Option<Outstanding>,
     actions: VecDeque<Action>,
     statistics: Statistics,
     finished: bool,
+    inexact: bool,
+    /// Residual layers active after the output; greedy block verification.
+    layers: Vec<Layer>,
+    /// Whether the drafter was heard in this round, so that a verdict builds on what it said.
+    drafter_heard: bool,
+    run: Run,
+    response: Response,
 }
 
 impl Session {
@@ -103,18 +75,28 @@ impl Session {
         let mut session = Self {
             config,
             output: Vec::new(),
+            emitted: 0,
             round: 0,
             outstanding: None,
             actions: VecDeque::new(),
             statistics: Statistics::default(),
             finished: false,
+            inexact: false,
+            layers: Vec::new(),
+            drafter_heard: false,
+            run: Run::default(),
+            response: Response::default(),
         };
         session.begin_round(now);
         session
     }
 
-    /// The next thing to do, if any.
+    /// The next thing to do, if any. A held response that is complete is kept or discarded here, so
+    /// whoever looks for stop strings in [`Session::held`] does so between an answer and this.
     pub fn poll(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            self.decide_response();
+        }
         self.actions.pop_front()
     }
 
@@ -138,14 +120,50 @@ impl Session {
         due.into_iter().chain(self.config.deadline).min()
     }
 
-    /// The tokens emitted so far.
+    /// What a peer must take for the output so far: the tokens emitted, and those still held.
     pub fn output(&self) -> &[TokenId] {
         &self.output
+    }
+
+    /// How many of them were emitted, and so will stay.
+    pub fn emitted(&self) -> usize {
+        self.emitted
+    }
+
+    /// The tokens of a response that is held until it is complete ([`Plan::SequenceCascade`]).
+    pub fn held(&self) -> &[TokenId] {
+        if self.is_holding() {
+            self.unemitted()
+        } else {
+            &[]
+        }
+    }
+
+    fn unemitted(&self) -> &[TokenId] {
+        &self.output[self.emitted..]
+    }
+
+    /// Whether the draft model's whole response was given up and the target writes another one
+    /// ([`Plan::SequenceCascade`]). Its noise must not be the noise of the first: whether the first
+    /// was given up depends on that.
+    pub fn is_second_response(&self) -> bool {
+        self.response.is_given_up()
+    }
+
+    /// Rounds begun.
+    pub fn rounds(&self) -> u64 {
+        self.round
     }
 
     /// What was counted so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// Whether the output is what the method promises. False once the target went on alone where the
+    /// method needs the draft law.
+    pub fn is_exact(&self) -> bool {
+        !self.inexact
     }
 
     /// Whether [`Action::Finish`] was given out, or is about to be.
@@ -169,10 +187,14 @@ impl Session {
         };
         if outstanding.paused {
             self.send(outstanding.request, outstanding.attempt, now);
+            if let Some(again) = &mut self.outstanding {
+                again.first_failure = outstanding.first_failure;
+            }
         } else {
-            let after = self.patience(&outstanding.request).as_millis();
+            let peer = outstanding.request.peer();
+            let after = self.patience(peer).as_millis();
             let reason = format!("no answer within {after} ms");
-            self.lost(outstanding, &reason, true, now);
+            self.lost(outstanding, peer, &reason, true, now);
         }
     }
 
@@ -180,7 +202,7 @@ impl Session {
     /// ignored; malformed ones count as the peer's failure and never reach the output.
     pub fn handle(&mut self, input: Input, now: Duration) {
         if let Input::Stop { len } = input {
-            return self.stop(len as usize);
+            return self.stop(len as usize, now);
         }
         if self.finished {
             return;
@@ -188,14 +210,35 @@ impl Session {
         match input {
             Input::Cancel => self.finish(FinishReason::Cancelled),
             Input::Stop { .. } => {}
-            Input::Drafted { round, tokens } => self.drafted(round, tokens, now),
+            Input::Drafted {
+                round,
+                tokens,
+                stop,
+                logprobs,
+            } => {
+                let answer = DraftAnswer {
+                    tokens,
+                    stop,
+                    logprobs,
+                };
+                self.drafted(round, answer, now);
+            }
             Input::Verified {
                 round,
                 emitted,
                 accepted,
                 last,
+                deferral,
+                layers,
             } => {
-                self.verified(round, &emitted, accepted, last, now);
+                let answer = VerdictAnswer {
+                    emitted,
+                    accepted,
+                    last,
+                    deferral,
+                    layers,
+                };
+                self.verified(round, answer, now);
             }
             Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
             Input::Failed {
@@ -205,7 +248,7 @@ impl Session {
                 retry,
             } => {
                 if let Some(outstanding) = self.take_outstanding(round, peer) {
-                    self.lost(outstanding, &reason, retry, now);
+                    self.lost(outstanding, peer, &reason, retry, now);
                 }
             }
             Input::Disbelieved { round, reason } => self.disbelieved(round, &reason, now),
@@ -215,7 +258,7 @@ impl Session {
                 retry_after,
             } => {
                 if let Some(outstanding) = self.take_outstanding(round, peer) {
-                    self.backpressure(outstanding, retry_after, now);
+                    self.backpressure(outstanding, peer, retry_after, now);
                 }
             }
         }
@@ -225,26 +268,6 @@ impl Session {
         self.config.max_tokens - self.output.len() as u32
     }
 
-    fn begin_round(&mut self, now: Duration) {
-        let remaining = self.remaining();
-        let draft_len = self.config.draft_len;
-        self.round += 1;
-        let request = match self.config.plan {
-            // The last slot is the token the target adds to every block.
-            Plan::Speculative => match draft_len.min(remaining - 1) {
-                0 => Request::Verify { drafts: Vec::new() },
-                max_tokens => Request::Draft { max_tokens },
-            },
-            Plan::TargetOnly => Request::Decode {
-                max_tokens: remaining,
-            },
-            Plan::DraftOnly => Request::Draft {
-                max_tokens: draft_len.min(remaining),
-            },
-        };
-        self.send(request, 0, now);
-    }
-
     fn send(&mut self, request: Request, attempt: u32, now: Duration) {
         self.actions.push_back(Action::Send {
             round: self.round,
@@ -252,57 +275,27 @@ impl Session {
             base_len: self.output.len() as u32,
             request: request.clone(),
         });
-        let due = now + self.patience(&request);
+        let due = now + self.patience(request.peer());
         self.outstanding = Some(Outstanding {
             request,
             attempt,
             due,
             paused: false,
+            first_failure: None,
         });
     }
 
-    /// How long an answer is waited for.
-    fn patience(&self, request: &Request) -> Duration {
-        if self.can_do_without(request.peer()) {
-            self.config.draft_timeout
-        } else {
-            self.config.round_timeout
-        }
-    }
-
-    /// Whether the request goes on without `peer`.
-    fn can_do_without(&self, peer: Peer) -> bool {
-        peer == Peer::Drafter && self.config.plan == Plan::Speculative
-    }
-
+    /// Takes the outstanding request if it is `peer` that its answer hangs on.
     fn take_outstanding(&mut self, round: u64, peer: Peer) -> Option<Outstanding> {
         let current = self.round;
+        let lazy_bonus = self.config.lazy_bonus;
         self.outstanding.take_if(|outstanding| {
-            round == current && !outstanding.paused && outstanding.request.peer() == peer
+            let request = &outstanding.request;
+            // Whoever decides a block itself may have to ask the drafter for a law on the way.
+            let on_the_way = lazy_bonus && matches!(request, Request::Verify { .. });
+            let concerned = request.peer() == peer || on_the_way && peer == Peer::Drafter;
+            round == current && !outstanding.paused && concerned
         })
-    }
-
-    /// A stop string is found in tokens already emitted, so the session may have gone on meanwhile,
-    /// even to its end.
-    fn stop(&mut self, len: usize) {
-        let is_finish = |action: &Action| matches!(action, Action::Finish(_));
-        if self.finished && !self.actions.iter().any(is_finish) {
-            return;
-        }
-        self.output.truncate(len);
-        self.actions.clear();
-        self.finish(FinishReason::Stop);
-    }
-
-    fn finish(&mut self, reason: FinishReason) {
-        self.finished = true;
-        self.outstanding = None;
-        // What was to be sent is not wanted any more; what was emitted still is.
-        self.actions
-            .retain(|action| matches!(action, Action::Emit(_)));
-        self.actions.push_back(Action::Close(Peer::Drafter));
-        self.actions.push_back(Action::Close(Peer::Verifier));
-        self.actions.push_back(Action::Finish(reason));
     }
 }
 

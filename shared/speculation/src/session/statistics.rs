@@ -1,9 +1,10 @@
 //! What a session counts.
 
 use super::{Origin, Peer};
+use crate::verification::LastToken;
 
 /// Counts of one request. Field names follow the JSON that users of other servers parse already.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Draft tokens verified, one entry a round that drafted.
     pub per_step_drafted: Vec<u32>,
@@ -11,6 +12,24 @@ pub struct Statistics {
     pub per_step_accepted: Vec<u32>,
     /// Forwards of the target model, one a round and one a token decoded alone.
     pub target_forwards: u32,
+    /// Forwards of the draft model: one a draft token, and one for a law that was only looked at.
+    pub draft_forwards: u32,
+    /// Output tokens emitted.
+    pub emitted: u32,
+    /// Draft tokens tested one by one, up to and including the first refused; a draft token behind a
+    /// refused one is not.
+    pub tested: u32,
+    /// Draft tokens refused among them.
+    pub refusals: u32,
+    /// Tokens of the target's that no deferral rule asked for: the longest run of draft tokens was
+    /// over.
+    pub forced: u32,
+    /// Tokens decoded by the target alone for want of a drafter: no rule judged them.
+    pub fallback_tokens: u32,
+    /// Sum of the known deferrals over the emitted positions.
+    pub deferral_sum: f64,
+    /// Number of emitted positions whose deferral is known.
+    pub deferral_positions: u32,
     /// Draft tokens that were drafted and not emitted.
     pub discarded: u32,
     /// Requests sent again after a failure.
@@ -32,12 +51,23 @@ pub struct Fallback {
 
 impl Statistics {
     /// Records a verified block.
-    pub(super) fn verified(&mut self, drafted: usize, accepted: usize) {
+    pub(super) fn verified(&mut self, drafted: usize, accepted: usize, last: LastToken) {
         self.target_forwards += 1;
         if drafted > 0 {
+            let refusals = u32::from(last == LastToken::Recovered);
             self.per_step_drafted.push(drafted as u32);
             self.per_step_accepted.push(accepted as u32);
             self.discarded += (drafted - accepted) as u32;
+            self.refusals += refusals;
+            self.tested += accepted as u32 + refusals;
+        }
+    }
+
+    /// Records how much of each of the next emitted positions was deferred to the target.
+    pub(super) fn deferral(&mut self, shares: impl Iterator<Item = f32>) {
+        for share in shares {
+            self.deferral_sum += f64::from(share.clamp(0.0, 1.0));
+            self.deferral_positions += 1;
         }
     }
 
@@ -81,11 +111,31 @@ impl Statistics {
         }
         histogram
     }
+
+    /// Refused draft tokens by tested ones; none if nothing was tested.
+    pub fn rejection_rate(&self) -> Option<f64> {
+        ratio(f64::from(self.refusals), self.tested)
+    }
+
+    /// Mean deferral over the emitted positions that were judged; none where the method has no
+    /// deferral, or the drafter was never there. Tokens that the target decoded for want of a drafter
+    /// are counted apart ([`Statistics::fallback_tokens`]).
+    pub fn deferral_rate(&self) -> Option<f64> {
+        ratio(self.deferral_sum, self.deferral_positions)
+    }
+
+    /// Forwards of the target model by emitted token; none if nothing was emitted.
+    pub fn verification_rate(&self) -> Option<f64> {
+        ratio(f64::from(self.target_forwards), self.emitted)
+    }
 }
 
-impl From<crate::verification::LastToken> for Origin {
-    fn from(last: crate::verification::LastToken) -> Self {
-        use crate::verification::LastToken;
+fn ratio(part: f64, of: u32) -> Option<f64> {
+    (of > 0).then(|| part / f64::from(of))
+}
+
+impl From<LastToken> for Origin {
+    fn from(last: LastToken) -> Self {
         match last {
             LastToken::Recovered => Self::Recovered,
             LastToken::Bonus => Self::Bonus,
@@ -101,14 +151,36 @@ mod tests {
     #[test]
     fn figures_follow_their_definitions() {
         let mut statistics = Statistics::default();
-        for (drafted, accepted) in [(4, 4), (4, 0), (4, 2), (0, 0)] {
-            statistics.verified(drafted, accepted);
+        for (drafted, accepted, last) in [
+            (4, 4, LastToken::Bonus),
+            (4, 0, LastToken::Recovered),
+            (4, 2, LastToken::Recovered),
+            (0, 0, LastToken::Bonus),
+            (1, 1, LastToken::AcceptedEnd),
+        ] {
+            statistics.verified(drafted, accepted, last);
         }
-        assert_eq!(statistics.num_spec_steps(), 3);
-        assert_eq!(statistics.mean_acceptance_length(), 3.0);
-        assert_eq!(statistics.draft_acceptance_rate(), 0.5);
-        assert_eq!(statistics.acceptance_histogram(), [1, 0, 1, 0, 1]);
-        assert_eq!((statistics.target_forwards, statistics.discarded), (4, 6));
+        assert_eq!(statistics.num_spec_steps(), 4);
+        assert_eq!(statistics.mean_acceptance_length(), 2.75);
+        assert_eq!(statistics.draft_acceptance_rate(), 7.0 / 13.0);
+        assert_eq!(statistics.acceptance_histogram(), [1, 1, 1, 0, 1]);
+        assert_eq!((statistics.target_forwards, statistics.discarded), (5, 6));
+        // Four and one accepted, none and a refusal, two and a refusal.
+        assert_eq!((statistics.refusals, statistics.tested), (2, 9));
+        assert_eq!(statistics.rejection_rate(), Some(2.0 / 9.0));
+        statistics.emitted = 10;
+        assert_eq!(statistics.verification_rate(), Some(0.5));
+    }
+
+    #[test]
+    fn deferral_is_a_mean_over_emitted_positions() {
+        let mut statistics = Statistics {
+            fallback_tokens: 1,
+            ..Statistics::default()
+        };
+        assert_eq!(statistics.deferral_rate(), None);
+        statistics.deferral([0.0, 1.0 + 1e-5, 0.25].into_iter());
+        assert_eq!(statistics.deferral_rate(), Some(1.25 / 3.0));
     }
 
     #[test]
@@ -117,5 +189,7 @@ mod tests {
         assert_eq!(statistics.mean_acceptance_length(), 1.0);
         assert_eq!(statistics.draft_acceptance_rate(), 0.0);
         assert!(statistics.acceptance_histogram().is_empty());
+        assert_eq!(statistics.rejection_rate(), None);
+        assert_eq!(statistics.verification_rate(), None);
     }
 }

@@ -1,0 +1,77 @@
+//! What is settled about a request before it begins.
+
+use std::time::Duration;
+
+use super::Plan;
+use crate::TokenId;
+
+/// What a session needs to know of its request.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of a request that do not depend on one another"
+)]
+pub struct SessionConfig {
+    /// Which model does what.
+    pub plan: Plan,
+    /// Most draft tokens of a block, at least 1; the cascades have bounds of their own.
+    pub draft_len: u32,
+    /// Whether every verified position needs the draft law, the one after the block too, and the
+    /// session must ask for it. False where the coordinator decides and fetches it when needed.
+    pub bonus_q: bool,
+    /// Whether whoever carries the requests out decides the blocks itself and asks the drafter for a
+    /// law only where it turns out to need one. The session then asks for none beforehand, whatever
+    /// [`SessionConfig::bonus_q`] says, but for [`Plan::OracleCascade`].
+    pub lazy_bonus: bool,
+    /// Whether tokens drawn without the drafter are not what the method promises.
+    pub depends_on_draft: bool,
+    /// Whether verdicts may leave residual layers: greedy block verification.
+    pub carries_layers: bool,
+    /// Most output tokens, at least 1.
+    pub max_tokens: u32,
+    /// Tokens that end the output.
+    pub end_tokens: Vec<TokenId>,
+    /// Token ids are below this.
+    pub vocab_size: u32,
+    /// How long a peer may take for one answer.
+    pub round_timeout: Duration,
+    /// How long a drafter may take for one draft where the target can go on without it.
+    pub draft_timeout: Duration,
+    /// How often a request to a peer is repeated before the peer counts as lost.
+    pub retries: u32,
+    /// The same for a peer that the request cannot do without.
+    pub last_resort_retries: u32,
+    /// Pause before the first repetition; four times as long before each next.
+    pub retry_pause: Duration,
+    /// Tokens decoded without the drafter before it is tried again; doubles with each loss.
+    pub fallback_tokens: u32,
+    /// When the whole request must be over, if it must.
+    pub deadline: Option<Duration>,
+}
+
+impl SessionConfig {
+    /// A configuration with the default time limits.
+    pub fn new(plan: Plan, draft_len: u32, max_tokens: u32, vocab_size: u32) -> Self {
+        Self {
+            plan,
+            draft_len,
+            bonus_q: false,
+            lazy_bonus: false,
+            depends_on_draft: !matches!(
+                plan,
+                Plan::Speculative | Plan::TargetOnly | Plan::DraftOnly
+            ),
+            carries_layers: false,
+            max_tokens,
+            end_tokens: Vec::new(),
+            vocab_size,
+            round_timeout: Duration::from_secs(30),
+            draft_timeout: Duration::from_secs(5),
+            retries: 2,
+            last_resort_retries: 5,
+            retry_pause: Duration::from_millis(20),
+            fallback_tokens: 32,
+            deadline: None,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The original BiLD (Kim et al., "Speculative Decoding with Big Little Decoder"; Narasimhan et al.,
+//! appendix E.5): the drafter stops where its law is unsure or the window is full, and the target
+//! looks the tokens over. The window may reach to the last slot; an output that the draft model
+//! ends is not looked over unless asked for.
+//!
+//! A drafter that takes less than a window at once is asked again until the window is full: where the
+//! target looks decides what it adds, so that must not depend on a peer's limits.
+
+use std::time::Duration;
+
+use super::super::answers::DraftAnswer;
+use super::super::{DraftStop, Request, Session};
+use super::draft;
+
+impl Session {
+    /// Asks for what the window still lacks.
+    pub(super) fn window_request(&self, window: u32) -> Request {
+        let filled = self.unemitted().len() as u32;
+        draft((window - filled).min(self.remaining()))
+    }
+
+    pub(super) fn extend_window(
+        &mut self,
+        answer: &DraftAnswer,
+        window: u32,
+        verify_on_finish: bool,
+        now: Duration,
+    ) {
+        let ended = self.ends(&answer.tokens);
+        self.output.extend_from_slice(&answer.tokens);
+        let has_room = (self.unemitted().len() as u32) < window && self.remaining() > 0;
+        if answer.stop == DraftStop::Length && has_room && !ended {
+            return self.begin_round(now);
+        }
+        let drafts = self.output.split_off(self.emitted);
+        let finishes = ended || drafts.len() as u32 == self.remaining();
+        if finishes && !verify_on_finish {
+            self.emit_drafts(&drafts);
+            return self.go_on(ended, now);
+        }
+        let horizon = drafts.len() as u32;
+        let request = self.verify_request(drafts, horizon);
+        self.send(request, 0, now);
+    }
+}

@@ -1,0 +1,57 @@
+//! Blocks that the drafter proposes and the verifier decides (Narasimhan et al., "Faster Cascades
+//! via Speculative Decoding", Algorithm 4), and the residual that greedy block verification carries
+//! from one to the next (Sun et al., "Optimal Block-Level Draft Verification", Algorithm 3).
+
+use std::time::Duration;
+
+use super::super::{Request, Session};
+use crate::TokenId;
+
+impl Session {
+    /// The first step of a round: a block, or at the last slot what the verifier needs for it.
+    pub(super) fn block_request(&self) -> Request {
+        // The last slot is the token the target adds to every block.
+        let max_tokens = self.config.draft_len.min(self.remaining() - 1);
+        let bonus_q = self.wants_law_after(max_tokens);
+        if max_tokens == 0 && !bonus_q {
+            return self.verify_request(Vec::new(), 0);
+        }
+        Request::Draft {
+            max_tokens,
+            bonus_q,
+        }
+    }
+
+    /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
+    pub(super) fn verify_block(&mut self, drafts: Vec<TokenId>, max_tokens: u32, now: Duration) {
+        // Whether a layer is active must not depend on an end token that was drafted: its horizon is
+        // where drafting would have ended without it. Every other stop is a property of the prefix.
+        let horizon = if self.ends(&drafts) {
+            max_tokens
+        } else {
+            drafts.len() as u32
+        };
+        let request = self.verify_request(drafts, horizon);
+        self.send(request, 0, now);
+    }
+
+    pub(super) fn verify_request(&self, drafts: Vec<TokenId>, horizon: u32) -> Request {
+        Request::Verify {
+            drafts,
+            horizon,
+            layers: self.layers.clone(),
+        }
+    }
+
+    /// Whether a residual layer still shapes the next token.
+    pub(in super::super) fn has_live_layers(&self) -> bool {
+        self.layers.iter().any(|layer| layer.remaining > 0)
+    }
+
+    /// Whether the draft law is needed at the position after a block of `len` tokens: there the target
+    /// distribution is a function of it, or a layer is active that outlives the block.
+    fn wants_law_after(&self, len: u32) -> bool {
+        let outlived = self.layers.iter().any(|layer| layer.remaining > len);
+        !self.config.lazy_bonus && (self.config.bonus_q || outlived)
+    }
+}
