@@ -1,0 +1,106 @@
+//! The axes in effect: what was asked for, else the preset, and what does not go together.
+
+use super::names::{self, PlanKind, TargetAsked};
+use super::registry::{LOSSY, METHODS, Method};
+use super::{Asked, BadChoice};
+use crate::target::{Rule, TargetDistribution};
+use crate::verification::Verification;
+
+/// The first method with `plan`: the one that is nothing but the plan.
+pub(super) fn method_of(plan: PlanKind) -> &'static Method {
+    let found = METHODS.iter().find(|method| method.plan == plan);
+    found.unwrap_or(&METHODS[0])
+}
+
+/// The rules that go with `plan`.
+pub(super) fn rules_of(plan: PlanKind) -> &'static [Rule] {
+    match plan {
+        PlanKind::TokenCascade => &[Rule::Chow, Rule::ChowLog],
+        PlanKind::SequenceCascade => &[Rule::Chow],
+        _ => &Rule::ALL,
+    }
+}
+
+/// The effective target distribution, its parameters as preset.
+pub(super) fn target_of(
+    asked: &Asked<'_>,
+    plan: PlanKind,
+    preset: &Method,
+) -> Result<TargetDistribution, BadChoice> {
+    let Some(target) = asked.target else {
+        return Ok(preset.target);
+    };
+    if let (TargetAsked::Rule(target), Some(rule)) = (target, asked.parameters.rule)
+        && target != rule
+    {
+        let (rule, target) = (rule.name(), target.name());
+        let problem = format!("'{rule}' contradicts target '{target}', leave one of them out");
+        return Err(BadChoice::new("rule", problem));
+    }
+    let fits = match target {
+        _ if plan.takes_any_target() => true,
+        TargetAsked::Rule(rule) => {
+            TargetAsked::of(preset.target) != TargetAsked::Exact && rules_of(plan).contains(&rule)
+        }
+        target => target == TargetAsked::of(preset.target),
+    };
+    if !fits {
+        let expected = match preset.target {
+            TargetDistribution::Deferral { .. } => {
+                let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name()).collect();
+                names.join(" or ")
+            }
+            other => TargetAsked::of(other).name().to_owned(),
+        };
+        let problem = format!(
+            "'{}' does not go with plan '{}', expected {expected}; or choose plan speculative or \
+             oracle-cascade",
+            target.name(),
+            plan.name()
+        );
+        return Err(BadChoice::new("target", problem));
+    }
+    if target == TargetAsked::of(preset.target) {
+        return Ok(preset.target);
+    }
+    Ok(match target {
+        TargetAsked::Exact => TargetDistribution::Exact,
+        TargetAsked::Lossy => LOSSY,
+        TargetAsked::Rule(rule) => TargetDistribution::Deferral {
+            rule,
+            alpha: rule.default_alpha(),
+        },
+    })
+}
+
+/// The effective verification, its parameter as preset.
+pub(super) fn verification_of(
+    asked: &Asked<'_>,
+    plan: PlanKind,
+    preset: &Method,
+) -> Result<Verification, BadChoice> {
+    if let Some(Verification::Bild { .. }) = asked.verification {
+        let expected = names::verifications().join(", ");
+        let problem = format!("'bild' is a part of plan 'bild', expected one of {expected}");
+        return Err(BadChoice::new("verification", problem));
+    }
+    let own = match (plan, preset.verification) {
+        (PlanKind::Speculative, Verification::Bild { .. }) => Verification::Coupled,
+        (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
+        _ => Verification::Coupled,
+    };
+    match asked.verification {
+        Some(verification) if plan == PlanKind::Speculative => Ok(verification),
+        Some(verification) if verification != own => Err(BadChoice::new(
+            "verification",
+            format!(
+                "'{}' does not go with plan '{}', which draws as '{}'; leave it out, or choose plan \
+                 speculative",
+                names::of_verification(verification),
+                plan.name(),
+                names::of_verification(own)
+            ),
+        )),
+        _ => Ok(own),
+    }
+}

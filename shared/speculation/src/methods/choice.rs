@@ -1,0 +1,163 @@
+//! What a choice means for drafter, verifier and session.
+
+use super::names::{PlanKind, TargetAsked, of_proposal, of_verification};
+use super::proposals::Axes;
+use super::{METHODS, Method, Setting};
+use crate::drafting::{StopRule, Telling};
+use crate::proposal::ProposalForm;
+use crate::session::Plan;
+use crate::target::{Needs, TargetDistribution};
+use crate::verification::Verification;
+
+/// What is carried out: a point on every axis, with all parameters. Made by [`Choice::resolve`].
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The method asked for.
+    pub method: &'static Method,
+    /// Which model does what, in which order.
+    pub plan: Plan,
+    /// The distribution the verifier draws from. Exact for the plans whose rule acts on who speaks:
+    /// there the verifier's tokens are the target model's own.
+    pub target: TargetDistribution,
+    /// How a draft block is accepted.
+    pub verification: Verification,
+    /// What the verifier is told of the draft law.
+    pub proposal: ProposalForm,
+    /// Whether the coordinator decides acceptance, rather than the verifier.
+    pub accept_at_coordinator: bool,
+    /// When the drafter stops before the next token and hands over.
+    pub stop_rule: StopRule,
+    /// Like `target`, with the rule that acts through the plan, if one does.
+    pub(super) aim: TargetAsked,
+    pub(super) axes: Axes,
+    /// Whether the pipeline's sampling law is the unscaled law.
+    pub(super) unscaled_is_law: bool,
+    pub(super) settings: Vec<Setting>,
+}
+
+impl Choice {
+    /// Name of the method asked for.
+    pub fn name(&self) -> &'static str {
+        self.method.name
+    }
+
+    /// Name of the method that the effective axes make: another one where axes given beside it turned
+    /// the method asked for into it; the one asked for where they made something without a name.
+    pub fn effective_name(&self) -> &'static str {
+        let plan = PlanKind::of(self.plan);
+        let family = |target: TargetAsked| std::mem::discriminant(&target);
+        let is_it = |method: &&Method| {
+            let same_axes = family(TargetAsked::of(method.target)) == family(self.aim)
+                && method.verification == self.verification;
+            method.plan == plan && (same_axes || plan != PlanKind::Speculative)
+        };
+        if is_it(&self.method) {
+            return self.method.name;
+        }
+        // Where no method has this verification, the one of the same plan and target says most.
+        let is_near = |method: &&Method| {
+            let same_target = family(TargetAsked::of(method.target)) == family(self.aim);
+            method.plan == plan && same_target
+        };
+        let near = [self.method].into_iter().chain(METHODS).find(is_near);
+        let found = METHODS.iter().find(is_it).or(near);
+        found.unwrap_or(self.method).name
+    }
+
+    /// Every parameter it takes, with its value.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Every parameter it takes and its value as text, for reports.
+    pub fn effective_parameters(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let settings = self.settings.iter();
+        settings.map(|setting| (setting.name, setting.value.to_string()))
+    }
+
+    /// Every axis and its value as text, for reports.
+    pub fn effective_axes(&self) -> [(&'static str, String); 5] {
+        let acceptor = if self.accept_at_coordinator {
+            "coordinator"
+        } else {
+            "verifier"
+        };
+        [
+            ("plan", PlanKind::of(self.plan).name().to_owned()),
+            ("target", self.aim.name().to_owned()),
+            (
+                "verification",
+                of_verification(self.verification).to_owned(),
+            ),
+            ("proposal", of_proposal(self.proposal)),
+            ("accept_at", acceptor.to_owned()),
+        ]
+    }
+
+    /// Whether every token is an exact sample of the target model.
+    pub fn is_lossless(&self) -> bool {
+        match self.plan {
+            Plan::Speculative | Plan::TargetOnly | Plan::OracleCascade => self.target.is_exact(),
+            Plan::DraftOnly
+            | Plan::TokenCascade { .. }
+            | Plan::SequenceCascade { .. }
+            | Plan::Bild { .. } => false,
+        }
+    }
+
+    /// Whether a seed gives the same tokens whatever was retried or moved, and however blocks were
+    /// cut: every token is then a choice under the shared noise, keyed by its position. What the
+    /// draft model says may still matter, see [`Choice::depends_on_draft`]. (At temperature 0 the
+    /// other verifications repeat themselves too.)
+    pub fn is_reproducible(&self) -> bool {
+        match self.verification {
+            Verification::Coupled | Verification::Bild { .. } => true,
+            Verification::Token | Verification::Block | Verification::BlockGreedy => false,
+        }
+    }
+
+    /// Whether tokens drawn from the target model alone are not what was asked for.
+    pub fn depends_on_draft(&self) -> bool {
+        !self.is_lossless()
+    }
+
+    /// What the target distribution must be told at each position.
+    pub fn needs(&self) -> Needs {
+        self.axes.needs()
+    }
+
+    /// Whether the verifier must be told the draft law: for the target distribution, or to test a
+    /// draft token against the law it was drawn from. Not where that law is one-hot.
+    pub fn needs_draft_law(&self) -> bool {
+        self.axes.needs_law()
+    }
+
+    /// Whether the draft law is needed at the position after the block, too: see
+    /// [`TargetDistribution::mixes_bonus`].
+    pub fn bonus_q(&self) -> bool {
+        self.needs().draft_law && self.target.mixes_bonus(self.verification)
+    }
+
+    /// What the drafter tells the verifier of its laws.
+    pub fn telling(&self) -> Telling {
+        let needs = self.needs();
+        // A whole law that was not cut, rounded or scaled is the unscaled law itself.
+        let is_dense = self.proposal == ProposalForm::Dense { half: false };
+        Telling {
+            form: self.proposal,
+            confidence: needs.max || needs.entropy,
+            unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_law),
+        }
+    }
+
+    /// Whether the drafter sends the unscaled log probability of each token, by which its answer is
+    /// scored.
+    pub fn scores(&self) -> bool {
+        matches!(self.plan, Plan::SequenceCascade { .. })
+    }
+
+    /// Whether the target may discard the whole output and generate anew, with noise of its own.
+    pub fn regenerates(&self) -> bool {
+        matches!(self.plan, Plan::SequenceCascade { .. })
+    }
+}

@@ -1,0 +1,52 @@
+//! The one registry of methods. Command line, API and documents read it; nothing else names one.
+//!
+//! A request picks a point on independent axes: which plan the session follows, which distribution
+//! it aims at, how a draft block is verified, what the verifier is told of the draft law, and who
+//! decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`] for on
+//! an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried
+//! out, or says which field does not fit and why. Whether the output is lossless or reproducible is
+//! computed from the axes, so that it is right for every combination.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `registry` | the methods |
+//! | `parameters`, `values` | their parameters: ranges, defaults, one line each |
+//! | `resolve`, `axes`, `proposals` | from what was asked to a [`Choice`] |
+//! | `choice` | what a choice means for drafter, verifier and session |
+//! | [`names`](mod@names) | names and values of the axes, for command line and wire |
+
+mod axes;
+mod choice;
+pub mod names;
+mod parameters;
+mod proposals;
+mod registry;
+mod resolve;
+mod values;
+
+pub use choice::Choice;
+pub use names::{PlanKind, TargetAsked};
+pub use parameters::Parameters;
+pub use proposals::{SPARSE_MOST, SPARSE_TOP};
+pub use registry::{METHODS, Method, find, names};
+pub use resolve::Asked;
+pub use values::{Range, Setting, Value};
+
+/// What was asked for cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct BadChoice {
+    /// The field to change, as it stands in a request.
+    pub field: String,
+    /// What is wrong with it, and what would do.
+    pub problem: String,
+}
+
+impl BadChoice {
+    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Names and values of the axes, for command line, wire and reports.
+
+use std::str::FromStr;
+
+use super::BadChoice;
+use super::proposals::SPARSE_MOST;
+use crate::proposal::ProposalForm;
+use crate::session::Plan;
+use crate::target::{Beta, Rule, TargetDistribution};
+use crate::verification::Verification;
+
+/// Which plan, its parameters apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlanKind {
+    /// See [`Plan::Speculative`].
+    Speculative,
+    /// See [`Plan::TargetOnly`].
+    TargetOnly,
+    /// See [`Plan::DraftOnly`].
+    DraftOnly,
+    /// See [`Plan::TokenCascade`].
+    TokenCascade,
+    /// See [`Plan::SequenceCascade`].
+    SequenceCascade,
+    /// See [`Plan::OracleCascade`].
+    OracleCascade,
+    /// See [`Plan::Bild`].
+    Bild,
+}
+
+impl PlanKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Speculative,
+        Self::TargetOnly,
+        Self::DraftOnly,
+        Self::TokenCascade,
+        Self::SequenceCascade,
+        Self::OracleCascade,
+        Self::Bild,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speculative => "speculative",
+            Self::TargetOnly => "target-only",
+            Self::DraftOnly => "draft-only",
+            Self::TokenCascade => "token-cascade",
+            Self::SequenceCascade => "sequence-cascade",
+            Self::OracleCascade => "oracle-cascade",
+            Self::Bild => "bild",
+        }
+    }
+
+    /// The kind of `plan`.
+    pub fn of(plan: Plan) -> Self {
+        match plan {
+            Plan::Speculative => Self::Speculative,
+            Plan::TargetOnly => Self::TargetOnly,
+            Plan::DraftOnly => Self::DraftOnly,
+            Plan::TokenCascade { .. } => Self::TokenCascade,
+            Plan::SequenceCascade { .. } => Self::SequenceCascade,
+            Plan::OracleCascade => Self::OracleCascade,
+            Plan::Bild { .. } => Self::Bild,
+        }
+    }
+
+    /// Whether the verifier draws from a target distribution of the request's own choosing, rather
+    /// than from the one the plan is made for.
+    pub fn takes_any_target(self) -> bool {
+        matches!(self, Self::Speculative | Self::OracleCascade)
+    }
+}
+
+/// A target distribution by name; its parameters stand in [`super::Parameters`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TargetAsked {
+    /// The target law itself.
+    Exact,
+    /// Lossy speculative sampling.
+    Lossy,
+    /// A deferral rule.
+    Rule(Rule),
+}
+
+impl TargetAsked {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Lossy => "lossy",
+            Self::Rule(rule) => rule.name(),
+        }
+    }
+
+    /// What `target` is, its parameters apart.
+    pub fn of(target: TargetDistribution) -> Self {
+        match target {
+            TargetDistribution::Exact => Self::Exact,
+            TargetDistribution::Lossy { .. } => Self::Lossy,
+            TargetDistribution::Deferral { rule, .. } => Self::Rule(rule),
+        }
+    }
+}
+
+/// Names of the verifications a request can ask for. [`Verification::Bild`] is not among them: it
+/// is part of the plan `bild`.
+const VERIFICATIONS: [(&str, Verification); 4] = [
+    ("coupled", Verification::Coupled),
+    ("token", Verification::Token),
+    ("block", Verification::Block),
+    ("block-greedy", Verification::BlockGreedy),
+];
+
+/// The names of all plans.
+pub fn plans() -> Vec<&'static str> {
+    PlanKind::ALL.iter().map(|plan| plan.name()).collect()
+}
+
+/// The names of all target distributions.
+pub fn targets() -> Vec<&'static str> {
+    let whole = [TargetAsked::Exact, TargetAsked::Lossy];
+    let rules = Rule::ALL.into_iter().map(TargetAsked::Rule);
+    whole
+        .into_iter()
+        .chain(rules)
+        .map(TargetAsked::name)
+        .collect()
+}
+
+/// The names of all verifications that can be asked for.
+pub fn verifications() -> Vec<&'static str> {
+    VERIFICATIONS.iter().map(|&(name, _)| name).collect()
+}
+
+/// The names of all proposal forms; K stands for a number of tokens.
+pub fn proposals() -> Vec<&'static str> {
+    vec!["none", "point", "sparse:K", "dense:f32", "dense:f16"]
+}
+
+/// The names of those who can decide acceptance, the default first.
+pub fn acceptors() -> Vec<&'static str> {
+    vec!["verifier", "coordinator"]
+}
+
+/// The plan called `text`.
+///
+/// # Errors
+/// If there is none; the message lists them all. So for the functions that follow.
+pub fn plan(text: &str) -> Result<PlanKind, BadChoice> {
+    let known = PlanKind::ALL.into_iter().find(|plan| plan.name() == text);
+    known.ok_or_else(|| unknown("plan", text, &plans()))
+}
+
+/// The target distribution called `text`: exact, lossy, or a deferral rule.
+pub fn target(text: &str) -> Result<TargetAsked, BadChoice> {
+    match text {
+        "exact" => Ok(TargetAsked::Exact),
+        "lossy" => Ok(TargetAsked::Lossy),
+        _ => match Rule::find(text) {
+            Some(rule) => Ok(TargetAsked::Rule(rule)),
+            None => Err(unknown("target", text, &targets())),
+        },
+    }
+}
+
+/// The deferral rule called `text`.
+pub fn rule(text: &str) -> Result<Rule, BadChoice> {
+    let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    Rule::find(text).ok_or_else(|| unknown("rule", text, &names))
+}
+
+/// The verification called `text`.
+pub fn verification(text: &str) -> Result<Verification, BadChoice> {
+    let known = VERIFICATIONS.iter().find(|(name, _)| *name == text);
+    let known = known.map(|&(_, verification)| verification);
+    known.ok_or_else(|| unknown("verification", text, &verifications()))
+}
+
+/// The name of `verification`.
+pub fn of_verification(verification: Verification) -> &'static str {
+    let known = VERIFICATIONS
+        .iter()
+        .find(|(_, known)| *known == verification);
+    known.map_or("bild", |&(name, _)| name)
+}
+
+/// The proposal form called `text`: `none`, `point`, `sparse:K`, `dense` or `dense:f32`,
+/// `dense:f16`.
+pub fn proposal(text: &str) -> Result<ProposalForm, BadChoice> {
+    match text {
+        "none" => Ok(ProposalForm::None),
+        "point" => Ok(ProposalForm::Point),
+        "dense" | "dense:f32" => Ok(ProposalForm::Dense { half: false }),
+        "dense:f16" => Ok(ProposalForm::Dense { half: true }),
+        _ => match text.strip_prefix("sparse:").map(u32::from_str) {
+            Some(Ok(top)) if (1..=SPARSE_MOST).contains(&top) => Ok(ProposalForm::Sparse { top }),
+            Some(_) => Err(BadChoice::new(
+                "proposal",
+                format!("'{text}' is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"),
+            )),
+            None => Err(unknown("proposal", text, &proposals())),
+        },
+    }
+}
+
+/// The name of `form`.
+pub fn of_proposal(form: ProposalForm) -> String {
+    match form {
+        ProposalForm::None => "none".to_owned(),
+        ProposalForm::Point => "point".to_owned(),
+        ProposalForm::Sparse { top } => format!("sparse:{top}"),
+        ProposalForm::Dense { half: false } => "dense:f32".to_owned(),
+        ProposalForm::Dense { half: true } => "dense:f16".to_owned(),
+    }
+}
+
+/// Whether `text` says that the coordinator decides acceptance, rather than the verifier.
+pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadChoice> {
+    match text {
+        "verifier" => Ok(false),
+        "coordinator" => Ok(true),
+        _ => Err(unknown("accept_at", text, &acceptors())),
+    }
+}
+
+/// The residual parameter `text`: a number, or `tuned`.
+pub fn beta(text: &str) -> Result<Beta, BadChoice> {
+    if text == "tuned" {
+        return Ok(Beta::Tuned);
+    }
+    let number = text.parse().map(Beta::Fixed);
+    number.map_err(|_| BadChoice::new("beta", format!("'{text}' is no number, nor 'tuned'")))
+}
+
+/// The residual parameter where its two forms stand apart, as on the wire.
+///
+/// # Errors
+/// If both are given.
+pub fn beta_of(number: Option<f64>, tuned: bool) -> Result<Option<Beta>, BadChoice> {
+    match (number, tuned) {
+        (Some(number), true) => Err(BadChoice::new(
+            "beta",
+            format!("{number} is given and 'tuned' too, choose one"),
+        )),
+        (Some(number), false) => Ok(Some(Beta::Fixed(number))),
+        (None, tuned) => Ok(tuned.then_some(Beta::Tuned)),
+    }
+}
+
+fn unknown(field: &str, text: &str, known: &[&str]) -> BadChoice {
+    let known = known.join(", ");
+    BadChoice::new(
+        field,
+        format!("'{text}' is unknown, expected one of {known}"),
+    )
+}

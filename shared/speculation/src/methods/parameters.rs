@@ -1,0 +1,213 @@
+//! Parameters: their ranges, defaults and meanings.
+//!
+//! Which of them a request takes follows from its plan and target distribution. Reading them is
+//! what makes the list: [`Reader::take`] checks a value and notes that it is taken, so that a
+//! method's parameters as listed are those that are read.
+
+use super::BadChoice;
+use super::values::{Range, Setting, Value};
+use crate::target::{Beta, Rule, TargetDistribution};
+
+/// The parameters a request gives; none of them where the default will do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    /// The deferral rule.
+    pub rule: Option<Rule>,
+    /// Trade-off parameter of the rule, of lossy sampling, or the rollback threshold of BiLD.
+    pub alpha: Option<f64>,
+    /// Residual parameter of lossy sampling.
+    pub beta: Option<Beta>,
+    /// Confidence below which the drafter of BiLD hands over.
+    pub fallback: Option<f64>,
+    /// Most draft tokens of BiLD before the target looks.
+    pub window: Option<u32>,
+    /// Whether the target of BiLD looks at the last tokens too.
+    pub verify_on_finish: Option<bool>,
+    /// Most draft tokens of the token cascade in a row; 0 is no limit.
+    pub max_run: Option<u32>,
+    /// Whether the sequence cascade scores by the mean log probability.
+    pub mean: Option<bool>,
+}
+
+impl Parameters {
+    /// The names of those given.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            (RULE, self.rule.is_some()),
+            (ALPHA, self.alpha.is_some()),
+            (BETA, self.beta.is_some()),
+            (FALLBACK.name, self.fallback.is_some()),
+            (WINDOW.name, self.window.is_some()),
+            (VERIFY_ON_FINISH.name, self.verify_on_finish.is_some()),
+            (MAX_RUN.name, self.max_run.is_some()),
+            (MEAN.name, self.mean.is_some()),
+        ];
+        given
+            .into_iter()
+            .filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+/// A parameter to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameter<T> {
+    name: &'static str,
+    help: &'static str,
+    range: Range,
+    default: T,
+}
+
+const RULE: &str = "rule";
+const ALPHA: &str = "alpha";
+const BETA: &str = "beta";
+
+/// BiLD: when the drafter hands over.
+pub(super) const FALLBACK: Parameter<f64> = Parameter {
+    name: "fallback",
+    help: "confidence below which the drafter hands over",
+    range: Range::Number(0.0, 1.0),
+    default: 0.6,
+};
+
+/// BiLD: most draft tokens before the target looks.
+pub(super) const WINDOW: Parameter<u32> = Parameter {
+    name: "window",
+    help: "most draft tokens before the target looks",
+    range: Range::Count(1, 64),
+    default: 10,
+};
+
+/// BiLD: whether the target looks at the last tokens too.
+pub(super) const VERIFY_ON_FINISH: Parameter<bool> = Parameter {
+    name: "verify_on_finish",
+    help: "whether the target looks at the tokens that end the output, too",
+    range: Range::Flag,
+    default: false,
+};
+
+/// Token cascade: most draft tokens in a row.
+pub(super) const MAX_RUN: Parameter<u32> = Parameter {
+    name: "max_run",
+    help: "most draft tokens in a row before the target must add one; 0 is no limit",
+    range: Range::Count(0, 1000),
+    default: 10,
+};
+
+/// Sequence cascade: how an answer is scored.
+pub(super) const MEAN: Parameter<bool> = Parameter {
+    name: "mean",
+    help: "whether an answer's score is the mean log probability, rather than the sum",
+    range: Range::Flag,
+    default: false,
+};
+
+/// A rule among `rules`.
+pub(super) fn rule(rules: &'static [Rule], default: Rule) -> Parameter<Rule> {
+    Parameter {
+        name: RULE,
+        help: "deferral rule: when the target's law stands instead of the draft model's",
+        range: Range::Rule(rules),
+        default,
+    }
+}
+
+/// The trade-off parameter of `rule`.
+pub(super) fn rule_alpha(rule: Rule) -> Parameter<f64> {
+    let (least, most) = rule.alpha_range();
+    Parameter {
+        name: ALPHA,
+        help: "trade-off parameter of the rule, which sets its range and default: larger defers less",
+        range: Range::Number(least, most),
+        default: rule.default_alpha(),
+    }
+}
+
+/// The leniency of lossy sampling.
+pub(super) fn lossy_alpha(default: f64) -> Parameter<f64> {
+    Parameter {
+        name: ALPHA,
+        help: "leniency: a draft token stands with probability min(1, p/((1 - alpha) q)); 0 is exact",
+        range: Range::NumberBelow(0.0, 1.0),
+        default,
+    }
+}
+
+/// The residual parameter of lossy sampling, beside `alpha`.
+pub(super) fn lossy_beta(alpha: f64, default: Beta) -> Parameter<Beta> {
+    Parameter {
+        name: BETA,
+        help: "divides p in the residual (p/beta - q)+; at least 1 - alpha, or tuned at each position",
+        range: Range::Beta(
+            TargetDistribution::least_beta(alpha),
+            TargetDistribution::MAX_BETA,
+        ),
+        default,
+    }
+}
+
+/// The rollback threshold of BiLD.
+pub(super) fn rollback(default: f64) -> Parameter<f64> {
+    Parameter {
+        name: ALPHA,
+        help: "rollback threshold in nats: a draft token x stands while -ln p(x) is at most this",
+        range: Range::Number(0.0, 100.0),
+        default,
+    }
+}
+
+/// Reads the parameters of a request, and notes which.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    settings: Vec<Setting>,
+}
+
+impl Reader {
+    /// The value of `parameter`: what was asked for, else its default.
+    pub(super) fn take<T: Copy + Into<Value>>(
+        &mut self,
+        parameter: Parameter<T>,
+        asked: Option<T>,
+    ) -> Result<T, BadChoice> {
+        let Parameter {
+            name,
+            help,
+            range,
+            default,
+        } = parameter;
+        let taken = asked.unwrap_or(default);
+        let value = taken.into();
+        if !range.contains(value) {
+            let problem = match range {
+                Range::Rule(_) => format!("'{value}' does not fit, expected one of {range}"),
+                _ => format!("{value} is out of range, expected {range}"),
+            };
+            return Err(BadChoice::new(name, problem));
+        }
+        self.settings.push(Setting {
+            name,
+            help,
+            range,
+            default: default.into(),
+            value,
+        });
+        Ok(taken)
+    }
+
+    /// What was taken.
+    ///
+    /// # Errors
+    /// If something was asked for that was not; `who` takes it not.
+    pub(super) fn finish(self, asked: &Parameters, who: &str) -> Result<Vec<Setting>, BadChoice> {
+        let is_taken = |name: &str| self.settings.iter().any(|setting| setting.name == name);
+        let Some(name) = asked.given().find(|name| !is_taken(name)) else {
+            return Ok(self.settings);
+        };
+        let taken: Vec<_> = self.settings.iter().map(|setting| setting.name).collect();
+        let taken = match &taken[..] {
+            [] => "no parameters".to_owned(),
+            names => names.join(", "),
+        };
+        let problem = format!("{who} does not take it, it takes {taken}");
+        Err(BadChoice::new(name, problem))
+    }
+}

@@ -1,0 +1,104 @@
+//! What the verifier must be told of the draft law: the default, and what will not do.
+
+use super::BadChoice;
+use super::names::{TargetAsked, of_proposal, of_verification};
+use crate::proposal::ProposalForm;
+use crate::target::{Needs, TargetDistribution};
+use crate::verification::Verification;
+
+/// Most tokens of a sparse draft law where a request does not say: what a message of 170 bytes a
+/// token holds. Where laws are flat more would be accepted with more of them; see the guide to
+/// methods for what was measured.
+pub const SPARSE_TOP: u32 = 32;
+
+/// Most tokens of a sparse draft law.
+pub const SPARSE_MOST: u32 = 1024;
+
+/// The axes that what must be told depends on. Plans without a block to verify, and those whose rule
+/// acts through the plan, come with coupled verification and the exact target.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axes {
+    pub(super) target: TargetDistribution,
+    pub(super) verification: Verification,
+    /// Whether the temperature is 0.
+    pub(super) greedy: bool,
+}
+
+impl Axes {
+    /// What the target distribution must be told at each position.
+    pub(super) fn needs(&self) -> Needs {
+        self.target.needs(self.greedy)
+    }
+
+    /// Whether the target distribution is made of the draft law.
+    fn in_target(&self) -> bool {
+        self.needs().draft_law
+    }
+
+    /// Whether the verification tests a draft token against the law it was drawn from.
+    fn in_verification(&self) -> bool {
+        match self.verification {
+            Verification::Token | Verification::Block | Verification::BlockGreedy => true,
+            Verification::Coupled | Verification::Bild { .. } => false,
+        }
+    }
+
+    /// Whether it is on the whole vocabulary: BiLD* averages over it, above temperature 0.
+    fn whole(&self) -> bool {
+        self.needs().dense
+    }
+
+    /// Whether the verifier needs the draft law, a one-hot one apart.
+    pub(super) fn needs_law(&self) -> bool {
+        self.in_target() || (self.in_verification() && !self.greedy)
+    }
+
+    /// The form where a request does not say.
+    pub(super) fn default_form(&self) -> ProposalForm {
+        match self {
+            _ if self.whole() => ProposalForm::Dense { half: false },
+            _ if self.in_target() && self.greedy => ProposalForm::Sparse { top: 1 },
+            _ if self.needs_law() => ProposalForm::Sparse { top: SPARSE_TOP },
+            _ if self.in_verification() => ProposalForm::Point,
+            _ => ProposalForm::None,
+        }
+    }
+
+    /// Whether `form` will do. A form that tells more than is needed will: it still cuts the law
+    /// that draft tokens are drawn from, so it is part of what the request means.
+    pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadChoice> {
+        let refused = |problem: String| {
+            let name = of_proposal(form);
+            Err(BadChoice::new("proposal", format!("'{name}' {problem}")))
+        };
+        let who = || {
+            if self.in_target() {
+                format!("target '{}'", TargetAsked::of(self.target).name())
+            } else {
+                format!("verification '{}'", of_verification(self.verification))
+            }
+        };
+        match form {
+            ProposalForm::Point if !self.greedy => {
+                refused("is for temperature 0 only, expected sparse:K or dense".to_owned())
+            }
+            ProposalForm::Point | ProposalForm::None if self.needs_law() => refused(format!(
+                "does not tell the draft law, which {} needs, expected sparse:K or dense",
+                who()
+            )),
+            ProposalForm::None if self.in_verification() => refused(format!(
+                "does not tell how a token was drafted, which {} needs, expected point or sparse:1",
+                who()
+            )),
+            ProposalForm::Sparse { top } if !(1..=SPARSE_MOST).contains(&top) => refused(format!(
+                "is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"
+            )),
+            ProposalForm::Sparse { .. } if self.whole() => refused(format!(
+                "tells a part of the draft law, and {} needs the whole of it above temperature 0, \
+                 expected dense:f32 or dense:f16",
+                who()
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The methods.
+
+use super::{Asked, BadChoice, Choice, PlanKind, Setting};
+use crate::target::{Beta, Rule, TargetDistribution};
+use crate::verification::Verification;
+
+/// A named preset over the axes of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Method {
+    /// Name, as given in requests and reported in results.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// One line for `outrider methods`.
+    pub summary: &'static str,
+    /// Which model does what, in which order.
+    pub plan: PlanKind,
+    /// The distribution aimed at, with the method's own defaults. For the token cascade and the
+    /// sequence cascade it names the rule by which the drafter's answer is handed over.
+    pub target: TargetDistribution,
+    /// How a draft block is accepted.
+    pub verification: Verification,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Lossy speculative sampling with its default parameters.
+pub(super) const LOSSY: TargetDistribution = TargetDistribution::Lossy {
+    alpha: 0.2,
+    beta: Beta::Fixed(1.0),
+};
+
+/// Every method there is. The first is the default.
+pub const METHODS: &[Method] = &[
+    Method {
+        name: "coupled",
+        aliases: &["gumbel"],
+        summary: "draft, then keep each token that is the target's own seeded choice",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Exact,
+        verification: Verification::Coupled,
+        source: "Daliri, Musco, Suresh 2024, Coupling without Communication and \
+                 Drafter-Invariant Speculative Decoding",
+    },
+    Method {
+        name: "rejection",
+        aliases: &["token", "speculative-sampling"],
+        summary: "draft, then accept each token with probability min(1, p/q), else resample",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Exact,
+        verification: Verification::Token,
+        source: "Leviathan, Kalman, Matias 2023; Chen et al. 2023; Narasimhan et al. 2025, \
+                 Faster Cascades via Speculative Decoding, Algorithm 4",
+    },
+    Method {
+        name: "block",
+        aliases: &["block-verification"],
+        summary: "draft, then accept the longest prefix whose joint test passes",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Exact,
+        verification: Verification::Block,
+        source: "Sun et al. 2025, Block Verification Accelerates Speculative Decoding",
+    },
+    Method {
+        name: "block-greedy",
+        aliases: &[],
+        summary: "accept the most a block can, and carry the residual into the next rounds",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Exact,
+        verification: Verification::BlockGreedy,
+        source: "Sun et al. 2024, Optimal Block-Level Draft Verification, Algorithm 3",
+    },
+    Method {
+        name: "lossy",
+        aliases: &[],
+        summary: "accept with probability min(1, p/((1 - alpha) q)): more accepted, less exact",
+        plan: PlanKind::Speculative,
+        target: LOSSY,
+        verification: Verification::Token,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, section 2 \
+                 and Table 1",
+    },
+    Method {
+        name: "spec-cascade",
+        aliases: &["speculative-cascade"],
+        summary: "speculate towards a mixture of both models that a deferral rule makes",
+        plan: PlanKind::Speculative,
+        target: TargetDistribution::Deferral {
+            rule: Rule::TokenV3,
+            alpha: 0.3,
+        },
+        verification: Verification::Coupled,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, Algorithm 4",
+    },
+    Method {
+        name: "token-cascade",
+        aliases: &[],
+        summary: "the draft model decodes; where it is unsure the target adds one token",
+        plan: PlanKind::TokenCascade,
+        target: TargetDistribution::Deferral {
+            rule: Rule::Chow,
+            alpha: 0.5,
+        },
+        verification: Verification::Coupled,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, section 3.3",
+    },
+    Method {
+        name: "sequence-cascade",
+        aliases: &[],
+        summary: "the draft model answers; if its answer scores low the target answers anew",
+        plan: PlanKind::SequenceCascade,
+        target: TargetDistribution::Deferral {
+            rule: Rule::Chow,
+            alpha: 0.5,
+        },
+        verification: Verification::Coupled,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, baseline \
+                 SeqCascade",
+    },
+    Method {
+        name: "oracle-cascade",
+        aliases: &[],
+        summary: "both models at every position; shows what a deferral rule is worth, saves nothing",
+        plan: PlanKind::OracleCascade,
+        target: TargetDistribution::Deferral {
+            rule: Rule::Diff,
+            alpha: 0.1,
+        },
+        verification: Verification::Coupled,
+        source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, baseline \
+                 OracleCascade",
+    },
+    Method {
+        name: "bild",
+        aliases: &[],
+        summary: "draft while sure; the target looks back and replaces what it finds unlikely",
+        plan: PlanKind::Bild,
+        target: TargetDistribution::Exact,
+        verification: Verification::Bild { rollback: 5.0 },
+        source: "Kim et al. 2023, Speculative Decoding with Big Little Decoder",
+    },
+    Method {
+        name: "target-only",
+        aliases: &[],
+        summary: "the target model alone, one token a forward",
+        plan: PlanKind::TargetOnly,
+        target: TargetDistribution::Exact,
+        verification: Verification::Coupled,
+        source: "baseline",
+    },
+    Method {
+        name: "draft-only",
+        aliases: &[],
+        summary: "the draft model alone; fast, and only as good as the draft model",
+        plan: PlanKind::DraftOnly,
+        target: TargetDistribution::Exact,
+        verification: Verification::Coupled,
+        source: "baseline",
+    },
+];
+
+/// The names of all methods, the default first.
+pub fn names() -> Vec<&'static str> {
+    METHODS.iter().map(|method| method.name).collect()
+}
+
+/// The method called `name`, or by an alias; the default if `name` is empty.
+///
+/// # Errors
+/// If there is none; the message lists them all.
+pub fn find(name: &str) -> Result<&'static Method, BadChoice> {
+    if name.is_empty() {
+        return Ok(&METHODS[0]);
+    }
+    METHODS
+        .iter()
+        .find(|method| method.name == name || method.aliases.contains(&name))
+        .ok_or_else(|| {
+            let known = names().join(", ");
+            BadChoice::new(
+                "method",
+                format!("'{name}' is unknown, expected one of {known}"),
+            )
+        })
+}
+
+impl Method {
+    /// The method with all its defaults, at `temperature`, nothing cut.
+    ///
+    /// # Panics
+    /// Never: every preset of [`METHODS`] fits together, at every temperature.
+    pub fn preset(&self, temperature: f32) -> Choice {
+        let asked = Asked {
+            method: self.name,
+            ..Asked::default()
+        };
+        Choice::resolve(&asked, temperature, false).expect("presets fit together")
+    }
+
+    /// The parameters it takes, at their defaults.
+    pub fn parameters(&self) -> Vec<Setting> {
+        self.preset(1.0).settings().to_vec()
+    }
+
+    /// Whether, with its defaults, every token is an exact sample of the target model.
+    pub fn is_lossless(&self) -> bool {
+        self.preset(1.0).is_lossless()
+    }
+
+    /// Whether, with its defaults, a seed gives the same tokens whatever was drafted, retried or
+    /// moved.
+    pub fn is_reproducible(&self) -> bool {
+        self.preset(1.0).is_reproducible()
+    }
+
+    /// Whether, with its defaults and above temperature 0, the verifier must be told the draft law.
+    pub fn needs_draft_law(&self) -> bool {
+        self.preset(1.0).needs_draft_law()
+    }
+}

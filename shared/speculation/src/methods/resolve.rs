@@ -1,0 +1,195 @@
+//! From what was asked for to what is carried out.
+
+use super::axes::{method_of, rules_of, target_of, verification_of};
+use super::names::{PlanKind, TargetAsked};
+use super::parameters::{
+    self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, VERIFY_ON_FINISH, WINDOW,
+};
+use super::proposals::Axes;
+use super::registry::{Method, find};
+use super::{BadChoice, Choice};
+use crate::drafting::StopRule;
+use crate::proposal::ProposalForm;
+use crate::session::Plan;
+use crate::target::{Rule, TargetDistribution};
+use crate::verification::Verification;
+
+/// What a request asked for. The default asks for the default method.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked<'a> {
+    /// Name or alias of the method; empty is the default one.
+    pub method: &'a str,
+    /// The plan, if not the method's.
+    pub plan: Option<PlanKind>,
+    /// The target distribution, if not the method's.
+    pub target: Option<TargetAsked>,
+    /// The verification, if not the method's.
+    pub verification: Option<Verification>,
+    /// What the verifier is told of the draft law, if not what it needs.
+    pub proposal: Option<ProposalForm>,
+    /// Whether the coordinator decides acceptance, rather than the verifier.
+    pub accept_at_coordinator: bool,
+    /// Parameters.
+    pub parameters: Parameters,
+}
+
+/// What the parameters of a plan and its target distribution come to.
+struct Carried {
+    plan: Plan,
+    /// With the rule that acts through the plan, if one does.
+    aim: TargetDistribution,
+    /// What the verifier draws from.
+    target: TargetDistribution,
+    verification: Verification,
+    stop_rule: StopRule,
+}
+
+impl Choice {
+    /// What `asked` comes to at `temperature`, 0 or above. `cuts` tells whether top-k, top-p or min-p
+    /// cut the sampling laws.
+    ///
+    /// # Errors
+    /// Names the field that is unknown, out of range, not taken, or does not go with another.
+    pub fn resolve(asked: &Asked<'_>, temperature: f32, cuts: bool) -> Result<Self, BadChoice> {
+        let method = find(asked.method)?;
+        let plan = asked.plan.unwrap_or(method.plan);
+        // A plan that does not leave the other axes open brings the presets of its own method.
+        let preset = if plan == method.plan || plan.takes_any_target() {
+            method
+        } else {
+            method_of(plan)
+        };
+        let target = target_of(asked, plan, preset)?;
+        let verification = verification_of(asked, plan, preset)?;
+        let mut reader = Reader::default();
+        let carried = carried(plan, target, verification, &asked.parameters, &mut reader)?;
+        let settings = reader.finish(&asked.parameters, &described(asked, method))?;
+        let axes = Axes {
+            target: carried.target,
+            verification: carried.verification,
+            greedy: temperature == 0.0,
+        };
+        let proposal = match asked.proposal {
+            Some(form) => {
+                axes.check(form)?;
+                form
+            }
+            None => axes.default_form(),
+        };
+        Ok(Self {
+            method,
+            plan: carried.plan,
+            target: carried.target,
+            verification: carried.verification,
+            proposal,
+            accept_at_coordinator: asked.accept_at_coordinator,
+            stop_rule: carried.stop_rule,
+            aim: TargetAsked::of(carried.aim),
+            axes,
+            unscaled_is_law: temperature == 1.0 && !cuts,
+            settings,
+        })
+    }
+}
+
+/// Reads the parameters of `plan` and `target`, and carries them over into both.
+fn carried(
+    plan: PlanKind,
+    target: TargetDistribution,
+    verification: Verification,
+    asked: &Parameters,
+    reader: &mut Reader,
+) -> Result<Carried, BadChoice> {
+    let target = parameters_of_target(plan, target, asked, reader)?;
+    let mut carried = Carried {
+        plan: Plan::Speculative,
+        aim: target,
+        target,
+        verification,
+        stop_rule: StopRule::Never,
+    };
+    match plan {
+        PlanKind::Speculative => {}
+        PlanKind::TargetOnly => carried.plan = Plan::TargetOnly,
+        PlanKind::DraftOnly => carried.plan = Plan::DraftOnly,
+        PlanKind::OracleCascade => carried.plan = Plan::OracleCascade,
+        PlanKind::TokenCascade => {
+            carried.stop_rule = match target {
+                TargetDistribution::Deferral {
+                    rule: Rule::ChowLog,
+                    alpha,
+                } => StopRule::EntropyAbove(alpha),
+                TargetDistribution::Deferral { alpha, .. } => StopRule::MaxBelow(1.0 - alpha),
+                _ => StopRule::Never,
+            };
+            let max_run = match reader.take(MAX_RUN, asked.max_run)? {
+                0 => u32::MAX,
+                max_run => max_run,
+            };
+            carried.plan = Plan::TokenCascade { max_run };
+        }
+        PlanKind::SequenceCascade => {
+            let alpha = match target {
+                TargetDistribution::Deferral { alpha, .. } => alpha,
+                _ => 1.0,
+            };
+            carried.plan = Plan::SequenceCascade {
+                threshold: libm::log(1.0 - alpha),
+                mean: reader.take(MEAN, asked.mean)?,
+            };
+        }
+        PlanKind::Bild => {
+            if let Verification::Bild { rollback } = verification {
+                let rollback = reader.take(parameters::rollback(rollback), asked.alpha)?;
+                carried.verification = Verification::Bild { rollback };
+            }
+            carried.stop_rule = StopRule::MaxBelow(reader.take(FALLBACK, asked.fallback)?);
+            carried.plan = Plan::Bild {
+                window: reader.take(WINDOW, asked.window)?,
+                verify_on_finish: reader.take(VERIFY_ON_FINISH, asked.verify_on_finish)?,
+            };
+        }
+    }
+    if !plan.takes_any_target() {
+        // The rule acts through the plan; what the verifier draws, it draws from p.
+        carried.target = TargetDistribution::Exact;
+    }
+    Ok(carried)
+}
+
+fn parameters_of_target(
+    plan: PlanKind,
+    target: TargetDistribution,
+    asked: &Parameters,
+    reader: &mut Reader,
+) -> Result<TargetDistribution, BadChoice> {
+    Ok(match target {
+        TargetDistribution::Exact => target,
+        TargetDistribution::Lossy { alpha, beta } => {
+            let alpha = reader.take(parameters::lossy_alpha(alpha), asked.alpha)?;
+            let beta = reader.take(parameters::lossy_beta(alpha, beta), asked.beta)?;
+            TargetDistribution::Lossy { alpha, beta }
+        }
+        TargetDistribution::Deferral { rule, .. } => {
+            let rule = reader.take(parameters::rule(rules_of(plan), rule), asked.rule)?;
+            let alpha = reader.take(parameters::rule_alpha(rule), asked.alpha)?;
+            TargetDistribution::Deferral { rule, alpha }
+        }
+    })
+}
+
+/// The method and the axes asked for beside it, in words.
+fn described(asked: &Asked<'_>, method: &Method) -> String {
+    let plan = asked
+        .plan
+        .map(|plan| format!(" with plan '{}'", plan.name()));
+    let target = asked
+        .target
+        .map(|target| format!(" with target '{}'", target.name()));
+    format!(
+        "method '{}'{}{}",
+        method.name,
+        plan.unwrap_or_default(),
+        target.unwrap_or_default()
+    )
+}
