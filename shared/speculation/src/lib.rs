@@ -8,20 +8,24 @@
 //! |---|---|
 //! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the law a token is drawn from |
 //! | [`philox`], [`noise`], [`chance`] | the only source of randomness, and who may draw from it |
-//! | [`coupled`], [`verification`] | how a draft block is accepted |
+//! | [`coupled`], [`verification`], [`round`] | how a draft block is accepted, and by which laws |
 //! | [`drafting`], [`proposal`] | how a token is drafted, and what the verifier is told of it |
 //! | [`methods`] | the one registry of methods |
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
-//! | [`simd`], [`exp`] | loops compiled for wide instructions, with the same bits; a portable exponential |
+//! | [`simd`], [`exp`], [`ln`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
+//! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
+//! | [`replay`] | what a method would do on recorded laws |
 //! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
 
 pub mod chance;
 pub mod committed;
+pub mod confidence;
 pub mod coupled;
 pub mod drafting;
 pub mod exp;
 pub mod history;
+pub mod ln;
 pub mod methods;
 pub mod noise;
 pub mod philox;
@@ -29,9 +33,12 @@ pub mod pipeline;
 pub mod ports;
 pub mod proposal;
 pub mod real;
+pub mod replay;
+pub mod round;
 pub mod sampling;
 pub mod session;
 pub mod simd;
+pub mod target;
 pub mod toy;
 pub mod verification;
 

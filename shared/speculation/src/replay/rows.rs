@@ -1,0 +1,164 @@
+//! From what is recorded of a position to the laws that are evaluated.
+
+use super::recorded::{RecordedLaw, RecordedPosition, Rest};
+use crate::TokenId;
+use crate::confidence::Confidence;
+use crate::proposal::BadProposal;
+use crate::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
+use crate::verification::{Position, RoundLaws};
+
+/// The laws of one position over the tokens kept and, last, one token for each group of the rest.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    /// The draft token, as an index into the rows.
+    pub(super) drafted: TokenId,
+    /// The draft model's sampling law q.
+    pub(super) draft: Vec<f64>,
+    /// The target distribution π.
+    pub(super) target: Vec<f64>,
+    /// What was deferred to the target, where there is deferral.
+    pub(super) deferral: Option<f64>,
+    /// The probability with which exact token verification accepts the draft token.
+    pub(super) accepted: f64,
+    /// TV(π, p).
+    pub(super) from_target: f64,
+    /// TV(q, p).
+    pub(super) between: f64,
+}
+
+impl Rows {
+    /// The laws at `recorded`, where `token` was drafted and `aim` is aimed at; `greedy` is
+    /// temperature 0.
+    pub(super) fn new(
+        recorded: &RecordedPosition,
+        token: TokenId,
+        aim: &TargetDistribution,
+        greedy: bool,
+    ) -> Self {
+        let RecordedPosition {
+            ids,
+            draft,
+            target,
+            rest,
+        } = recorded;
+        let drafted = ids.partition_point(|&id| id < token);
+        let law = sampling(draft, rest, |rest| rest.draft);
+        let exact = sampling(target, rest, |rest| rest.target);
+        let rule = match aim {
+            TargetDistribution::Deferral { rule, .. } => Some(*rule),
+            _ => None,
+        };
+        let draft_unscaled = unscaled(draft, rest, |rest| match rule {
+            // Of the rest no token is likely.
+            Some(Rule::TokenV1) => 0.0,
+            _ => f64::from(rest.draft_unscaled),
+        });
+        let target_unscaled = unscaled(target, rest, |rest| match rule {
+            Some(Rule::Bild) => typical(rest),
+            _ => 0.0,
+        });
+        let mut pi = exact.clone();
+        let deferral = aim.apply(
+            DraftLaw {
+                law: &law,
+                unscaled: Some(&draft_unscaled),
+                confidence: wide(draft.confidence),
+            },
+            TargetLaw {
+                law: &mut pi,
+                unscaled: Some(&target_unscaled),
+                confidence: wide(target.confidence),
+            },
+            greedy,
+        );
+        Self {
+            drafted: drafted as TokenId,
+            accepted: (exact[drafted] / law[drafted]).min(1.0),
+            from_target: distance(&pi, &exact),
+            between: distance(&law, &exact),
+            draft: law,
+            target: pi,
+            deferral,
+        }
+    }
+}
+
+/// The sampling law with its masses in the `rest`, normalised in double precision.
+fn sampling(law: &RecordedLaw, rest: &[Rest], mass: fn(&Rest) -> f32) -> Vec<f64> {
+    let masses = law
+        .probabilities
+        .iter()
+        .copied()
+        .chain(rest.iter().map(mass));
+    let mut row: Vec<f64> = masses.map(f64::from).collect();
+    let total: f64 = row.iter().sum();
+    for value in &mut row {
+        *value /= total;
+    }
+    row
+}
+
+/// The unscaled law as recorded, to the bit, so that its maximum is the maximum recorded; `judged` is
+/// what a group of the rest is judged by.
+fn unscaled(law: &RecordedLaw, rest: &[Rest], judged: impl Fn(&Rest) -> f64) -> Vec<f64> {
+    let row = law.unscaled.as_ref().unwrap_or(&law.probabilities);
+    let row = row.iter().copied().map(f64::from);
+    row.chain(rest.iter().map(judged)).collect()
+}
+
+/// The probability p for which `-q ln p`, with the group's draft mass q, is the group's part of the
+/// cross entropy.
+fn typical(rest: &Rest) -> f64 {
+    let mass = f64::from(rest.draft_unscaled);
+    if mass > 0.0 {
+        libm::exp(-f64::from(rest.cross_entropy) / mass)
+    } else {
+        0.0
+    }
+}
+
+fn wide(confidence: Confidence<f32>) -> Confidence<f64> {
+    Confidence {
+        max: f64::from(confidence.max),
+        entropy: f64::from(confidence.entropy),
+    }
+}
+
+/// TV of two laws.
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).max(0.0)).sum()
+}
+
+/// A block's laws, as a verification asks for them. Nothing is known of the position after it, and
+/// what is drawn there does not matter.
+#[derive(Debug)]
+pub(super) struct Chain<'a> {
+    rows: &'a [Rows],
+    /// The draft law at the position asked for last; verifications overwrite it.
+    scratch: Vec<f64>,
+}
+
+impl<'a> Chain<'a> {
+    pub(super) fn new(rows: &'a [Rows]) -> Self {
+        Self {
+            rows,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl RoundLaws<f64> for Chain<'_> {
+    type Error = BadProposal;
+
+    fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
+        let rows = self.rows.get(offset);
+        self.scratch.clear();
+        self.scratch
+            .extend(rows.iter().flat_map(|rows| &rows.draft));
+        Ok(Position {
+            target: rows.map_or(&[], |rows| &rows.target),
+            target_unscaled: None,
+            draft: &mut self.scratch,
+        })
+    }
+}
