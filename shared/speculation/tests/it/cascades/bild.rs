@@ -1,0 +1,146 @@
+//! The original BiLD, greedy, event by event.
+
+use serde_json::{Value, json};
+use speculation::TokenId;
+use speculation::confidence::Confidence;
+use speculation::drafting::StopRule;
+use speculation::session::{DraftStop, FinishReason, Input, Plan, Request, SessionConfig};
+use speculation::verification::LastToken;
+
+use super::plans::{Finished, run};
+use super::{cases, number};
+
+/// A case: greedy peers on Markov tables, and what they did.
+struct Trace {
+    case: Value,
+    events: Vec<Value>,
+}
+
+impl Trace {
+    /// The law after `output`, which the two latest tokens decide.
+    fn law(&self, table: &str, output: &[TokenId]) -> Vec<f64> {
+        let prompt = self.case["prompt"].as_array().expect("a prompt").iter();
+        let prompt = prompt.map(|token| token.as_u64().expect("a token") as TokenId);
+        let context: Vec<TokenId> = prompt.chain(output.iter().copied()).collect();
+        let &[.., before, last] = &context[..] else {
+            panic!("a prompt of less than two tokens");
+        };
+        let law = &self.case[table][before as usize][last as usize];
+        let law = law.as_array().expect("a law").iter();
+        law.map(|mass| mass.as_f64().expect("a number")).collect()
+    }
+
+    fn ends(&self) -> Vec<TokenId> {
+        let end = self.case["eos"].as_u64();
+        end.into_iter().map(|end| end as TokenId).collect()
+    }
+
+    fn drafted(&mut self, round: u64, output: &[TokenId], max_tokens: u32) -> Input {
+        let unsure = StopRule::MaxBelow(number(&self.case, "fallback_prob"));
+        let mut context = output.to_vec();
+        let mut stop = DraftStop::Length;
+        for _ in 0..max_tokens {
+            let law = self.law("q_table", &context);
+            if unsure.stops(Confidence::of(&law, false)) {
+                self.events.push(json!(["fallback"]));
+                stop = DraftStop::Policy;
+                break;
+            }
+            let token = likeliest(&law);
+            self.events.push(json!(["small", token]));
+            context.push(token);
+            if self.ends().contains(&token) {
+                stop = DraftStop::EndToken;
+                break;
+            }
+        }
+        Input::Drafted {
+            round,
+            tokens: context.split_off(output.len()),
+            stop,
+            logprobs: Vec::new(),
+        }
+    }
+
+    fn verified(&mut self, round: u64, output: &[TokenId], drafts: &[TokenId]) -> Input {
+        let most = number(&self.case, "alpha");
+        let mut context = output.to_vec();
+        for &draft in drafts {
+            let law = self.law("p_table", &context);
+            if -law[draft as usize].ln() > most {
+                break;
+            }
+            context.push(draft);
+        }
+        let accepted = context.len() - output.len();
+        let token = likeliest(&self.law("p_table", &context));
+        let last = if let Some(old) = drafts.get(accepted) {
+            let dropped = drafts.len() - accepted;
+            let rollback = json!(["rollback", context.len(), dropped, old, token]);
+            self.events.push(rollback);
+            LastToken::Recovered
+        } else {
+            self.events.push(json!(["large", token, accepted]));
+            LastToken::Bonus
+        };
+        context.push(token);
+        Input::Verified {
+            round,
+            emitted: context.split_off(output.len()),
+            accepted,
+            last,
+            deferral: Vec::new(),
+            layers: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) -> Finished {
+        let window = number(&self.case, "window") as u32;
+        let max_tokens = number(&self.case, "max_new") as u32;
+        let vocab_size = self.law("q_table", &[]).len() as u32;
+        let plan = Plan::Bild {
+            window,
+            verify_on_finish: self.case["verify_on_finish"] == true,
+        };
+        let config = SessionConfig {
+            end_tokens: self.ends(),
+            ..SessionConfig::new(plan, 4, max_tokens, vocab_size)
+        };
+        run(config, |round, output, request| match request {
+            Request::Draft { max_tokens, .. } => self.drafted(round, output, *max_tokens),
+            Request::Verify { drafts, .. } => self.verified(round, output, drafts),
+            Request::Decode { .. } => panic!("no peer is lost"),
+        })
+    }
+}
+
+fn likeliest(law: &[f64]) -> TokenId {
+    let by_mass = |&a: &usize, &b: &usize| law[a].total_cmp(&law[b]).then(b.cmp(&a));
+    (0..law.len()).max_by(by_mass).expect("a token") as TokenId
+}
+
+#[test]
+fn bild_goes_to_and_fro_as_in_the_paper() {
+    let cases = cases("bild.json");
+    let cases: Vec<_> = cases
+        .iter()
+        .filter(|case| case["mode"] == "paper")
+        .collect();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let mut trace = Trace {
+            case: case.clone(),
+            events: Vec::new(),
+        };
+        let finished = trace.run();
+        let statistics = finished.session.statistics();
+        let name = &case["id"];
+        assert_eq!(json!(finished.tokens()), case["output"], "case {name}");
+        assert_eq!(json!(trace.events), case["events"], "case {name}");
+        let calls = json!([statistics.target_forwards, statistics.draft_forwards]);
+        let expected = json!([case["large_calls"], case["small_calls"]]);
+        assert_eq!(calls, expected, "case {name}");
+        let length = FinishReason::Length;
+        assert!(finished.reason == length || finished.reason == FinishReason::Stop);
+    }
+}

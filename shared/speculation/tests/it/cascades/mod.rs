@@ -1,0 +1,203 @@
+//! The sequential plans as exact laws: the shipped session is answered in every way its peers may
+//! answer, and the outputs are added up with their probabilities.
+
+mod bild;
+mod plans;
+mod token_cascade;
+
+use crate::tree::{Branch, enumerate};
+use plans::laws::OutputLaw;
+use plans::{Finished, Peers};
+use serde_json::Value;
+use speculation::TokenId;
+use speculation::drafting::StopRule;
+use speculation::session::{Plan, SessionConfig};
+use speculation::target::{Rule, TargetDistribution};
+
+const TOLERANCE: f64 = 1e-9;
+
+/// The cases of a file.
+fn cases(file: &str) -> Vec<Value> {
+    let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a file of golden vectors");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    file["cases"].as_array().expect("cases").clone()
+}
+
+fn number(case: &Value, name: &str) -> f64 {
+    case[name].as_f64().unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// A case of the sequential cascades.
+struct Case(Value);
+
+impl Case {
+    /// The cases of a kind.
+    fn all(kind: &str) -> Vec<Self> {
+        let cases: Vec<_> = cases("cascade.json")
+            .into_iter()
+            .filter(|case| case["kind"] == kind)
+            .map(Self)
+            .collect();
+        assert!(!cases.is_empty());
+        // The laws of the file are the laws sampled from.
+        assert!(cases.iter().all(|case| case.number("temperature") == 1.0));
+        cases
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        number(&self.0, name)
+    }
+
+    fn name(&self) -> &str {
+        self.0["id"].as_str().expect("a name")
+    }
+
+    /// The law of a tree after `prefix`.
+    fn law(&self, tree: &str, prefix: &[TokenId]) -> Vec<f64> {
+        let key: Vec<_> = prefix.iter().map(TokenId::to_string).collect();
+        let law = &self.0[tree][key.join(",")];
+        let law = law.as_array().expect("a law for every prefix");
+        law.iter()
+            .map(|mass| mass.as_f64().expect("a number"))
+            .collect()
+    }
+
+    fn expected(&self) -> OutputLaw {
+        let mut law = OutputLaw::default();
+        for (output, mass) in self.0["law"].as_object().expect("a law") {
+            let tokens = output
+                .split(',')
+                .map(|token| token.parse().expect("a token"));
+            law.add(tokens.collect(), mass.as_f64().expect("a number"));
+        }
+        law
+    }
+
+    fn session(&self, plan: Plan) -> SessionConfig {
+        let vocab_size = self.number("vocab") as u32;
+        SessionConfig {
+            end_tokens: self.ends(),
+            ..SessionConfig::new(plan, 4, self.number("n") as u32, vocab_size)
+        }
+    }
+
+    fn ends(&self) -> Vec<TokenId> {
+        let end = self.0.get("eos").and_then(Value::as_u64);
+        end.into_iter().map(|end| end as TokenId).collect()
+    }
+
+    /// Runs `plan` in every way, however many tokens the drafter drafts at once; the law must be the
+    /// expected one. What is expected of the counts.
+    fn assert_law(
+        &self,
+        plan: Plan,
+        stop: StopRule,
+        distribution: TargetDistribution,
+    ) -> [Means; 3] {
+        [1, 2, u32::MAX].map(|most| {
+            let ends = self.ends();
+            let peers = Peers {
+                draft: &|prefix| self.law("q_tree", prefix),
+                target: &|prefix| self.law("p_tree", prefix),
+                stop,
+                most,
+                distribution,
+                ends: &ends,
+            };
+            let (mut law, mut means) = (OutputLaw::default(), Means::default());
+            enumerate(|branch: &mut Branch| {
+                let finished = peers.run(self.session(plan), branch);
+                assert!(finished.session.is_exact());
+                means.add(branch.weight(), &finished);
+                law.add(finished.tokens(), branch.weight());
+            });
+            law.assert_equals(&self.expected(), TOLERANCE, self.name());
+            means
+        })
+    }
+}
+
+/// Expectations of what a session counts.
+#[derive(Default)]
+struct Means {
+    target_forwards: f64,
+    forced: f64,
+    deferrals: f64,
+    second_responses: f64,
+}
+
+impl Means {
+    fn add(&mut self, weight: f64, finished: &Finished) {
+        let statistics = finished.session.statistics();
+        let second = f64::from(u8::from(finished.session.is_second_response()));
+        self.target_forwards += weight * f64::from(statistics.target_forwards);
+        self.forced += weight * f64::from(statistics.forced);
+        self.deferrals += weight * statistics.deferral_sum;
+        self.second_responses += weight * second;
+    }
+}
+
+fn assert_close(found: f64, expected: f64, what: &str) {
+    let difference = (found - expected).abs();
+    assert!(
+        difference < TOLERANCE,
+        "{what}: {found}, expected {expected}"
+    );
+}
+
+#[test]
+fn a_token_cascade_emits_its_law_and_asks_the_target_as_often_as_expected() {
+    for case in Case::all("token") {
+        let alpha = case.number("alpha");
+        let stop = match case.0["rule"].as_str() {
+            Some("chow") => StopRule::MaxBelow(1.0 - alpha),
+            Some("chow_log") => StopRule::EntropyAbove(alpha),
+            other => panic!("the drafter cannot test {other:?}"),
+        };
+        let max_run = case.0["cap"].as_u64().map_or(u32::MAX, |cap| cap as u32);
+        for means in case.assert_law(
+            Plan::TokenCascade { max_run },
+            stop,
+            TargetDistribution::Exact,
+        ) {
+            let calls = case.number("expected_large_calls");
+            assert_close(means.target_forwards, calls, case.name());
+            assert_close(means.deferrals, calls, case.name());
+            assert_close(means.forced, case.number("expected_forced"), case.name());
+        }
+    }
+}
+
+#[test]
+fn an_oracle_cascade_emits_the_target_distribution() {
+    for case in Case::all("oracle") {
+        assert_eq!(case.0["rule"], "diff_log");
+        let distribution = TargetDistribution::Deferral {
+            rule: Rule::DiffLog,
+            alpha: case.number("alpha"),
+        };
+        for means in case.assert_law(Plan::OracleCascade, StopRule::Never, distribution) {
+            let expected = case.number("expected_deferrals");
+            assert_close(means.deferrals, expected, case.name());
+            assert_close(means.target_forwards, case.number("n"), case.name());
+        }
+    }
+}
+
+#[test]
+fn a_sequence_cascade_emits_its_law_and_defers_as_often_as_expected() {
+    for case in Case::all("seq") {
+        let plan = Plan::SequenceCascade {
+            threshold: (1.0 - case.number("alpha")).max(0.0).ln(),
+            mean: case.0["length_norm"] == true,
+        };
+        for means in case.assert_law(plan, StopRule::Never, TargetDistribution::Exact) {
+            assert_close(
+                means.second_responses,
+                case.number("defer_prob"),
+                case.name(),
+            );
+        }
+    }
+}

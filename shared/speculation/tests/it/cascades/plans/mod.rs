@@ -1,0 +1,162 @@
+//! Peers that answer a shipped session with every token their laws allow, each with its probability.
+
+pub(crate) mod laws;
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::confidence::Confidence;
+use speculation::drafting::StopRule;
+use speculation::session::{
+    Action, DraftStop, FinishReason, Input, Origin, Request, Session, SessionConfig,
+};
+use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
+use speculation::verification::LastToken;
+
+use crate::tree::Branch;
+
+/// A language model: the law after a prefix.
+pub(crate) type Model<'a> = &'a dyn Fn(&[TokenId]) -> Vec<f64>;
+
+/// A request from beginning to end.
+pub(crate) struct Finished {
+    pub(crate) session: Session,
+    pub(crate) emitted: Vec<(TokenId, Origin)>,
+    pub(crate) reason: FinishReason,
+}
+
+impl Finished {
+    pub(crate) fn tokens(&self) -> Vec<TokenId> {
+        self.emitted.iter().map(|&(token, _)| token).collect()
+    }
+}
+
+/// Runs a session; `answer` is told the round, the output and the request.
+pub(crate) fn run(
+    config: SessionConfig,
+    mut answer: impl FnMut(u64, &[TokenId], &Request) -> Input,
+) -> Finished {
+    let mut session = Session::new(config, Duration::ZERO);
+    let mut emitted = Vec::new();
+    loop {
+        match session.poll().expect("a request that is not over") {
+            Action::Send {
+                round,
+                base_len,
+                request,
+                ..
+            } => {
+                assert_eq!(base_len as usize, session.output().len());
+                let input = answer(round, session.output(), &request);
+                session.handle(input, Duration::ZERO);
+            }
+            Action::Emit(tokens) => emitted.extend(tokens),
+            Action::Close(_) => {}
+            Action::Finish(reason) => {
+                assert!(
+                    emitted
+                        .iter()
+                        .map(|&(token, _)| token)
+                        .eq(session.output().to_vec())
+                );
+                return Finished {
+                    session,
+                    emitted,
+                    reason,
+                };
+            }
+        }
+    }
+}
+
+/// A drafter with a stop rule, and a verifier that speaks for the target distribution.
+pub(crate) struct Peers<'a> {
+    pub(crate) draft: Model<'a>,
+    pub(crate) target: Model<'a>,
+    pub(crate) stop: StopRule,
+    /// Most tokens the drafter drafts at once, whatever it is asked for.
+    pub(crate) most: u32,
+    /// What the verifier speaks for.
+    pub(crate) distribution: TargetDistribution,
+    pub(crate) ends: &'a [TokenId],
+}
+
+impl Peers<'_> {
+    /// Runs a session of `config` with these peers.
+    pub(crate) fn run(&self, config: SessionConfig, branch: &mut Branch) -> Finished {
+        run(config, |round, output, request| match *request {
+            Request::Draft { max_tokens, .. } => self.drafted(round, output, max_tokens, branch),
+            Request::Verify { ref drafts, .. } => {
+                assert!(drafts.is_empty(), "no block is verified in these plans");
+                self.verified(round, output, branch)
+            }
+            Request::Decode { max_tokens } => self.decoded(round, output, max_tokens, branch),
+        })
+    }
+
+    fn drafted(&self, round: u64, output: &[TokenId], max: u32, branch: &mut Branch) -> Input {
+        let mut context = output.to_vec();
+        let mut logprobs = Vec::new();
+        let mut stop = DraftStop::Length;
+        for _ in 0..max.min(self.most) {
+            let law = (self.draft)(&context);
+            if self.stop.stops(Confidence::of(&law, true)) {
+                stop = DraftStop::Policy;
+                break;
+            }
+            let token = branch.choice(&law);
+            logprobs.push(law[token as usize].ln() as f32);
+            context.push(token);
+            if self.ends.contains(&token) {
+                stop = DraftStop::EndToken;
+                break;
+            }
+        }
+        Input::Drafted {
+            round,
+            tokens: context.split_off(output.len()),
+            stop,
+            logprobs,
+        }
+    }
+
+    fn verified(&self, round: u64, output: &[TokenId], branch: &mut Branch) -> Input {
+        let (draft, mut law) = ((self.draft)(output), (self.target)(output));
+        let draft = DraftLaw {
+            law: &draft,
+            unscaled: None,
+            confidence: Confidence::of(&draft, true),
+        };
+        let confidence = Confidence::of(&law, true);
+        let target = TargetLaw {
+            law: &mut law,
+            unscaled: None,
+            confidence,
+        };
+        let deferred = self.distribution.apply(draft, target, false);
+        Input::Verified {
+            round,
+            emitted: vec![branch.choice(&law)],
+            accepted: 0,
+            last: LastToken::Bonus,
+            deferral: deferred.map(|share| share as f32).into_iter().collect(),
+            layers: Vec::new(),
+        }
+    }
+
+    fn decoded(&self, round: u64, output: &[TokenId], max: u32, branch: &mut Branch) -> Input {
+        let mut context = output.to_vec();
+        for _ in 0..max {
+            let token = branch.choice(&(self.target)(&context));
+            context.push(token);
+            if self.ends.contains(&token) {
+                break;
+            }
+        }
+        Input::Decoded {
+            round,
+            at: output.len() as u32,
+            tokens: context.split_off(output.len()),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The token cascade against its definition, for every length of a run.
+
+use speculation::TokenId;
+use speculation::confidence::Confidence;
+use speculation::drafting::StopRule;
+use speculation::proposal::ProposalForm;
+use speculation::session::{Plan, SessionConfig};
+use speculation::target::{Rule, TargetDistribution};
+
+use super::plans::laws::OutputLaw;
+use super::plans::{Model, Peers};
+use crate::tree::{Branch, Laws, enumerate};
+
+const VOCAB: usize = 3;
+const LEN: u32 = 4;
+const TOLERANCE: f64 = 1e-12;
+
+/// The cascade as the paper writes it: position by position, one model or the other.
+struct Definition<'a> {
+    draft: Model<'a>,
+    target: Model<'a>,
+    stop: StopRule,
+    max_run: u32,
+    law: OutputLaw,
+    /// Expected number of target tokens, and of those that no law asked for.
+    calls: [f64; 2],
+}
+
+impl Definition<'_> {
+    fn spread(&mut self, prefix: &[TokenId], run: u32, weight: f64) {
+        if prefix.len() == LEN as usize {
+            return self.law.add(prefix.to_vec(), weight);
+        }
+        let small = (self.draft)(prefix);
+        let full = run == self.max_run;
+        let defers = self.stop.stops(Confidence::of(&small, true));
+        let (law, run) = if full || defers {
+            ((self.target)(prefix), 0)
+        } else {
+            (small, run + 1)
+        };
+        if run == 0 {
+            self.calls[0] += weight;
+            self.calls[1] += weight * f64::from(u8::from(full));
+        }
+        for (token, &mass) in law.iter().enumerate() {
+            if mass > 0.0 {
+                let longer = [prefix, &[token as TokenId]].concat();
+                self.spread(&longer, run, weight * mass);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_session_runs_the_cascade_as_it_is_defined() {
+    let mut forced = 0.0;
+    for seed in 0..6 {
+        let draft = Laws::random(seed, VOCAB);
+        let target = Laws::random(seed + 100, VOCAB);
+        for (draft, target) in [
+            (draft.clone(), target.clone()),
+            (
+                draft.clone().told(ProposalForm::Sparse { top: 3 }),
+                target.clone(),
+            ),
+            (draft, target.greedy()),
+        ] {
+            for stop in [
+                StopRule::Never,
+                StopRule::MaxBelow(0.55),
+                StopRule::EntropyAbove(0.8),
+            ] {
+                for max_run in [1, 2, 3, u32::MAX] {
+                    forced += compare(&draft, &target, stop, max_run);
+                }
+            }
+        }
+    }
+    assert!(forced > 10.0, "hardly any run was full");
+}
+
+/// Compares the session with the definition; the expected number of forced tokens.
+fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
+    let (draft, target) = (
+        |prefix: &[TokenId]| draft.after(prefix),
+        |prefix: &[TokenId]| target.after(prefix),
+    );
+    let mut definition = Definition {
+        draft: &draft,
+        target: &target,
+        stop,
+        max_run,
+        law: OutputLaw::default(),
+        calls: [0.0; 2],
+    };
+    definition.spread(&[], 0, 1.0);
+    for most in [1, 2, u32::MAX] {
+        let peers = Peers {
+            draft: &draft,
+            target: &target,
+            stop,
+            most,
+            distribution: TargetDistribution::Exact,
+            ends: &[],
+        };
+        let plan = Plan::TokenCascade { max_run };
+        let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
+        let (mut law, mut calls) = (OutputLaw::default(), [0.0; 2]);
+        enumerate(|branch: &mut Branch| {
+            let finished = peers.run(config.clone(), branch);
+            let statistics = finished.session.statistics();
+            calls[0] += branch.weight() * f64::from(statistics.target_forwards);
+            calls[1] += branch.weight() * f64::from(statistics.forced);
+            law.add(finished.tokens(), branch.weight());
+        });
+        let what = format!("{stop:?}, runs of {max_run}, blocks of {most}");
+        law.assert_equals(&definition.law, TOLERANCE, &what);
+        for (found, expected) in calls.iter().zip(definition.calls) {
+            let difference = (found - expected).abs();
+            assert!(
+                difference < TOLERANCE,
+                "{what}: {found}, expected {expected}"
+            );
+        }
+    }
+    definition.calls[1]
+}
+
+/// Chow's rule reads the draft law only, so whoever tests it decides the same: the oracle, which
+/// always asks both, and the cascade, which asks the target where it must.
+#[test]
+fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
+    for seed in 0..6 {
+        let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
+        let stop = StopRule::MaxBelow(0.5);
+        let distribution = TargetDistribution::Deferral {
+            rule: Rule::Chow,
+            alpha: 0.5,
+        };
+        let law = |plan| {
+            let peers = Peers {
+                draft: &|prefix| draft.after(prefix),
+                target: &|prefix| target.after(prefix),
+                stop,
+                most: u32::MAX,
+                distribution,
+                ends: &[],
+            };
+            let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
+            let (mut law, mut rate) = (OutputLaw::default(), 0.0);
+            enumerate(|branch: &mut Branch| {
+                let finished = peers.run(config.clone(), branch);
+                let deferral = finished.session.statistics().deferral_rate();
+                rate += branch.weight() * deferral.expect("a rule that defers");
+                law.add(finished.tokens(), branch.weight());
+            });
+            (law, rate)
+        };
+        let max_run = u32::MAX;
+        let (cascade, rate) = law(Plan::TokenCascade { max_run });
+        let (oracle, expected) = law(Plan::OracleCascade);
+        cascade.assert_equals(&oracle, TOLERANCE, "cascade and oracle");
+        assert!((rate - expected).abs() < TOLERANCE, "{rate} and {expected}");
+    }
+}
+
+#[test]
+fn always_deferring_leaves_the_target_and_never_deferring_the_draft_model() {
+    for seed in 0..6 {
+        let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
+        // No probability is below 0, and all are below 2.
+        for (least, alone) in [(0.0, &draft), (2.0, &target)] {
+            let peers = Peers {
+                draft: &|prefix| draft.after(prefix),
+                target: &|prefix| target.after(prefix),
+                stop: StopRule::MaxBelow(least),
+                most: u32::MAX,
+                distribution: TargetDistribution::Exact,
+                ends: &[],
+            };
+            let max_run = u32::MAX;
+            let plan = Plan::TokenCascade { max_run };
+            let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
+            let mut difference = vec![0.0; VOCAB.pow(LEN)];
+            spread(alone, &[], -1.0, &mut difference);
+            enumerate(|branch: &mut Branch| {
+                let finished = peers.run(config.clone(), branch);
+                let tokens = finished.tokens().into_iter();
+                let index = tokens.fold(0, |at, token| at * VOCAB + token as usize);
+                difference[index] += branch.weight();
+            });
+            assert!(difference.iter().all(|mass| mass.abs() < TOLERANCE));
+        }
+    }
+}
+
+/// Adds `weight` times the law of outputs that begin with `prefix`.
+fn spread(laws: &Laws, prefix: &[TokenId], weight: f64, law: &mut [f64]) {
+    if prefix.len() == LEN as usize {
+        let index = prefix
+            .iter()
+            .fold(0, |at, &token| at * VOCAB + token as usize);
+        law[index] += weight;
+        return;
+    }
+    for (token, mass) in laws.after(prefix).into_iter().enumerate() {
+        let longer = [prefix, &[token as TokenId]].concat();
+        spread(laws, &longer, weight * mass, law);
+    }
+}

@@ -1,0 +1,283 @@
+//! Every verification proved exact by enumeration: each random decision of the shipped functions is
+//! taken every way, with its probability, and the emitted law is added up.
+
+use crate::tree::{Laws, OutputLaw, Pair, Setup, enumerate, pairs};
+use speculation::TokenId;
+use speculation::proposal::ProposalForm;
+use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::verification::{LastToken, Verification, token};
+
+const EXACT: TargetDistribution = TargetDistribution::Exact;
+const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
+const VERIFICATIONS: [Verification; 3] = [
+    Verification::Token,
+    Verification::Block,
+    Verification::BlockGreedy,
+];
+
+/// The draft tokens of the round after so many output tokens.
+type Length = fn(u32) -> u32;
+
+fn setup(pair: &Pair, verification: Verification, length: Length) -> Setup<'_> {
+    Setup {
+        draft: &pair.draft,
+        target: &pair.target,
+        verification,
+        form: WHOLE,
+        distribution: &EXACT,
+        ends: &[],
+        temperature: 1.0,
+        length,
+    }
+}
+
+/// Long enough that every output takes two rounds, and greedy block verification nests its layers.
+#[test]
+fn rounds_emit_the_target_law() {
+    let cases: [(usize, Length, usize); 8] = [
+        (2, |_| 1, 4),
+        (2, |_| 2, 6),
+        (2, |_| 3, 6),
+        (2, |_| 4, 6),
+        (3, |_| 1, 3),
+        (3, |_| 2, 4),
+        (4, |_| 1, 3),
+        (5, |_| 2, 3),
+    ];
+    for (vocab, length, len) in cases {
+        for pair in pairs(0..3, vocab) {
+            for verification in VERIFICATIONS {
+                setup(&pair, verification, length).assert_exact(len, &pair.name);
+            }
+        }
+    }
+}
+
+/// The next block may be shorter than a layer lasts, or longer.
+#[test]
+fn blocks_of_varying_length_emit_the_target_law() {
+    let lengths: [Length; 3] = [
+        |base_len| 3 - base_len % 3,
+        |base_len| 1 + base_len % 3,
+        |base_len| [3, 0, 1, 2, 0, 1][base_len as usize],
+    ];
+    for length in lengths {
+        for pair in pairs(10..13, 2) {
+            for verification in VERIFICATIONS {
+                setup(&pair, verification, length).assert_exact(6, &pair.name);
+            }
+        }
+        for pair in pairs(10..11, 3) {
+            for verification in VERIFICATIONS {
+                setup(&pair, verification, length).assert_exact(4, &pair.name);
+            }
+        }
+    }
+}
+
+/// Drafting stops at an end token, so blocks are cut; nothing follows an end.
+#[test]
+fn outputs_that_end_follow_the_target_law() {
+    for (vocab, len) in [(2, 6), (3, 4)] {
+        for pair in pairs(20..24, vocab) {
+            for verification in VERIFICATIONS {
+                let setup = Setup {
+                    ends: &[1],
+                    ..setup(&pair, verification, |_| 3)
+                };
+                setup.assert_exact(len, &pair.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_told_of_the_draft_law_changes_nothing() {
+    for form in [
+        ProposalForm::Sparse { top: 1 },
+        ProposalForm::Sparse { top: 2 },
+        ProposalForm::Dense { half: false },
+        ProposalForm::Dense { half: true },
+    ] {
+        for pair in pairs(30..32, 3) {
+            for verification in VERIFICATIONS {
+                let setup = Setup {
+                    form,
+                    ..setup(&pair, verification, |_| 2)
+                };
+                setup.assert_exact(4, &pair.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deterministic_draft_is_a_point_law() {
+    for pair in pairs(40..43, 3) {
+        let pair = Pair {
+            draft: pair.draft.greedy(),
+            ..pair
+        };
+        for verification in VERIFICATIONS {
+            let setup = Setup {
+                form: ProposalForm::Point,
+                ..setup(&pair, verification, |_| 3)
+            };
+            setup.assert_exact(5, &pair.name);
+        }
+    }
+}
+
+/// The bonus position is a mixture as well, and greedy block verification lays its residual on the
+/// mixture.
+#[test]
+fn rounds_emit_the_mixture_of_every_deferral_rule() {
+    for rule in Rule::ALL {
+        let alpha = rule.default_alpha();
+        let distribution = TargetDistribution::Deferral { rule, alpha };
+        for pair in pairs(0..2, 3) {
+            for temperature in [0.0, 0.6, 1.0] {
+                for verification in VERIFICATIONS {
+                    let setup = Setup {
+                        distribution: &distribution,
+                        form: ProposalForm::Dense { half: false },
+                        temperature,
+                        ..setup(&pair, verification, |base_len| 1 + base_len % 2)
+                    };
+                    let name = rule.name();
+                    setup.assert_exact(3, &format!("{name} T={temperature} {}", pair.name));
+                }
+            }
+        }
+    }
+}
+
+/// At a drafted position the law that lossy sampling emits, at the bonus position p.
+#[test]
+fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
+    for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
+        let distribution = TargetDistribution::Lossy { alpha, beta };
+        for pair in pairs(45..49, 3) {
+            for verification in [Verification::Token, Verification::Block] {
+                let setup = Setup {
+                    distribution: &distribution,
+                    ..setup(&pair, verification, |_| 1)
+                };
+                let mut first = setup.expected(1);
+                let mut bonus = OutputLaw::new();
+                enumerate(|branch| {
+                    let emitted = setup.round(&[], &[], branch).emitted;
+                    *first.entry(emitted[..1].to_vec()).or_default() -= branch.weight();
+                    if emitted.len() == 2 {
+                        for (token, mass) in pair.target.after(&emitted[..1]).iter().enumerate() {
+                            let output = vec![emitted[0], token as TokenId];
+                            *bonus.entry(output).or_default() += branch.weight() * mass;
+                        }
+                        *bonus.entry(emitted).or_default() -= branch.weight();
+                    }
+                });
+                let off = first.values().chain(bonus.values());
+                let worst = off.fold(0.0, |worst: f64, off| worst.max(off.abs()));
+                assert!(worst < 1e-12, "{verification:?} {}: {worst:e}", pair.name);
+            }
+        }
+    }
+}
+
+/// Its residual reaches over the ends of blocks, so there too it aims at what lossy sampling emits.
+#[test]
+fn lossy_greedy_rounds_emit_what_is_aimed_at_wherever_blocks_end() {
+    for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
+        let distribution = TargetDistribution::Lossy { alpha, beta };
+        for length in [|_| 2, |base_len| 1 + base_len % 3] as [Length; 2] {
+            for pair in pairs(45..49, 3) {
+                let setup = Setup {
+                    distribution: &distribution,
+                    ..setup(&pair, Verification::BlockGreedy, length)
+                };
+                setup.assert_exact(4, &pair.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_models_accept_every_draft_token() {
+    for pair in pairs(50..54, 3) {
+        let equal = Pair {
+            target: pair.draft.told(WHOLE),
+            draft: pair.draft,
+            name: pair.name,
+        };
+        for verification in VERIFICATIONS {
+            enumerate(|branch| {
+                let verdict = setup(&equal, verification, |_| 3).round(&[], &[], branch);
+                assert_eq!(verdict.accepted, 3, "{verification:?} {}", equal.name);
+            });
+        }
+    }
+}
+
+#[test]
+fn at_temperature_zero_every_verification_matches_tokens() {
+    for pair in pairs(60..70, 3) {
+        let (draft, target) = (pair.draft.greedy(), pair.target.greedy());
+        let best = |law: Vec<f64>| law.iter().position(|&mass| mass == 1.0).expect("one-hot");
+        let mut output: Vec<TokenId> = Vec::new();
+        for _ in 0..=3 {
+            let (drafted, chosen) = (best(draft.after(&output)), best(target.after(&output)));
+            output.push(chosen as TokenId);
+            if drafted != chosen {
+                break;
+            }
+        }
+        let accepted = output.len() - 1;
+        let pair = Pair {
+            draft,
+            target,
+            ..pair
+        };
+        for verification in VERIFICATIONS {
+            let setup = setup(&pair, verification, |_| 3);
+            let mut total = 0.0;
+            enumerate(|branch| {
+                let verdict = setup.round(&[], &[], branch);
+                assert_eq!((&verdict.emitted, verdict.accepted), (&output, accepted));
+                total += branch.weight();
+            });
+            assert_eq!(total, 1.0);
+        }
+    }
+}
+
+#[test]
+fn an_accepted_end_token_takes_no_bonus() {
+    const END: TokenId = 2;
+    for pair in pairs(80..83, 3) {
+        for verification in VERIFICATIONS {
+            let setup = Setup {
+                ends: &[END],
+                ..setup(&pair, verification, |_| 2)
+            };
+            enumerate(|branch| {
+                let verdict = setup.round(&[], &[], branch);
+                let position = verdict.emitted.iter().position(|&token| token == END);
+                assert!(position.is_none_or(|at| at + 1 == verdict.emitted.len()));
+                let ended = verdict.last == LastToken::AcceptedEnd;
+                assert_eq!(ended, position.is_some_and(|at| at < verdict.accepted));
+                assert!(!ended || verdict.layers.is_empty());
+            });
+        }
+    }
+}
+
+/// Narasimhan et al., Lemma 3 with δ = 1: a position is refused with probability TV(π, q).
+#[test]
+fn acceptance_is_one_minus_the_total_variation() {
+    for seed in 0..20 {
+        let q = Laws::random(seed, 7).after(&[]);
+        let pi = Laws::random(seed + 100, 7).after(&[]);
+        let tv: f64 = pi.iter().zip(&q).map(|(a, b)| (a - b).max(0.0)).sum();
+        assert!((token::acceptance(&q, &pi) - (1.0 - tv)).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,160 @@
+//! The law of the accepted length and the number of rounds, on trees.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use speculation::TokenId;
+use speculation::chance::Chance;
+use speculation::noise::Purpose;
+use speculation::real::Real;
+use speculation::verification::layers::Layer;
+use speculation::verification::{Verdict, Verification};
+
+use super::{METHODS, decide, mean};
+use crate::read::{Tree, cases, close, numbers};
+use crate::tree::chain::Chain;
+use crate::tree::{Branch, enumerate};
+
+/// Rounds on trees.
+struct Play<'a> {
+    p: Tree,
+    q: Tree,
+    length: usize,
+    /// Prefixes after which drafting stops.
+    stops: Option<&'a Value>,
+    verification: Verification,
+}
+
+impl<'a> Play<'a> {
+    fn new(case: &'a Value, verification: Verification) -> Self {
+        Self {
+            p: Tree::of(&case["p_tree"]),
+            q: Tree::of(&case["q_tree"]),
+            length: case["L"].as_u64().expect("a length") as usize,
+            stops: case.get("stop_after"),
+            verification,
+        }
+    }
+
+    fn round<F: Real>(&self, output: &[TokenId], layers: &[Layer], branch: &mut Branch) -> Verdict {
+        let mut context = output.to_vec();
+        for offset in 0..self.length {
+            let law: Vec<F> = self.q.law(&context);
+            context.push(branch.token(Purpose::Draft, offset as u32, &law));
+            if self
+                .stops
+                .is_some_and(|stops| stops[Tree::key(&context)] == true)
+            {
+                break;
+            }
+        }
+        let rows = |tree: &Tree| -> Vec<Vec<F>> {
+            (output.len()..=context.len())
+                .map(|at| tree.law(&context[..at]))
+                .collect()
+        };
+        let mut chain = Chain::new(rows(&self.p), rows(&self.q));
+        decide(
+            self.verification,
+            &context[output.len()..],
+            layers,
+            &[],
+            branch,
+            &mut chain,
+        )
+    }
+
+    /// The law of the first round's accepted length.
+    fn accepted<F: Real>(&self) -> Vec<f64> {
+        let mut law = vec![0.0; self.length + 1];
+        enumerate(|branch| {
+            let verdict = self.round::<F>(&[], &[], branch);
+            law[verdict.accepted] += branch.weight();
+        });
+        law
+    }
+
+    /// The expected number of rounds until there are `len` tokens.
+    fn expected_rounds<F: Real>(&self, len: usize) -> f64 {
+        let mut expected = 0.0;
+        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
+        while let Some(((output, layers), weight)) = open.pop_first() {
+            if output.len() >= len {
+                continue;
+            }
+            expected += weight;
+            let started: Vec<Layer> = (layers.iter())
+                .map(|&(bits, remaining)| Layer {
+                    log_rho: f64::from_bits(bits),
+                    remaining,
+                })
+                .collect();
+            enumerate(|branch| {
+                let verdict = self.round::<F>(&output, &started, branch);
+                let output = [output.as_slice(), &verdict.emitted].concat();
+                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
+                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
+                    .collect();
+                *open.entry((output, layers)).or_default() += weight * branch.weight();
+            });
+        }
+        expected
+    }
+}
+
+fn check_lengths<F: Real>(tolerance: f64) {
+    for case in cases("block_verify") {
+        for (method, verification) in METHODS {
+            let play = Play::new(&case, verification);
+            let given = &case[method];
+            let law = play.accepted::<F>();
+            close(&law, &numbers(&given["tau_law"]), tolerance);
+            close(&[mean(&law)], &numbers(&given["expected_tau"]), tolerance);
+            if verification == Verification::BlockGreedy {
+                close(&[mean(&law)], &numbers(&case["sum_min_joint"]), tolerance);
+            }
+            let len = case["n"].as_u64().expect("a length") as usize;
+            let rounds = play.expected_rounds::<F>(len);
+            close(
+                &[rounds],
+                &numbers(&given["expected_calls_for_n"]),
+                tolerance,
+            );
+        }
+    }
+}
+
+#[test]
+fn lengths_and_rounds_are_the_references() {
+    check_lengths::<f64>(1e-9);
+    check_lengths::<f32>(2e-5);
+}
+
+/// Greedy block verification is not offered with a stop rule: it would have to decide at every
+/// prefix whether drafting would have gone on. The other two need no such care.
+fn check_adaptive<F: Real>(tolerance: f64) {
+    for case in cases("block_verify_adaptive") {
+        for (method, verification) in &METHODS[..2] {
+            let play = Play::new(&case, *verification);
+            let given = &case[method];
+            close(
+                &[mean(&play.accepted::<F>())],
+                &numbers(&given["expected_tau"]),
+                tolerance,
+            );
+            let len = case["n"].as_u64().expect("a length") as usize;
+            let rounds = play.expected_rounds::<F>(len);
+            close(
+                &[rounds],
+                &numbers(&given["expected_calls_for_n"]),
+                tolerance,
+            );
+        }
+    }
+}
+
+#[test]
+fn blocks_that_a_stop_rule_ended_are_the_references() {
+    check_adaptive::<f64>(1e-9);
+    check_adaptive::<f32>(2e-5);
+}

@@ -1,0 +1,54 @@
+//! Blocks against reference values computed apart: accept probabilities, laws of the length, laws of
+//! the next token, traces, and whole rounds, in double and in single precision.
+
+mod drafts;
+mod lengths;
+mod mixture;
+mod rounds;
+mod traces;
+
+use crate::read::Tree;
+use speculation::TokenId;
+use speculation::chance::Chance;
+use speculation::noise::Noise;
+use speculation::proposal::BadProposal;
+use speculation::real::Real;
+use speculation::verification::layers::Layer;
+use speculation::verification::{Block, RoundLaws, Verdict, Verification, verify};
+
+/// The names of the files' methods.
+const METHODS: [(&str, Verification); 3] = [
+    ("token", Verification::Token),
+    ("iclr", Verification::Block),
+    ("v1", Verification::BlockGreedy),
+];
+
+fn decide<F: Real, L: RoundLaws<F, Error = BadProposal>>(
+    verification: Verification,
+    drafts: &[TokenId],
+    layers: &[Layer],
+    ends: &[TokenId],
+    chance: &mut impl Chance<F>,
+    laws: &mut L,
+) -> Verdict {
+    let block = Block {
+        drafts,
+        base_len: 0,
+        ends,
+        horizon: drafts.len() as u32,
+        layers,
+    };
+    verify(verification, &block, &Noise::new(0, 0), chance, laws).expect("well-formed laws")
+}
+
+/// The laws after each prefix of `draft`.
+fn along<F: Real>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
+    (0..=draft.len()).map(|at| tree.law(&draft[..at])).collect()
+}
+
+fn mean(law: &[f64]) -> f64 {
+    law.iter()
+        .enumerate()
+        .map(|(length, mass)| length as f64 * mass)
+        .sum()
+}

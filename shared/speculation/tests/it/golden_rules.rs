@@ -1,0 +1,270 @@
+//! Golden vectors of one position: speculative sampling, the ten deferral rules, lossy sampling.
+//!
+//! Every case runs in double precision to 1e-9 and in single precision to 2e-5. None is for double
+//! precision only: the ties in the files are between rows that single precision holds equal too.
+
+use serde_json::Value;
+use speculation::confidence::Confidence;
+use speculation::history::History;
+use speculation::pipeline::{Pipeline, Want};
+use speculation::real::Real;
+use speculation::sampling::SamplingParams;
+use speculation::target::{Beta, DraftLaw, Rule, TargetDistribution, TargetLaw, tuned_beta};
+use speculation::verification::token;
+
+const RULES: [(Rule, &str); 10] = [
+    (Rule::Chow, include_str!("../golden/rules/chow.json")),
+    (Rule::ChowLog, include_str!("../golden/rules/chow_log.json")),
+    (Rule::Diff, include_str!("../golden/rules/diff.json")),
+    (Rule::DiffLog, include_str!("../golden/rules/diff_log.json")),
+    (Rule::Opt, include_str!("../golden/rules/opt.json")),
+    (Rule::OptLog, include_str!("../golden/rules/opt_log.json")),
+    (Rule::TokenV1, include_str!("../golden/rules/token_v1.json")),
+    (Rule::TokenV2, include_str!("../golden/rules/token_v2.json")),
+    (Rule::TokenV3, include_str!("../golden/rules/token_v3.json")),
+    (Rule::Bild, include_str!("../golden/rules/bild_star.json")),
+];
+
+fn cases(file: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(file).expect("JSON");
+    let cases = file["cases"].as_array().expect("cases").clone();
+    assert!(!cases.is_empty());
+    cases
+}
+
+fn number(value: &Value) -> f64 {
+    match value.as_str() {
+        Some("inf") => f64::INFINITY,
+        Some("-inf") => f64::NEG_INFINITY,
+        _ => value.as_f64().expect("a number"),
+    }
+}
+
+fn row<F: Real>(value: &Value) -> Vec<F> {
+    let values = value.as_array().expect("a row");
+    values
+        .iter()
+        .map(|value| F::from_f64(number(value)))
+        .collect()
+}
+
+fn assert_number<F: Real>(got: F, expected: &Value, what: &str) {
+    let (got, expected) = (got.as_f64(), number(expected));
+    let tolerance = if size_of::<F>() == 4 { 2e-5 } else { 1e-9 };
+    assert!(
+        got == expected || (got - expected).abs() <= tolerance,
+        "{what}: {got} is not {expected}"
+    );
+}
+
+fn assert_row<F: Real>(got: &[F], expected: &Value, what: &str) {
+    let expected = expected.as_array().expect("a row");
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (got, expected) in got.iter().zip(expected) {
+        assert_number(*got, expected, what);
+    }
+}
+
+/// What token verification of `pi` makes of a draft token of law `q`, against the file.
+fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
+    let ratios = q.iter().zip(pi).map(|(&q, &pi)| {
+        if q > F::zero() {
+            token::acceptance_ratio(pi, q).min(F::one())
+        } else {
+            F::one()
+        }
+    });
+    let accept: Vec<F> = ratios.collect();
+    assert_row(&accept, &expected["accept"], what);
+    let accepted = token::acceptance(q, pi);
+    assert_number(accepted, &expected["accept_rate"], what);
+    assert_number(F::one() - accepted, &expected["reject_rate"], what);
+    let excess: Vec<F> = q
+        .iter()
+        .zip(pi)
+        .map(|(&q, &pi)| (pi - q).max(F::zero()))
+        .collect();
+    let mass = excess.iter().fold(F::zero(), |mass, &value| mass + value);
+    if expected["residual"].is_null() {
+        // Nothing is refused, so that the emitted law is q.
+        assert_number(mass, &Value::from(0.0), what);
+        assert_row(q, &expected["output"], what);
+        return;
+    }
+    let residual: Vec<F> = excess.iter().map(|&value| value / mass).collect();
+    assert_row(&residual, &expected["residual"], what);
+    let refused = F::one() - accepted;
+    let emitted = (0..q.len()).map(|v| q[v] * accept[v] + refused * residual[v]);
+    assert_row(&emitted.collect::<Vec<_>>(), &expected["output"], what);
+}
+
+/// One model's laws at the case's settings.
+struct Model<F> {
+    sampling: Vec<F>,
+    /// None where it is the sampling law.
+    unscaled: Option<Vec<F>>,
+    confidence: Confidence<F>,
+}
+
+impl<F: Real> Model<F> {
+    fn of(logits: &Value, case: &Value) -> Self {
+        let temperature = number(&case["temperature"]);
+        let params = SamplingParams {
+            temperature: temperature as f32,
+            top_k: number(&case["top_k"]) as u32,
+            top_p: number(&case["top_p"]) as f32,
+            ..Default::default()
+        };
+        let want = Want {
+            max: true,
+            entropy: true,
+            unscaled: true,
+        };
+        // Requests carry the temperature in single precision. Where that rounds it (0.1), the row of
+        // double precision is stretched, so that the quotient is the file's.
+        let served = f64::from(params.temperature);
+        let stretch = if size_of::<F>() == 8 && served != temperature {
+            F::from_f64(served / temperature)
+        } else {
+            F::one()
+        };
+        let (mut pipeline, history) = (Pipeline::new(params), History::default());
+        let (mut plain, mut unscaled) = (row::<F>(logits), Vec::new());
+        let mut sampling: Vec<F> = plain.iter().map(|&logit| logit * stretch).collect();
+        let mut laws = |row: &mut [F]| {
+            let seen = pipeline.laws(row, &mut unscaled, want, &history, 0);
+            seen.expect("laws")
+        };
+        let stretched = laws(&mut sampling);
+        let seen = if stretch == F::one() {
+            stretched
+        } else {
+            laws(&mut plain)
+        };
+        Self {
+            sampling,
+            unscaled: seen.unscaled.then_some(unscaled),
+            confidence: seen.confidence.expect("a confidence"),
+        }
+    }
+
+    fn unscaled(&self) -> &[F] {
+        self.unscaled.as_ref().unwrap_or(&self.sampling)
+    }
+}
+
+fn apply<F: Real>(
+    aim: TargetDistribution,
+    case: &Value,
+    q: &Model<F>,
+    p: &Model<F>,
+) -> (F, Vec<F>) {
+    let mut pi = p.sampling.clone();
+    let draft = DraftLaw {
+        law: &q.sampling,
+        unscaled: q.unscaled.as_deref(),
+        confidence: q.confidence,
+    };
+    let target = TargetLaw {
+        law: &mut pi,
+        unscaled: p.unscaled.as_deref(),
+        confidence: p.confidence,
+    };
+    let greedy = number(&case["temperature"]) == 0.0;
+    let deferral = aim.apply(draft, target, greedy).expect("a deferral");
+    (deferral, pi)
+}
+
+fn rules_are_as_recorded<F: Real>() {
+    for (rule, file) in RULES {
+        for case in cases(file) {
+            let what = case["id"].as_str().expect("an id");
+            let q = Model::<F>::of(&case["logits_q"], &case);
+            let p = Model::<F>::of(&case["logits_p"], &case);
+            for (model, name) in [(&q, "q"), (&p, "p")] {
+                assert_row(&model.sampling, &case[name], what);
+                assert_row(model.unscaled(), &case[format!("{name}_unscaled")], what);
+                assert_number(model.confidence.max, &case[format!("max_{name}")], what);
+                assert_number(
+                    model.confidence.entropy,
+                    &case[format!("entropy_{name}")],
+                    what,
+                );
+            }
+            let alpha = number(&case["alpha"]);
+            let aim = TargetDistribution::Deferral { rule, alpha };
+            assert_eq!(aim.validate(), Ok(()), "{what}");
+            let (deferral, pi) = apply(aim, &case, &q, &p);
+            if rule.is_token_rule() {
+                assert_number(deferral, &case["eta"], what);
+            } else {
+                assert_eq!(deferral.as_f64(), number(&case["defer"]), "{what}");
+            }
+            assert_row(&pi, &case["pi"], what);
+            assert_position(&q.sampling, &pi, &case, what);
+        }
+    }
+}
+
+#[test]
+fn deferral_rules_are_as_recorded_in_double_precision() {
+    rules_are_as_recorded::<f64>();
+}
+
+#[test]
+fn deferral_rules_are_as_recorded_in_single_precision() {
+    rules_are_as_recorded::<f32>();
+}
+
+fn speculative_sampling_is_as_recorded<F: Real>() {
+    for case in cases(include_str!("../golden/spec_token.json")) {
+        let what = case["id"].as_str().expect("an id");
+        let (q, p) = (row::<F>(&case["q"]), row::<F>(&case["p"]));
+        assert_position(&q, &p, &case, what);
+    }
+}
+
+#[test]
+fn speculative_sampling_is_as_recorded_in_both_precisions() {
+    speculative_sampling_is_as_recorded::<f64>();
+    speculative_sampling_is_as_recorded::<f32>();
+}
+
+/// The file's lossy cases all have α = 0, where nothing is lost; `targets.rs` holds α > 0 against
+/// the definition.
+fn lossy_sampling_is_as_recorded<F: Real>() {
+    for case in cases(include_str!("../golden/lossy.json")) {
+        let what = case["id"].as_str().expect("an id");
+        let (q, p) = (row::<F>(&case["q"]), row::<F>(&case["p"]));
+        let alpha = number(&case["alpha"]);
+        let tuned = tuned_beta(&q, &p, alpha);
+        assert_number(F::from_f64(tuned), &case["beta_exact"], what);
+        for (beta, name) in [
+            (Beta::Fixed(1.0), "beta1"),
+            (Beta::Tuned, "tuned"),
+            (Beta::Fixed(number(&case["beta_grid"])), "tuned"),
+        ] {
+            let mut pi = p.clone();
+            let draft = DraftLaw {
+                law: &q,
+                unscaled: None,
+                confidence: Confidence::default(),
+            };
+            let target = TargetLaw {
+                law: &mut pi,
+                unscaled: None,
+                confidence: Confidence::default(),
+            };
+            let aim = TargetDistribution::Lossy { alpha, beta };
+            assert_eq!(aim.apply(draft, target, false), None);
+            assert_row(&pi, &case[name]["output"], what);
+            assert_position(&q, &pi, &case[name], what);
+        }
+    }
+}
+
+#[test]
+fn lossy_sampling_is_as_recorded_in_both_precisions() {
+    lossy_sampling_is_as_recorded::<f64>();
+    lossy_sampling_is_as_recorded::<f32>();
+}

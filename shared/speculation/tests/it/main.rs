@@ -1,0 +1,13 @@
+//! The mathematics, held to its definitions by exact enumeration and to recorded vectors.
+
+mod blocks;
+mod cascades;
+mod enumeration;
+mod golden_blocks;
+mod golden_rules;
+mod methods;
+mod read;
+mod replay;
+mod rounds;
+mod targets;
+mod tree;

@@ -1,0 +1,251 @@
+//! Axes given beside a method.
+
+use speculation::drafting::StopRule;
+use speculation::methods::{Asked, METHODS, Parameters, PlanKind, TargetAsked, names};
+use speculation::session::Plan;
+use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::verification::Verification;
+
+use super::{of, refused, resolve};
+
+const ONE_TARGET: [&str; 5] = [
+    "token-cascade",
+    "sequence-cascade",
+    "bild",
+    "target-only",
+    "draft-only",
+];
+
+#[test]
+fn a_target_given_replaces_the_methods() {
+    let asked = Asked {
+        target: Some(TargetAsked::Lossy),
+        ..of("coupled")
+    };
+    let choice = resolve(&asked).expect("fits");
+    assert_eq!(
+        choice.target,
+        TargetDistribution::Lossy {
+            alpha: 0.2,
+            beta: Beta::Fixed(1.0)
+        }
+    );
+    assert!(!choice.is_lossless() && choice.is_reproducible() && choice.bonus_q());
+    let exact = Asked {
+        target: Some(TargetAsked::Exact),
+        ..of("spec-cascade")
+    };
+    let choice = resolve(&exact).expect("fits");
+    assert!(choice.is_lossless() && !choice.needs_draft_law() && !choice.bonus_q());
+    for rule in Rule::ALL {
+        for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
+            let asked = Asked {
+                target: Some(TargetAsked::Rule(rule)),
+                ..of(method)
+            };
+            let choice = resolve(&asked).expect(method);
+            let alpha = rule.default_alpha();
+            assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
+            assert!(choice.bonus_q() && choice.needs().draft_law && !choice.is_lossless());
+        }
+    }
+}
+
+#[test]
+fn a_verification_given_replaces_the_methods() {
+    for (name, verification) in [
+        ("coupled", Verification::Coupled),
+        ("token", Verification::Token),
+        ("block", Verification::Block),
+        ("block-greedy", Verification::BlockGreedy),
+    ] {
+        for method in ["coupled", "lossy", "spec-cascade"] {
+            let asked = Asked {
+                verification: Some(names::verification(name).expect(name)),
+                ..of(method)
+            };
+            let choice = resolve(&asked).expect(method);
+            assert_eq!(choice.verification, verification);
+            assert_eq!(
+                choice.is_reproducible(),
+                verification == Verification::Coupled
+            );
+            let mixes_bonus =
+                method == "spec-cascade" || ["coupled", "block-greedy"].contains(&name);
+            assert_eq!(choice.bonus_q(), method != "coupled" && mixes_bonus);
+        }
+    }
+}
+
+#[test]
+fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
+    for method in METHODS {
+        for plan in PlanKind::ALL {
+            let asked = Asked {
+                plan: Some(plan),
+                ..of(method.name)
+            };
+            let choice = resolve(&asked).expect(method.name);
+            assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);
+            let is_bild = matches!(choice.verification, Verification::Bild { .. });
+            assert_eq!(is_bild, plan == PlanKind::Bild);
+            if plan.takes_any_target() {
+                assert_eq!(choice.target, method.target, "{}", method.name);
+            } else {
+                assert_eq!(choice.target, TargetDistribution::Exact, "{}", method.name);
+            }
+            if plan != PlanKind::Speculative && !is_bild {
+                assert_eq!(choice.verification, Verification::Coupled);
+            }
+        }
+    }
+    let asked = Asked {
+        plan: Some(PlanKind::TokenCascade),
+        ..of("spec-cascade")
+    };
+    let choice = resolve(&asked).expect("fits");
+    assert_eq!(choice.plan, Plan::TokenCascade { max_run: 10 });
+    assert_eq!(choice.stop_rule, StopRule::MaxBelow(0.5));
+    let asked = Asked {
+        plan: Some(PlanKind::TargetOnly),
+        ..of("lossy")
+    };
+    assert!(resolve(&asked).expect("fits").is_lossless());
+}
+
+#[test]
+fn plans_made_for_one_target_refuse_others() {
+    for method in ONE_TARGET {
+        for name in names::targets() {
+            let target = names::target(name).expect(name);
+            let asked = Asked {
+                target: Some(target),
+                ..of(method)
+            };
+            let own = match method {
+                "token-cascade" => ["chow", "chow-log"].contains(&name),
+                "sequence-cascade" => name == "chow",
+                _ => name == "exact",
+            };
+            if own {
+                resolve(&asked).expect(name);
+            } else {
+                let (field, problem) = refused(&asked, 1.0);
+                assert_eq!(field, "target", "{method} {name}");
+                assert!(
+                    problem.contains(name) && problem.contains(method),
+                    "{problem}"
+                );
+                assert!(problem.contains("expected"), "{problem}");
+            }
+        }
+    }
+}
+
+#[test]
+fn plans_without_a_block_to_verify_refuse_a_verification() {
+    for method in ONE_TARGET.into_iter().chain(["oracle-cascade"]) {
+        for name in names::verifications() {
+            let asked = Asked {
+                verification: Some(names::verification(name).expect(name)),
+                ..of(method)
+            };
+            if name == "coupled" && method != "bild" {
+                resolve(&asked).expect(method);
+            } else {
+                let (field, problem) = refused(&asked, 1.0);
+                assert_eq!(field, "verification", "{method} {name}");
+                assert!(problem.contains("plan speculative"), "{problem}");
+            }
+        }
+    }
+    for method in ["coupled", "bild"] {
+        let asked = Asked {
+            verification: Some(Verification::Bild { rollback: 5.0 }),
+            ..of(method)
+        };
+        assert_eq!(refused(&asked, 1.0).0, "verification");
+    }
+}
+
+#[test]
+fn a_rule_that_contradicts_the_target_is_refused() {
+    let asked = |rule| Asked {
+        target: Some(TargetAsked::Rule(Rule::Opt)),
+        parameters: Parameters {
+            rule: Some(rule),
+            ..Parameters::default()
+        },
+        ..of("spec-cascade")
+    };
+    assert_eq!(refused(&asked(Rule::Chow), 1.0).0, "rule");
+    resolve(&asked(Rule::Opt)).expect("they agree");
+}
+
+#[test]
+fn only_a_lossy_target_that_loses_nothing_is_lossless() {
+    let lossless = |alpha, beta| {
+        let asked = Asked {
+            parameters: Parameters {
+                alpha: Some(alpha),
+                beta: Some(beta),
+                ..Parameters::default()
+            },
+            ..of("lossy")
+        };
+        let choice = resolve(&asked).expect("fits");
+        assert_eq!(choice.depends_on_draft(), !choice.is_lossless());
+        choice.is_lossless()
+    };
+    assert!(lossless(0.0, Beta::Fixed(1.0)));
+    assert!(lossless(0.0, Beta::Tuned));
+    assert!(!lossless(0.0, Beta::Fixed(2.0)));
+    assert!(!lossless(0.1, Beta::Fixed(1.0)));
+    assert!(!lossless(0.1, Beta::Tuned));
+}
+
+#[test]
+fn acceptance_is_decided_where_asked() {
+    for at_coordinator in [false, true] {
+        let asked = Asked {
+            accept_at_coordinator: at_coordinator,
+            ..of("block")
+        };
+        let choice = resolve(&asked).expect("fits");
+        assert_eq!(choice.accept_at_coordinator, at_coordinator);
+        let [.., (_, told)] = choice.effective_axes();
+        assert_eq!(names::accepts_at_coordinator(&told), Ok(at_coordinator));
+    }
+}
+
+#[test]
+fn names_and_values_of_the_axes_belong_together() {
+    for name in names::plans() {
+        assert_eq!(names::plan(name).map(PlanKind::name), Ok(name));
+    }
+    for name in names::targets() {
+        assert_eq!(names::target(name).map(TargetAsked::name), Ok(name));
+    }
+    for name in names::verifications() {
+        let verification = names::verification(name).expect(name);
+        assert_eq!(names::of_verification(verification), name);
+    }
+    assert_eq!(names::rule("opt-log"), Ok(Rule::OptLog));
+    for (field, error) in [
+        ("plan", names::plan("x").expect_err("unknown")),
+        ("target", names::target("x").expect_err("unknown")),
+        (
+            "verification",
+            names::verification("bild").expect_err("no axis"),
+        ),
+        ("proposal", names::proposal("x").expect_err("unknown")),
+        ("rule", names::rule("exact").expect_err("no rule")),
+        (
+            "accept_at",
+            names::accepts_at_coordinator("x").expect_err("unknown"),
+        ),
+    ] {
+        assert_eq!(error.field, field);
+        assert!(error.problem.contains("expected one of"), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Every combination of the axes, with every method.
+
+use speculation::methods::{Asked, BadChoice, Choice, METHODS, PlanKind, names};
+use speculation::proposal::ProposalForm;
+use speculation::target::TargetDistribution;
+use speculation::verification::Verification;
+
+use super::of;
+
+/// Nothing, or one of `values`.
+fn optional<T>(values: impl IntoIterator<Item = T>) -> Vec<Option<T>> {
+    std::iter::once(None)
+        .chain(values.into_iter().map(Some))
+        .collect()
+}
+
+#[test]
+fn whatever_is_accepted_fits_together() {
+    let targets = optional(
+        names::targets()
+            .into_iter()
+            .map(|name| names::target(name).expect(name)),
+    );
+    let verifications = ["coupled", "token", "block", "block-greedy"].map(names::verification);
+    let verifications = optional(verifications.map(|found| found.expect("a name")));
+    let proposals = ["none", "point", "sparse:32", "dense:f32", "dense:f16"].map(names::proposal);
+    let proposals = optional(proposals.map(|found| found.expect("a name")));
+    let (mut accepted, mut refused) = (0, 0);
+    for method in METHODS {
+        for plan in optional(PlanKind::ALL) {
+            for &target in &targets {
+                for &verification in &verifications {
+                    for &proposal in &proposals {
+                        for temperature in [0.0, 1.0] {
+                            let asked = Asked {
+                                plan,
+                                target,
+                                verification,
+                                proposal,
+                                ..of(method.name)
+                            };
+                            match Choice::resolve(&asked, temperature, false) {
+                                Ok(choice) => {
+                                    accepted += 1;
+                                    fits_together(&asked, &choice, temperature);
+                                }
+                                Err(error) => {
+                                    refused += 1;
+                                    is_about_what_was_asked(&asked, &error);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(accepted > 10_000 && refused > 10_000);
+}
+
+fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
+    let kind = PlanKind::of(choice.plan);
+    assert_eq!(kind, asked.plan.unwrap_or(choice.method.plan));
+    let is_bild = matches!(choice.verification, Verification::Bild { .. });
+    assert_eq!(is_bild, kind == PlanKind::Bild, "{asked:?}");
+    let compares_laws = !is_bild && choice.verification != Verification::Coupled;
+    assert!(!compares_laws || kind == PlanKind::Speculative, "{asked:?}");
+    choice.target.validate().expect("in range");
+    let (law, point) = match choice.proposal {
+        ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => (true, false),
+        ProposalForm::Point => (false, true),
+        ProposalForm::None => (false, false),
+    };
+    let needs = choice.needs();
+    assert!(law || !(needs.draft_law || choice.bonus_q()), "{asked:?}");
+    assert!(
+        law || (point && temperature == 0.0) || !compares_laws,
+        "{asked:?}"
+    );
+    assert!(!point || temperature == 0.0, "{asked:?}");
+    let dense = matches!(choice.proposal, ProposalForm::Dense { .. });
+    assert!(dense || !needs.dense, "{asked:?}");
+    assert_eq!(choice.proposal, asked.proposal.unwrap_or(choice.proposal));
+    // What draws from the target model alone is lossless, and nothing else.
+    let from_target = !matches!(
+        kind,
+        PlanKind::DraftOnly | PlanKind::TokenCascade | PlanKind::SequenceCascade | PlanKind::Bild
+    );
+    let lossless = from_target && choice.target == TargetDistribution::Exact;
+    assert_eq!(choice.is_lossless(), lossless, "{asked:?}");
+    assert_eq!(choice.is_reproducible(), !compares_laws, "{asked:?}");
+}
+
+fn is_about_what_was_asked(asked: &Asked<'_>, error: &BadChoice) {
+    let given = match error.field.as_str() {
+        "target" => asked.target.is_some(),
+        "verification" => asked.verification.is_some(),
+        "proposal" => asked.proposal.is_some(),
+        _ => false,
+    };
+    assert!(given, "{asked:?}: {error}");
+}

@@ -1,0 +1,57 @@
+//! The guide in `docs` says what the registry says.
+
+use speculation::methods::{METHODS, TargetAsked, names};
+use speculation::target::Rule;
+
+const GUIDE: &str = include_str!("../../../../../docs/methods.md");
+
+/// The section under `heading`.
+fn section(heading: &str) -> &'static str {
+    let begin = format!("\n## {heading}\n");
+    let section = GUIDE.split(&begin).nth(1);
+    let section = section.unwrap_or_else(|| panic!("no section '{heading}'"));
+    section.split("\n## ").next().unwrap_or_default()
+}
+
+fn row(text: &'static str, start: &str) -> Vec<&'static str> {
+    let row = text.lines().find(|line| line.starts_with(start));
+    let row = row.unwrap_or_else(|| panic!("no row '{start}'"));
+    row.split('|').map(str::trim).collect()
+}
+
+#[test]
+fn every_method_has_its_row_and_its_section() {
+    let yes_no = |yes| if yes { "yes" } else { "no" };
+    for method in METHODS {
+        let name = method.name;
+        let expected = [
+            method.plan.name(),
+            TargetAsked::of(method.target).name(),
+            names::of_verification(method.verification),
+            yes_no(method.is_lossless()),
+            yes_no(method.is_reproducible()),
+            yes_no(method.needs_draft_law()),
+        ];
+        assert_eq!(
+            row(GUIDE, &format!("| [`{name}`](#{name})"))[2..8],
+            expected,
+            "{name}"
+        );
+        for setting in method.parameters() {
+            assert!(
+                section(name).contains(&format!("`{}`", setting.name)),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_rule_has_its_row() {
+    for rule in Rule::ALL {
+        let (least, most) = rule.alpha_range();
+        let alpha = format!("{least} to {most}, default {}", rule.default_alpha());
+        let row = row(section("spec-cascade"), &format!("| `{}` |", rule.name()));
+        assert_eq!(row[3], alpha);
+    }
+}

@@ -1,0 +1,335 @@
+//! Parameters: taken, defaulted, held to their ranges.
+
+use speculation::drafting::StopRule;
+use speculation::methods::{Asked, METHODS, Parameters, Range, Setting, TargetAsked, Value, names};
+use speculation::session::Plan;
+use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::verification::Verification;
+
+use super::{of, refused, resolve};
+
+const NAMES: [&str; 8] = [
+    "rule",
+    "alpha",
+    "beta",
+    "fallback",
+    "window",
+    "verify_on_finish",
+    "max_run",
+    "mean",
+];
+
+/// The parameter called `name` with this value, and no other.
+fn with(name: &str, value: Value) -> Parameters {
+    let mut parameters = Parameters::default();
+    match (name, value) {
+        ("rule", Value::Rule(rule)) => parameters.rule = Some(rule),
+        ("alpha", Value::Number(number)) => parameters.alpha = Some(number),
+        ("beta", Value::Beta(beta)) => parameters.beta = Some(beta),
+        ("fallback", Value::Number(number)) => parameters.fallback = Some(number),
+        ("window", Value::Count(count)) => parameters.window = Some(count),
+        ("verify_on_finish", Value::Flag(flag)) => parameters.verify_on_finish = Some(flag),
+        ("max_run", Value::Count(count)) => parameters.max_run = Some(count),
+        ("mean", Value::Flag(flag)) => parameters.mean = Some(flag),
+        _ => panic!("{name} is never {value:?}"),
+    }
+    parameters
+}
+
+/// Values at the bounds of `range`, and beyond.
+fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
+    let beyond = |least: f64, most: f64| [least - 1e-9, most + 1e-3, f64::NAN, f64::INFINITY];
+    match range {
+        Range::Number(least, most) => (
+            [least, most].map(Value::Number).to_vec(),
+            beyond(least, most).map(Value::Number).to_vec(),
+        ),
+        Range::NumberBelow(least, below) => (
+            [least, below - 1e-9].map(Value::Number).to_vec(),
+            [least - 1e-9, below, f64::NAN].map(Value::Number).to_vec(),
+        ),
+        Range::Count(least, most) => (
+            [least, most].map(Value::Count).to_vec(),
+            [least.wrapping_sub(1), most + 1].map(Value::Count).to_vec(),
+        ),
+        Range::Flag => ([false, true].map(Value::Flag).to_vec(), Vec::new()),
+        Range::Rule(rules) => (
+            rules.iter().map(|&rule| Value::Rule(rule)).collect(),
+            Rule::ALL
+                .into_iter()
+                .filter(|rule| !rules.contains(rule))
+                .map(Value::Rule)
+                .collect(),
+        ),
+        Range::Beta(least, most) => (
+            [Beta::Fixed(least), Beta::Fixed(most), Beta::Tuned]
+                .map(Value::Beta)
+                .to_vec(),
+            beyond(least, most)
+                .map(|number| Value::Beta(Beta::Fixed(number)))
+                .to_vec(),
+        ),
+    }
+}
+
+fn default_of(name: &str) -> Value {
+    match name {
+        "rule" => Value::Rule(Rule::Chow),
+        "beta" => Value::Beta(Beta::Tuned),
+        "window" | "max_run" => Value::Count(5),
+        "verify_on_finish" | "mean" => Value::Flag(true),
+        _ => Value::Number(0.5),
+    }
+}
+
+#[test]
+fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
+    let rules = "chow, chow-log, diff, diff-log, opt, opt-log, token-v1, token-v2, token-v3, bild";
+    let table: [(&str, &[[&str; 3]]); 12] = [
+        ("coupled", &[]),
+        ("rejection", &[]),
+        ("block", &[]),
+        ("block-greedy", &[]),
+        (
+            "lossy",
+            &[
+                ["alpha", "0.2", "0 to below 1"],
+                ["beta", "1", "0.8 to 1000000, or tuned"],
+            ],
+        ),
+        (
+            "spec-cascade",
+            &[["rule", "token-v3", rules], ["alpha", "0.3", "-1 to 1"]],
+        ),
+        (
+            "token-cascade",
+            &[
+                ["rule", "chow", "chow, chow-log"],
+                ["alpha", "0.5", "0 to 1"],
+                ["max_run", "10", "0 to 1000"],
+            ],
+        ),
+        (
+            "sequence-cascade",
+            &[
+                ["rule", "chow", "chow"],
+                ["alpha", "0.5", "0 to 1"],
+                ["mean", "false", "true or false"],
+            ],
+        ),
+        (
+            "oracle-cascade",
+            &[["rule", "diff", rules], ["alpha", "0.1", "-1 to 1"]],
+        ),
+        (
+            "bild",
+            &[
+                ["alpha", "5", "0 to 100"],
+                ["fallback", "0.6", "0 to 1"],
+                ["window", "10", "1 to 64"],
+                ["verify_on_finish", "false", "true or false"],
+            ],
+        ),
+        ("target-only", &[]),
+        ("draft-only", &[]),
+    ];
+    assert_eq!(METHODS.len(), table.len());
+    for (method, (name, expected)) in METHODS.iter().zip(table) {
+        let found = method.parameters();
+        let found: Vec<_> = found
+            .iter()
+            .map(|setting| {
+                let Setting {
+                    name,
+                    default,
+                    range,
+                    ..
+                } = setting;
+                [(*name).to_owned(), default.to_string(), range.to_string()]
+            })
+            .collect();
+        assert_eq!(method.name, name);
+        assert_eq!(found, expected, "{name}");
+        for parameter in NAMES {
+            if expected.iter().any(|[taken, ..]| *taken == parameter) {
+                continue;
+            }
+            let asked = Asked {
+                parameters: with(parameter, default_of(parameter)),
+                ..of(name)
+            };
+            let (field, problem) = refused(&asked, 1.0);
+            assert_eq!(field, parameter);
+            assert!(problem.contains(name), "{problem}");
+            for [taken, ..] in expected {
+                assert!(problem.contains(taken), "{problem}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_parameter_is_held_to_its_range() {
+    for method in METHODS {
+        for setting in method.parameters() {
+            let asked = |value| Asked {
+                parameters: with(setting.name, value),
+                ..of(method.name)
+            };
+            assert!(setting.range.contains(setting.default));
+            let (within, beyond) = bounds(setting.range);
+            for value in within {
+                let choice = resolve(&asked(value))
+                    .unwrap_or_else(|error| panic!("{} {value:?}: {error}", method.name));
+                let told = choice
+                    .effective_parameters()
+                    .find(|(name, _)| *name == setting.name);
+                assert_eq!(told, Some((setting.name, value.to_string())));
+            }
+            for value in beyond {
+                let (field, problem) = refused(&asked(value), 1.0);
+                assert_eq!(field, setting.name, "{} {value:?}", method.name);
+                assert!(problem.contains("expected"), "{problem}");
+            }
+        }
+    }
+}
+
+#[test]
+fn alpha_has_the_range_and_default_of_its_rule() {
+    for method in ["spec-cascade", "oracle-cascade"] {
+        for rule in Rule::ALL {
+            let with_alpha = |alpha| Asked {
+                parameters: Parameters {
+                    rule: Some(rule),
+                    alpha,
+                    ..Parameters::default()
+                },
+                ..of(method)
+            };
+            let (least, most) = rule.alpha_range();
+            let target = |alpha| TargetDistribution::Deferral { rule, alpha };
+            for alpha in [least, most] {
+                let choice = resolve(&with_alpha(Some(alpha))).expect("in range");
+                assert_eq!(choice.target, target(alpha));
+                choice.target.validate().expect("the target agrees");
+            }
+            for alpha in [least - 1e-9, most + 1e-9, f64::NAN] {
+                assert_eq!(refused(&with_alpha(Some(alpha)), 1.0).0, "alpha");
+                target(alpha).validate().expect_err("the target agrees");
+            }
+            let choice = resolve(&with_alpha(None)).expect("a default");
+            assert_eq!(choice.target, target(rule.default_alpha()), "{method}");
+        }
+    }
+}
+
+#[test]
+fn parameters_follow_the_axes_and_not_the_methods_name() {
+    let asked = Asked {
+        target: Some(TargetAsked::Lossy),
+        parameters: Parameters {
+            alpha: Some(0.5),
+            beta: Some(Beta::Tuned),
+            ..Parameters::default()
+        },
+        ..of("coupled")
+    };
+    let lossy = TargetDistribution::Lossy {
+        alpha: 0.5,
+        beta: Beta::Tuned,
+    };
+    assert_eq!(resolve(&asked).expect("taken").target, lossy);
+    let asked = Asked {
+        target: Some(TargetAsked::Exact),
+        parameters: with("alpha", Value::Number(0.1)),
+        ..of("lossy")
+    };
+    let (field, problem) = refused(&asked, 1.0);
+    assert_eq!(field, "alpha");
+    assert!(
+        problem.contains("target 'exact'") && problem.contains("no parameters"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn beta_is_at_least_what_alpha_leaves() {
+    let asked = |alpha, beta| Asked {
+        parameters: Parameters {
+            alpha: Some(alpha),
+            beta: Some(Beta::Fixed(beta)),
+            ..Parameters::default()
+        },
+        ..of("lossy")
+    };
+    resolve(&asked(0.25, 0.75)).expect("the least");
+    assert_eq!(refused(&asked(0.25, 0.749), 1.0).0, "beta");
+    assert_eq!(refused(&asked(0.0, 0.75), 1.0).0, "beta");
+    assert_eq!(names::beta("tuned"), Ok(Beta::Tuned));
+    assert_eq!(names::beta("1.5"), Ok(Beta::Fixed(1.5)));
+    assert_eq!(names::beta("x").expect_err("no number").field, "beta");
+    assert_eq!(names::beta_of(None, false), Ok(None));
+    assert_eq!(names::beta_of(None, true), Ok(Some(Beta::Tuned)));
+    assert_eq!(names::beta_of(Some(2.0), false), Ok(Some(Beta::Fixed(2.0))));
+    assert_eq!(
+        names::beta_of(Some(2.0), true).expect_err("both").field,
+        "beta"
+    );
+}
+
+#[test]
+fn cascades_hand_over_where_their_rule_says() {
+    let choice = |method, parameters| {
+        resolve(&Asked {
+            parameters,
+            ..of(method)
+        })
+        .expect(method)
+    };
+    let with_alpha = |alpha| with("alpha", Value::Number(alpha));
+    let stop = |parameters| choice("token-cascade", parameters).stop_rule;
+    assert_eq!(stop(with_alpha(0.25)), StopRule::MaxBelow(0.75));
+    let log = Parameters {
+        rule: Some(Rule::ChowLog),
+        ..with_alpha(0.25)
+    };
+    assert_eq!(stop(log), StopRule::EntropyAbove(0.25));
+    let endless = choice("token-cascade", with("max_run", Value::Count(0)));
+    assert_eq!(endless.plan, Plan::TokenCascade { max_run: u32::MAX });
+    assert!(
+        endless
+            .effective_parameters()
+            .any(|told| told == ("max_run", "0".to_owned()))
+    );
+    for (alpha, least) in [(0.0, 0.0), (0.25, 0.75_f64.ln()), (1.0, f64::NEG_INFINITY)] {
+        let Plan::SequenceCascade { threshold, mean } =
+            choice("sequence-cascade", with_alpha(alpha)).plan
+        else {
+            panic!("another plan");
+        };
+        assert!(
+            threshold == least || (threshold - least).abs() < 1e-15,
+            "{threshold}"
+        );
+        assert!(!mean);
+    }
+    let bild = choice(
+        "bild",
+        Parameters {
+            fallback: Some(0.25),
+            window: Some(3),
+            verify_on_finish: Some(true),
+            ..with_alpha(2.5)
+        },
+    );
+    assert_eq!(bild.verification, Verification::Bild { rollback: 2.5 });
+    assert_eq!(bild.stop_rule, StopRule::MaxBelow(0.25));
+    assert_eq!(
+        bild.plan,
+        Plan::Bild {
+            window: 3,
+            verify_on_finish: true
+        }
+    );
+}

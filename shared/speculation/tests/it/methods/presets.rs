@@ -1,0 +1,222 @@
+//! The methods as they are listed.
+
+use std::collections::HashSet;
+
+use speculation::drafting::{StopRule, Telling};
+use speculation::methods::{METHODS, PlanKind, TargetAsked, find, names};
+use speculation::proposal::ProposalForm;
+use speculation::session::Plan;
+use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::verification::Verification;
+
+use super::{of, resolve};
+
+#[test]
+fn every_name_and_alias_is_found_once() {
+    let mut seen = HashSet::new();
+    for method in METHODS {
+        for name in std::iter::once(&method.name).chain(method.aliases) {
+            assert!(seen.insert(*name), "{name} stands twice");
+            assert_eq!(find(name).map(|found| found.name), Ok(method.name));
+        }
+    }
+    assert_eq!(find("").map(|method| method.name), Ok("coupled"));
+    let methods = "coupled rejection block block-greedy lossy spec-cascade token-cascade \
+                   sequence-cascade oracle-cascade bild target-only draft-only";
+    assert_eq!(names().join(" "), methods);
+    let aliases = "coupled rejection rejection block spec-cascade";
+    let found = [
+        "gumbel",
+        "token",
+        "speculative-sampling",
+        "block-verification",
+        "speculative-cascade",
+    ]
+    .map(|alias| find(alias).expect(alias).name);
+    assert_eq!(found.join(" "), aliases);
+}
+
+#[test]
+fn an_unknown_name_lists_the_known_ones() {
+    let error = find("nonsense").expect_err("unknown");
+    assert_eq!(error.field, "method");
+    let message = error.to_string();
+    assert!(
+        message.starts_with("method: 'nonsense'") && message.contains("target-only"),
+        "{message}"
+    );
+}
+
+#[test]
+fn lossless_reproducible_and_the_need_of_q_follow_from_the_axes() {
+    let table = [
+        ("coupled", true, true, false),
+        ("rejection", true, false, true),
+        ("block", true, false, true),
+        ("block-greedy", true, false, true),
+        ("lossy", false, false, true),
+        ("spec-cascade", false, true, true),
+        ("token-cascade", false, true, false),
+        ("sequence-cascade", false, true, false),
+        ("oracle-cascade", false, true, true),
+        ("bild", false, true, false),
+        ("target-only", true, true, false),
+        ("draft-only", false, true, false),
+    ];
+    let found: Vec<_> = METHODS
+        .iter()
+        .map(|method| {
+            (
+                method.name,
+                method.is_lossless(),
+                method.is_reproducible(),
+                method.needs_draft_law(),
+            )
+        })
+        .collect();
+    assert_eq!(found, table);
+    for (name, lossless, ..) in table {
+        let choice = resolve(&of(name)).expect(name);
+        assert_eq!(choice.name(), name);
+        assert_eq!(choice.depends_on_draft(), !lossless, "{name}");
+    }
+}
+
+#[test]
+fn presets_come_to_their_papers_settings() {
+    let choice = |name| resolve(&of(name)).expect(name);
+    let plans = [
+        ("coupled", Plan::Speculative),
+        ("token-cascade", Plan::TokenCascade { max_run: 10 }),
+        (
+            "sequence-cascade",
+            Plan::SequenceCascade {
+                threshold: 0.5_f64.ln(),
+                mean: false,
+            },
+        ),
+        ("oracle-cascade", Plan::OracleCascade),
+        (
+            "bild",
+            Plan::Bild {
+                window: 10,
+                verify_on_finish: false,
+            },
+        ),
+        ("target-only", Plan::TargetOnly),
+        ("draft-only", Plan::DraftOnly),
+    ];
+    for (name, plan) in plans {
+        assert_eq!(choice(name).plan, plan);
+        assert_eq!(PlanKind::of(plan), choice(name).method.plan);
+    }
+    let deferral = |rule, alpha| TargetDistribution::Deferral { rule, alpha };
+    assert_eq!(
+        choice("lossy").target,
+        TargetDistribution::Lossy {
+            alpha: 0.2,
+            beta: Beta::Fixed(1.0)
+        }
+    );
+    assert_eq!(choice("spec-cascade").target, deferral(Rule::TokenV3, 0.3));
+    assert_eq!(choice("oracle-cascade").target, deferral(Rule::Diff, 0.1));
+    // Their rule says who speaks; what the verifier draws is the target model's.
+    for name in ["token-cascade", "sequence-cascade", "bild"] {
+        assert_eq!(choice(name).target, TargetDistribution::Exact);
+    }
+    for method in METHODS {
+        if let TargetDistribution::Deferral { rule, alpha } = method.target {
+            assert_eq!(alpha, rule.default_alpha(), "{}", method.name);
+        }
+    }
+    let verifications = [
+        ("coupled", Verification::Coupled),
+        ("rejection", Verification::Token),
+        ("block", Verification::Block),
+        ("block-greedy", Verification::BlockGreedy),
+        ("lossy", Verification::Token),
+        ("spec-cascade", Verification::Coupled),
+        ("oracle-cascade", Verification::Coupled),
+        ("bild", Verification::Bild { rollback: 5.0 }),
+    ];
+    for (name, verification) in verifications {
+        assert_eq!(choice(name).verification, verification, "{name}");
+    }
+}
+
+#[test]
+fn the_drafter_is_told_when_to_stop_and_what_to_send() {
+    for method in METHODS {
+        let choice = resolve(&of(method.name)).expect(method.name);
+        let stop = match method.name {
+            "token-cascade" => StopRule::MaxBelow(0.5),
+            "bild" => StopRule::MaxBelow(0.6),
+            _ => StopRule::Never,
+        };
+        let telling = Telling {
+            form: choice.proposal,
+            confidence: ["spec-cascade", "oracle-cascade"].contains(&method.name),
+            unscaled: false,
+        };
+        assert_eq!(choice.stop_rule, stop, "{}", method.name);
+        assert_eq!(choice.telling(), telling, "{}", method.name);
+        let scored = method.name == "sequence-cascade";
+        assert_eq!((choice.scores(), choice.regenerates()), (scored, scored));
+    }
+}
+
+#[test]
+fn every_method_resolves_greedy_and_sampling_with_and_without_a_sparse_law() {
+    for method in METHODS {
+        for temperature in [0.0, 0.7, 1.0] {
+            for cuts in [false, true] {
+                let mut asked = of(method.name);
+                let choose = |asked: &_| {
+                    speculation::methods::Choice::resolve(asked, temperature, cuts)
+                        .unwrap_or_else(|error| panic!("{} at {temperature}: {error}", method.name))
+                };
+                choose(&asked);
+                asked.proposal = Some(ProposalForm::Sparse { top: 32 });
+                assert_eq!(
+                    choose(&asked).proposal,
+                    ProposalForm::Sparse { top: 32 },
+                    "{}",
+                    method.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn reports_name_every_axis_and_parameter() {
+    let choice = resolve(&of("bild")).expect("bild");
+    let parameters: Vec<_> = choice.effective_parameters().collect();
+    let expected = [
+        ("alpha", "5"),
+        ("fallback", "0.6"),
+        ("window", "10"),
+        ("verify_on_finish", "false"),
+    ];
+    assert_eq!(
+        parameters,
+        expected.map(|(name, value)| (name, value.to_owned()))
+    );
+    for method in METHODS {
+        let [_, (axis, target), ..] = resolve(&of(method.name)).expect("fits").effective_axes();
+        let expected = TargetAsked::of(method.target).name();
+        assert_eq!((axis, &target[..]), ("target", expected), "{}", method.name);
+    }
+    let choice = resolve(&of("spec-cascade")).expect("spec-cascade");
+    let expected = [
+        ("plan", "speculative"),
+        ("target", "token-v3"),
+        ("verification", "coupled"),
+        ("proposal", "sparse:32"),
+        ("accept_at", "verifier"),
+    ];
+    assert_eq!(
+        choice.effective_axes(),
+        expected.map(|(axis, value)| (axis, value.to_owned()))
+    );
+}

@@ -1,0 +1,171 @@
+//! What the verifier is told of the draft law.
+
+use speculation::drafting::Telling;
+use speculation::methods::{Asked, Choice, METHODS, SPARSE_MOST, SPARSE_TOP, TargetAsked, names};
+use speculation::proposal::ProposalForm;
+use speculation::target::{Rule, TargetDistribution};
+
+use super::{of, refused};
+
+const REJECTION: [&str; 3] = ["rejection", "block", "block-greedy"];
+const SPARSE: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
+const ONE: ProposalForm = ProposalForm::Sparse { top: 1 };
+const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
+const HALF: ProposalForm = ProposalForm::Dense { half: true };
+
+fn rule(rule: Rule, method: &str) -> Asked<'_> {
+    Asked {
+        target: Some(TargetAsked::Rule(rule)),
+        ..of(method)
+    }
+}
+
+fn form(asked: &Asked<'_>, temperature: f32) -> ProposalForm {
+    Choice::resolve(asked, temperature, false)
+        .expect("fits")
+        .proposal
+}
+
+#[test]
+fn no_more_is_told_by_default_than_is_needed() {
+    for method in METHODS {
+        let (greedy, sampling) = match method.name {
+            name if REJECTION.contains(&name) => (ProposalForm::Point, SPARSE),
+            "lossy" | "spec-cascade" | "oracle-cascade" => (ONE, SPARSE),
+            _ => (ProposalForm::None, ProposalForm::None),
+        };
+        assert_eq!(form(&of(method.name), 0.0), greedy, "{}", method.name);
+        assert_eq!(form(&of(method.name), 1.0), sampling, "{}", method.name);
+    }
+    for method in ["coupled", "rejection", "oracle-cascade"] {
+        assert_eq!(form(&rule(Rule::Bild, method), 0.0), ONE);
+        assert_eq!(form(&rule(Rule::Bild, method), 0.5), WHOLE);
+        assert_eq!(form(&rule(Rule::Opt, method), 0.5), SPARSE);
+    }
+}
+
+#[test]
+fn any_law_may_be_told_where_none_is_needed() {
+    for method in METHODS {
+        for temperature in [0.0, 1.0] {
+            for proposal in [ONE, SPARSE, WHOLE, HALF] {
+                let asked = Asked {
+                    proposal: Some(proposal),
+                    ..of(method.name)
+                };
+                assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_law_that_is_needed_cannot_be_left_out() {
+    for method in METHODS {
+        for proposal in [ProposalForm::None, ProposalForm::Point] {
+            for temperature in [0.0, 1.0] {
+                let rejects = REJECTION.contains(&method.name);
+                let mixes = ["lossy", "spec-cascade", "oracle-cascade"].contains(&method.name);
+                let is_point = proposal == ProposalForm::Point;
+                let fits = match temperature {
+                    0.0 => !mixes && (!rejects || is_point),
+                    _ => !mixes && !rejects && !is_point,
+                };
+                let asked = Asked {
+                    proposal: Some(proposal),
+                    ..of(method.name)
+                };
+                if fits {
+                    assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
+                } else {
+                    let (field, problem) = refused(&asked, temperature);
+                    assert_eq!(field, "proposal", "{}", method.name);
+                    assert!(problem.contains("expected"), "{problem}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_of_the_law_will_not_do_for_a_rule_that_averages_over_it() {
+    for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
+        let asked = |proposal| Asked {
+            proposal: Some(proposal),
+            ..rule(Rule::Bild, method)
+        };
+        let (field, problem) = refused(&asked(SPARSE), 1.0);
+        assert_eq!(field, "proposal");
+        assert!(problem.contains("dense"), "{problem}");
+        assert_eq!(form(&asked(SPARSE), 0.0), SPARSE);
+        assert_eq!(form(&asked(HALF), 1.0), HALF);
+    }
+}
+
+#[test]
+fn a_sparse_law_has_between_one_and_the_most_tokens() {
+    for top in [0, SPARSE_MOST + 1] {
+        let asked = Asked {
+            proposal: Some(ProposalForm::Sparse { top }),
+            ..of("rejection")
+        };
+        assert_eq!(refused(&asked, 1.0).0, "proposal");
+        let error = names::proposal(&format!("sparse:{top}")).expect_err("out of range");
+        assert_eq!(error.field, "proposal");
+    }
+    for top in [1, SPARSE_MOST] {
+        let text = format!("sparse:{top}");
+        assert_eq!(names::proposal(&text), Ok(ProposalForm::Sparse { top }));
+        assert_eq!(names::of_proposal(ProposalForm::Sparse { top }), text);
+    }
+    for text in ["none", "point", "dense:f32", "dense:f16"] {
+        let form = names::proposal(text).expect(text);
+        assert_eq!(names::of_proposal(form), text);
+    }
+    assert_eq!(names::proposal("dense"), Ok(WHOLE));
+    for text in [
+        "sparse",
+        "sparse:",
+        "sparse:x",
+        "sparse:-1",
+        "dense:f64",
+        "",
+    ] {
+        names::proposal(text).expect_err(text);
+    }
+}
+
+#[test]
+fn what_a_rule_judges_by_is_told_beside_the_law() {
+    let told = |rule_: Rule, proposal, temperature, cuts| {
+        let asked = Asked {
+            proposal,
+            ..rule(rule_, "coupled")
+        };
+        Choice::resolve(&asked, temperature, cuts)
+            .expect("fits")
+            .telling()
+    };
+    for rule in Rule::ALL {
+        for temperature in [0.0, 0.5, 1.0] {
+            let alpha = rule.default_alpha();
+            let needs = TargetDistribution::Deferral { rule, alpha }.needs(temperature == 0.0);
+            let telling = told(rule, None, temperature, true);
+            let expected = Telling {
+                form: form(&self::rule(rule, "coupled"), temperature),
+                confidence: needs.max || needs.entropy,
+                unscaled: needs.draft_unscaled,
+            };
+            assert_eq!(telling, expected, "{rule:?}");
+        }
+    }
+    // A whole law that nothing was done to is the unscaled law; cut or scaled it is not.
+    let unscaled = |proposal, temperature, cuts| {
+        told(Rule::TokenV1, Some(proposal), temperature, cuts).unscaled
+    };
+    assert!(!unscaled(WHOLE, 1.0, false));
+    assert!(unscaled(WHOLE, 1.0, true));
+    assert!(unscaled(WHOLE, 0.5, false));
+    assert!(unscaled(HALF, 1.0, false) && unscaled(HALF, 0.5, false));
+    assert!(unscaled(SPARSE, 1.0, false));
+}

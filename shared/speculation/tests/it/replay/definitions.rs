@@ -1,0 +1,142 @@
+//! Target distributions and expected lengths by their definitions, without the shipped functions.
+
+use speculation::TokenId;
+use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::verification::Verification;
+
+use super::laws::{Model, Said};
+
+fn tv(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
+}
+
+/// π and the deferral at a position.
+pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, Option<f64>) {
+    let of = |mass: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..q.law.len()).map(mass).collect() };
+    let (rule, alpha) = match *aim {
+        TargetDistribution::Exact => return (p.law.clone(), None),
+        TargetDistribution::Lossy { alpha, beta } => {
+            let Beta::Fixed(beta) = beta else {
+                panic!("not defined here");
+            };
+            let kept = |v: usize| q.law[v].min(p.law[v] / (1.0 - alpha));
+            let over = |v: usize| (p.law[v] / beta - q.law[v]).max(0.0);
+            let refused = 1.0 - (0..q.law.len()).map(kept).sum::<f64>();
+            let total: f64 = (0..q.law.len()).map(over).sum();
+            let drawn = |v: usize| {
+                if total > 0.0 {
+                    over(v) / total
+                } else {
+                    p.law[v]
+                }
+            };
+            return (of(&|v| kept(v) + refused * drawn(v)), None);
+        }
+        TargetDistribution::Deferral { rule, alpha } => (rule, alpha),
+    };
+    let cross: f64 = (q.unscaled.iter().zip(&p.unscaled))
+        .filter(|(q, _)| **q > 0.0)
+        .map(|(q, p)| -q * p.ln())
+        .sum();
+    let distance = tv(&q.law, &p.law);
+    let refused = |v: usize| match rule {
+        Rule::TokenV1 => q.unscaled[v] < p.max() - alpha,
+        Rule::TokenV2 => p.unscaled[v] < p.max() - alpha,
+        _ => p.unscaled[v] < p.max() * (1.0 - alpha),
+    };
+    let defers = match rule {
+        Rule::Chow => q.max() < 1.0 - alpha,
+        Rule::ChowLog => q.entropy() > alpha,
+        Rule::Diff => q.max() < p.max() - alpha,
+        Rule::DiffLog => p.entropy() < q.entropy() - alpha,
+        Rule::Opt => q.max() < p.max() - alpha * distance,
+        Rule::OptLog => p.entropy() < q.entropy() - alpha * distance,
+        Rule::Bild => cross > alpha,
+        Rule::TokenV1 | Rule::TokenV2 | Rule::TokenV3 => {
+            let masses = (0..q.law.len()).filter(|&v| refused(v));
+            let eta: f64 = masses.map(|v| q.law[v]).sum();
+            let kept = |v: usize| if refused(v) { 0.0 } else { q.law[v] };
+            return (of(&|v| kept(v) + eta * p.law[v]), Some(eta));
+        }
+    };
+    let law = if defers { &p.law } else { &q.law };
+    (law.clone(), Some(f64::from(u8::from(defers))))
+}
+
+/// The acceptance of a position.
+pub(super) fn acceptance(verification: Verification, q: &[f64], pi: &[f64]) -> f64 {
+    (0..q.len())
+        .filter(|&v| q[v] > 0.0 && pi[v] > 0.0)
+        .map(|v| match verification {
+            Verification::Coupled => both(q, pi, v),
+            _ => q[v].min(pi[v]),
+        })
+        .sum()
+}
+
+/// The probability that coupled sides both choose `v`.
+fn both(q: &[f64], pi: &[f64], v: usize) -> f64 {
+    let larger = |i: usize| (pi[i] / pi[v]).max(q[i] / q[v]);
+    1.0 / (0..q.len()).map(larger).sum::<f64>()
+}
+
+/// What is multiplied up along a path.
+#[derive(Clone, Copy)]
+struct Path {
+    /// The product of q.
+    drafted: f64,
+    /// The product of π.
+    target: f64,
+    /// min(1, ...) of the joint ratio, at every token.
+    clipped: f64,
+    /// The product of min(q, π).
+    least: f64,
+    /// The product of the probabilities that coupled sides both choose the token.
+    both: f64,
+}
+
+/// 1 + E[accepted draft tokens] of blocks of `len` draft tokens: the sum of the probabilities of at
+/// least 1, 2, .. accepted tokens, by the theorem of each verification.
+pub(super) fn efficiency(
+    verification: Verification,
+    aim: &TargetDistribution,
+    (draft, target): (Model, Model),
+    len: usize,
+) -> f64 {
+    let nothing = Path {
+        drafted: 1.0,
+        target: 1.0,
+        clipped: 1.0,
+        least: 1.0,
+        both: 1.0,
+    };
+    let mut paths: Vec<(Vec<TokenId>, Path)> = vec![(Vec::new(), nothing)];
+    let mut expected = 1.0;
+    for _ in 0..len {
+        let mut longer = Vec::new();
+        for (tokens, path) in &paths {
+            let (q, p) = (draft.after(tokens), target.after(tokens));
+            let (pi, _) = aimed(aim, &q, &p);
+            for v in (0..pi.len()).filter(|&v| q.law[v] > 0.0 && pi[v] > 0.0) {
+                let along = Path {
+                    drafted: path.drafted * q.law[v],
+                    target: path.target * pi[v],
+                    clipped: (path.clipped * pi[v] / q.law[v]).min(1.0),
+                    least: path.least * q.law[v].min(pi[v]),
+                    both: path.both * both(&q.law, &pi, v),
+                };
+                longer.push(([&tokens[..], &[v as TokenId]].concat(), along));
+            }
+        }
+        paths = longer;
+        expected += (paths.iter())
+            .map(|(_, path)| match verification {
+                Verification::Coupled => path.both,
+                Verification::Block => path.drafted * path.clipped,
+                Verification::BlockGreedy => path.drafted.min(path.target),
+                _ => path.least,
+            })
+            .sum::<f64>();
+    }
+    expected
+}

@@ -1,0 +1,353 @@
+//! What a round makes of the target's rows and of what the drafter told.
+
+use speculation::TokenId;
+use speculation::chance::RoundChance;
+use speculation::confidence::Confidence;
+use speculation::noise::{InnerCall, Noise};
+use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
+use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::target::{Beta, Rule, TargetDistribution, TargetLaw};
+use speculation::verification::{Block, RoundLaws, Verification, verify};
+
+const P: [f32; 3] = [0.5, 0.25, 0.25];
+const Q: [f32; 3] = [0.25, 0.75, 0.0];
+
+/// Rows that are all `P`.
+struct Rows(Vec<Vec<f32>>);
+
+impl Rows {
+    fn new(rows: usize) -> Self {
+        Self(vec![P.to_vec(); rows])
+    }
+}
+
+impl TargetRows<f32> for Rows {
+    type Error = BadProposal;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+        let (max, entropy) = (0.5, 1.04);
+        Ok(TargetLaw {
+            law: &mut self.0[offset],
+            unscaled: Some(&P),
+            confidence: Confidence { max, entropy },
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f32] {
+        &self.0[offset]
+    }
+}
+
+fn told() -> Proposal {
+    let (max, entropy) = (0.75, 0.56);
+    Proposal {
+        law: ProposalLaw::Dense(Q.to_vec()),
+        confidence: Some(Confidence { max, entropy }),
+        unscaled: Some(Q.to_vec()),
+        logprob: None,
+    }
+}
+
+fn rule(rule: Rule, alpha: f64) -> TargetDistribution {
+    TargetDistribution::Deferral { rule, alpha }
+}
+
+fn inputs<'a>(
+    target: &'a TargetDistribution,
+    verification: Verification,
+    drafts: &'a [TokenId],
+    proposals: &'a [Proposal],
+    bonus: Option<&'a Proposal>,
+) -> RoundInputs<'a> {
+    RoundInputs {
+        target,
+        verification,
+        greedy: false,
+        drafts,
+        proposals,
+        bonus,
+        vocab_size: 3,
+    }
+}
+
+/// The laws π and q at each position, or the first error.
+type Laws = Result<Vec<(Vec<f32>, Vec<f32>)>, BadProposal>;
+
+fn laws(inputs: RoundInputs<'_>) -> Laws {
+    let rows = inputs.drafts.len() + 1;
+    let mut scratch = Scratch::default();
+    let mut round = Round::new(inputs, Rows::new(rows), &mut scratch);
+    let at = |offset: usize| {
+        let position = round.at(offset)?;
+        Ok((position.target.to_vec(), position.draft.to_vec()))
+    };
+    (0..rows).map(at).collect()
+}
+
+const REJECTIONS: [Verification; 3] = [
+    Verification::Token,
+    Verification::Block,
+    Verification::BlockGreedy,
+];
+
+#[test]
+fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
+    let expected = Ok(vec![(P.to_vec(), vec![]); 2]);
+    let (exact, rollback) = (TargetDistribution::Exact, 1.0);
+    for verification in [Verification::Coupled, Verification::Bild { rollback }] {
+        assert_eq!(
+            laws(inputs(&exact, verification, &[1], &[], None)),
+            expected
+        );
+    }
+    for verification in REJECTIONS {
+        let untold = laws(inputs(&exact, verification, &[1], &[], None));
+        assert_eq!(untold, Err(BadProposal::Missing));
+        let nothing = [Proposal::default()];
+        let untold = laws(inputs(&exact, verification, &[1], &nothing, None));
+        assert_eq!(untold, Err(BadProposal::Missing));
+        let proposals = [told()];
+        let expected = vec![(P.to_vec(), Q.to_vec()), (P.to_vec(), vec![])];
+        let found = laws(inputs(&exact, verification, &[1], &proposals, None));
+        assert_eq!(found, Ok(expected));
+    }
+}
+
+#[test]
+fn the_draft_law_after_the_block_is_given_to_live_layers_alone() {
+    let (exact, proposals, bonus) = (TargetDistribution::Exact, [told()], told());
+    for verification in REJECTIONS {
+        let laws = laws(inputs(&exact, verification, &[1], &proposals, Some(&bonus)));
+        let given = !laws.expect("laws")[1].1.is_empty();
+        assert_eq!(given, verification == Verification::BlockGreedy);
+    }
+    // A point law says nothing without its token.
+    let law = ProposalLaw::Point;
+    let point = Proposal { law, ..told() };
+    let greedy = Verification::BlockGreedy;
+    let laws = laws(inputs(&exact, greedy, &[1], &proposals, Some(&point)));
+    assert!(laws.expect("laws")[1].1.is_empty());
+}
+
+#[test]
+fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_end_would_show() {
+    let (alpha, beta) = (0.5, Beta::Tuned);
+    let lossy = TargetDistribution::Lossy { alpha, beta };
+    let mixture = rule(Rule::Chow, 0.5);
+    let proposals = [told()];
+    for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
+        let without = |target| laws(inputs(target, verification, &[1], &proposals, None));
+        assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
+        match without(&lossy) {
+            Ok(laws) => {
+                assert!(!lossy.mixes_bonus(verification));
+                assert_ne!(laws[0].0, P);
+                assert_eq!(laws[1].0, P);
+            }
+            Err(error) => {
+                assert!(lossy.mixes_bonus(verification));
+                assert_eq!(error, BadProposal::MissingBonus);
+            }
+        }
+    }
+    let bonus = told();
+    let coupled = inputs(
+        &lossy,
+        Verification::Coupled,
+        &[1],
+        &proposals,
+        Some(&bonus),
+    );
+    let laws = laws(coupled).expect("laws");
+    assert_eq!(laws[0], laws[1]);
+    assert_ne!(laws[1].0, P);
+}
+
+#[test]
+fn what_a_rule_reads_must_be_told_and_in_range() {
+    let with = |change: fn(&mut Proposal)| {
+        let mut proposal = told();
+        change(&mut proposal);
+        proposal
+    };
+    let max = |max| {
+        let entropy = 0.5;
+        Some(Confidence { max, entropy })
+    };
+    let entropy = |entropy| {
+        let max = 0.5;
+        Some(Confidence { max, entropy })
+    };
+    let confident = |confidence| Proposal {
+        confidence,
+        ..told()
+    };
+    let unscaled = |unscaled: &[f32]| Proposal {
+        unscaled: Some(unscaled.to_vec()),
+        ..told()
+    };
+    let sparse = |unscaled: Option<Vec<f32>>| Proposal {
+        law: ProposalLaw::Sparse {
+            ids: vec![1, 0],
+            weights: vec![3, 1],
+        },
+        unscaled,
+        ..told()
+    };
+    let untold_max = BadProposal::Untold("max_probability");
+    let bad_max = BadProposal::OutOfRange("max_probability");
+    let bad_entropy = BadProposal::OutOfRange("entropy");
+    let bad_unscaled = BadProposal::OutOfRange("unscaled");
+    let untold_unscaled = BadProposal::Untold("unscaled");
+    let length = |found, expected| BadProposal::Length { found, expected };
+    let (found_two, found_one) = (length(2, 3), length(1, 2));
+    for (rule_read, proposal, error) in [
+        (Rule::Chow, with(|told| told.confidence = None), untold_max),
+        (Rule::Chow, confident(max(0.0)), bad_max.clone()),
+        (Rule::Chow, confident(max(1.01)), bad_max.clone()),
+        (Rule::Chow, confident(max(f32::NAN)), bad_max),
+        (
+            Rule::ChowLog,
+            with(|told| told.confidence = None),
+            BadProposal::Untold("entropy"),
+        ),
+        (Rule::ChowLog, confident(entropy(-0.1)), bad_entropy.clone()),
+        (
+            Rule::ChowLog,
+            confident(entropy(f32::INFINITY)),
+            bad_entropy,
+        ),
+        (Rule::TokenV1, unscaled(&[0.5, 0.5]), found_two),
+        (
+            Rule::TokenV1,
+            unscaled(&[0.5, 1.5, 0.0]),
+            bad_unscaled.clone(),
+        ),
+        (Rule::TokenV1, unscaled(&[0.5, f32::NAN, 0.0]), bad_unscaled),
+        (Rule::TokenV1, sparse(None), untold_unscaled.clone()),
+        (Rule::TokenV1, sparse(Some(vec![0.5])), found_one),
+        (Rule::Bild, sparse(Some(vec![0.5, 0.5])), untold_unscaled),
+    ] {
+        let (target, good) = (rule(rule_read, 0.2), told());
+        for verification in [Verification::Coupled, Verification::Token] {
+            let bad = [proposal.clone()];
+            let drafted = laws(inputs(&target, verification, &[1], &bad, Some(&good)));
+            assert_eq!(drafted, Err(error.clone()));
+            let proposals = [good.clone()];
+            let bonus = laws(inputs(
+                &target,
+                verification,
+                &[1],
+                &proposals,
+                Some(&proposal),
+            ));
+            assert_eq!(bonus, Err(error.clone()));
+        }
+    }
+    // What a rule does not read may be anything.
+    let proposals = [Proposal {
+        unscaled: Some(vec![9.0]),
+        ..confident(max(f32::NAN))
+    }];
+    let target = rule(Rule::ChowLog, 0.2);
+    let bonus = told();
+    laws(inputs(
+        &target,
+        Verification::Token,
+        &[1],
+        &proposals,
+        Some(&bonus),
+    ))
+    .expect("laws");
+}
+
+#[test]
+fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
+    // V1 refuses what is below max p - α = 0.3: token 0 by its unscaled probability.
+    let target = rule(Rule::TokenV1, 0.2);
+    let sparse = Proposal {
+        law: ProposalLaw::Sparse {
+            ids: vec![1, 0],
+            weights: vec![3, 1],
+        },
+        unscaled: Some(vec![0.6, 0.2]),
+        ..told()
+    };
+    let proposals = [sparse.clone()];
+    let coupled = inputs(
+        &target,
+        Verification::Coupled,
+        &[1],
+        &proposals,
+        Some(&sparse),
+    );
+    let (law, draft) = laws(coupled).expect("laws").remove(0);
+    assert_eq!(draft, Q);
+    assert_eq!(law, [0.125, 0.8125, 0.0625]);
+    // A point law may say it of its one token.
+    let law = ProposalLaw::Point;
+    let unscaled = Some(vec![0.2]);
+    let point = [Proposal {
+        law,
+        unscaled,
+        ..told()
+    }];
+    let coupled = inputs(&target, Verification::Coupled, &[1], &point, Some(&sparse));
+    assert_eq!(laws(coupled).expect("laws")[0].0, P);
+}
+
+/// BiLD looks at p before cuts and temperature.
+#[test]
+fn bild_judges_by_the_unscaled_law() {
+    let cut = || Rows(vec![vec![1.0, 0.0, 0.0]; 2]);
+    let (exact, noise) = (TargetDistribution::Exact, Noise::new(0, 0));
+    let decide = |rollback| {
+        let verification = Verification::Bild { rollback };
+        let mut scratch = Scratch::default();
+        let inputs = inputs(&exact, verification, &[1], &[], None);
+        let mut round = Round::new(inputs, cut(), &mut scratch);
+        let block = Block {
+            drafts: &[1],
+            base_len: 0,
+            ends: &[],
+            horizon: 1,
+            layers: &[],
+        };
+        let mut chance = RoundChance::new(noise, 0, InnerCall::default());
+        let verdict = verify(verification, &block, &noise, &mut chance, &mut round);
+        verdict.expect("laws").emitted
+    };
+    // -ln 1/4 = 1.386...
+    assert_eq!(decide(1.39), [1, 0]);
+    assert_eq!(decide(1.38), [0]);
+}
+
+#[test]
+fn a_position_asked_for_again_is_the_same_and_counts_once() {
+    let target = rule(Rule::TokenV3, 0.2);
+    let (proposals, bonus) = ([told(), told()], told());
+    let mut scratch = Scratch::default();
+    for _ in 0..2 {
+        let inputs = inputs(
+            &target,
+            Verification::Token,
+            &[1, 0],
+            &proposals,
+            Some(&bonus),
+        );
+        let mut round = Round::new(inputs, Rows::new(3), &mut scratch);
+        assert!(round.deferral().is_empty());
+        let mut at = |offset| {
+            let position = round.at(offset).expect("laws");
+            let laws = (position.target.to_vec(), position.draft.to_vec());
+            position.draft.fill(9.0);
+            laws
+        };
+        let first = at(0);
+        at(1);
+        assert_eq!(at(0), first);
+        // p(v) >= 0.4 for token 0 alone, so the draft's 0.75 of token 1 goes to the target.
+        assert_eq!(first.0, [0.625, 0.1875, 0.1875]);
+        assert_eq!(round.deferral(), [0.75, 0.75]);
+    }
+}

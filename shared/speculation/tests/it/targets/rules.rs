@@ -1,0 +1,328 @@
+//! The deferral rules: the table of definitions, the lemmas, the ends of the range of α.
+
+use speculation::confidence::Confidence;
+use speculation::target::{Rule, TargetDistribution};
+
+use super::positions::{Model, Position, apply, positions};
+use super::{acceptance, assert_close, total_variation};
+
+fn deferral(rule: Rule, alpha: f64) -> TargetDistribution {
+    TargetDistribution::Deferral { rule, alpha }
+}
+
+/// δ or η, and π.
+fn decide(rule: Rule, alpha: f64, at: &Position) -> (f64, Vec<f64>) {
+    let (deferral, pi) = apply(deferral(rule, alpha), &at.q, &at.p, at.greedy);
+    (deferral.expect("a deferral"), pi)
+}
+
+/// Values of α over the rule's range, dense where models differ.
+fn alphas(rule: Rule) -> Vec<f64> {
+    let (least, most) = rule.alpha_range();
+    let steps = (-12..=12).map(|step| f64::from(step) * 0.171);
+    let inner = steps.filter(|alpha| (least..=most).contains(alpha));
+    [least].into_iter().chain(inner).chain([most]).collect()
+}
+
+fn largest(law: &[f64]) -> f64 {
+    law.iter().copied().fold(0.0, f64::max)
+}
+
+fn entropy(law: &[f64]) -> f64 {
+    let positive = law.iter().filter(|&&mass| mass > 0.0);
+    -positive.map(|mass| mass * mass.ln()).sum::<f64>()
+}
+
+/// By how much the rule's inequality for deferring at a position holds; not above 0: keep.
+fn margin(rule: Rule, alpha: f64, at: &Position) -> f64 {
+    let (q, p) = (at.q.unscaled(), at.p.unscaled());
+    let tv = total_variation(&at.p.sampling, &at.q.sampling);
+    let by_token = |v: usize| if q[v] > 0.0 { -q[v] * p[v].ln() } else { 0.0 };
+    match rule {
+        Rule::Chow => 1.0 - alpha - largest(q),
+        Rule::ChowLog => entropy(q) - alpha,
+        Rule::Diff => largest(p) - alpha - largest(q),
+        Rule::DiffLog => entropy(q) - alpha - entropy(p),
+        Rule::Opt => largest(p) - alpha * tv - largest(q),
+        Rule::OptLog => entropy(q) - alpha * tv - entropy(p),
+        Rule::Bild if at.greedy => {
+            let taken = at.q.sampling.iter().position(|&mass| mass == 1.0);
+            -p[taken.expect("a one-hot law")].ln() - alpha
+        }
+        Rule::Bild => (0..q.len()).map(by_token).sum::<f64>() - alpha,
+        Rule::TokenV1 | Rule::TokenV2 | Rule::TokenV3 => unreachable!("a token rule"),
+    }
+}
+
+/// By how much the rule's inequality for refusing token v holds.
+fn token_margin(rule: Rule, alpha: f64, at: &Position, v: usize) -> f64 {
+    let (q, p) = (at.q.unscaled(), at.p.unscaled());
+    match rule {
+        Rule::TokenV1 => largest(p) - alpha - q[v],
+        Rule::TokenV2 => largest(p) - alpha - p[v],
+        _ => largest(p) * (1.0 - alpha) - p[v],
+    }
+}
+
+fn judging_positions() -> impl Iterator<Item = Rule> {
+    Rule::ALL.into_iter().filter(|rule| !rule.is_token_rule())
+}
+
+fn judging_tokens() -> impl Iterator<Item = Rule> {
+    Rule::ALL.into_iter().filter(|rule| rule.is_token_rule())
+}
+
+/// And Lemma 3: a draft token is refused with probability δ TV(p, q).
+#[test]
+fn a_rule_that_judges_positions_gives_one_law_or_the_other() {
+    let positions = positions();
+    for rule in judging_positions() {
+        let mut decided = [0, 0];
+        for at in &positions {
+            for alpha in alphas(rule) {
+                let margin = margin(rule, alpha, at);
+                if margin.abs() < 1e-12 {
+                    continue;
+                }
+                let (delta, pi) = decide(rule, alpha, at);
+                let defers = margin > 0.0;
+                decided[usize::from(defers)] += 1;
+                assert_eq!(
+                    delta,
+                    f64::from(u8::from(defers)),
+                    "{rule:?} {alpha} {at:?}"
+                );
+                let expected = if defers {
+                    &at.p.sampling
+                } else {
+                    &at.q.sampling
+                };
+                assert_eq!(&pi, expected, "{rule:?} {alpha}");
+                let refused = 1.0 - acceptance(&at.q.sampling, &pi);
+                let distance = total_variation(&at.p.sampling, &at.q.sampling);
+                assert!(
+                    (refused - delta * distance).abs() < 1e-12,
+                    "{rule:?} {alpha}"
+                );
+            }
+        }
+        assert!(
+            decided.iter().all(|&count| count > 500),
+            "{rule:?} {decided:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_that_judges_tokens_replaces_the_refused_mass() {
+    let positions = positions();
+    for rule in judging_tokens() {
+        let mut partial = 0;
+        for at in &positions {
+            for alpha in alphas(rule) {
+                let tokens = 0..at.q.sampling.len();
+                let margins: Vec<f64> = tokens
+                    .clone()
+                    .map(|v| token_margin(rule, alpha, at, v))
+                    .collect();
+                // Rounding may decide a tie either way; ties proper have a test of their own.
+                if margins
+                    .iter()
+                    .any(|&margin| margin != 0.0 && margin.abs() < 1e-12)
+                {
+                    continue;
+                }
+                let (q, p) = (&at.q.sampling, &at.p.sampling);
+                let refused = |v: &usize| margins[*v] > 0.0;
+                let expected_eta: f64 = tokens.clone().filter(refused).map(|v| q[v]).sum();
+                let (eta, pi) = decide(rule, alpha, at);
+                assert_close(&[eta], &[expected_eta], rule.name());
+                let law = |v: usize| if refused(&v) { 0.0 } else { q[v] } + p[v] * expected_eta;
+                let expected: Vec<f64> = tokens.map(law).collect();
+                assert_close(&pi, &expected, rule.name());
+                assert_close(&[pi.iter().sum()], &[1.0], rule.name());
+                partial += u32::from(eta > 0.01 && eta < 0.99);
+            }
+        }
+        assert!(partial > 500, "{rule:?} {partial}");
+    }
+}
+
+/// TokenV3 as the paper states it for a set of top tokens: T = {v: p(v) >= max p (1 - α)}, and the
+/// draft mass outside T is drawn anew from p.
+#[test]
+fn token_v3_accepts_the_top_tokens() {
+    for at in positions() {
+        for alpha in [0.0, 0.2, 0.45, 0.7, 0.95] {
+            let bar = largest(at.p.unscaled()) * (1.0 - alpha);
+            let tokens = 0..at.q.sampling.len();
+            let (top, rest): (Vec<_>, Vec<_>) = tokens.partition(|&v| at.p.unscaled()[v] >= bar);
+            let outside: f64 = rest.iter().map(|&v| at.q.sampling[v]).sum();
+            let mut expected = vec![0.0; at.q.sampling.len()];
+            for &v in &top {
+                expected[v] += at.q.sampling[v];
+            }
+            for (pi, p) in expected.iter_mut().zip(&at.p.sampling) {
+                *pi += p * outside;
+            }
+            assert_close(&decide(Rule::TokenV3, alpha, &at).1, &expected, "token-v3");
+        }
+    }
+}
+
+#[test]
+fn a_larger_alpha_never_defers_more() {
+    let positions = positions();
+    for rule in Rule::ALL {
+        for at in &positions {
+            let decided = alphas(rule)
+                .into_iter()
+                .map(|alpha| decide(rule, alpha, at).0);
+            let decided: Vec<f64> = decided.collect();
+            let falls = decided.windows(2).all(|pair| pair[1] <= pair[0] + 1e-15);
+            assert!(falls, "{rule:?} {decided:?}");
+        }
+    }
+}
+
+/// Lemma 8: at temperature 0 the distance is 0 or 1, and where it is 0 both laws are one.
+#[test]
+fn greedy_opt_emits_what_diff_emits() {
+    for at in positions().iter().filter(|at| at.greedy) {
+        for alpha in alphas(Rule::Diff) {
+            let emitted = |rule| decide(rule, alpha, at).1;
+            assert_eq!(emitted(Rule::Opt), emitted(Rule::Diff));
+            assert_eq!(emitted(Rule::OptLog), emitted(Rule::DiffLog));
+        }
+    }
+}
+
+#[test]
+fn ends_of_the_range_give_one_model_or_the_other() {
+    for at in positions() {
+        let (q, p) = (&at.q.sampling, &at.p.sampling);
+        for rule in [
+            Rule::Chow,
+            Rule::Diff,
+            Rule::TokenV1,
+            Rule::TokenV2,
+            Rule::TokenV3,
+        ] {
+            assert_eq!(decide(rule, 1.0, &at), (0.0, q.clone()), "{rule:?}");
+        }
+        for rule in [Rule::TokenV2, Rule::TokenV3] {
+            for alpha in [-1e-6, -0.3, -1.0] {
+                let (eta, pi) = decide(rule, alpha, &at);
+                assert_close(&pi, p, rule.name());
+                assert_close(&[eta], &[1.0], rule.name());
+            }
+        }
+        let lead = largest(at.p.unscaled()) - largest(at.q.unscaled());
+        assert_close(&decide(Rule::TokenV1, lead - 1e-6, &at).1, p, "token-v1");
+    }
+}
+
+#[test]
+fn equal_models_give_their_law_where_positions_are_judged() {
+    let positions = positions();
+    let equal = positions.iter().filter(|at| at.equal);
+    assert!(equal.clone().count() > 100);
+    for at in equal {
+        for rule in judging_positions() {
+            for alpha in alphas(rule) {
+                assert_eq!(decide(rule, alpha, at).1, at.q.sampling, "{rule:?}");
+            }
+        }
+        // Where tokens are judged π is p at the ends only: what is refused is drawn anew.
+        let (eta, pi) = decide(Rule::TokenV3, 0.2, at);
+        let moved = total_variation(&pi, &at.p.sampling) > 1e-12;
+        assert_eq!(moved, eta > 1e-12 && eta < 1.0 - 1e-12, "{eta} {at:?}");
+    }
+}
+
+fn plain(law: &[f64]) -> Model<f64> {
+    Model {
+        sampling: law.to_vec(),
+        apart: None,
+        confidence: Confidence::of(law, true),
+    }
+}
+
+#[test]
+fn in_a_tie_the_draft_model_speaks() {
+    // Both models are half sure of another token; the numbers are exact in binary.
+    let at = Position {
+        q: plain(&[0.5, 0.25, 0.25, 0.0]),
+        p: plain(&[0.25, 0.5, 0.0, 0.25]),
+        greedy: false,
+        equal: false,
+    };
+    for (rule, alpha) in [
+        (Rule::Chow, 0.5),
+        (Rule::ChowLog, at.q.confidence.entropy),
+        (Rule::Diff, 0.0),
+        (Rule::DiffLog, 0.0),
+        (Rule::Opt, 0.0),
+        (Rule::OptLog, 0.0),
+    ] {
+        assert_eq!(decide(rule, alpha, &at).0, 0.0, "{rule:?}");
+        assert_eq!(decide(rule, alpha - 1e-9, &at).0, 1.0, "{rule:?}");
+    }
+    // Tokens judged at exactly the bar of 1/4 are kept.
+    for (rule, alpha, kept, beyond) in [
+        (Rule::TokenV1, 0.25, 0.0, 0.5),
+        (Rule::TokenV2, 0.25, 0.25, 0.75),
+        (Rule::TokenV3, 0.5, 0.25, 0.75),
+    ] {
+        assert_eq!(decide(rule, alpha, &at).0, kept, "{rule:?}");
+        assert_eq!(decide(rule, alpha - 1e-9, &at).0, beyond, "{rule:?}");
+    }
+    let greedy = Position {
+        q: Model {
+            sampling: vec![1.0, 0.0],
+            ..plain(&[0.75, 0.25])
+        },
+        p: Model {
+            sampling: vec![1.0, 0.0],
+            apart: Some(vec![0.5, 0.5]),
+            confidence: Confidence::default(),
+        },
+        greedy: true,
+        equal: false,
+    };
+    let ln_2 = std::f64::consts::LN_2;
+    assert_eq!(decide(Rule::Bild, ln_2, &greedy).0, 0.0);
+    assert_eq!(decide(Rule::Bild, ln_2 - 1e-9, &greedy).0, 1.0);
+}
+
+#[test]
+fn bild_defers_wherever_the_target_forbids_a_draft_token() {
+    let p = plain(&[0.5, 0.5, 0.0]);
+    for (q, expected) in [([0.5, 0.5, 0.0], 0.0), ([0.5, 0.4, 0.1], 1.0)] {
+        let aim = deferral(Rule::Bild, 100.0);
+        assert_eq!(apply(aim, &plain(&q), &p, false).0, Some(expected));
+    }
+}
+
+/// TokenV1 is told the unscaled draft law of a sparse proposal's ids only.
+#[test]
+fn token_v1_reads_the_unscaled_draft_law_only_where_the_draft_law_has_mass() {
+    for at in positions() {
+        let told = at.q.unscaled().iter().zip(&at.q.sampling);
+        let told = told.map(|(&unscaled, &mass)| if mass > 0.0 { unscaled } else { 0.0 });
+        let told = Position {
+            q: Model {
+                apart: Some(told.collect()),
+                ..at.q.clone()
+            },
+            p: at.p.clone(),
+            ..at
+        };
+        for alpha in alphas(Rule::TokenV1) {
+            assert_eq!(
+                decide(Rule::TokenV1, alpha, &told),
+                decide(Rule::TokenV1, alpha, &at)
+            );
+        }
+    }
+}

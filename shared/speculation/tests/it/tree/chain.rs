@@ -1,0 +1,38 @@
+//! The laws of one block, given as rows.
+
+use speculation::proposal::BadProposal;
+use speculation::real::Real;
+use speculation::verification::{Position, RoundLaws};
+
+/// Target laws and draft laws along a block, without rounding on the way. A draft law that is not
+/// given is not told.
+pub(crate) struct Chain<F> {
+    target: Vec<Vec<F>>,
+    draft: Vec<Vec<F>>,
+    scratch: Vec<F>,
+}
+
+impl<F: Real> Chain<F> {
+    pub(crate) fn new(target: Vec<Vec<F>>, draft: Vec<Vec<F>>) -> Self {
+        Self {
+            target,
+            draft,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl<F: Real> RoundLaws<F> for Chain<F> {
+    type Error = BadProposal;
+
+    fn at(&mut self, offset: usize) -> Result<Position<'_, F>, BadProposal> {
+        self.scratch.clear();
+        self.scratch
+            .extend(self.draft.get(offset).into_iter().flatten());
+        Ok(Position {
+            target: &self.target[offset],
+            target_unscaled: None,
+            draft: &mut self.scratch,
+        })
+    }
+}

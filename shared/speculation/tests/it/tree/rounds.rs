@@ -1,0 +1,258 @@
+//! Rounds through the shipped functions: drafting as told, `Round`, `verify`.
+
+use std::collections::BTreeMap;
+
+use super::{Laws, enumerate};
+use speculation::TokenId;
+use speculation::chance::Chance;
+use speculation::confidence::Confidence;
+use speculation::drafting::{Telling, draw, propose};
+use speculation::noise::Noise;
+use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalLaw};
+use speculation::real::argmax;
+use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
+use speculation::verification::layers::Layer;
+use speculation::verification::{Block, LastToken, Verdict, Verification, verify};
+
+/// A law of outputs.
+pub(crate) type OutputLaw = BTreeMap<Vec<TokenId>, f64>;
+
+/// How rounds are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) draft: &'a Laws,
+    pub(crate) target: &'a Laws,
+    pub(crate) verification: Verification,
+    pub(crate) form: ProposalForm,
+    pub(crate) distribution: &'a TargetDistribution,
+    pub(crate) ends: &'a [TokenId],
+    /// Divides the logits of both models; 0 takes the most likely token.
+    pub(crate) temperature: f64,
+    /// The draft tokens of the round after so many output tokens.
+    pub(crate) length: fn(u32) -> u32,
+}
+
+/// The target's rows along a draft: sampling law and unscaled law.
+struct TreeRows(Vec<(Vec<f64>, Vec<f64>)>);
+
+impl TargetRows<f64> for TreeRows {
+    type Error = BadProposal;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f64>, BadProposal> {
+        let (law, unscaled) = &mut self.0[offset];
+        Ok(TargetLaw {
+            law,
+            unscaled: Some(unscaled),
+            confidence: confidence(unscaled),
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f64] {
+        &self.0[offset].0
+    }
+}
+
+fn confidence(law: &[f64]) -> Confidence<f64> {
+    Confidence {
+        max: law.iter().copied().fold(0.0, f64::max),
+        entropy: law.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum(),
+    }
+}
+
+impl Setup<'_> {
+    /// What the drafter tells at `prefix`, and the law it then draws from.
+    fn propose(&self, prefix: &[TokenId]) -> (Proposal, Vec<f64>) {
+        let unscaled = self.draft.after(prefix);
+        let mut law = self.at_temperature(&unscaled);
+        let sure = confidence(&unscaled);
+        let telling = Telling {
+            form: self.form,
+            confidence: true,
+            unscaled: true,
+        };
+        let proposal = propose(&mut law, Some(&unscaled), sure, telling);
+        (proposal, law)
+    }
+
+    /// The sampling law of an unscaled one.
+    fn at_temperature(&self, unscaled: &[f64]) -> Vec<f64> {
+        if self.temperature == 0.0 {
+            let best = argmax(unscaled);
+            let is_best = |token| f64::from(u8::from(token == best));
+            return (0..unscaled.len()).map(is_best).collect();
+        }
+        if self.temperature == 1.0 {
+            return unscaled.to_vec();
+        }
+        let power = |mass: &f64| mass.powf(1.0 / self.temperature);
+        let total: f64 = unscaled.iter().map(power).sum();
+        unscaled.iter().map(|mass| power(mass) / total).collect()
+    }
+
+    /// The target model's laws after `prefix`: sampling and unscaled.
+    fn target_laws(&self, prefix: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
+        let unscaled = self.target.after(prefix);
+        (self.at_temperature(&unscaled), unscaled)
+    }
+
+    /// One round after `prefix` with the residual `layers`.
+    pub(crate) fn round(
+        &self,
+        prefix: &[TokenId],
+        layers: &[Layer],
+        chance: &mut impl Chance<f64>,
+    ) -> Verdict {
+        let base_len = prefix.len() as u32;
+        let horizon = (self.length)(base_len);
+        let noise = Noise::new(0, 0);
+        let mut context = prefix.to_vec();
+        let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
+        for offset in 0..horizon {
+            let (proposal, law) = self.propose(&context);
+            let token = draw(&law, self.verification, &noise, (base_len, offset), chance);
+            context.push(token);
+            drafts.push(token);
+            proposals.push(proposal);
+            if self.ends.contains(&token) {
+                break;
+            }
+        }
+        let rows = (0..=drafts.len())
+            .map(|offset| self.target_laws(&context[..prefix.len() + offset]))
+            .collect();
+        let inputs = RoundInputs {
+            target: self.distribution,
+            verification: self.verification,
+            greedy: self.temperature == 0.0,
+            drafts: &drafts,
+            proposals: &proposals,
+            bonus: Some(&self.propose(&context).0),
+            vocab_size: self.draft.vocab(),
+        };
+        let mut scratch = Scratch::default();
+        let mut laws = Round::new(inputs, TreeRows(rows), &mut scratch);
+        let block = Block {
+            drafts: &drafts,
+            base_len,
+            ends: self.ends,
+            horizon,
+            layers,
+        };
+        let verdict = verify(self.verification, &block, &noise, chance, &mut laws)
+            .expect("well-formed proposals");
+        assert_eq!(
+            verdict.emitted[..verdict.accepted],
+            drafts[..verdict.accepted]
+        );
+        assert_eq!(
+            verdict.emitted.len() - verdict.accepted,
+            usize::from(verdict.last != LastToken::AcceptedEnd)
+        );
+        verdict
+    }
+
+    /// The exact law of the first `len` output tokens, or of all if the output ends before, round
+    /// after round.
+    pub(crate) fn emitted(&self, len: usize) -> OutputLaw {
+        let mut law = OutputLaw::new();
+        // Each output so far with its layers. Rounds only lengthen, so the first in order is complete.
+        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
+        while let Some(((output, layers), weight)) = open.pop_first() {
+            if self.is_done(&output, len) {
+                let cut = output[..output.len().min(len)].to_vec();
+                *law.entry(cut).or_default() += weight;
+                continue;
+            }
+            let started: Vec<Layer> = (layers.iter())
+                .map(|&(bits, remaining)| Layer {
+                    log_rho: f64::from_bits(bits),
+                    remaining,
+                })
+                .collect();
+            enumerate(|branch| {
+                let verdict = self.round(&output, &started, branch);
+                let output = [output.as_slice(), &verdict.emitted].concat();
+                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
+                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
+                    .collect();
+                *open.entry((output, layers)).or_default() += weight * branch.weight();
+            });
+        }
+        law
+    }
+
+    /// What that law should be: the target distribution's own.
+    pub(crate) fn expected(&self, len: usize) -> OutputLaw {
+        let mut law = OutputLaw::new();
+        self.spread(&[], len, 1.0, &mut law);
+        law
+    }
+
+    /// Checks that the rounds emit the target distribution.
+    pub(crate) fn assert_exact(&self, len: usize, what: &str) {
+        let (mut emitted, expected) = (self.emitted(len), self.expected(len));
+        for (output, mass) in expected {
+            *emitted.entry(output).or_default() -= mass;
+        }
+        let worst = emitted
+            .values()
+            .fold(0.0, |worst: f64, off| worst.max(off.abs()));
+        let (verification, form) = (self.verification, self.form);
+        assert!(
+            worst < 1e-12,
+            "{verification:?} {form:?}, {what}: off by {worst:e}"
+        );
+    }
+
+    fn is_done(&self, output: &[TokenId], len: usize) -> bool {
+        let ended = output.last().is_some_and(|last| self.ends.contains(last));
+        ended || output.len() >= len
+    }
+
+    fn spread(&self, prefix: &[TokenId], len: usize, weight: f64, law: &mut OutputLaw) {
+        if self.is_done(prefix, len) {
+            *law.entry(prefix.to_vec()).or_default() += weight;
+            return;
+        }
+        for (token, mass) in self.aimed_at(prefix).into_iter().enumerate() {
+            if mass > 0.0 {
+                let longer = [prefix, &[token as TokenId]].concat();
+                self.spread(&longer, len, weight * mass, law);
+            }
+        }
+    }
+
+    /// The target distribution (vocab) after `prefix`, from what is told of the draft model there.
+    fn aimed_at(&self, prefix: &[TokenId]) -> Vec<f64> {
+        let (mut law, target_unscaled) = self.target_laws(prefix);
+        let (told, draft) = self.propose(prefix);
+        let sure = told.confidence.expect("told");
+        let mut unscaled = vec![0.0; law.len()];
+        match (&told.law, told.unscaled) {
+            (ProposalLaw::Sparse { ids, .. }, Some(masses)) => {
+                for (&id, mass) in ids.iter().zip(masses) {
+                    unscaled[id as usize] = f64::from(mass);
+                }
+            }
+            (_, Some(masses)) => unscaled = masses.into_iter().map(f64::from).collect(),
+            (_, None) => {}
+        }
+        let draft = DraftLaw {
+            law: &draft,
+            unscaled: Some(&unscaled),
+            confidence: Confidence {
+                max: f64::from(sure.max),
+                entropy: f64::from(sure.entropy),
+            },
+        };
+        let target = TargetLaw {
+            law: &mut law,
+            unscaled: Some(&target_unscaled),
+            confidence: confidence(&target_unscaled),
+        };
+        let greedy = self.temperature == 0.0;
+        self.distribution.apply(draft, target, greedy);
+        law
+    }
+}
