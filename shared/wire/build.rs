@@ -5,7 +5,7 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
-    let files = ["common", "drafter", "verifier", "coordinator"]
+    let files = ["common", "drafter", "verifier", "coordinator", "recording"]
         .map(|name| root.join(format!("outrider/v1/{name}.proto")));
     let mut compiler = protox::Compiler::new([&root])?;
     compiler.include_source_info(true).include_imports(true);
@@ -15,6 +15,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.join("outrider.v1.bin"),
         compiler.encode_file_descriptor_set(),
     )?;
-    tonic_prost_build::configure().compile_fds(compiler.file_descriptor_set())?;
+    tonic_prost_build::configure()
+        // Whole rows are large, and pass through the coordinator: they are shared, not copied.
+        .bytes(".outrider.v1.DenseLaw.row")
+        .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

@@ -71,7 +71,10 @@ pub fn connect(url: &str, config: &ChannelConfig) -> Result<Channel, ChannelErro
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        // A stream dropped early may still get frames that are on the way. By default the 1,024th stream
+        // of which that is so closes the connection, and with it every other session's streams.
+        .http2_max_local_error_reset_streams(None);
     Ok(endpoint.connect_lazy())
 }
 

@@ -5,12 +5,19 @@ use crate::v1::{PeerDescription, ProposalForm, Verification};
 
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
-    let verifications = [Verification::Coupled, Verification::Token];
+    let verifications = [
+        Verification::Coupled,
+        Verification::Token,
+        Verification::Block,
+        Verification::BlockGreedy,
+        Verification::Bild,
+    ];
     let proposal_forms = [
         ProposalForm::None,
         ProposalForm::Point,
         ProposalForm::Sparse,
         ProposalForm::DenseF32,
+        ProposalForm::DenseF16,
     ];
     PeerDescription {
         protocol_version: PROTOCOL_VERSION,

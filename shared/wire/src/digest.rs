@@ -8,22 +8,37 @@ use crate::v1;
 /// A request that carries a [`v1::RoundHeader`].
 pub trait Digestible: Message + Clone {
     /// The request's header.
+    fn header(&self) -> Option<&v1::RoundHeader>;
+
+    /// The request's header, to be changed.
     fn header_mut(&mut self) -> &mut Option<v1::RoundHeader>;
 }
 
 impl Digestible for v1::DraftRound {
+    fn header(&self) -> Option<&v1::RoundHeader> {
+        self.header.as_ref()
+    }
+
     fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
         &mut self.header
     }
 }
 
 impl Digestible for v1::VerifyRound {
+    fn header(&self) -> Option<&v1::RoundHeader> {
+        self.header.as_ref()
+    }
+
     fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
         &mut self.header
     }
 }
 
 impl Digestible for v1::DecodeRound {
+    fn header(&self) -> Option<&v1::RoundHeader> {
+        self.header.as_ref()
+    }
+
     fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
         &mut self.header
     }
@@ -32,9 +47,14 @@ impl Digestible for v1::DecodeRound {
 /// First 8 bytes of the SHA-256 of what `request` asks: draft, proposals and parameters, and not
 /// the parts of its header that differ between copies of one request.
 pub fn digest(request: &impl Digestible) -> u64 {
-    let mut request = request.clone();
-    *request.header_mut() = None;
-    let hash = Sha256::digest(request.encode_to_vec());
+    let encoded = if request.header().is_none() {
+        request.encode_to_vec()
+    } else {
+        let mut request = request.clone();
+        *request.header_mut() = None;
+        request.encode_to_vec()
+    };
+    let hash = Sha256::digest(encoded);
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(first)

@@ -8,9 +8,13 @@ pub mod describe;
 pub mod digest;
 pub mod open;
 pub mod proposal;
+pub mod recording;
 pub mod round;
 pub mod sampling;
+pub mod size;
+pub mod slice;
 pub mod status;
+pub mod target;
 pub mod verdict;
 
 /// Version of the protocol; peers of another one are refused.

@@ -6,10 +6,11 @@ use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
+use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
 use crate::status::BadField;
-use crate::{proposal, sampling, v1};
+use crate::{proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +29,37 @@ pub struct SessionSpec {
     pub verification: Verification,
     /// What is sent of the draft law.
     pub proposal_form: ProposalForm,
+    /// What is told of the draft law beside itself.
+    pub telling: Telling,
+    /// The distribution aimed at.
+    pub target: TargetDistribution,
     /// Whether the coordinator decides acceptance.
     pub accept_at_coordinator: bool,
     /// How long the session outlives a broken stream, in milliseconds.
     pub lease_ms: u32,
 }
 
+/// What a drafter tells of its law beside the law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "numbers that are asked for one by one"
+)]
+pub struct Telling {
+    /// Maximum of the unscaled law.
+    pub confidences: bool,
+    /// Its entropy too.
+    pub entropies: bool,
+    /// Unscaled probabilities.
+    pub unscaled: bool,
+    /// Each draft token's unscaled log probability.
+    pub logprobs: bool,
+}
+
 /// Longest lease granted, in milliseconds.
 pub const MAX_LEASE_MS: u32 = 600_000;
+/// Largest rollback threshold of BiLD, in nats: beyond it nothing is ever refused.
+const MAX_ROLLBACK: f64 = 100.0;
 /// The lease where none is asked for, in milliseconds.
 pub const DEFAULT_LEASE_MS: u32 = 10_000;
 
@@ -113,9 +137,20 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
             open.end_token_ids,
             vocab_size,
         )?),
-        noise: Noise::new(open.seed, open.choice),
+        noise: if open.regenerates {
+            Noise::new(open.seed, open.choice).regenerated()
+        } else {
+            Noise::new(open.seed, open.choice)
+        },
         vocab_size,
-        verification: verification_from_wire(open.verification)?,
+        verification: verification_from_wire(open.verification, open.rollback)?,
+        telling: Telling {
+            confidences: open.confidences,
+            entropies: open.entropies,
+            unscaled: open.unscaled,
+            logprobs: open.draft_logprobs,
+        },
+        target: target::from_wire(open.target.as_ref())?,
         proposal_form: proposal::form_from_wire(open.proposal_form, open.proposal_top)?,
         accept_at_coordinator: accepts_at_coordinator(open.accept_at)?,
         lease_ms,
@@ -123,7 +158,6 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
 }
 
 fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
-    use v1::target_distribution::Kind;
     let refused = |field, what: &str| {
         Err(BadField::new(
             field,
@@ -132,14 +166,6 @@ fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
     };
     if let Some(feature) = open.requires.first() {
         return refused("requires", &format!("'{feature}' is"));
-    }
-    let exact = [Kind::Unspecified, Kind::Exact].map(i32::from);
-    if open
-        .target
-        .as_ref()
-        .is_some_and(|target| !exact.contains(&target.kind))
-    {
-        return refused("target", "targets other than the exact one are");
     }
     if open.decoder_start_token_id.is_some() {
         return refused("decoder_start_token_id", "encoder-decoder models are");
@@ -171,17 +197,24 @@ pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
 /// Reads a verification.
 ///
 /// # Errors
-/// If it is unknown or not carried out by this version.
-pub fn verification_from_wire(wire: i32) -> Result<Verification, BadField> {
-    let bad = |problem: String| BadField::new("verification", problem);
+/// If it is unknown, or `rollback` is out of range for BiLD.
+pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, BadField> {
     match v1::Verification::try_from(wire) {
         Ok(v1::Verification::Unspecified | v1::Verification::Coupled) => Ok(Verification::Coupled),
         Ok(v1::Verification::Token) => Ok(Verification::Token),
-        Ok(other) => Err(bad(format!(
-            "{} is not carried out by this version, COUPLED and TOKEN are",
-            other.as_str_name()
-        ))),
-        Err(_) => Err(bad(format!("{wire} is no verification"))),
+        Ok(v1::Verification::Block) => Ok(Verification::Block),
+        Ok(v1::Verification::BlockGreedy) => Ok(Verification::BlockGreedy),
+        Ok(v1::Verification::Bild) if (0.0..=MAX_ROLLBACK).contains(&rollback) => {
+            Ok(Verification::Bild { rollback })
+        }
+        Ok(v1::Verification::Bild) => {
+            let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
+            Err(BadField::new("rollback", problem))
+        }
+        Err(_) => Err(BadField::new(
+            "verification",
+            format!("{wire} is no verification"),
+        )),
     }
 }
 
@@ -190,6 +223,9 @@ pub fn verification_to_wire(verification: Verification) -> v1::Verification {
     match verification {
         Verification::Coupled => v1::Verification::Coupled,
         Verification::Token => v1::Verification::Token,
+        Verification::Block => v1::Verification::Block,
+        Verification::BlockGreedy => v1::Verification::BlockGreedy,
+        Verification::Bild { .. } => v1::Verification::Bild,
     }
 }
 
@@ -261,8 +297,14 @@ mod tests {
                 "end_token_ids",
                 Box::new(|open| open.end_token_ids = vec![1; 65]),
             ),
-            ("verification", Box::new(|open| open.verification = 3)),
             ("verification", Box::new(|open| open.verification = 77)),
+            (
+                "rollback",
+                Box::new(|open| {
+                    open.verification = v1::Verification::Bild.into();
+                    open.rollback = f64::NAN;
+                }),
+            ),
             ("proposal_form", Box::new(|open| open.proposal_form = 77)),
             ("logprobs", Box::new(|open| open.top_logprobs = 1)),
             (
@@ -270,7 +312,7 @@ mod tests {
                 Box::new(|open| open.decoder_start_token_id = Some(0)),
             ),
             (
-                "target",
+                "target.alpha",
                 Box::new(move |open| open.target.get_or_insert_default().kind = lossy),
             ),
         ];

@@ -1,8 +1,12 @@
-//! Draft laws on the wire.
+//! What is told of the draft model, on the wire.
 
-use speculation::proposal::{Proposal, ProposalForm};
+use half::f16;
+use speculation::confidence::Confidence;
+use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use v1::dense_law::Format;
 use v1::proposal::Law;
 
+use crate::open::Telling;
 use crate::status::BadField;
 use crate::v1;
 
@@ -12,24 +16,21 @@ pub const MAX_SPARSE: usize = 1_024;
 /// Reads how much of the draft law is sent.
 ///
 /// # Errors
-/// If the form is unknown, not carried out by this version, or its `top` is out of range.
+/// If the form is unknown, or its `top` is out of range.
 pub fn form_from_wire(form: i32, top: u32) -> Result<ProposalForm, BadField> {
     let form = v1::ProposalForm::try_from(form)
         .map_err(|_| BadField::new("proposal_form", format!("{form} is no proposal form")))?;
     match form {
         v1::ProposalForm::Unspecified | v1::ProposalForm::None => Ok(ProposalForm::None),
         v1::ProposalForm::Point => Ok(ProposalForm::Point),
-        v1::ProposalForm::DenseF32 => Ok(ProposalForm::Dense),
+        v1::ProposalForm::DenseF32 => Ok(ProposalForm::Dense { half: false }),
+        v1::ProposalForm::DenseF16 => Ok(ProposalForm::Dense { half: true }),
         v1::ProposalForm::Sparse if (1..=MAX_SPARSE as u32).contains(&top) => {
             Ok(ProposalForm::Sparse { top })
         }
         v1::ProposalForm::Sparse => {
             let problem = format!("{top} is out of range, expected 1 to {MAX_SPARSE}");
             Err(BadField::new("proposal_top", problem))
-        }
-        v1::ProposalForm::DenseF16 => {
-            let problem = "DENSE_F16 is not carried out by this version, ask for DENSE_F32";
-            Err(BadField::new("proposal_form", problem))
         }
     }
 }
@@ -40,40 +41,82 @@ pub fn form_to_wire(form: ProposalForm) -> (v1::ProposalForm, u32) {
         ProposalForm::None => (v1::ProposalForm::None, 0),
         ProposalForm::Point => (v1::ProposalForm::Point, 0),
         ProposalForm::Sparse { top } => (v1::ProposalForm::Sparse, top),
-        ProposalForm::Dense => (v1::ProposalForm::DenseF32, 0),
+        ProposalForm::Dense { half: false } => (v1::ProposalForm::DenseF32, 0),
+        ProposalForm::Dense { half: true } => (v1::ProposalForm::DenseF16, 0),
     }
 }
 
-/// Writes the laws of a block's tokens; none where they need not be sent.
-pub fn to_wire(proposals: Vec<Proposal>) -> Vec<v1::Proposal> {
-    let law = |proposal| match proposal {
-        Proposal::None | Proposal::Point => None,
-        Proposal::Sparse { ids, weights } => Some(Law::Sparse(v1::SparseLaw {
-            token_ids: ids,
-            weights: weights.into_iter().flat_map(u16::to_le_bytes).collect(),
-            unscaled: Vec::new(),
-        })),
-        Proposal::Dense(row) => Some(Law::Dense(dense_row(&row))),
+/// Writes what is told of a block's tokens in a session of `form`; nothing where nothing is told of any.
+pub fn to_wire(proposals: Vec<Proposal>, form: ProposalForm) -> Vec<v1::Proposal> {
+    if proposals.iter().all(is_silent) {
+        return Vec::new();
+    }
+    let one = |proposal| one_to_wire(proposal, form);
+    proposals.into_iter().map(one).collect()
+}
+
+fn is_silent(proposal: &Proposal) -> bool {
+    let no_law = matches!(proposal.law, ProposalLaw::None | ProposalLaw::Point);
+    let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
+    no_law && no_numbers && proposal.unscaled.is_none()
+}
+
+/// Writes what is told of one position in a session of `form`.
+pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
+    let Proposal {
+        law,
+        confidence,
+        unscaled,
+        logprob,
+    } = proposal;
+    let mut wire = v1::Proposal {
+        max_probability: confidence.map(|confidence| confidence.max),
+        entropy: confidence.map(|confidence| confidence.entropy),
+        logprob,
+        ..Default::default()
     };
-    proposals
-        .into_iter()
-        .filter_map(law)
-        .map(|law| v1::Proposal {
-            law: Some(law),
-            ..Default::default()
-        })
-        .collect()
+    match law {
+        ProposalLaw::None | ProposalLaw::Point => {}
+        ProposalLaw::Sparse { ids, weights } => {
+            wire.law = Some(Law::Sparse(v1::SparseLaw {
+                token_ids: ids,
+                weights: weights.into_iter().flat_map(u16::to_le_bytes).collect(),
+                unscaled: unscaled.unwrap_or_default(),
+            }));
+        }
+        ProposalLaw::Dense(row) => {
+            let row = match form {
+                ProposalForm::Dense { half: true } => half_row(&row),
+                _ => dense_row(&row),
+            };
+            wire.law = Some(Law::Dense(row));
+            wire.unscaled = unscaled.map(|unscaled| dense_row(&unscaled));
+        }
+    }
+    wire
 }
 
 /// A row in f32.
 pub fn dense_row(row: &[f32]) -> v1::DenseLaw {
     v1::DenseLaw {
         row: row.iter().flat_map(|mass| mass.to_le_bytes()).collect(),
-        format: v1::dense_law::Format::F32.into(),
+        format: Format::F32.into(),
     }
 }
 
-/// Reads the laws of a block of `drafts` tokens whose session sends them in `form`.
+/// A row in f16; exact for numbers that are half-precision numbers already.
+fn half_row(row: &[f32]) -> v1::DenseLaw {
+    let bytes = row
+        .iter()
+        .flat_map(|&mass| f16::from_f32(mass).to_le_bytes());
+    v1::DenseLaw {
+        row: bytes.collect(),
+        format: Format::F16.into(),
+    }
+}
+
+/// Reads what is told of a block of `drafts` tokens whose session is told laws in `form` and
+/// `telling`.
 ///
 /// # Errors
 /// If there is not one for each token, or one is not in the session's form. Whether it is a law,
@@ -82,37 +125,94 @@ pub fn from_wire(
     wire: Vec<v1::Proposal>,
     drafts: usize,
     form: ProposalForm,
+    telling: Telling,
 ) -> Result<Vec<Proposal>, BadField> {
+    let silent = |law| {
+        let proposal = Proposal {
+            law,
+            ..Default::default()
+        };
+        Ok(vec![proposal; drafts])
+    };
     match form {
-        ProposalForm::None => return Ok(vec![Proposal::None; drafts]),
-        ProposalForm::Point => return Ok(vec![Proposal::Point; drafts]),
-        ProposalForm::Sparse { .. } | ProposalForm::Dense => {}
+        ProposalForm::None if telling == Telling::default() => return silent(ProposalLaw::None),
+        ProposalForm::Point if telling == Telling::default() => return silent(ProposalLaw::Point),
+        _ => {}
     }
     if wire.len() != drafts {
         let problem = format!("{} laws for {drafts} draft tokens", wire.len());
         return Err(BadField::new("proposals", problem));
     }
     wire.into_iter()
-        .map(|proposal| law_from_wire(proposal.law, form))
+        .map(|proposal| one_from_wire(proposal, form, telling))
         .collect()
 }
 
-/// Whether a law is of a session's form and within its size. Whether it is a law, the verifier
-/// checks.
+/// Reads what is told of one position.
+///
+/// # Errors
+/// If it is not in the session's form, or lacks what the session asks for.
+pub fn one_from_wire(
+    wire: v1::Proposal,
+    form: ProposalForm,
+    telling: Telling,
+) -> Result<Proposal, BadField> {
+    let missing = |what: &str| BadField::new("proposals", format!("{what} is missing"));
+    let confidence = match (wire.max_probability, wire.entropy) {
+        (Some(max), Some(entropy)) => Some(Confidence { max, entropy }),
+        _ if telling.confidences => return Err(missing("max_probability or entropy")),
+        _ => None,
+    };
+    if telling.logprobs && wire.logprob.is_none() {
+        return Err(missing("logprob"));
+    }
+    let (law, beside) = law_from_wire(wire.law, form)?;
+    let dense = wire.unscaled.as_ref().map(row_from_wire).transpose()?;
+    let unscaled = match &law {
+        _ if !telling.unscaled => None,
+        ProposalLaw::Dense(row) => dense.filter(|dense| dense.len() == row.len()),
+        ProposalLaw::Sparse { ids, .. } => Some(beside).filter(|beside| beside.len() == ids.len()),
+        ProposalLaw::None | ProposalLaw::Point => None,
+    };
+    let has_law = !matches!(law, ProposalLaw::None | ProposalLaw::Point);
+    if telling.unscaled && has_law && unscaled.is_none() {
+        return Err(missing("unscaled, one for each probability,"));
+    }
+    Ok(Proposal {
+        law,
+        confidence,
+        unscaled,
+        logprob: wire.logprob,
+    })
+}
+
+/// Whether what is told is of a session's form and within its size. Whether it is a law, the
+/// verification checks.
 pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> bool {
+    let row = 4 * vocab_size as usize;
+    let unscaled_fits = |law: &v1::DenseLaw| law.row.len() <= row;
     match (&proposal.law, form) {
+        (None, ProposalForm::None | ProposalForm::Point) => proposal.unscaled.is_none(),
         (Some(Law::Sparse(law)), ProposalForm::Sparse { top }) => {
             let top = top as usize;
             law.token_ids.len() <= top && law.weights.len() <= 2 * top && law.unscaled.len() <= top
         }
-        (Some(Law::Dense(law)), ProposalForm::Dense) => law.row.len() <= 4 * vocab_size as usize,
+        (Some(Law::Dense(law)), ProposalForm::Dense { .. }) => {
+            law.row.len() <= row && proposal.unscaled.as_ref().is_none_or(unscaled_fits)
+        }
         _ => false,
     }
 }
 
-fn law_from_wire(law: Option<Law>, form: ProposalForm) -> Result<Proposal, BadField> {
+/// A law, and the unscaled probabilities beside a sparse one.
+fn law_from_wire(
+    law: Option<Law>,
+    form: ProposalForm,
+) -> Result<(ProposalLaw, Vec<f32>), BadField> {
     let bad = |problem: &str| BadField::new("proposals", problem);
     match (law, form) {
+        (None, ProposalForm::None) => Ok((ProposalLaw::None, Vec::new())),
+        (None, ProposalForm::Point) => Ok((ProposalLaw::Point, Vec::new())),
         (Some(Law::Sparse(sparse)), ProposalForm::Sparse { top }) => {
             if sparse.token_ids.len() > top as usize {
                 return Err(bad(
@@ -123,111 +223,50 @@ fn law_from_wire(law: Option<Law>, form: ProposalForm) -> Result<Proposal, BadFi
                 return Err(bad("weights are not of two bytes each"));
             };
             let weights = pairs.iter().map(|&pair| u16::from_le_bytes(pair)).collect();
-            Ok(Proposal::Sparse {
+            let law = ProposalLaw::Sparse {
                 ids: sparse.token_ids,
                 weights,
-            })
-        }
-        (Some(Law::Dense(dense)), ProposalForm::Dense) => {
-            let (masses, []) = dense.row.as_chunks::<4>() else {
-                return Err(bad("a dense law is not in f32"));
             };
-            if dense.format == i32::from(v1::dense_law::Format::F16) {
-                return Err(bad("a dense law is not in f32"));
+            Ok((law, sparse.unscaled))
+        }
+        (Some(Law::Dense(dense)), ProposalForm::Dense { half }) => {
+            let format = if half { Format::F16 } else { Format::F32 };
+            if dense.format != i32::from(format) {
+                return Err(bad("a dense law is not in the session's number format"));
             }
-            let row = masses.iter().map(|&bytes| f32::from_le_bytes(bytes));
-            Ok(Proposal::Dense(row.collect()))
+            let row = row_from_wire(&dense)?;
+            Ok((ProposalLaw::Dense(row), Vec::new()))
         }
         _ => Err(bad("a law is not in the session's form")),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn laws_survive_the_wire() {
-        let sparse = Proposal::Sparse {
-            ids: vec![3, 1],
-            weights: vec![65_535, 9],
-        };
-        let dense = Proposal::Dense(vec![0.25, 0.75]);
-        for (proposal, form) in [
-            (sparse, ProposalForm::Sparse { top: 2 }),
-            (dense, ProposalForm::Dense),
-            (Proposal::Point, ProposalForm::Point),
-            (Proposal::None, ProposalForm::None),
-        ] {
-            let wire = to_wire(vec![proposal.clone()]);
-            assert_eq!(from_wire(wire, 1, form), Ok(vec![proposal]));
-            let (wire_form, top) = form_to_wire(form);
-            assert_eq!(form_from_wire(wire_form.into(), top), Ok(form));
+/// The numbers of a row.
+fn row_from_wire(dense: &v1::DenseLaw) -> Result<Vec<f32>, BadField> {
+    let odd = || BadField::new("proposals", "a dense row ends within a number");
+    match Format::try_from(dense.format) {
+        Ok(Format::F32 | Format::Unspecified) => {
+            let (masses, []) = dense.row.as_chunks::<4>() else {
+                return Err(odd());
+            };
+            Ok(masses
+                .iter()
+                .map(|&mass| f32::from_le_bytes(mass))
+                .collect())
         }
-    }
-
-    #[test]
-    fn only_laws_of_the_form_and_size_fit() {
-        let law = |ids: u32| {
-            let ids: Vec<u32> = (0..ids).collect();
-            let weights = vec![1; ids.len()];
-            to_wire(vec![Proposal::Sparse { ids, weights }]).remove(0)
-        };
-        let form = ProposalForm::Sparse { top: 4 };
-        assert!(fits(&law(4), form, 10));
-        assert!(!fits(&law(5), form, 10));
-        assert!(!fits(&law(4), ProposalForm::None, 10));
-        assert!(!fits(&v1::Proposal::default(), form, 10));
-        let dense = to_wire(vec![Proposal::Dense(vec![0.1; 11])]).remove(0);
-        assert!(fits(&dense, ProposalForm::Dense, 11));
-        assert!(!fits(&dense, ProposalForm::Dense, 10));
-    }
-
-    #[test]
-    fn laws_in_another_form_or_number_are_refused() {
-        let form = ProposalForm::Sparse { top: 1 };
-        let sparse =
-            |ids: Vec<u32>, weights: Vec<u16>| to_wire(vec![Proposal::Sparse { ids, weights }]);
-        assert!(from_wire(vec![], 1, form).is_err());
-        assert!(from_wire(sparse(vec![1, 2], vec![1, 1]), 1, form).is_err());
-        assert!(from_wire(to_wire(vec![Proposal::Dense(vec![1.0])]), 1, form).is_err());
-        let mut odd = sparse(vec![1], vec![1]);
-        if let Some(Law::Sparse(law)) = &mut odd[0].law {
-            law.weights.push(0);
+        Ok(Format::F16) => {
+            let (masses, []) = dense.row.as_chunks::<2>() else {
+                return Err(odd());
+            };
+            let wide = |&mass| f16::from_le_bytes(mass).to_f32();
+            Ok(masses.iter().map(wide).collect())
         }
-        assert!(from_wire(odd, 1, form).is_err());
-        assert!(form_from_wire(99, 0).is_err());
-        assert!(form_from_wire(v1::ProposalForm::Sparse.into(), 0).is_err());
-    }
-
-    /// A coupled round sends token ids only; a sparse law of 32 tokens stays within 170 bytes.
-    #[test]
-    fn bytes_per_drafted_token_stay_within_their_budget() {
-        use prost::Message;
-        let tokens: Vec<u32> = (0..16).map(|i| 31_000 + i * 37).collect();
-        let header = v1::RoundHeader::default();
-        let coupled = v1::VerifyRound {
-            header: Some(header),
-            drafts: Some(v1::TokenTree {
-                token_ids: tokens,
-                parents: vec![],
-            }),
-            ..Default::default()
-        };
-        assert!(
-            coupled.encoded_len() <= 8 * 16,
-            "{} bytes",
-            coupled.encoded_len()
-        );
-        let sparse = |at: u32| Proposal::Sparse {
-            ids: (0..32).map(|i| at + i * 1_000).collect(),
-            weights: (0..32).map(|i| 65_535 / (i + 1)).collect(),
-        };
-        let sampled = v1::VerifyRound {
-            proposals: to_wire((0..16).map(sparse).collect()),
-            ..coupled
-        };
-        let bytes = sampled.encoded_len() / 16;
-        assert!(bytes <= 170, "{bytes} bytes");
+        Err(_) => {
+            let problem = format!("{} is no number format", dense.format);
+            Err(BadField::new("proposals", problem))
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,21 @@
 //! Verdicts on the wire.
 
+use speculation::verification::layers::Layer;
 use speculation::verification::{LastToken, Verdict};
 
 use crate::status::BadField;
 use crate::v1;
 
-/// Writes a verdict on a chain.
-pub fn to_wire(verdict: Verdict, header: v1::ReplyHeader, timing: v1::Timing) -> v1::Verdict {
+/// Most residual layers: each round adds at most one, and none outlasts a block.
+const MAX_LAYERS: usize = 64;
+
+/// Writes a verdict on a chain, with how much of each emitted position was deferred.
+pub fn to_wire(
+    verdict: Verdict,
+    deferral: Vec<f32>,
+    header: v1::ReplyHeader,
+    timing: v1::Timing,
+) -> v1::Verdict {
     let last = match verdict.last {
         LastToken::Recovered => v1::LastToken::Recovered,
         LastToken::Bonus => v1::LastToken::Bonus,
@@ -18,6 +27,8 @@ pub fn to_wire(verdict: Verdict, header: v1::ReplyHeader, timing: v1::Timing) ->
         path: (0..verdict.accepted as u32).collect(),
         accepted_len: verdict.accepted as u32,
         last: last.into(),
+        layers: layers_to_wire(&verdict.layers),
+        deferral,
         timing: Some(timing),
         ..Default::default()
     }
@@ -51,7 +62,40 @@ pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
         emitted: wire.emitted,
         accepted: wire.accepted_len as usize,
         last,
+        layers: layers_from_wire(&wire.layers)?,
     })
+}
+
+/// Writes residual layers.
+pub fn layers_to_wire(layers: &[Layer]) -> Vec<v1::ResidualLayer> {
+    let layer = |layer: &Layer| v1::ResidualLayer {
+        log_rho: layer.log_rho,
+        remaining: layer.remaining,
+    };
+    layers.iter().map(layer).collect()
+}
+
+/// Reads residual layers.
+///
+/// # Errors
+/// If there are too many, or one is no layer.
+pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadField> {
+    if wire.len() > MAX_LAYERS {
+        let problem = format!("{} layers, expected at most {MAX_LAYERS}", wire.len());
+        return Err(BadField::new("layers", problem));
+    }
+    wire.iter()
+        .map(|layer| {
+            if !layer.log_rho.is_finite() || layer.remaining == 0 {
+                let problem = "a layer whose log_rho is no number, or that lasts for no position";
+                return Err(BadField::new("layers", problem));
+            }
+            Ok(Layer {
+                log_rho: layer.log_rho,
+                remaining: layer.remaining,
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -69,9 +113,14 @@ mod tests {
                 emitted: vec![4, 5, 6],
                 accepted: 2,
                 last,
+                layers: vec![Layer {
+                    log_rho: 0.125,
+                    remaining: 3,
+                }],
             };
             let wire = to_wire(
                 verdict.clone(),
+                vec![0.5; 3],
                 v1::ReplyHeader::default(),
                 v1::Timing::default(),
             );
@@ -102,6 +151,15 @@ mod tests {
             })
             .is_err()
         );
+        let layer = |log_rho, remaining| v1::ResidualLayer { log_rho, remaining };
+        for layers in [
+            vec![layer(f64::NAN, 1)],
+            vec![layer(0.0, 0)],
+            vec![layer(0.0, 1); MAX_LAYERS + 1],
+        ] {
+            let chain = chain.clone();
+            assert!(from_wire(v1::Verdict { layers, ..chain }).is_err());
+        }
         assert!(from_wire(v1::Verdict { last: 0, ..chain }).is_err());
     }
 }

@@ -1,0 +1,142 @@
+use super::*;
+
+fn bare(law: ProposalLaw) -> Proposal {
+    Proposal {
+        law,
+        ..Default::default()
+    }
+}
+
+#[test]
+fn laws_survive_the_wire() {
+    let sparse = ProposalLaw::Sparse {
+        ids: vec![3, 1],
+        weights: vec![65_535, 9],
+    };
+    let dense = ProposalLaw::Dense(vec![0.25, 0.75]);
+    let all = Telling {
+        confidences: true,
+        entropies: true,
+        unscaled: true,
+        logprobs: true,
+    };
+    for (law, form) in [
+        (sparse, ProposalForm::Sparse { top: 2 }),
+        (dense.clone(), ProposalForm::Dense { half: false }),
+        (dense, ProposalForm::Dense { half: true }),
+        (ProposalLaw::Point, ProposalForm::Point),
+        (ProposalLaw::None, ProposalForm::None),
+    ] {
+        let bare = Proposal {
+            law: law.clone(),
+            ..Default::default()
+        };
+        let has_law = !matches!(form, ProposalForm::Point | ProposalForm::None);
+        let full = Proposal {
+            law,
+            confidence: Some(Confidence {
+                max: 0.5,
+                entropy: 1.25,
+            }),
+            unscaled: has_law.then(|| vec![0.1, 0.2]),
+            logprob: Some(-2.5),
+        };
+        let wire = to_wire(vec![bare.clone()], form);
+        assert_eq!(from_wire(wire, 1, form, Telling::default()), Ok(vec![bare]));
+        let wire = to_wire(vec![full.clone()], form);
+        let telling = Telling {
+            unscaled: has_law,
+            ..all
+        };
+        assert!(fits(&wire[0], form, 2), "{form:?}");
+        assert_eq!(from_wire(wire, 1, form, telling), Ok(vec![full]));
+        let (wire_form, top) = form_to_wire(form);
+        assert_eq!(form_from_wire(wire_form.into(), top), Ok(form));
+    }
+}
+
+#[test]
+fn only_laws_of_the_form_and_size_fit() {
+    let form = ProposalForm::Sparse { top: 4 };
+    let law = |ids: u32| {
+        let ids: Vec<u32> = (0..ids).collect();
+        let weights = vec![1; ids.len()];
+        one_to_wire(bare(ProposalLaw::Sparse { ids, weights }), form)
+    };
+    assert!(fits(&law(4), form, 10));
+    assert!(!fits(&law(5), form, 10));
+    assert!(!fits(&law(4), ProposalForm::None, 10));
+    assert!(!fits(&v1::Proposal::default(), form, 10));
+    let form = ProposalForm::Dense { half: false };
+    let dense = one_to_wire(bare(ProposalLaw::Dense(vec![0.1; 11])), form);
+    assert!(fits(&dense, form, 11));
+    assert!(!fits(&dense, form, 10));
+}
+
+#[test]
+fn laws_in_another_form_or_number_are_refused() {
+    let form = ProposalForm::Sparse { top: 1 };
+    let sparse = |ids: Vec<u32>, weights: Vec<u16>| {
+        vec![one_to_wire(
+            bare(ProposalLaw::Sparse { ids, weights }),
+            form,
+        )]
+    };
+    let read = |wire| from_wire(wire, 1, form, Telling::default());
+    assert!(read(sparse(vec![1], vec![1])).is_ok());
+    assert!(read(vec![]).is_err());
+    assert!(read(sparse(vec![1, 2], vec![1, 1])).is_err());
+    let whole = ProposalForm::Dense { half: false };
+    let dense = |form| vec![one_to_wire(bare(ProposalLaw::Dense(vec![1.0])), form)];
+    assert!(read(dense(whole)).is_err());
+    let half = dense(ProposalForm::Dense { half: true });
+    assert!(from_wire(half, 1, whole, Telling::default()).is_err());
+    let confidences = Telling {
+        confidences: true,
+        ..Default::default()
+    };
+    assert!(from_wire(sparse(vec![1], vec![1]), 1, form, confidences).is_err());
+    let mut odd = sparse(vec![1], vec![1]);
+    if let Some(Law::Sparse(law)) = &mut odd[0].law {
+        law.weights.push(0);
+    }
+    assert!(read(odd).is_err());
+    assert!(form_from_wire(99, 0).is_err());
+    assert!(form_from_wire(v1::ProposalForm::Sparse.into(), 0).is_err());
+}
+
+/// A coupled round sends token ids only; a sparse law of 32 tokens stays within 170 bytes.
+#[test]
+fn bytes_per_drafted_token_stay_within_their_budget() {
+    use prost::Message;
+    let tokens: Vec<u32> = (0..16).map(|i| 31_000 + i * 37).collect();
+    let header = v1::RoundHeader::default();
+    let coupled = v1::VerifyRound {
+        header: Some(header),
+        drafts: Some(v1::TokenTree {
+            token_ids: tokens,
+            parents: vec![],
+        }),
+        ..Default::default()
+    };
+    assert!(
+        coupled.encoded_len() <= 8 * 16,
+        "{} bytes",
+        coupled.encoded_len()
+    );
+    let sparse = |at: u32| {
+        bare(ProposalLaw::Sparse {
+            ids: (0..32).map(|i| at + i * 1_000).collect(),
+            weights: (0..32).map(|i| 65_535 / (i + 1)).collect(),
+        })
+    };
+    let sampled = v1::VerifyRound {
+        proposals: to_wire(
+            (0..16).map(sparse).collect(),
+            ProposalForm::Sparse { top: 32 },
+        ),
+        ..coupled
+    };
+    let bytes = sampled.encoded_len() / 16;
+    assert!(bytes <= 170, "{bytes} bytes");
+}

@@ -1,0 +1,80 @@
+//! Blocks between the file format and the domain.
+
+use speculation::confidence::Confidence;
+use speculation::replay::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
+
+use crate::v1;
+
+/// Writes a block.
+pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {
+    let law = |law: RecordedLaw| v1::RecordedLaw {
+        probabilities: law.probabilities,
+        unscaled: law.unscaled.unwrap_or_default(),
+        max_probability: law.confidence.max,
+        entropy: law.confidence.entropy,
+    };
+    let rest = |rest: Rest| v1::RecordedRest {
+        draft: rest.draft,
+        target: rest.target,
+        draft_unscaled: rest.draft_unscaled,
+        target_unscaled: rest.target_unscaled,
+        cross_entropy: rest.cross_entropy,
+    };
+    let position = |position: RecordedPosition| v1::RecordedPosition {
+        token_ids: position.ids,
+        draft: Some(law(position.draft)),
+        target: Some(law(position.target)),
+        rest: position.rest.into_iter().map(rest).collect(),
+    };
+    v1::RecordedBlock {
+        prompt: block.prompt,
+        kind: block.kind,
+        base_len: block.base_len,
+        draft_token_ids: block.drafts,
+        positions: block.positions.into_iter().map(position).collect(),
+        accepted: block.accepted,
+    }
+}
+
+/// Reads a block; whether it holds laws, [`RecordedBlock::check`] tells.
+///
+/// # Errors
+/// If a position lacks a law.
+pub(super) fn block_from_wire(wire: v1::RecordedBlock) -> Result<RecordedBlock, BadRecord> {
+    let law = |law: v1::RecordedLaw| RecordedLaw {
+        probabilities: law.probabilities,
+        unscaled: (!law.unscaled.is_empty()).then_some(law.unscaled),
+        confidence: Confidence {
+            max: law.max_probability,
+            entropy: law.entropy,
+        },
+    };
+    let rest = |rest: v1::RecordedRest| Rest {
+        draft: rest.draft,
+        target: rest.target,
+        draft_unscaled: rest.draft_unscaled,
+        target_unscaled: rest.target_unscaled,
+        cross_entropy: rest.cross_entropy,
+    };
+    let position = |wire: v1::RecordedPosition| match (wire.draft, wire.target) {
+        (Some(draft), Some(target)) => Ok(RecordedPosition {
+            ids: wire.token_ids,
+            draft: law(draft),
+            target: law(target),
+            rest: wire.rest.into_iter().map(rest).collect(),
+        }),
+        _ => Err(BadRecord {
+            field: "positions".to_owned(),
+            problem: "the law of one of the models is missing".to_owned(),
+        }),
+    };
+    let positions: Result<Vec<_>, _> = wire.positions.into_iter().map(position).collect();
+    Ok(RecordedBlock {
+        prompt: wire.prompt,
+        kind: wire.kind,
+        base_len: wire.base_len,
+        drafts: wire.draft_token_ids,
+        positions: positions?,
+        accepted: wire.accepted,
+    })
+}

@@ -1,0 +1,164 @@
+//! Target distributions on the wire.
+
+use speculation::target::{Beta, Rule, TargetDistribution};
+use v1::target_distribution::Kind;
+
+use crate::status::BadField;
+use crate::v1;
+
+/// Reads a target distribution; absent is the exact one.
+///
+/// # Errors
+/// Names the field that is missing, unknown, or out of range.
+pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribution, BadField> {
+    let Some(wire) = wire else {
+        return Ok(TargetDistribution::Exact);
+    };
+    let alpha = || {
+        wire.alpha
+            .ok_or_else(|| BadField::new("target.alpha", "missing"))
+    };
+    let target = match Kind::try_from(wire.kind) {
+        Ok(Kind::Unspecified | Kind::Exact) => TargetDistribution::Exact,
+        Ok(Kind::Lossy) => TargetDistribution::Lossy {
+            alpha: alpha()?,
+            beta: if wire.beta_tuned {
+                Beta::Tuned
+            } else {
+                Beta::Fixed(wire.beta.unwrap_or(1.0))
+            },
+        },
+        Ok(Kind::Deferral) => TargetDistribution::Deferral {
+            rule: rule_from_wire("target.rule", &wire.rule)?,
+            alpha: alpha()?,
+        },
+        Err(_) => {
+            let problem = format!("{} is no kind of target distribution", wire.kind);
+            return Err(BadField::new("target.kind", problem));
+        }
+    };
+    target.validate().map_err(|error| {
+        let bad = BadField::from(error);
+        BadField::new(format!("target.{}", bad.field), bad.problem)
+    })?;
+    Ok(target)
+}
+
+/// Reads the name of a deferral rule that stands in `field`.
+///
+/// # Errors
+/// If there is none of that name; the message lists them all.
+pub fn rule_from_wire(field: &str, name: &str) -> Result<Rule, BadField> {
+    Rule::find(name).ok_or_else(|| {
+        let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+        let problem = format!("'{name}' is unknown, expected one of {}", names.join(", "));
+        BadField::new(field, problem)
+    })
+}
+
+/// Writes a target distribution.
+pub fn to_wire(target: TargetDistribution) -> v1::TargetDistribution {
+    match target {
+        TargetDistribution::Exact => v1::TargetDistribution {
+            kind: Kind::Exact.into(),
+            ..Default::default()
+        },
+        TargetDistribution::Lossy { alpha, beta } => v1::TargetDistribution {
+            kind: Kind::Lossy.into(),
+            alpha: Some(alpha),
+            beta: match beta {
+                Beta::Fixed(beta) => Some(beta),
+                Beta::Tuned => None,
+            },
+            beta_tuned: beta == Beta::Tuned,
+            ..Default::default()
+        },
+        TargetDistribution::Deferral { rule, alpha } => v1::TargetDistribution {
+            kind: Kind::Deferral.into(),
+            rule: rule.name().to_owned(),
+            alpha: Some(alpha),
+            ..Default::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_survive_the_wire() {
+        let mut targets = vec![
+            TargetDistribution::Exact,
+            TargetDistribution::Lossy {
+                alpha: 0.25,
+                beta: Beta::Fixed(1.5),
+            },
+            TargetDistribution::Lossy {
+                alpha: 0.25,
+                beta: Beta::Tuned,
+            },
+        ];
+        targets.extend(Rule::ALL.iter().map(|&rule| TargetDistribution::Deferral {
+            rule,
+            alpha: rule.default_alpha(),
+        }));
+        for target in targets {
+            assert_eq!(from_wire(Some(&to_wire(target))), Ok(target));
+        }
+        assert_eq!(from_wire(None), Ok(TargetDistribution::Exact));
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        let chow = to_wire(TargetDistribution::Deferral {
+            rule: Rule::Chow,
+            alpha: 0.5,
+        });
+        let lossy = to_wire(TargetDistribution::Lossy {
+            alpha: 0.5,
+            beta: Beta::Fixed(1.0),
+        });
+        let faults = [
+            (
+                "target.rule",
+                v1::TargetDistribution {
+                    rule: "chaw".to_owned(),
+                    ..chow.clone()
+                },
+            ),
+            (
+                "target.alpha",
+                v1::TargetDistribution {
+                    alpha: None,
+                    ..chow.clone()
+                },
+            ),
+            (
+                "target.alpha",
+                v1::TargetDistribution {
+                    alpha: Some(f64::NAN),
+                    ..chow.clone()
+                },
+            ),
+            (
+                "target.alpha",
+                v1::TargetDistribution {
+                    alpha: Some(1.0),
+                    ..lossy.clone()
+                },
+            ),
+            (
+                "target.beta",
+                v1::TargetDistribution {
+                    beta: Some(0.1),
+                    ..lossy
+                },
+            ),
+            ("target.kind", v1::TargetDistribution { kind: 9, ..chow }),
+        ];
+        for (field, wire) in faults {
+            assert_eq!(from_wire(Some(&wire)).expect_err(field).field, field);
+        }
+    }
+}
