@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
+use speculation::drafting::StopRule;
+use speculation::proposal::ProposalForm;
+use speculation::verification::Verification;
 use tonic::Status;
 use v1::draft_length::Policy;
 use v1::draft_reply::Reply;
@@ -16,7 +19,7 @@ use crate::block::Draft;
 use crate::error::RoundError;
 use crate::service::Shared;
 use crate::session::Session;
-use crate::task::{DraftTask, Drafted};
+use crate::task::{Asked, DraftTask, Drafted};
 
 impl SessionService for Shared {
     type Request = v1::DraftRequest;
@@ -96,12 +99,12 @@ async fn draft(
     service: &Shared,
     session: &mut Session,
     replies: &Replies<v1::DraftReply>,
-    asked: v1::DraftRound,
+    wire: v1::DraftRound,
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
-    let wanted = wanted(service, &asked)?;
-    let round = round::from_wire(asked.header, epoch, session.spec.vocab_size)?;
+    let wanted = asked(service, session, &wire)?;
+    let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
     if let Some(blocks) = session.replies.find(&round.key) {
         for block in blocks.clone() {
             let header = Some(round.reply_header(true));
@@ -111,7 +114,10 @@ async fn draft(
         }
         return Ok(());
     }
-    let max_tokens = room(service, session, round.key.base_len, wanted)?;
+    let asked = Asked {
+        max_tokens: room(service, session, round.key.base_len, wanted)?,
+        ..wanted
+    };
     if let Err(need) = session
         .committed
         .replace_from(round.from_len, &round.committed)
@@ -123,24 +129,43 @@ async fn draft(
         };
         return replies.send(reply(Reply::NeedFrom(need))).await;
     }
-    let (task, mut reports) = DraftTask::new(&session.spec, session.committed.tokens(), max_tokens);
+    let (task, mut reports) = DraftTask::new(&session.spec, session.committed.tokens(), asked);
     session.slot.try_submit(task).map_err(RoundError::from)?;
 
-    let mut draft = Draft::new(&round, asked.tokens_per_block, began);
+    let mut draft = Draft::new(
+        &round,
+        session.spec.proposal_form,
+        wire.tokens_per_block,
+        began,
+    );
     let end_tokens = &session.spec.sampling.end_tokens;
+    let full = if asked.max_tokens < wanted.max_tokens {
+        v1::StopCause::Context
+    } else {
+        v1::StopCause::Length
+    };
     let drafting = async {
         while let Some(report) = reports.recv().await {
-            let (token, figures) = match report {
+            let cause = match report {
                 Drafted::Failed(error) => return Err(Status::from(error)),
-                Drafted::Token(token, figures) => (token, figures),
-            };
-            let ended = end_tokens.contains(&token.id);
-            draft.add(token.id, token.proposal, figures);
-            let cause = match () {
-                () if ended => Some(v1::StopCause::EndToken),
-                () if draft.len() < max_tokens => None,
-                () if max_tokens < wanted => Some(v1::StopCause::Context),
-                () => Some(v1::StopCause::Length),
+                Drafted::Token(token, figures) => {
+                    let ended = end_tokens.contains(&token.id);
+                    draft.add(token.id, token.proposal, figures);
+                    let is_full = draft.len() == asked.max_tokens && !asked.bonus_q;
+                    match () {
+                        () if ended => Some(v1::StopCause::EndToken),
+                        () if is_full => Some(full),
+                        () => None,
+                    }
+                }
+                Drafted::Ended {
+                    bonus,
+                    by_rule,
+                    figures,
+                } => {
+                    draft.end(bonus, figures);
+                    Some(if by_rule { v1::StopCause::Policy } else { full })
+                }
             };
             if let Some(block) = draft.take_block(cause) {
                 replies.send(reply(Reply::Block(block))).await?;
@@ -155,59 +180,81 @@ async fn draft(
     tokio::time::timeout(round.timeout, drafting)
         .await
         .map_err(late)??;
-    session.replies.keep(round.key, draft.into_blocks());
+    // Whole rows are large; a repetition drafts the same tokens again.
+    if !matches!(session.spec.proposal_form, ProposalForm::Dense { .. }) {
+        session.replies.keep(round.key, draft.into_blocks());
+    }
     Ok(())
 }
 
-/// How many draft tokens are wanted, if nothing is that this version does not carry out.
-fn wanted(service: &Shared, asked: &v1::DraftRound) -> Result<u32, BadField> {
+/// What is asked for, if nothing is that this version does not carry out.
+fn asked(service: &Shared, session: &Session, wire: &v1::DraftRound) -> Result<Asked, BadField> {
     let refused = |field| Err(BadField::new(field, "not carried out by this version"));
     let drafts_alone = [v1::Drafting::Unspecified, v1::Drafting::Model].map(i32::from);
-    if !drafts_alone.contains(&asked.drafting) {
+    if !drafts_alone.contains(&wire.drafting) {
         return refused("drafting");
     }
-    if asked.bonus_q {
-        return refused("bonus_q");
-    }
-    if asked.tree.is_some() {
+    if wire.tree.is_some() {
         return refused("tree");
     }
-    let limit = service
-        .description
-        .limits
-        .unwrap_or_default()
-        .max_draft_tokens;
-    if asked.max_tokens == 0 || asked.max_tokens > limit {
-        let problem = format!(
-            "{} is out of range, expected 1 to {limit}",
-            asked.max_tokens
-        );
+    let limits = service.description.limits.unwrap_or_default();
+    let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
+    if !(least..=limit).contains(&wire.max_tokens) {
+        let asked = wire.max_tokens;
+        let problem = format!("{asked} is out of range, expected {least} to {limit}");
         return Err(BadField::new("max_tokens", problem));
     }
-    match asked.draft_length.and_then(|length| length.policy) {
-        None => Ok(asked.max_tokens),
-        Some(Policy::Fixed(0)) => Err(BadField::new(
-            "draft_length.fixed",
-            "0 is out of range, expected at least 1",
-        )),
-        Some(Policy::Fixed(tokens)) => Ok(tokens.min(asked.max_tokens)),
-        Some(_) => refused("draft_length"),
+    let policy = wire.draft_length.and_then(|length| length.policy);
+    let max_tokens = match policy {
+        Some(Policy::Fixed(0)) => {
+            let problem = "0 is out of range, expected at least 1";
+            return Err(BadField::new("draft_length.fixed", problem));
+        }
+        Some(Policy::Fixed(tokens)) => tokens.min(wire.max_tokens),
+        _ => wire.max_tokens,
+    };
+    let stop_rule = match policy {
+        None | Some(Policy::Fixed(_)) => StopRule::Never,
+        Some(Policy::Confidence(least)) if (0.0..=1.0).contains(&least) => {
+            StopRule::MaxBelow(least)
+        }
+        Some(Policy::Confidence(least)) => {
+            let problem = format!("{least} is out of range, expected 0 to 1");
+            return Err(BadField::new("draft_length.confidence", problem));
+        }
+        Some(Policy::Entropy(most)) if most >= 0.0 => StopRule::EntropyAbove(most),
+        Some(Policy::Entropy(most)) => {
+            let problem = format!("{most} is out of range, expected at least 0");
+            return Err(BadField::new("draft_length.entropy", problem));
+        }
+        Some(Policy::Learned(_) | Policy::Goodput(_)) => return refused("draft_length"),
+    };
+    if stop_rule != StopRule::Never && session.spec.verification == Verification::BlockGreedy {
+        let problem = "greedy block verification needs a length that does not depend on what is \
+                       drafted; leave the policy out, or choose block verification";
+        return Err(BadField::new("draft_length", problem));
     }
+    Ok(Asked {
+        max_tokens,
+        bonus_q: wire.bonus_q,
+        stop_rule,
+    })
 }
 
-/// How many of `wanted` draft tokens the draft model's context has room for after `base_len` output
-/// tokens.
+/// How many of the draft tokens asked for the draft model's context has room for after `base_len`
+/// output tokens.
 fn room(
     service: &Shared,
     session: &Session,
     base_len: u32,
-    wanted: u32,
+    asked: Asked,
 ) -> Result<u32, RoundError> {
     let len = session.spec.prompt.len() + base_len as usize;
     let context_len = service.description.context_len as usize;
-    // The last draft token is never forwarded, so it needs no place.
+    // The last draft token is not forwarded, and needs no place, unless the law after it is wanted.
+    let last = usize::from(!asked.bonus_q);
     match (context_len + 1).saturating_sub(len) {
         0 => Err(RoundError::ContextFull { len, context_len }),
-        room => Ok(wanted.min(room as u32)),
+        free => Ok(asked.max_tokens.min((free + last - 1) as u32)),
     }
 }

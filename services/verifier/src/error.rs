@@ -80,7 +80,7 @@ impl From<RoundError> for Status {
             | RoundError::Engine(EngineError::Forward(_) | EngineError::Panicked { .. }) => {
                 Status::unavailable(message)
             }
-            RoundError::Proposal(_) => BadField::new("proposals", message).into(),
+            RoundError::Proposal(bad) => BadField::new("proposals", bad.to_string()).into(),
             RoundError::Law(LawError::NoSupport) => BadField::new("sampling", message).into(),
             RoundError::ContextFull { .. } => Status::out_of_range(message),
             RoundError::Late(_) => Status::deadline_exceeded(message),

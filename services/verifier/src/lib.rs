@@ -8,6 +8,7 @@
 mod config;
 mod decode;
 mod error;
+mod rows;
 mod score;
 mod service;
 mod session;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
+use speculation::pipeline::Want;
+use speculation::round::TargetRows;
 use tokio::sync::oneshot;
-use v1::slice::Law;
 use wire::open::SessionSpec;
-use wire::{proposal, v1};
+use wire::{slice, v1};
 
 use crate::error::RoundError;
+use crate::rows::LogitRows;
 use crate::session::Session;
-use crate::verify::Laws;
 
 /// What a task answers: one slice a position, headers still to be set.
 pub(crate) type Scored = Result<(Vec<v1::Slice>, StepFigures), RoundError>;
@@ -45,19 +46,30 @@ impl ScoreTask {
     }
 
     fn score(&self, logits: &mut [f32], row_len: usize) -> Result<Vec<v1::Slice>, RoundError> {
-        let (context, drafts) = self.tokens.split_at(self.spec.prompt.len() + self.base_len);
-        let output = &context[self.spec.prompt.len()..];
-        let mut laws = Laws::new(&self.spec, output, drafts, logits, row_len);
-        (0..=drafts.len())
+        let drafts = self.tokens.len() - self.spec.prompt.len() - self.base_len;
+        let want = Want {
+            max: self.wanted.confidences,
+            entropy: self.wanted.confidences,
+            unscaled: self.wanted.unscaled,
+        };
+        let mut unscaled = Vec::new();
+        let logits = (logits, row_len);
+        let mut rows = LogitRows::new(
+            &self.spec,
+            &self.tokens,
+            self.base_len,
+            want,
+            logits,
+            &mut unscaled,
+        );
+        (0..=drafts)
             .map(|offset| {
-                let (law, unscaled) = laws.next_with_unscaled(offset)?;
-                Ok(slice(
-                    offset,
-                    law,
-                    &unscaled,
-                    self.wanted,
-                    offset == drafts.len(),
-                ))
+                let laws = rows.laws(offset)?;
+                let unscaled = laws.unscaled.filter(|_| self.wanted.unscaled);
+                let top = self.wanted.top;
+                let mut slice = slice::to_wire(offset, laws.law, unscaled, laws.confidence, top);
+                slice.last = offset == drafts;
+                Ok(slice)
             })
             .collect()
     }
@@ -93,76 +105,5 @@ impl Task for ScoreTask {
 
     fn fail(mut self: Box<Self>, error: EngineError) {
         self.answer(Err(error.into()));
-    }
-}
-
-/// The slice of one position. The law is sent on its support where that is within what was asked
-/// for, or smaller than the whole row; a slice never cuts the support.
-fn slice(
-    offset: usize,
-    law: &[f32],
-    unscaled: &[f32],
-    wanted: v1::SliceRequest,
-    last: bool,
-) -> v1::Slice {
-    let support = law.iter().filter(|&&mass| mass > 0.0).count();
-    let limit = match wanted.top {
-        0 => law.len() / 2,
-        top => top as usize,
-    };
-    let law = if support <= limit {
-        let in_support = || law.iter().enumerate().filter(|&(_, &mass)| mass > 0.0);
-        Law::Support(v1::SupportLaw {
-            token_ids: in_support().map(|(token, _)| token as u32).collect(),
-            probabilities: in_support().map(|(_, &mass)| mass).collect(),
-        })
-    } else {
-        Law::Dense(proposal::dense_row(law))
-    };
-    v1::Slice {
-        header: None,
-        node: offset as i32 - 1,
-        law: Some(law),
-        max_probability: unscaled.iter().copied().fold(0.0, f32::max),
-        entropy: entropy(unscaled),
-        unscaled: wanted.unscaled.then(|| proposal::dense_row(unscaled)),
-        last,
-        timing: None,
-    }
-}
-
-/// Entropy in nats, with 0 ln 0 = 0.
-fn entropy(law: &[f32]) -> f32 {
-    let nats: f64 = law
-        .iter()
-        .filter(|&&mass| mass > 0.0)
-        .map(|&mass| -f64::from(mass) * f64::from(mass).ln())
-        .sum();
-    nats as f32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slice_never_cuts_the_support() {
-        let law = [0.5, 0.0, 0.25, 0.25, 0.0, 0.0];
-        let top = |top| v1::SliceRequest {
-            top,
-            unscaled: false,
-        };
-        let all = slice(1, &law, &law, top(0), false);
-        assert!(matches!(all.law, Some(Law::Support(ref s)) if s.token_ids == [0, 2, 3]));
-        assert_eq!((all.node, all.max_probability), (0, 0.5));
-        assert!((all.entropy - 1.5 * std::f32::consts::LN_2).abs() < 1e-6);
-        assert!(matches!(
-            slice(0, &law, &law, top(3), true).law,
-            Some(Law::Support(_))
-        ));
-        assert!(matches!(
-            slice(0, &law, &law, top(2), true).law,
-            Some(Law::Dense(_))
-        ));
     }
 }

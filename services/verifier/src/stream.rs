@@ -6,7 +6,6 @@ use model::engine::StepFigures;
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
 use speculation::TokenId;
-use speculation::proposal::Proposal;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
@@ -20,7 +19,7 @@ use crate::error::RoundError;
 use crate::score::ScoreTask;
 use crate::service::Shared;
 use crate::session::Session;
-use crate::verify::VerifyTask;
+use crate::verify::{Asked, VerifyTask};
 
 impl SessionService for Shared {
     type Request = v1::VerifyRequest;
@@ -104,20 +103,13 @@ async fn verify(
     service: &Shared,
     session: &mut Session,
     replies: &Replies<v1::VerifyReply>,
-    asked: v1::VerifyRound,
+    mut wire: v1::VerifyRound,
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
-    refuse_what_is_reserved(session, &asked)?;
-    let vocab_size = session.spec.vocab_size;
-    let limit = service
-        .description
-        .limits
-        .unwrap_or_default()
-        .max_draft_tokens as usize;
-    let drafts = round::chain_from_wire(asked.drafts, limit, vocab_size)?;
-    let proposals = proposal::from_wire(asked.proposals, drafts.len(), session.spec.proposal_form)?;
-    let round = round::from_wire(asked.header, epoch, vocab_size)?;
+    let (header, slices) = (wire.header.take(), wire.slices);
+    let asked = asked(service, session, wire)?;
+    let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
     if let Some(kept) = session.replies.find(&round.key) {
         let header = Some(round.reply_header(true));
         let again = v1::Verdict {
@@ -126,14 +118,14 @@ async fn verify(
         };
         return replies.send(reply(Reply::Verdict(again))).await;
     }
-    check_room(service, session, round.key.base_len, drafts.len())?;
+    check_room(service, session, round.key.base_len, asked.drafts.len())?;
     if !advance(session, replies, &round).await? {
         return Ok(());
     }
     let late = |_| RoundError::Late(round.timeout);
     if session.spec.accept_at_coordinator {
-        let wanted = asked.slices.unwrap_or_default();
-        let scoring = score(session, &round, &drafts, wanted, began);
+        let wanted = slices.unwrap_or_default();
+        let scoring = score(session, &round, &asked.drafts, wanted, began);
         let slices = tokio::time::timeout(round.timeout, scoring)
             .await
             .map_err(late)??;
@@ -143,7 +135,7 @@ async fn verify(
         }
         return Ok(());
     }
-    let deciding = decide(session, &round, &drafts, proposals, began);
+    let deciding = decide(session, &round, asked, began);
     let verdict = tokio::time::timeout(round.timeout, deciding)
         .await
         .map_err(late)??;
@@ -151,34 +143,61 @@ async fn verify(
     replies.send(reply(Reply::Verdict(verdict))).await
 }
 
-fn refuse_what_is_reserved(session: &Session, asked: &v1::VerifyRound) -> Result<(), BadField> {
-    let refused = |field, problem| Err(BadField::new(field, problem));
-    if !asked.layers.is_empty() {
-        return refused("layers", "not carried out by this version");
+/// Checks what a round asks to be decided. Where the coordinator decides, only the draft tokens.
+fn asked(service: &Shared, session: &Session, wire: v1::VerifyRound) -> Result<Asked, BadField> {
+    let spec = &session.spec;
+    let limits = service.description.limits.unwrap_or_default();
+    let limit = limits.max_draft_tokens as usize;
+    let drafts = round::chain_from_wire(wire.drafts, limit, spec.vocab_size)?;
+    if spec.accept_at_coordinator {
+        return Ok(Asked {
+            drafts,
+            ..Asked::default()
+        });
     }
-    if asked.bonus_q.is_some() {
-        return refused("bonus_q", "not carried out by this version");
+    if wire.slices.is_some() {
+        let problem = "come only where the coordinator decides";
+        return Err(BadField::new("slices", problem));
     }
-    if asked.slices.is_some() && !session.spec.accept_at_coordinator {
-        return refused("slices", "come only where the coordinator decides");
+    let (form, telling) = (spec.proposal_form, spec.telling);
+    let bonus = wire
+        .bonus_q
+        .map(|bonus| proposal::one_from_wire(bonus, form, telling));
+    Ok(Asked {
+        proposals: proposal::from_wire(wire.proposals, drafts.len(), form, telling)?,
+        bonus: bonus.transpose()?,
+        horizon: horizon(wire.horizon, drafts.len(), limit)?,
+        layers: verdict::layers_from_wire(&wire.layers)?,
+        drafts,
+    })
+}
+
+/// Draft tokens there would be if no end token had cut the block.
+fn horizon(asked: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
+    match asked {
+        None => Ok(drafts as u32),
+        Some(horizon) if (drafts..=limit).contains(&(horizon as usize)) => Ok(horizon),
+        Some(horizon) => {
+            let problem = format!("{horizon} is out of range, expected {drafts} to {limit}");
+            Err(BadField::new("horizon", problem))
+        }
     }
-    Ok(())
 }
 
 async fn decide(
     session: &Session,
     round: &Round,
-    drafts: &[TokenId],
-    proposals: Vec<Proposal>,
+    asked: Asked,
     began: Instant,
 ) -> Result<v1::Verdict, RoundError> {
-    let (task, answer) = VerifyTask::new(session, drafts, proposals);
+    let (task, answer) = VerifyTask::new(session, asked);
     session.slot.try_submit(task)?;
-    let (decided, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
+    let decided = answer.await.map_err(|_| RoundError::Dropped)??;
     Ok(verdict::to_wire(
-        decided,
+        decided.verdict,
+        decided.deferral,
         round.reply_header(false),
-        timing(figures, began),
+        timing(decided.figures, began),
     ))
 }
 

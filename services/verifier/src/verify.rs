@@ -1,23 +1,49 @@
 //! Deciding one draft block on the engine thread: one forward.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use speculation::TokenId;
-use speculation::chance::RoundChance;
-use speculation::history::History;
-use speculation::noise::InnerCall;
-use speculation::pipeline::{LawError, Pipeline};
+use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
-use speculation::verification::{Verdict, Verification, coupled, token};
+use speculation::round::{self, RoundInputs, Scratch};
+use speculation::verification::layers::Layer;
+use speculation::verification::{Block, Verdict, Verification};
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 
 use crate::error::RoundError;
+use crate::rows::LogitRows;
 use crate::session::Session;
 
+thread_local! {
+    /// Rows of the engine's thread that every round writes to.
+    static SCRATCH: RefCell<(Scratch<f32>, Vec<f32>)> = RefCell::default();
+}
+
 /// What a task answers.
-pub(crate) type Decision = Result<(Verdict, StepFigures), RoundError>;
+pub(crate) type Decision = Result<Decided, RoundError>;
+
+/// A block decided.
+pub(crate) struct Decided {
+    pub(crate) verdict: Verdict,
+    /// For each emitted position how much was deferred; empty where nothing can be.
+    pub(crate) deferral: Vec<f32>,
+    pub(crate) figures: StepFigures,
+}
+
+/// What is to be decided.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) drafts: Vec<TokenId>,
+    /// What was told of the draft model, at each draft token.
+    pub(crate) proposals: Vec<Proposal>,
+    /// The same at the position after them.
+    pub(crate) bonus: Option<Proposal>,
+    pub(crate) horizon: u32,
+    pub(crate) layers: Vec<Layer>,
+}
 
 /// Scores a block and decides it.
 pub(crate) struct VerifyTask {
@@ -25,54 +51,51 @@ pub(crate) struct VerifyTask {
     /// Prompt, output and drafts.
     tokens: Vec<TokenId>,
     base_len: usize,
-    proposals: Vec<Proposal>,
+    asked: Asked,
     answer: Option<oneshot::Sender<Decision>>,
 }
 
 impl VerifyTask {
-    /// A task that decides `drafts` on top of the session's output, with the channel it answers on.
-    pub(crate) fn new(
-        session: &Session,
-        drafts: &[TokenId],
-        proposals: Vec<Proposal>,
-    ) -> (Self, oneshot::Receiver<Decision>) {
+    /// A task that decides what is asked on top of the session's output, with the channel it answers
+    /// on.
+    pub(crate) fn new(session: &Session, asked: Asked) -> (Self, oneshot::Receiver<Decision>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
             spec: Arc::clone(&session.spec),
-            tokens: session.sequence(drafts),
+            tokens: session.sequence(&asked.drafts),
             base_len: session.committed.tokens().len(),
-            proposals,
+            asked,
             answer: Some(answer),
         };
         (task, receiver)
     }
 
-    fn decide(&self, logits: &mut [f32], row_len: usize) -> Result<Verdict, RoundError> {
-        let spec = &self.spec;
-        let (context, drafts) = self.tokens.split_at(spec.prompt.len() + self.base_len);
-        let output = &context[spec.prompt.len()..];
-        let base_len = self.base_len as u32;
-        let ends = &spec.sampling.end_tokens;
-        let mut laws = Laws::new(spec, output, drafts, logits, row_len);
-        match spec.verification {
-            Verification::Coupled => {
-                let next = |offset| laws.next(offset).map_err(RoundError::from);
-                coupled::verify(drafts, base_len, &spec.noise, ends, next)
-            }
-            Verification::Token => {
-                let mut chance = RoundChance::new(spec.noise, base_len, InnerCall::default());
-                let vocab_size = spec.vocab_size as usize;
-                let draft_law = |offset: usize, law: &mut Vec<f32>| {
-                    law.resize(vocab_size, 0.0);
-                    let proposal: &Proposal = &self.proposals[offset];
-                    proposal
-                        .write_law(drafts[offset], law)
-                        .map_err(RoundError::from)
-                };
-                let next = |offset| laws.next(offset).map_err(RoundError::from);
-                token::verify(drafts, ends, &mut chance, draft_law, next)
-            }
-        }
+    fn decide(&self, logits: &mut [f32], row_len: usize) -> Result<round::Decided, RoundError> {
+        let (spec, asked) = (&self.spec, &self.asked);
+        let greedy = spec.sampling.temperature == 0.0;
+        let mut want = Want::of_target(spec.target.needs(greedy));
+        want.unscaled |= matches!(spec.verification, Verification::Bild { .. });
+        let inputs = RoundInputs {
+            target: &spec.target,
+            verification: spec.verification,
+            greedy,
+            drafts: &asked.drafts,
+            proposals: &asked.proposals,
+            bonus: asked.bonus.as_ref(),
+            vocab_size: spec.vocab_size as usize,
+        };
+        let block = Block {
+            drafts: &asked.drafts,
+            base_len: self.base_len as u32,
+            ends: &spec.sampling.end_tokens,
+            horizon: asked.horizon,
+            layers: &asked.layers,
+        };
+        SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
+            let (tokens, rows) = (&self.tokens, (logits, row_len));
+            let rows = LogitRows::new(spec, tokens, self.base_len, want, rows, unscaled);
+            round::decide(inputs, &block, spec.noise, rows, scratch)
+        })
     }
 
     fn answer(&mut self, decision: Decision) {
@@ -95,8 +118,12 @@ impl Task for VerifyTask {
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let figures = rows.figures();
         let row_len = rows.vocab_size();
-        let verdict = self.decide(rows.logits_mut(), row_len);
-        self.answer(verdict.map(|verdict| (verdict, figures)));
+        let decided = self.decide(rows.logits_mut(), row_len);
+        self.answer(decided.map(|(verdict, deferral)| Decided {
+            verdict,
+            deferral,
+            figures,
+        }));
         Progress::Done
     }
 
@@ -106,68 +133,5 @@ impl Task for VerifyTask {
 
     fn fail(mut self: Box<Self>, error: EngineError) {
         self.answer(Err(error.into()));
-    }
-}
-
-/// The target laws along a chain, made in place from the rows of a forward, one after the other.
-pub(crate) struct Laws<'a> {
-    pipeline: Pipeline,
-    history: History,
-    base_len: u32,
-    drafts: &'a [TokenId],
-    vocab_size: usize,
-    rows: std::slice::ChunksExactMut<'a, f32>,
-}
-
-impl<'a> Laws<'a> {
-    /// The laws after `output` and each prefix of `drafts`, from `logits` (drafts + 1, `row_len`).
-    pub(crate) fn new(
-        spec: &SessionSpec,
-        output: &[TokenId],
-        drafts: &'a [TokenId],
-        logits: &'a mut [f32],
-        row_len: usize,
-    ) -> Self {
-        Self {
-            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, output),
-            base_len: output.len() as u32,
-            drafts,
-            vocab_size: spec.vocab_size as usize,
-            rows: logits.chunks_exact_mut(row_len),
-        }
-    }
-
-    /// The logits of the position `offset` after the base, after bans, bias and penalties are due.
-    /// Positions must be asked for in order.
-    fn row(&mut self, offset: usize) -> Option<&'a mut [f32]> {
-        if let Some(&draft) = offset
-            .checked_sub(1)
-            .and_then(|before| self.drafts.get(before))
-        {
-            self.history.push(draft);
-        }
-        self.rows.next().map(|row| &mut row[..self.vocab_size])
-    }
-
-    /// The law of the position `offset` after the base. Positions must be asked for in order, each
-    /// once.
-    pub(crate) fn next(&mut self, offset: usize) -> Result<&'a [f32], LawError> {
-        let row = self.row(offset).ok_or(LawError::NoRow)?;
-        self.pipeline
-            .law(row, &self.history, self.base_len + offset as u32)?;
-        Ok(row)
-    }
-
-    /// Like [`Laws::next`], with the unscaled law beside it.
-    pub(crate) fn next_with_unscaled(
-        &mut self,
-        offset: usize,
-    ) -> Result<(&'a [f32], Vec<f32>), LawError> {
-        let row = self.row(offset).ok_or(LawError::NoRow)?;
-        let position = self.base_len + offset as u32;
-        let unscaled = self.pipeline.unscaled(row, &self.history, position)?;
-        self.pipeline.law(row, &self.history, position)?;
-        Ok((row, unscaled))
     }
 }

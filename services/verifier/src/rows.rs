@@ -1,0 +1,78 @@
+//! The target model's laws along a chain, made from the rows of one forward as they are needed.
+
+use std::sync::Arc;
+
+use speculation::TokenId;
+use speculation::history::History;
+use speculation::pipeline::{Pipeline, Want};
+use speculation::round::TargetRows;
+use speculation::target::TargetLaw;
+use wire::open::SessionSpec;
+
+use crate::error::RoundError;
+
+/// The rows of a forward on the way to being laws.
+pub(crate) struct LogitRows<'a> {
+    pipeline: Pipeline,
+    history: History,
+    base_len: u32,
+    drafts: &'a [TokenId],
+    vocab_size: usize,
+    /// Logits (drafts + 1, `row_len`); rows asked for are laws already.
+    rows: &'a mut [f32],
+    row_len: usize,
+    want: Want,
+    unscaled: &'a mut Vec<f32>,
+}
+
+impl<'a> LogitRows<'a> {
+    /// The laws after `base_len` output tokens and each prefix of the drafts; `tokens` holds prompt,
+    /// output and drafts, `rows` the logits (drafts + 1, `row_len`), `unscaled` is scratch.
+    pub(crate) fn new(
+        spec: &SessionSpec,
+        tokens: &'a [TokenId],
+        base_len: usize,
+        want: Want,
+        (rows, row_len): (&'a mut [f32], usize),
+        unscaled: &'a mut Vec<f32>,
+    ) -> Self {
+        let (context, drafts) = tokens.split_at(spec.prompt.len() + base_len);
+        let output = &context[spec.prompt.len()..];
+        Self {
+            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
+            history: History::new(&spec.sampling, &spec.prompt, output),
+            base_len: base_len as u32,
+            drafts,
+            vocab_size: spec.vocab_size as usize,
+            rows,
+            row_len,
+            want,
+            unscaled,
+        }
+    }
+}
+
+impl TargetRows<f32> for LogitRows<'_> {
+    type Error = RoundError;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, RoundError> {
+        let before = offset.checked_sub(1);
+        if let Some(&draft) = before.and_then(|before| self.drafts.get(before)) {
+            self.history.push(draft);
+        }
+        let law = &mut self.rows[offset * self.row_len..][..self.vocab_size];
+        let position = self.base_len + offset as u32;
+        let observed =
+            self.pipeline
+                .laws(law, self.unscaled, self.want, &self.history, position)?;
+        Ok(TargetLaw {
+            law,
+            unscaled: observed.unscaled.then_some(&self.unscaled[..]),
+            confidence: observed.confidence.unwrap_or_default(),
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f32] {
+        &self.rows[offset * self.row_len..][..self.vocab_size]
+    }
+}
