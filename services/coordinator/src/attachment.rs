@@ -7,7 +7,7 @@ use wire::status::PeerFailure;
 use wire::v1;
 
 use crate::error::PeerError;
-use crate::link::{Link, Protocol};
+use crate::link::{Link, Protocol, WireBytes};
 use crate::peers::Endpoint;
 use crate::request::CheckedRequest;
 
@@ -20,6 +20,7 @@ pub(crate) struct Opener {
     session_id: [u8; 16],
     /// Streams opened so far; the epoch of the latest.
     epoch: u32,
+    pub(crate) wire_bytes: Arc<WireBytes>,
 }
 
 /// A request's hold on one peer.
@@ -59,6 +60,7 @@ impl Opener {
             request,
             session_id,
             epoch: 0,
+            wire_bytes: Arc::default(),
         }
     }
 
@@ -88,10 +90,12 @@ impl Opener {
             .described(endpoint, P::KIND, &request.text)
             .await?;
         self.epoch += 1;
-        let open = request.open(self.session_id, self.epoch, &description.model);
-        let mut link = Link::open(endpoint, open, timeout).await?;
+        let open = request.open(self.session_id, self.epoch, P::KIND, &description.model);
+        let wire_bytes = Arc::clone(&self.wire_bytes);
+        let mut link = Link::open(endpoint, open, timeout, wire_bytes).await?;
         let limits = description.limits.unwrap_or_default();
         link.max_draft_tokens = limits.max_draft_tokens.max(1);
+        link.context_len = description.context_len;
         Ok((link, description.numerics.clone().unwrap_or_default()))
     }
 }
@@ -162,6 +166,22 @@ impl<P: Protocol> Attachment<P> {
             self.moves.numerics_changed |= *numerics_before != numerics;
         }
         self.before = Some((address.to_owned(), numerics));
+    }
+
+    /// The peer told what cannot be: others are tried before it for a while.
+    pub(crate) fn malformed(&self) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.failed();
+        }
+    }
+
+    /// What a peer that did not answer within `after` is reported as.
+    pub(crate) fn late(&self, after: Duration) -> PeerError {
+        let address = self.endpoint.as_ref().map(|endpoint| endpoint.address());
+        PeerError::Late {
+            address: address.unwrap_or_default().to_owned(),
+            after,
+        }
     }
 
     /// The peer did not answer in time, be it to a round or to the opening of the stream.

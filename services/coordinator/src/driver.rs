@@ -1,9 +1,11 @@
 //! The only loop that awaits peers: carries out what the session asks for, and tells it what came.
 
+mod telling;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use speculation::session::{Action, FinishReason, Input, Plan, Request, Session};
+use speculation::session::{Action, FinishReason, Input, Origin, Request, Session};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tonic::Status;
@@ -11,9 +13,9 @@ use v1::generate_response::Part;
 use wire::v1;
 
 use crate::config::CoordinatorConfig;
+use crate::exchange::Ask;
 use crate::output::Output;
-use crate::peer_links::{PeerLinks, RoundTimes};
-use crate::report;
+use crate::peer_links::PeerLinks;
 use crate::request::CheckedRequest;
 
 /// Where the answer goes.
@@ -34,7 +36,12 @@ pub(crate) struct Driver {
     first_token: Option<Duration>,
     /// What the session waits for.
     asked: Option<Asked>,
-    reported_rounds: usize,
+    /// The text of tokens still held, and how many of them it holds.
+    held_text: Option<Output>,
+    looked_at: usize,
+    reported_rounds: u64,
+    reported_steps: usize,
+    reported_bytes: u64,
     /// Tokens handed to the client.
     delivered: usize,
     id: [u8; 16],
@@ -73,11 +80,7 @@ impl Driver {
         let end = answers.clone().try_reserve_owned();
         let end = end.map_err(|_| Status::internal("no room for the answer"))?;
         let session = Session::new(request.session_config(config), began.elapsed());
-        let output = Output::new(
-            Arc::clone(&request.text),
-            request.stops.clone(),
-            &request.prompt,
-        );
+        let output = request.output();
         let request = Arc::new(request);
         Ok(Self {
             links: PeerLinks::new(Arc::clone(&request), id),
@@ -88,7 +91,11 @@ impl Driver {
             began,
             first_token: None,
             asked: None,
+            held_text: None,
+            looked_at: 0,
             reported_rounds: 0,
+            reported_steps: 0,
+            reported_bytes: 0,
             delivered: 0,
             request,
             id,
@@ -109,8 +116,13 @@ impl Driver {
             let now = self.began.elapsed();
             match event {
                 Event::Answer(input) => {
+                    let by_drafter = matches!(input, Input::Drafted { .. });
+                    let has_report = by_drafter || matches!(input, Input::Verified { .. });
                     self.session.handle(input, now);
-                    self.report_round().await;
+                    self.end_held_at_stop();
+                    if has_report {
+                        self.report_round(by_drafter).await;
+                    }
                 }
                 Event::ClientGone => self.session.handle(Input::Cancel, now),
                 Event::Timeout => {
@@ -171,17 +183,20 @@ impl Driver {
                 None => std::future::pending().await,
             }
         };
-        let (links, output) = (&mut self.links, self.session.output());
+        let links = &mut self.links;
+        let ask = |round| Ask {
+            round,
+            timeout: patience,
+            began: now,
+            output: self.session.output(),
+            emitted: self.session.emitted(),
+        };
         let answer = async {
             match &mut self.asked {
-                Some(asked) if asked.streaming => {
-                    links.decoded(asked.round, output, patience).await
-                }
+                Some(asked) if asked.streaming => links.decoded(ask(asked.round)).await,
                 Some(asked) => {
                     asked.streaming = matches!(asked.request, Request::Decode { .. });
-                    links
-                        .ask(asked.round, output, &asked.request, patience)
-                        .await
+                    links.ask(ask(asked.round), &asked.request).await
                 }
                 None => std::future::pending().await,
             }
@@ -198,141 +213,18 @@ impl Driver {
         event
     }
 
-    /// Reports the round that was just decided, if reports are wanted.
-    async fn report_round(&mut self) {
-        let statistics = self.session.statistics();
-        let decided = statistics.per_step_drafted.len();
-        if !self.request.report_rounds || decided == self.reported_rounds {
+    /// A response that is held until it is complete is complete where a stop string stands in it.
+    fn end_held_at_stop(&mut self) {
+        let held = self.session.held();
+        let Some(new) = held.get(self.looked_at..).filter(|new| !new.is_empty()) else {
             return;
-        }
-        self.reported_rounds = decided;
-        let drafted = statistics.per_step_drafted[decided - 1];
-        let accepted = statistics.per_step_accepted[decided - 1];
-        let RoundTimes {
-            draft,
-            verify,
-            drafter,
-            verifier,
-        } = std::mem::take(&mut self.links.times);
-        // The tokens of the round come first: the report speaks of what the client has. A stop string
-        // among them may cut the output, so where the round began is noted before.
-        let len = self.session.output().len() as u32;
-        let mut emitted = 0;
-        while let Some(action) = self.session.poll_emit() {
-            emitted += action.len() as u32;
-            let _last = self.carry_out(Action::Emit(action)).await;
-        }
-        let report = v1::RoundReport {
-            round: decided as u64,
-            base_len: len - emitted,
-            drafted,
-            accepted,
-            emitted,
-            draft_us: draft.as_micros() as u32,
-            verify_us: verify.as_micros() as u32,
-            drafter: Some(drafter),
-            verifier: Some(verifier),
         };
-        self.answer(Part::Round(report)).await;
-    }
-
-    /// Sends a part to the client. A client that does not read holds its request up, until the
-    /// request's deadline and no longer.
-    async fn answer(&mut self, part: Part) {
-        let tokens = match &part {
-            Part::Chunk(chunk) => chunk.token_ids.len(),
-            _ => 0,
-        };
-        let message = Ok(v1::GenerateResponse { part: Some(part) });
-        let deadline = self.began + self.request.timeout;
-        match tokio::time::timeout_at(deadline.into(), self.answers.send(message)).await {
-            Ok(Ok(())) => self.delivered += tokens,
-            Ok(Err(_)) => self.session.handle(Input::Cancel, self.began.elapsed()),
-            Err(_) => self.session.handle_timeout(self.began.elapsed()),
-        }
-    }
-
-    fn started(&self) -> v1::Started {
-        let request = &self.request;
-        v1::Started {
-            request_id: hexadecimal(&self.id),
-            model: request.group.name().to_owned(),
-            method: request.method.name.to_owned(),
-            seed: request.seed,
-            prompt_tokens: request.prompt.len() as u32,
-            max_tokens: request.max_tokens,
-        }
-    }
-
-    async fn finish(mut self, reason: &FinishReason) {
-        let rest = match reason {
-            FinishReason::Stop | FinishReason::Length => self.output.finish(),
-            _ => String::new(),
-        };
-        if !rest.is_empty() {
-            self.answer(Part::Chunk(v1::Chunk {
-                text: rest,
-                ..Default::default()
-            }))
-            .await;
-        }
-        let (finish_reason, code, error) = report::finish(reason);
-        let moves = self.links.moves(self.request.method.plan);
-        let statistics = self.session.statistics();
-        let tokens = self.delivered;
-        let total = self.began.elapsed();
-        let finished = v1::Finished {
-            reason: finish_reason.into(),
-            error,
-            error_code: code as u32,
-            usage: Some(v1::Usage {
-                prompt_tokens: self.request.prompt.len() as u32,
-                completion_tokens: tokens as u32,
-            }),
-            speculation: Some(report::statistics(statistics, moves.migrations)),
-            timing: Some(report::timing(self.first_token, total, tokens)),
-            effective_method: self.effective_method().to_owned(),
-            exact: !moves.numerics_changed,
-            seed: self.request.seed,
-        };
-        let request_id = hexadecimal(&self.id);
-        let (total_ms, fallbacks) = (total.as_millis() as u64, statistics.fallbacks.len());
-        if finish_reason == v1::FinishReason::Error {
-            let error = &finished.error;
-            tracing::warn!(
-                request_id,
-                error,
-                tokens,
-                total_ms,
-                fallbacks,
-                "request failed"
-            );
-        } else {
-            let reason = finish_reason.as_str_name();
-            tracing::info!(
-                request_id,
-                reason,
-                tokens,
-                total_ms,
-                fallbacks,
-                "request finished"
-            );
-        }
-        let part = Some(Part::Finished(finished));
-        self.end.send(Ok(v1::GenerateResponse { part }));
-    }
-
-    /// The method that made the output: the target alone if nothing was ever drafted, although the
-    /// method asked for it.
-    fn effective_method(&self) -> &'static str {
-        let method = self.request.method;
-        let drafted = self.session.statistics().num_spec_steps() > 0;
-        let alone = !self.request.group.has_drafters()
-            || !self.session.statistics().fallbacks.is_empty() && !drafted;
-        if method.plan == Plan::Speculative && alone {
-            "target-only"
-        } else {
-            method.name
+        let held_text = self.held_text.get_or_insert_with(|| self.request.output());
+        let new: Vec<_> = new.iter().map(|&token| (token, Origin::Accepted)).collect();
+        self.looked_at += new.len();
+        if let Some(len) = held_text.emit(&new).stopped_at {
+            self.session
+                .handle(Input::Stop { len }, self.began.elapsed());
         }
     }
 }
@@ -343,9 +235,4 @@ fn random_id() -> Result<[u8; 16], Status> {
     getrandom::fill(&mut id)
         .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
     Ok(id)
-}
-
-/// Sixteen bytes as text.
-fn hexadecimal(id: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*id))
 }

@@ -8,7 +8,7 @@ use server::listen::BindError;
 use server::reflection::ReflectionError;
 use tonic::Status;
 use wire::describe::Mismatch;
-use wire::status::{self, PeerFailure};
+use wire::status::{self, BadField, PeerFailure};
 
 /// Why a coordinator does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub(crate) enum PeerError {
         /// Where it is.
         address: String,
         /// In what.
-        mismatch: Mismatch,
+        mismatch: Box<Mismatch>,
     },
     /// It answered what cannot be right.
     #[error("{address}: {problem}")]
@@ -68,6 +68,12 @@ pub(crate) enum PeerError {
         /// What it said.
         problem: String,
     },
+    /// The verifier sent what is no law.
+    #[error("verifier: {0}")]
+    Law(BadField),
+    /// The coordinator's own decision failed: a fault in the program.
+    #[error("the decision of a block failed")]
+    Decision,
     /// It did not answer in time.
     #[error("{address}: no answer within {after:?}")]
     Late {
@@ -103,9 +109,11 @@ impl PeerError {
         match self {
             Self::Status { status, .. } => status::classify(status),
             Self::Late { .. } => PeerFailure::Transient,
-            Self::NoneAlive { .. } | Self::Mismatch { .. } | Self::Malformed { .. } => {
-                PeerFailure::Permanent
-            }
+            Self::Law(_)
+            | Self::Decision
+            | Self::NoneAlive { .. }
+            | Self::Mismatch { .. }
+            | Self::Malformed { .. } => PeerFailure::Permanent,
         }
     }
 }

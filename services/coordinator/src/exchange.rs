@@ -1,13 +1,13 @@
 //! What is asked of a peer in a round, and what comes back.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use speculation::TokenId;
 use speculation::proposal::ProposalForm;
-use speculation::verification::Verdict;
+use speculation::session::DraftStop;
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
 use wire::digest::digest;
-use wire::{proposal, v1, verdict};
+use wire::{proposal, slice, v1};
 
 use crate::error::PeerError;
 use crate::link::{Drafting, Link, Verifying};
@@ -19,10 +19,13 @@ const NEED_FROM_LIMIT: usize = 3;
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) round: u64,
-    /// How long the peer may take.
+    /// How long the peer may take, from `began` on.
     pub(crate) timeout: Duration,
+    pub(crate) began: Instant,
     /// All output tokens so far.
     pub(crate) output: &'a [TokenId],
+    /// How many of them were emitted, and so will stand at the next round.
+    pub(crate) emitted: usize,
 }
 
 /// What may come with draft tokens. The coordinator passes laws on unread, but not in any amount.
@@ -33,31 +36,30 @@ pub(crate) struct Laws {
 }
 
 impl Laws {
-    fn fit(self, tokens: usize, proposals: &[v1::Proposal]) -> bool {
-        let most = |proposal: &v1::Proposal| proposal::fits(proposal, self.form, self.vocab_size);
-        proposals.len() <= tokens && proposals.iter().all(most)
+    fn fit<'p>(self, mut proposals: impl Iterator<Item = &'p v1::Proposal>) -> bool {
+        proposals.all(|proposal| proposal::fits(proposal, self.form, self.vocab_size))
     }
 }
 
 /// A whole draft block.
+#[derive(Clone, Debug)]
 pub(crate) struct Drafted {
     pub(crate) tokens: Vec<TokenId>,
-    /// Laws for the verifier; the coordinator passes them on unread.
+    /// What is told of the tokens' laws; the coordinator passes it on unread.
     pub(crate) proposals: Vec<v1::Proposal>,
+    /// The same of the position after the block.
+    pub(crate) bonus: Option<v1::Proposal>,
+    pub(crate) stop: DraftStop,
     pub(crate) timing: v1::Timing,
 }
 
-/// Asks a drafter for at most `max_tokens` draft tokens.
+/// Asks a drafter for what `request` says; its header is yet to be filled in.
 pub(crate) async fn draft(
     link: &mut Link<Drafting>,
     ask: Ask<'_>,
-    max_tokens: u32,
+    request: v1::DraftRound,
     laws: Laws,
 ) -> Result<Drafted, PeerError> {
-    let request = v1::DraftRound {
-        max_tokens,
-        ..Default::default()
-    };
     let digest = digest(&request);
     for _ in 0..NEED_FROM_LIMIT {
         let header = Some(link.header(ask.round, digest, ask.timeout, ask.output));
@@ -65,10 +67,11 @@ pub(crate) async fn draft(
             header,
             ..request.clone()
         };
+        let max_tokens = request.max_tokens;
         let request = Some(draft_request::Request::Round(request));
         link.send(v1::DraftRequest { request }).await;
         if let Some(drafted) = drafted(link, ask.round, digest, (max_tokens, laws)).await? {
-            link.held = ask.output.len();
+            link.held = ask.emitted;
             link.succeeded();
             return Ok(drafted);
         }
@@ -86,6 +89,8 @@ async fn drafted(
     let mut drafted = Drafted {
         tokens: Vec::new(),
         proposals: Vec::new(),
+        bonus: None,
+        stop: DraftStop::Length,
         timing: v1::Timing::default(),
     };
     loop {
@@ -99,17 +104,25 @@ async fn drafted(
             Some(draft_reply::Reply::Block(block))
                 if link.answers(block.header.as_ref(), round, digest) =>
             {
+                let cause = block.stop_cause();
                 let tree = block.tree.unwrap_or_default();
                 if block.offset as usize != drafted.tokens.len() || !tree.parents.is_empty() {
                     return Err(link.malformed("draft blocks do not follow each other as a chain"));
                 }
+                let told = block.proposals.iter().chain(&block.bonus);
+                if !laws.fit(told) {
+                    return Err(link.malformed("a draft law is not of the form asked for"));
+                }
                 drafted.tokens.extend(tree.token_ids);
                 drafted.proposals.extend(block.proposals);
-                let (tokens, proposals) = (drafted.tokens.len(), &drafted.proposals);
-                if tokens > max_tokens as usize || !laws.fit(tokens, proposals) {
+                let tokens = drafted.tokens.len();
+                if tokens > max_tokens as usize || drafted.proposals.len() > tokens {
                     return Err(link.malformed("more was drafted than was asked for"));
                 }
                 if block.last {
+                    drafted.bonus = block.bonus;
+                    drafted.stop = stop(cause)
+                        .ok_or_else(|| link.malformed("the block's end is not explained"))?;
                     drafted.timing = block.timing.unwrap_or_default();
                     return Ok(Some(drafted));
                 }
@@ -120,23 +133,38 @@ async fn drafted(
     }
 }
 
-/// Asks a verifier to decide a block.
+fn stop(cause: v1::StopCause) -> Option<DraftStop> {
+    match cause {
+        v1::StopCause::Unspecified => None,
+        v1::StopCause::Length => Some(DraftStop::Length),
+        v1::StopCause::EndToken => Some(DraftStop::EndToken),
+        v1::StopCause::Policy => Some(DraftStop::Policy),
+        v1::StopCause::Context => Some(DraftStop::Context),
+    }
+}
+
+/// A verifier's answer about a block.
+pub(crate) enum Verified {
+    /// It decided.
+    Decided(v1::Verdict),
+    /// It scored the block, and the coordinator decides.
+    Scored(Vec<v1::Slice>),
+}
+
+/// Asks a verifier to decide or score what `request` says; its header is yet to be filled in.
 pub(crate) async fn verify(
     link: &mut Link<Verifying>,
     ask: Ask<'_>,
-    drafts: Vec<TokenId>,
-    proposals: Vec<v1::Proposal>,
-) -> Result<(Verdict, v1::Timing), PeerError> {
-    let drafts = Some(v1::TokenTree {
-        token_ids: drafts,
-        parents: Vec::new(),
-    });
-    let request = v1::VerifyRound {
-        drafts,
-        proposals,
-        ..Default::default()
-    };
+    request: v1::VerifyRound,
+    vocab_size: u32,
+) -> Result<Verified, PeerError> {
     let digest = digest(&request);
+    let drafts = request.drafts.as_ref();
+    let expected = Expected {
+        positions: 1 + drafts.map_or(0, |tree| tree.token_ids.len()),
+        slices: request.slices.is_some(),
+        vocab_size,
+    };
     for _ in 0..NEED_FROM_LIMIT {
         let header = Some(link.header(ask.round, digest, ask.timeout, ask.output));
         let request = v1::VerifyRound {
@@ -145,24 +173,32 @@ pub(crate) async fn verify(
         };
         let request = Some(verify_request::Request::Round(request));
         link.send(v1::VerifyRequest { request }).await;
-        if let Some(decided) = decided(link, ask.round, digest).await? {
-            let timing = decided.timing.unwrap_or_default();
-            let decided = verdict::from_wire(decided);
-            let decided = decided.map_err(|error| link.malformed(error.to_string()))?;
-            link.held = ask.output.len();
+        if let Some(verified) = verified(link, ask.round, digest, expected).await? {
+            link.held = ask.emitted;
             link.succeeded();
-            return Ok((decided, timing));
+            return Ok(verified);
         }
     }
     Err(link.malformed("it keeps asking for earlier tokens"))
 }
 
-/// The verdict that answers a request; none if the verifier holds too little.
-async fn decided(
+/// What kind of answer a verifier owes.
+#[derive(Clone, Copy)]
+struct Expected {
+    /// Slices, one a position, instead of a verdict.
+    slices: bool,
+    positions: usize,
+    vocab_size: u32,
+}
+
+/// What answers a request; none if the verifier holds too little.
+async fn verified(
     link: &mut Link<Verifying>,
     round: u64,
     digest: u64,
-) -> Result<Option<v1::Verdict>, PeerError> {
+    expected: Expected,
+) -> Result<Option<Verified>, PeerError> {
+    let mut slices = Vec::new();
     loop {
         match link.receive().await?.reply {
             Some(verify_reply::Reply::NeedFrom(need))
@@ -174,7 +210,25 @@ async fn decided(
             Some(verify_reply::Reply::Verdict(verdict))
                 if link.answers(verdict.header.as_ref(), round, digest) =>
             {
-                return Ok(Some(verdict));
+                if expected.slices {
+                    return Err(link.malformed("a verdict came where slices were asked for"));
+                }
+                return Ok(Some(Verified::Decided(verdict)));
+            }
+            Some(verify_reply::Reply::Slice(slice))
+                if link.answers(slice.header.as_ref(), round, digest) =>
+            {
+                if !expected.slices || !slice::fits(&slice, expected.vocab_size) {
+                    return Err(link.malformed("a slice that nobody asked for, or too large"));
+                }
+                let last = slice.last;
+                slices.push(slice);
+                if last != (slices.len() == expected.positions) {
+                    return Err(link.malformed("not one slice for each position"));
+                }
+                if last {
+                    return Ok(Some(Verified::Scored(slices)));
+                }
             }
             // Left over from before a retry.
             _ => {}

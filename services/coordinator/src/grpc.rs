@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use speculation::methods::METHODS;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -15,6 +14,7 @@ use crate::config::CoordinatorConfig;
 use crate::deadline;
 use crate::driver::Driver;
 use crate::error::PeerError;
+use crate::listing;
 use crate::peers::{Group, Groups, Kind};
 use crate::request::CheckedRequest;
 
@@ -76,21 +76,7 @@ impl coordinator_server::Coordinator for Service {
         &self,
         _request: Request<v1::ListMethodsRequest>,
     ) -> Result<Response<v1::ListMethodsResponse>, Status> {
-        let methods = METHODS.iter().map(|method| v1::MethodDescription {
-            name: method.name.to_owned(),
-            aliases: method
-                .aliases
-                .iter()
-                .map(|&alias| alias.to_owned())
-                .collect(),
-            summary: method.summary.to_owned(),
-            lossless: method.lossless,
-            reproducible: method.reproducible,
-            source: method.source.to_owned(),
-        });
-        Ok(Response::new(v1::ListMethodsResponse {
-            methods: methods.collect(),
-        }))
+        Ok(Response::new(listing::methods(self.0.config.lossless_only)))
     }
 }
 

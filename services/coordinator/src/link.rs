@@ -1,6 +1,7 @@
 //! An open stream to one peer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use server::deadline::within;
@@ -9,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
+use wire::size::Encoded;
 use wire::status::{PeerFailure, classify};
 use wire::v1;
 
@@ -19,12 +21,35 @@ use crate::peers::{Endpoint, Kind, drafter_client, failed, verifier_client};
 /// there is never more than one, and a Close.
 const REQUEST_BUFFER: usize = 4;
 
+/// Bytes of the messages exchanged with the peers of one request.
+#[derive(Debug, Default)]
+pub(crate) struct WireBytes {
+    opening: AtomicU64,
+    rounds: AtomicU64,
+}
+
+impl WireBytes {
+    fn add(place: &AtomicU64, message: &impl Encoded) {
+        place.fetch_add(message.encoded_bytes(), Ordering::Relaxed);
+    }
+
+    /// Bytes that opened sessions.
+    pub(crate) fn opening(&self) -> u64 {
+        self.opening.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of rounds.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+}
+
 /// The messages of one kind of stream.
 pub(crate) trait Protocol {
     /// From the coordinator.
-    type Request: Send + 'static;
+    type Request: Encoded + Send + 'static;
     /// From the peer.
-    type Reply;
+    type Reply: Encoded;
     /// Who is at the other end.
     const KIND: Kind;
 
@@ -120,6 +145,9 @@ pub(crate) struct Link<P: Protocol> {
     pub(crate) held: usize,
     /// Most draft tokens the peer takes in a round.
     pub(crate) max_draft_tokens: u32,
+    /// Longest sequence the peer's model holds, in tokens.
+    pub(crate) context_len: u32,
+    wire_bytes: Arc<WireBytes>,
 }
 
 impl<P: Protocol> Link<P> {
@@ -131,12 +159,15 @@ impl<P: Protocol> Link<P> {
         endpoint: &Arc<Endpoint>,
         open: v1::Open,
         timeout: Duration,
+        wire_bytes: Arc<WireBytes>,
     ) -> Result<Self, PeerError> {
         let epoch = open.epoch;
+        let open = P::open(open);
+        WireBytes::add(&wire_bytes.opening, &open);
         let (requests, outgoing) = mpsc::channel(REQUEST_BUFFER);
         let opening = async {
             // There is room: nothing was sent yet.
-            let _ = requests.send(P::open(open)).await;
+            let _ = requests.send(open).await;
             let mut replies = P::connect(endpoint, ReceiverStream::new(outgoing)).await?;
             let first = replies.message().await?;
             Ok::<_, Status>((replies, first))
@@ -150,6 +181,9 @@ impl<P: Protocol> Link<P> {
             });
         };
         let (replies, first) = opened.map_err(|status| failed(endpoint, status))?;
+        if let Some(first) = &first {
+            WireBytes::add(&wire_bytes.opening, first);
+        }
         let opened = first
             .as_ref()
             .and_then(P::opened)
@@ -168,6 +202,8 @@ impl<P: Protocol> Link<P> {
             replies,
             held: opened.held_len as usize,
             max_draft_tokens: u32::MAX,
+            context_len: u32::MAX,
+            wire_bytes,
         })
     }
 
@@ -206,6 +242,7 @@ impl<P: Protocol> Link<P> {
 
     /// Sends a request. If the stream is broken, its status comes with the next reply.
     pub(crate) async fn send(&mut self, request: P::Request) {
+        WireBytes::add(&self.wire_bytes.rounds, &request);
         let _ = self.requests.send(request).await;
     }
 
@@ -214,7 +251,10 @@ impl<P: Protocol> Link<P> {
     /// A stream that breaks is one failed round: the peer may be back at once, and often is.
     pub(crate) async fn receive(&mut self) -> Result<P::Reply, PeerError> {
         let status = match self.replies.message().await {
-            Ok(Some(reply)) => return Ok(reply),
+            Ok(Some(reply)) => {
+                WireBytes::add(&self.wire_bytes.rounds, &reply);
+                return Ok(reply);
+            }
             Ok(None) => Status::unavailable("the stream ended"),
             Err(status) => status,
         };

@@ -1,28 +1,36 @@
 //! The streams of one request to its peers, and what is asked on them.
 
+mod draft;
+mod verify;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use speculation::TokenId;
 use speculation::session::{Input, Peer, Plan, Request};
+use speculation::verification::Verification;
 use wire::status::PeerFailure;
 use wire::v1;
 
 use crate::attachment::{Attachment, Moves, Opener};
 use crate::error::PeerError;
-use crate::exchange::{self, Ask, Decoding, Laws};
-use crate::link::{Drafting, Link, Verifying};
+use crate::exchange::{Ask, Decoding};
+use crate::link::{Drafting, Link, Verifying, WireBytes};
 use crate::request::CheckedRequest;
+use draft::Told;
 
 /// The streams of one request to its peers.
 pub(crate) struct PeerLinks {
     opener: Opener,
     drafter: Attachment<Drafting>,
     verifier: Attachment<Verifying>,
-    /// Laws of the draft block under way, for the verifier.
-    proposals: Vec<v1::Proposal>,
+    /// What the drafter told in the round under way.
+    told: Told,
     decoding: Option<Decoding>,
     pub(crate) times: RoundTimes,
+    /// Draft laws asked for after blocks, where the coordinator decides.
+    pub(crate) laws_fetched: u32,
+    /// The laws of the latest round, where they are reported.
+    pub(crate) laws: Option<v1::RoundLaws>,
 }
 
 /// Where the time of the round under way went.
@@ -40,55 +48,43 @@ impl PeerLinks {
             opener: Opener::new(request, session_id),
             drafter: Attachment::default(),
             verifier: Attachment::default(),
-            proposals: Vec::new(),
+            told: Told::default(),
             decoding: None,
             times: RoundTimes::default(),
+            laws_fetched: 0,
+            laws: None,
         }
     }
 
     /// Sends `request` to its peer and awaits the answer, as input for the session. A decode round
     /// gives its first tokens; [`PeerLinks::decoded`] gives the next. The caller stops waiting after
-    /// `patience`, and the peer is told so.
-    pub(crate) async fn ask(
-        &mut self,
-        round: u64,
-        output: &[TokenId],
-        request: &Request,
-        patience: Duration,
-    ) -> Input {
-        let ask = Ask {
-            round,
-            timeout: patience,
-            output,
-        };
+    /// the ask's timeout, and the peer is told so.
+    pub(crate) async fn ask(&mut self, ask: Ask<'_>, request: &Request) -> Input {
         let began = Instant::now();
         let answered = match request {
-            Request::Draft { max_tokens } => self.draft(ask, *max_tokens).await,
-            Request::Verify { drafts } => self.verify(ask, drafts.clone()).await,
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => self.draft(ask, *max_tokens, *bonus_q).await,
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => self.verify(ask, drafts, *horizon, layers).await,
             Request::Decode { max_tokens } => self.decode(ask, *max_tokens).await,
         };
         match request.peer() {
             Peer::Drafter => self.times.draft = began.elapsed(),
             Peer::Verifier => self.times.verify = began.elapsed(),
         }
-        answered.unwrap_or_else(|error| self.failed(round, request.peer(), &error))
+        answered.unwrap_or_else(|error| self.failed(ask.round, request.peer(), &error))
     }
 
     /// The next tokens of the decode round under way.
-    pub(crate) async fn decoded(
-        &mut self,
-        round: u64,
-        output: &[TokenId],
-        patience: Duration,
-    ) -> Input {
-        let ask = Ask {
-            round,
-            timeout: patience,
-            output,
-        };
+    pub(crate) async fn decoded(&mut self, ask: Ask<'_>) -> Input {
         match self.next_decoded(ask).await {
             Ok(input) => input,
-            Err(error) => self.failed(round, Peer::Verifier, &error),
+            Err(error) => self.failed(ask.round, Peer::Verifier, &error),
         }
     }
 
@@ -122,12 +118,25 @@ impl PeerLinks {
     }
 
     /// How often the session moved, as far as it concerns the output: to other drafters only where
-    /// the draft model makes it.
-    pub(crate) fn moves(&self, plan: Plan) -> Moves {
-        match plan {
-            Plan::DraftOnly => self.drafter.moves,
-            Plan::Speculative | Plan::TargetOnly => self.verifier.moves,
+    /// the draft model has a say in it.
+    pub(crate) fn moves(&self) -> Moves {
+        let method = &self.opener.request.method;
+        let (drafter, verifier) = (self.drafter.moves, self.verifier.moves);
+        if method.plan == Plan::DraftOnly {
+            drafter
+        } else if method.depends_on_draft() || method.verification == Verification::BlockGreedy {
+            Moves {
+                migrations: drafter.migrations + verifier.migrations,
+                numerics_changed: drafter.numerics_changed || verifier.numerics_changed,
+            }
+        } else {
+            verifier
         }
+    }
+
+    /// Bytes exchanged with the peers so far.
+    pub(crate) fn wire_bytes(&self) -> &WireBytes {
+        &self.opener.wire_bytes
     }
 
     fn failed(&mut self, round: u64, peer: Peer, error: &PeerError) -> Input {
@@ -135,6 +144,8 @@ impl PeerLinks {
         let reason = error.to_string();
         tracing::debug!(round, ?peer, reason, "peer failed");
         if peer == Peer::Verifier && error.blames_proposals() {
+            self.drafter.malformed();
+            self.abandon(Peer::Drafter);
             return Input::Disbelieved { round, reason };
         }
         let retry = match error.failure() {
@@ -154,42 +165,6 @@ impl PeerLinks {
             reason,
             retry,
         }
-    }
-
-    async fn draft(&mut self, ask: Ask<'_>, max_tokens: u32) -> Result<Input, PeerError> {
-        let link = self.drafter.link(&mut self.opener, ask.timeout).await?;
-        let max_tokens = max_tokens.min(link.max_draft_tokens);
-        let request = &self.opener.request;
-        let form = request.method.proposal_form(request.sampling.temperature);
-        let laws = Laws {
-            form,
-            vocab_size: request.vocab_size,
-        };
-        let drafted = exchange::draft(link, ask, max_tokens, laws).await?;
-        self.proposals = drafted.proposals;
-        self.times.drafter = drafted.timing;
-        Ok(Input::Drafted {
-            round: ask.round,
-            tokens: drafted.tokens,
-        })
-    }
-
-    async fn verify(&mut self, ask: Ask<'_>, drafts: Vec<TokenId>) -> Result<Input, PeerError> {
-        // Kept until the round is over: a retry sends them again.
-        let proposals = if drafts.is_empty() {
-            Vec::new()
-        } else {
-            self.proposals.clone()
-        };
-        let link = self.verifier.link(&mut self.opener, ask.timeout).await?;
-        let (verdict, timing) = exchange::verify(link, ask, drafts, proposals).await?;
-        self.times.verifier = timing;
-        Ok(Input::Verified {
-            round: ask.round,
-            emitted: verdict.emitted,
-            accepted: verdict.accepted,
-            last: verdict.last,
-        })
     }
 
     async fn decode(&mut self, ask: Ask<'_>, max_tokens: u32) -> Result<Input, PeerError> {

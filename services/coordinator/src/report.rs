@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use speculation::methods::Choice;
 use speculation::session::{FinishReason, Origin, Peer, Statistics};
 use tonic::Code;
 use wire::v1;
@@ -42,8 +43,8 @@ pub(crate) fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) 
     }
 }
 
-/// Writes what a session counted.
-pub(crate) fn statistics(statistics: &Statistics, migrations: u32) -> v1::SpeculationStatistics {
+/// Writes what a session counted; what its links counted is left to the caller.
+pub(crate) fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
     let fallbacks = statistics.fallbacks.iter().map(|fallback| v1::Fallback {
         position: fallback.position,
         reason: fallback.reason.clone(),
@@ -61,9 +62,25 @@ pub(crate) fn statistics(statistics: &Statistics, migrations: u32) -> v1::Specul
         discarded: statistics.discarded,
         retries: statistics.retries,
         fallbacks: fallbacks.collect(),
-        deferral_rate: None,
-        migrations,
+        deferral_rate: statistics.deferral_rate(),
+        rejection_rate: statistics.rejection_rate(),
+        draft_forwards: statistics.draft_forwards,
+        forced: statistics.forced,
+        fallback_tokens: statistics.fallback_tokens,
+        target_calls_per_token: statistics.verification_rate().unwrap_or(0.0),
+        ..Default::default()
     }
+}
+
+/// Writes the axes and parameters in effect.
+pub(crate) fn settings(method: &Choice) -> Vec<v1::Setting> {
+    let axes = method.effective_axes();
+    let settings = axes.into_iter().chain(method.effective_parameters());
+    let setting = |(name, value): (&str, String)| v1::Setting {
+        name: name.to_owned(),
+        value,
+    };
+    settings.map(setting).collect()
 }
 
 /// Writes how long a request took.

@@ -1,38 +1,34 @@
 //! A client's request, checked: what the rest of the coordinator works with.
 
+mod limits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::methods::{self, Method};
+use speculation::methods::Choice;
 use speculation::noise::Noise;
+use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Plan, SessionConfig};
+use speculation::verification::Verification;
+use wire::open::Telling;
 use wire::status::BadField;
-use wire::v1::generate_request::Prompt;
-use wire::{open, proposal, sampling, v1};
+use wire::{open, proposal, sampling, target, v1};
 
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
-use crate::peers::Group;
+use crate::exchange::Laws;
+use crate::method;
+use crate::output::Output;
+use crate::peers::{Group, Kind};
 use crate::text::ServedText;
-
-/// Output tokens where a request does not say.
-const DEFAULT_MAX_TOKENS: u32 = 256;
-/// Most stop strings.
-const MAX_STOPS: usize = 16;
-/// Longest stop string, in bytes.
-const MAX_STOP_BYTES: usize = 256;
-/// Most further end tokens; the model's own come on top.
-const MAX_STOP_TOKENS: usize = 62;
-
-/// More than any token stands for on average.
-const MAX_BYTES_PER_TOKEN: usize = 256;
+use limits::{MAX_STOP_TOKENS, check_stops, in_range, max_tokens, prompt_tokens, timeout};
 
 /// A request in range.
 pub(crate) struct CheckedRequest {
     pub(crate) group: Arc<Group>,
     pub(crate) text: Arc<ServedText>,
-    pub(crate) method: &'static Method,
+    pub(crate) method: Choice,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) sampling: SamplingParams,
     pub(crate) seed: u64,
@@ -43,7 +39,10 @@ pub(crate) struct CheckedRequest {
     pub(crate) ignore_eos: bool,
     /// From when the request came in.
     pub(crate) timeout: Duration,
+    /// How long a drafter may take for one draft.
+    pub(crate) draft_timeout: Duration,
     pub(crate) report_rounds: bool,
+    pub(crate) report_laws: bool,
     pub(crate) lease_ms: u32,
     pub(crate) vocab_size: u32,
 }
@@ -60,25 +59,20 @@ impl CheckedRequest {
         config: &CoordinatorConfig,
     ) -> Result<Self, BadField> {
         refuse_what_is_reserved(&request)?;
-        let method = methods::find(&request.method)
-            .map_err(|error| BadField::new("method", after_colon(&error.to_string())))?;
-        if method.plan == Plan::DraftOnly && !group.has_drafters() {
-            let problem = format!(
-                "'{}' needs a drafter, model '{}' has none",
-                method.name,
-                group.name()
-            );
-            return Err(BadField::new("method", problem));
-        }
         let vocab_size = text.target.vocab_size;
-        let prompt = prompt_tokens(request.prompt, &text)?;
+        let prompt = prompt_tokens(request.prompt.clone(), &text)?;
         let max_tokens = max_tokens(request.max_tokens, prompt.len(), text.target.context_len)?;
         let draft_len = request.draft_len.unwrap_or(config.draft_len.get());
         in_range("draft_len", draft_len, 1, MAX_DRAFT_LEN)?;
         // What the verifier takes is a matter of its configuration, and shorter drafts change nothing
         // but speed.
-        let limits = text.target.limits.unwrap_or_default();
-        let draft_len = draft_len.min(limits.max_draft_tokens.max(1));
+        let most_drafts = text
+            .target
+            .limits
+            .unwrap_or_default()
+            .max_draft_tokens
+            .max(1);
+        let draft_len = draft_len.min(most_drafts);
         in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
         check_stops(&request.stop)?;
         if request.stop_token_ids.len() > MAX_STOP_TOKENS {
@@ -86,14 +80,18 @@ impl CheckedRequest {
             let problem = format!("{found} tokens, expected at most {MAX_STOP_TOKENS}");
             return Err(BadField::new("stop_token_ids", problem));
         }
-        let mut end_tokens = request.stop_token_ids;
+        let mut end_tokens = request.stop_token_ids.clone();
         if !request.ignore_eos {
             end_tokens.extend_from_slice(&text.target.eos_token_ids);
         }
+        let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size)?;
+        let method = method::choose(&request, &params, &group, config)?;
+        limits::check_window(&method, most_drafts)?;
+        limits::check_rows(&method, draft_len, vocab_size, request.report_laws)?;
         Ok(Self {
             method,
             prompt,
-            sampling: sampling::from_wire(request.sampling, end_tokens, vocab_size)?,
+            sampling: params,
             seed: request.seed.unwrap_or_else(random_seed),
             choice: request.choice,
             max_tokens,
@@ -101,7 +99,9 @@ impl CheckedRequest {
             stops: request.stop,
             ignore_eos: request.ignore_eos,
             timeout: timeout(request.timeout_ms, config)?,
-            report_rounds: request.report_rounds,
+            draft_timeout: config.draft_timeout(),
+            report_rounds: request.report_rounds || request.report_laws,
+            report_laws: request.report_laws,
             lease_ms: config.lease_ms.get(),
             vocab_size,
             group,
@@ -113,13 +113,19 @@ impl CheckedRequest {
     pub(crate) fn session_config(&self, config: &CoordinatorConfig) -> SessionConfig {
         // Without drafters there is nothing to speculate with, and nothing to report as lost.
         let plan = match self.method.plan {
-            Plan::Speculative if !self.group.has_drafters() => Plan::TargetOnly,
+            Plan::Speculative | Plan::OracleCascade if !self.group.has_drafters() => {
+                Plan::TargetOnly
+            }
             plan => plan,
         };
         SessionConfig {
             end_tokens: self.sampling.end_tokens.clone(),
+            bonus_q: self.method.bonus_q() && !self.method.accept_at_coordinator,
+            lazy_bonus: self.method.accept_at_coordinator,
+            depends_on_draft: self.method.depends_on_draft(),
+            carries_layers: self.method.verification == Verification::BlockGreedy,
             round_timeout: config.round_timeout(),
-            draft_timeout: config.draft_timeout(),
+            draft_timeout: self.draft_timeout,
             retries: config.retries,
             last_resort_retries: config.verifier_retries,
             deadline: Some(self.timeout),
@@ -127,10 +133,65 @@ impl CheckedRequest {
         }
     }
 
+    /// A text to turn output tokens into.
+    pub(crate) fn output(&self) -> Output {
+        Output::new(Arc::clone(&self.text), self.stops.clone(), &self.prompt)
+    }
+
+    /// What a drafter tells of its law beside the law.
+    pub(crate) fn telling(&self) -> Telling {
+        let telling = self.method.telling();
+        let is_whole = telling.form == ProposalForm::Dense { half: false };
+        Telling {
+            confidences: telling.confidence || self.report_laws,
+            entropies: self.method.needs().entropy || self.report_laws,
+            unscaled: telling.unscaled || self.report_laws && (self.is_scaled() || !is_whole),
+            logprobs: self.method.scores(),
+        }
+    }
+
+    /// What may come with draft tokens.
+    pub(crate) fn laws(&self) -> Laws {
+        Laws {
+            form: self.method.proposal,
+            vocab_size: self.vocab_size,
+        }
+    }
+
+    /// Whether a decision at the coordinator needs the confidences of the target model.
+    pub(crate) fn needs_confidences(&self) -> bool {
+        let needs = self.method.needs();
+        needs.max || needs.entropy
+    }
+
+    /// Whether sampling laws differ from unscaled ones.
+    fn is_scaled(&self) -> bool {
+        self.sampling.temperature != 1.0 || method::cuts(&self.sampling)
+    }
+
+    /// Whether the target model's unscaled law must come with its slices: a decision at the
+    /// coordinator needs it or laws are reported, and it is not the sampling law itself.
+    pub(crate) fn needs_target_unscaled(&self) -> bool {
+        let looks_at_tokens = matches!(self.method.verification, Verification::Bild { .. });
+        let wanted = looks_at_tokens || self.report_laws || self.method.needs().target_unscaled;
+        self.is_scaled() && wanted
+    }
+
     /// What a session at a peer is opened with.
-    pub(crate) fn open(&self, session_id: [u8; 16], epoch: u32, model: &str) -> v1::Open {
-        let form = self.method.proposal_form(self.sampling.temperature);
-        let (proposal_form, proposal_top) = proposal::form_to_wire(form);
+    pub(crate) fn open(
+        &self,
+        session_id: [u8; 16],
+        epoch: u32,
+        kind: Kind,
+        model: &str,
+    ) -> v1::Open {
+        let (proposal_form, proposal_top) = proposal::form_to_wire(self.method.proposal);
+        let telling = self.telling();
+        let accept_at = if self.method.accept_at_coordinator {
+            v1::AcceptAt::Coordinator
+        } else {
+            v1::AcceptAt::Verifier
+        };
         v1::Open {
             session_id: session_id.to_vec(),
             epoch,
@@ -147,132 +208,31 @@ impl CheckedRequest {
             verification: open::verification_to_wire(self.method.verification).into(),
             proposal_form: proposal_form.into(),
             proposal_top,
-            accept_at: v1::AcceptAt::Verifier.into(),
+            accept_at: accept_at.into(),
+            target: Some(target::to_wire(self.method.target)),
+            confidences: telling.confidences,
+            entropies: telling.entropies,
+            unscaled: telling.unscaled,
+            draft_logprobs: telling.logprobs,
+            regenerates: kind == Kind::Verifier && self.method.regenerates(),
+            rollback: match self.method.verification {
+                Verification::Bild { rollback } => rollback,
+                _ => 0.0,
+            },
             ..Default::default()
         }
     }
 }
 
 fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {
-    let refused = |field| Err(BadField::new(field, "not carried out by this version"));
-    if request.logprobs || request.top_logprobs > 0 {
-        return refused("logprobs");
+    if request.top_logprobs > 0 {
+        let problem = "not carried out by this version";
+        return Err(BadField::new("top_logprobs", problem));
     }
-    if open::accepts_at_coordinator(request.accept_at)? {
-        return refused("accept_at");
-    }
-    if request.target.is_some() {
-        return refused("target");
-    }
-    if request.verification != 0 {
-        return Err(BadField::new(
-            "verification",
-            "not carried out by this version, choose a method",
-        ));
+    if request.logprobs {
+        return Err(BadField::new("logprobs", "not carried out by this version"));
     }
     Ok(())
-}
-
-/// An error's text without the field name it begins with.
-fn after_colon(message: &str) -> &str {
-    message.split_once(": ").map_or(message, |(_, rest)| rest)
-}
-
-fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(BadField::new(
-        field,
-        format!("{value} is out of range, expected {least} to {most}"),
-    ))
-}
-
-fn prompt_tokens(prompt: Option<Prompt>, text: &ServedText) -> Result<Vec<TokenId>, BadField> {
-    let empty = || BadField::new("prompt", "empty, expected at least one token");
-    let tokens = match prompt {
-        None => return Err(empty()),
-        Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
-        Some(Prompt::Text(prompt)) => {
-            check_bytes(prompt.len(), text.target.context_len)?;
-            let encoded = text.tokenizer.encode_fast(prompt, true);
-            encoded
-                .map_err(|error| BadField::new("prompt", error.to_string()))?
-                .get_ids()
-                .to_vec()
-        }
-        Some(Prompt::TokenIds(tokens)) => tokens.ids,
-    };
-    if tokens.is_empty() {
-        return Err(empty());
-    }
-    let vocab_size = text.target.vocab_size;
-    if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("token id {token} is out of range, the vocabulary has {vocab_size}");
-        return Err(BadField::new("prompt", problem));
-    }
-    Ok(tokens)
-}
-
-/// Refuses at sight what cannot fit: turning it into tokens first would take long.
-fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
-    let most = (context_len as usize).saturating_mul(MAX_BYTES_PER_TOKEN);
-    if bytes <= most {
-        return Ok(());
-    }
-    let problem = format!("{bytes} bytes cannot fit the model's context of {context_len} tokens");
-    Err(BadField::new("prompt", problem))
-}
-
-fn max_tokens(asked: Option<u32>, prompt_len: usize, context_len: u32) -> Result<u32, BadField> {
-    let left = (context_len as usize).saturating_sub(prompt_len) as u32;
-    if left == 0 {
-        let problem =
-            format!("{prompt_len} tokens, the model's context holds {context_len} with the output");
-        return Err(BadField::new("prompt", problem));
-    }
-    let max_tokens = asked.unwrap_or(DEFAULT_MAX_TOKENS.min(left));
-    if max_tokens == 0 || max_tokens > left {
-        let problem = format!(
-            "{max_tokens} is out of range, expected 1 to {left} \
-             (a context of {context_len} less {prompt_len} prompt tokens)"
-        );
-        return Err(BadField::new("max_tokens", problem));
-    }
-    Ok(max_tokens)
-}
-
-fn check_stops(stops: &[String]) -> Result<(), BadField> {
-    if stops.len() > MAX_STOPS {
-        let problem = format!("{} texts, expected at most {MAX_STOPS}", stops.len());
-        return Err(BadField::new("stop", problem));
-    }
-    match stops
-        .iter()
-        .find(|stop| stop.is_empty() || stop.len() > MAX_STOP_BYTES)
-    {
-        None => Ok(()),
-        Some(stop) => {
-            let problem = format!(
-                "a text of {} bytes, expected 1 to {MAX_STOP_BYTES}",
-                stop.len()
-            );
-            Err(BadField::new("stop", problem))
-        }
-    }
-}
-
-fn timeout(asked_ms: u32, config: &CoordinatorConfig) -> Result<Duration, BadField> {
-    let longest = config.request_timeout();
-    let asked = Duration::from_millis(asked_ms.into());
-    if asked > longest {
-        let problem = format!(
-            "{asked_ms} is out of range, expected at most {}",
-            longest.as_millis()
-        );
-        return Err(BadField::new("timeout_ms", problem));
-    }
-    Ok(if asked.is_zero() { longest } else { asked })
 }
 
 /// A seed nobody chose. It is reported, so that the request can be repeated.
@@ -282,47 +242,4 @@ fn random_seed() -> u64 {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.map_or(0, |since| since.as_nanos() as u64)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn max_tokens_must_fit_the_context() {
-        assert_eq!(max_tokens(None, 12, 512), Ok(256));
-        assert_eq!(max_tokens(None, 500, 512), Ok(12));
-        assert_eq!(max_tokens(Some(500), 12, 512), Ok(500));
-        let error = max_tokens(Some(501), 12, 512)
-            .expect_err("too many")
-            .to_string();
-        assert!(
-            error.contains("501") && error.contains("1 to 500"),
-            "{error}"
-        );
-        assert_eq!(
-            max_tokens(Some(0), 12, 512).expect_err("none").field,
-            "max_tokens"
-        );
-        let error = max_tokens(None, 512, 512).expect_err("no room");
-        assert_eq!(error.field, "prompt");
-        assert!(error.to_string().contains("512"), "{error}");
-    }
-
-    #[test]
-    fn what_cannot_fit_is_refused_at_sight() {
-        assert!(check_bytes(512 * 256, 512).is_ok());
-        assert_eq!(
-            check_bytes(512 * 256 + 1, 512).expect_err("too long").field,
-            "prompt"
-        );
-    }
-
-    #[test]
-    fn stops_are_bounded() {
-        assert!(check_stops(&["a".to_owned()]).is_ok());
-        assert!(check_stops(&vec!["a".to_owned(); 17]).is_err());
-        assert!(check_stops(&[String::new()]).is_err());
-        assert!(check_stops(&["a".repeat(257)]).is_err());
-    }
 }

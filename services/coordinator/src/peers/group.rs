@@ -180,6 +180,7 @@ impl Group {
             }
             let address = endpoint.address().to_owned();
             tracing::warn!(peer = address, %mismatch, "peer cannot be used");
+            let mismatch = Box::new(mismatch);
             return Err(PeerError::Mismatch { address, mismatch });
         }
         endpoint.described(Arc::clone(&description));
@@ -203,7 +204,7 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
         .into_inner();
     check_protocol(&description).map_err(|mismatch| PeerError::Mismatch {
         address: endpoint.address().to_owned(),
-        mismatch,
+        mismatch: Box::new(mismatch),
     })?;
     Ok(Arc::new(description))
 }
