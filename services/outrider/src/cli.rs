@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
 
 use crate::config::Config;
-use crate::{bench, generate, methods, print_config, serve};
+use crate::{bench, generate, methods, print_config, record, replay, serve, sweep};
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
 /// coordinator talks to clients.
@@ -47,14 +47,24 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Generates text. Without --coordinator it runs the three services in this process, on
     /// loopback ports, and goes through the same gRPC.
-    Generate(generate::GenerateArgs),
-    /// Compares methods with the target alone, on the same prompts, in the same run.
+    Generate(Box<generate::GenerateArgs>),
+    /// Compares methods with the target alone, on the same prompts, in the same run. `bench laws`
+    /// times acceptance by itself.
     Bench(bench::BenchArgs),
+    /// Measures what quality each method keeps at which cost, on a task whose answers are known.
+    Sweep(sweep::SweepArgs),
+    /// Generates, and records both models' laws at every draft token in a file.
+    Record(record::RecordArgs),
+    /// Evaluates methods on recorded laws, without any model.
+    Replay(replay::ReplayArgs),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
     /// Shows the configuration.
     Config(print_config::ConfigArgs),
 }
+
+/// Exit code after Ctrl-C, as a shell would have it: 128 and the signal's number.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs a command to its end.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -66,10 +76,13 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 .await
                 .map(|()| ExitCode::SUCCESS)
         }
-        Command::Generate(args) => generate::run(args, global.load_quietly()?).await,
+        Command::Generate(args) => generate::run(*args, global.load_quietly()?).await,
         Command::Bench(args) => bench::run(args, global.load_quietly()?)
             .await
             .map(|()| ExitCode::SUCCESS),
+        Command::Sweep(args) => sweep::run(args, global.load_quietly()?).await,
+        Command::Record(args) => record::run(args, global.load_quietly()?).await,
+        Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => {
             let loaded = global.load(json!({}))?;

@@ -1,4 +1,5 @@
-//! The binary users run: `outrider serve`, `generate`, `bench`, `methods`, `config`.
+//! The binary users run: `outrider serve`, `generate`, `bench`, `sweep`, `record`, `replay`, `methods`,
+//! `config`.
 
 mod bench;
 mod cli;
@@ -6,9 +7,13 @@ mod cluster;
 mod config;
 mod generate;
 mod memory;
+mod method_args;
 mod methods;
 mod print_config;
+mod record;
+mod replay;
 mod serve;
+mod sweep;
 
 use std::process::ExitCode;
 

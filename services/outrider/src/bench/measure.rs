@@ -5,57 +5,128 @@ use tonic::transport::Channel;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
-use wire::v1::{FinishReason, GenerateRequest, RoundReport, SamplingParams, Timing};
+use wire::v1::{
+    FinishReason, Finished, GenerateRequest, RoundReport, SamplingParams, SpeculationStatistics,
+    Timing,
+};
+
+use super::spec::MethodSpec;
 
 /// How a request is made.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
-    pub(super) method: String,
-    pub(super) temperature: f32,
-    pub(super) draft_len: u32,
-    pub(super) max_tokens: u32,
+pub(crate) struct Setting {
+    pub(crate) method: MethodSpec,
+    pub(crate) temperature: f32,
+    pub(crate) draft_len: u32,
+    pub(crate) max_tokens: u32,
+    /// The output ends before the first of these texts.
+    pub(crate) stop: Vec<String>,
+}
+
+/// An output and what it took.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) measured: Measured,
 }
 
 /// What one or several requests took.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measured {
-    pub(super) tokens: f64,
+pub(crate) struct Measured {
+    pub(crate) tokens: f64,
     /// From the request to its end, prefill included.
-    pub(super) total_ms: f64,
-    pub(super) rounds: f64,
-    pub(super) accepted: f64,
-    pub(super) drafted: f64,
-    pub(super) times: RoundTimes,
+    pub(crate) total_ms: f64,
+    pub(crate) rounds: f64,
+    pub(crate) accepted: f64,
+    pub(crate) drafted: f64,
+    /// Forwards of the target model.
+    pub(crate) target_forwards: f64,
+    /// Rounds asked of the peers, whether drafted or not.
+    pub(crate) asked: f64,
+    /// Bytes of the messages of these rounds.
+    pub(crate) wire_bytes: f64,
+    /// Output tokens of the requests that can defer, and how many of them were deferred.
+    pub(crate) deferrable: f64,
+    pub(crate) deferred: f64,
+    pub(crate) times: RoundTimes,
 }
 
 /// Where the time of rounds went, in milliseconds, added up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RoundTimes {
-    pub(super) counted: f64,
-    pub(super) draft_forward: f64,
-    pub(super) draft_rest: f64,
-    pub(super) verify_forward: f64,
-    pub(super) verify_rest: f64,
-    pub(super) wire: f64,
+pub(crate) struct RoundTimes {
+    pub(crate) counted: f64,
+    pub(crate) draft_forward: f64,
+    pub(crate) draft_rest: f64,
+    pub(crate) verify_forward: f64,
+    pub(crate) verify_rest: f64,
+    pub(crate) wire: f64,
 }
 
 impl Measured {
-    pub(super) fn add(&mut self, other: &Self) {
+    fn of(finished: &Finished, speculation: &SpeculationStatistics, times: RoundTimes) -> Self {
+        let tokens = f64::from(finished.usage.unwrap_or_default().completion_tokens);
+        let deferral = speculation.deferral_rate;
+        Self {
+            tokens,
+            total_ms: finished.timing.unwrap_or_default().total_ms,
+            rounds: f64::from(speculation.num_spec_steps),
+            accepted: f64::from(speculation.num_accepted_draft_tokens),
+            drafted: f64::from(speculation.num_draft_tokens),
+            target_forwards: f64::from(speculation.target_forwards),
+            asked: speculation.rounds as f64,
+            wire_bytes: speculation.wire_bytes_per_round * speculation.rounds as f64,
+            deferrable: deferral.map_or(0.0, |_| tokens),
+            deferred: deferral.map_or(0.0, |rate| rate * tokens),
+            times,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
         self.tokens += other.tokens;
         self.total_ms += other.total_ms;
         self.rounds += other.rounds;
         self.accepted += other.accepted;
         self.drafted += other.drafted;
+        self.target_forwards += other.target_forwards;
+        self.asked += other.asked;
+        self.wire_bytes += other.wire_bytes;
+        self.deferrable += other.deferrable;
+        self.deferred += other.deferred;
         self.times.add(&other.times);
     }
 
-    pub(super) fn tokens_per_second(&self) -> f64 {
+    pub(crate) fn tokens_per_second(&self) -> f64 {
         self.tokens / self.total_ms.max(1e-6) * 1e3
     }
 
-    pub(super) fn mean_acceptance_length(&self) -> f64 {
-        1.0 + self.accepted / self.rounds.max(1.0)
+    /// Forwards of the target model over output tokens.
+    pub(crate) fn target_calls_per_token(&self) -> f64 {
+        self.target_forwards / self.tokens.max(1.0)
     }
+
+    /// `1 + accepted / rounds`; none if no block was verified.
+    pub(crate) fn mean_acceptance_length(&self) -> Option<f64> {
+        ratio(self.accepted, self.rounds).map(|accepted| 1.0 + accepted)
+    }
+
+    /// Accepted draft tokens over verified ones; none if none was verified.
+    pub(crate) fn acceptance_rate(&self) -> Option<f64> {
+        ratio(self.accepted, self.drafted)
+    }
+
+    /// Mean deferral over output tokens; none where nothing can defer.
+    pub(crate) fn deferral_rate(&self) -> Option<f64> {
+        ratio(self.deferred, self.deferrable)
+    }
+
+    /// Bytes between coordinator and peers for each round; none without any.
+    pub(crate) fn wire_bytes_per_round(&self) -> Option<f64> {
+        ratio(self.wire_bytes, self.asked)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 impl RoundTimes {
@@ -89,14 +160,14 @@ impl RoundTimes {
 /// Runs one request and measures it.
 ///
 /// # Errors
-/// If it is refused or fails: a benchmark of failures says nothing.
-pub(super) async fn measure(
+/// If it is refused or fails, or goes on without its drafter: a benchmark of failures says nothing.
+pub(crate) async fn measure(
     client: &mut CoordinatorClient<Channel>,
     setting: &Setting,
     prompt: &str,
     seed: u64,
-) -> anyhow::Result<Measured> {
-    let request = GenerateRequest {
+) -> anyhow::Result<Answer> {
+    let mut request = GenerateRequest {
         prompt: Some(Prompt::Text(prompt.to_owned())),
         max_tokens: Some(setting.max_tokens),
         sampling: Some(SamplingParams {
@@ -104,42 +175,79 @@ pub(super) async fn measure(
             ..Default::default()
         }),
         seed: Some(seed),
-        method: setting.method.clone(),
         draft_len: Some(setting.draft_len),
+        stop: setting.stop.clone(),
         report_rounds: true,
         ..Default::default()
     };
+    setting.method.apply(&mut request)?;
     let mut parts = client
         .generate(request)
         .await
-        .map_err(|status| anyhow!("{}", status.message().to_owned()))?
+        .map_err(|status| anyhow!("{}: {}", setting.method, wire::status::describe(&status)))?
         .into_inner();
-    let mut measured = Measured::default();
+    let mut text = String::new();
+    let mut times = RoundTimes::default();
+    let mut measured = None;
+    // To its very end: a stream that is dropped before it is reset, and HTTP/2 bears only so many.
     while let Some(message) = parts.message().await? {
         match message.part {
+            Some(Part::Chunk(chunk)) => text.push_str(&chunk.text),
             // The first round holds the prefill and the opening of the streams.
-            Some(Part::Round(round)) if round.round > 1 => {
-                measured.times.add(&RoundTimes::of(&round));
-            }
+            Some(Part::Round(round)) if round.round > 1 => times.add(&RoundTimes::of(&round)),
             Some(Part::Finished(finished)) => {
                 if finished.reason() == FinishReason::Error {
                     bail!("{}: {}", setting.method, finished.error);
                 }
-                let usage = finished.usage.unwrap_or_default();
-                let timing = finished.timing.unwrap_or_default();
-                let speculation = finished.speculation.unwrap_or_default();
+                let speculation = finished.speculation.clone().unwrap_or_default();
                 if !speculation.fallbacks.is_empty() {
                     bail!("{}: the drafter was lost", setting.method);
                 }
-                measured.tokens = f64::from(usage.completion_tokens);
-                measured.total_ms = timing.total_ms;
-                measured.rounds = f64::from(speculation.num_spec_steps);
-                measured.accepted = f64::from(speculation.num_accepted_draft_tokens);
-                measured.drafted = f64::from(speculation.num_draft_tokens);
-                return Ok(measured);
+                measured = Some(Measured::of(&finished, &speculation, times));
             }
             _ => {}
         }
     }
-    Err(anyhow::anyhow!("the answer has no end")).context(setting.method.clone())
+    let measured =
+        measured.with_context(|| format!("{}: the answer has no end", setting.method))?;
+    Ok(Answer { text, measured })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_several_requests_weigh_their_tokens() {
+        let figures = |tokens, target_forwards, deferral_rate, wire_bytes_per_round| {
+            let finished = Finished {
+                usage: Some(wire::v1::Usage {
+                    completion_tokens: tokens,
+                    ..Default::default()
+                }),
+                ..Default::default()
+            };
+            let speculation = SpeculationStatistics {
+                target_forwards,
+                deferral_rate,
+                wire_bytes_per_round,
+                rounds: target_forwards.into(),
+                num_spec_steps: target_forwards,
+                num_draft_tokens: 2 * target_forwards,
+                num_accepted_draft_tokens: target_forwards,
+                ..Default::default()
+            };
+            Measured::of(&finished, &speculation, RoundTimes::default())
+        };
+        let mut sum = figures(30, 10, Some(0.5), 10.0);
+        sum.add(&figures(10, 10, Some(0.1), 6.0));
+        assert_eq!(sum.target_calls_per_token(), 0.5);
+        assert_eq!(sum.deferral_rate(), Some(0.4));
+        assert_eq!(sum.wire_bytes_per_round(), Some(8.0));
+        assert_eq!(sum.mean_acceptance_length(), Some(2.0));
+        assert_eq!(sum.acceptance_rate(), Some(0.5));
+        let none = figures(5, 0, None, 9.0);
+        assert_eq!((none.deferral_rate(), none.acceptance_rate()), (None, None));
+        assert_eq!(none.wire_bytes_per_round(), None);
+    }
 }

@@ -1,29 +1,52 @@
-//! `outrider bench`: methods against the target alone, on the same prompts, in the same run.
+//! `outrider bench`: methods against the target alone, on the same prompts, in the same run; and
+//! `outrider bench laws`: acceptance alone, without a model.
 
-mod measure;
-mod prompts;
-mod table;
+mod laws;
+pub(crate) mod measure;
+pub(crate) mod prompts;
+pub(crate) mod spec;
+pub(crate) mod table;
 
-use anyhow::{bail, ensure};
-use clap::Args;
+use std::io::Write;
+
+use anstream::stdout;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
 use server::channel;
 use server::telemetry;
 use server::transport::MAX_MESSAGE_BYTES;
-use speculation::methods;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use measure::{Measured, Setting, measure};
+use measure::{Setting, measure};
+use spec::MethodSpec;
+use table::{Heading, Rows};
 
 /// The method every other one is compared with.
-const BASELINE: &str = "target-only";
+pub(crate) const BASELINE: &str = "target-only";
 
 /// Arguments of `outrider bench`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    methods: MethodsArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Times acceptance alone, without a model: every target distribution under every verification,
+    /// as a multiple of one softmax over a row of the same size.
+    Laws(laws::LawsArgs),
+}
+
+#[derive(Debug, Args)]
+struct MethodsArgs {
     /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
@@ -34,10 +57,12 @@ pub(crate) struct BenchArgs {
     /// Most prompts of each kind.
     #[arg(long, value_name = "N", default_value_t = 20)]
     per_kind: usize,
-    /// Methods to compare with target-only.
+    /// Methods to compare with target-only, or `all`. Parameters stand after colons, alternatives
+    /// between slashes: `coupled,spec-cascade:rule=opt:alpha=0.3/0.6,lossy:beta=tuned`. They are
+    /// the method flags of `outrider generate`; `outrider methods` tells which method takes which.
     #[arg(
         long,
-        value_name = "NAMES",
+        value_name = "METHODS",
         value_delimiter = ',',
         default_value = "coupled"
     )]
@@ -59,59 +84,126 @@ pub(crate) struct BenchArgs {
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
-    for method in &args.methods {
-        if methods::find(method)?.name == BASELINE {
-            bail!("--methods: {BASELINE} is what the others are compared with");
-        }
-    }
+    let args = match args.what {
+        Some(What::Laws(args)) => return laws::run(&args),
+        None => args.methods,
+    };
+    let methods = methods(&args.methods)?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    ensure!(!prompts.is_empty(), "--prompts: no prompt found");
+    ensure!(
+        !prompts.is_empty(),
+        "no prompt found: --prompts is empty, or --per-kind is 0"
+    );
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let client = connect(&cluster.coordinator_url, &channel::ChannelConfig::default())?;
-        compare(&args, client, &prompts).await?;
+        compare(&args, &methods, client, &prompts).await?;
         return cluster.stop().await;
     };
-    compare(&args, connect(url, &config.coordinator.channel)?, &prompts).await
+    let client = connect(url, &config.coordinator.channel)?;
+    compare(&args, &methods, client, &prompts).await
 }
 
-fn connect(
+/// The methods to compare; the baseline among `all` is left out, and refused if it was named.
+fn methods(items: &[String]) -> anyhow::Result<Vec<MethodSpec>> {
+    let series = spec::series(items).context("--methods")?;
+    let methods = series.into_iter().flat_map(|series| series.methods);
+    let mut methods: Vec<_> = methods.map(|variant| variant.method).collect();
+    if items.iter().any(|item| item == spec::ALL) {
+        methods.retain(|method| method.name() != BASELINE);
+    } else if methods.iter().any(|method| method.name() == BASELINE) {
+        bail!("--methods: {BASELINE} is what the others are compared with");
+    }
+    Ok(methods)
+}
+
+/// A client of the coordinator at `url`.
+pub(crate) fn connect(
     url: &str,
     config: &channel::ChannelConfig,
 ) -> anyhow::Result<CoordinatorClient<Channel>> {
-    let channel = channel::connect(url, config)?;
+    let channel = channel::connect(url, config).context("--coordinator")?;
     Ok(CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
 async fn compare(
-    args: &BenchArgs,
+    args: &MethodsArgs,
+    methods: &[MethodSpec],
     mut client: CoordinatorClient<Channel>,
     prompts: &[prompts::Prompt],
 ) -> anyhow::Result<()> {
-    let setting = |method: &str, temperature| Setting {
-        method: method.to_owned(),
+    let setting = |method: &MethodSpec, temperature| Setting {
+        method: method.clone(),
         temperature,
         draft_len: args.draft_len,
         max_tokens: args.max_tokens,
+        stop: Vec::new(),
     };
-    // Caches are filled and pages faulted in before anything is timed.
-    for method in std::iter::once(BASELINE).chain(args.methods.iter().map(String::as_str)) {
-        measure(&mut client, &setting(method, 1.0), &prompts[0].text, 0).await?;
+    let baseline = MethodSpec::parse(BASELINE)?;
+    // Caches are filled and pages faulted in before anything is timed; and what the coordinator
+    // refuses is refused now.
+    for method in std::iter::once(&baseline).chain(methods) {
+        for &temperature in &args.temperatures {
+            let setting = setting(method, temperature);
+            measure(&mut client, &setting, &prompts[0].text, 0).await?;
+        }
     }
     for &temperature in &args.temperatures {
-        for method in &args.methods {
-            let mut rows = table::Rows::default();
+        let mut measured = Vec::new();
+        for method in methods {
+            let mut rows = Rows::default();
             for (seed, prompt) in prompts.iter().enumerate() {
                 let seed = seed as u64;
                 // In turn, so that both see the machine in the same mood.
-                let baseline = setting(BASELINE, temperature);
+                let baseline = setting(&baseline, temperature);
                 let baseline = measure(&mut client, &baseline, &prompt.text, seed).await?;
                 let method = setting(method, temperature);
                 let method = measure(&mut client, &method, &prompt.text, seed).await?;
-                rows.add(&prompt.kind, &baseline, &method);
+                rows.add(&prompt.kind, &baseline.measured, &method.measured);
             }
-            rows.print(method, temperature, args.draft_len, args.json)?;
+            let name = method.to_string();
+            let heading = Heading {
+                method: &name,
+                temperature,
+                draft_len: args.draft_len,
+            };
+            let mut out = stdout().lock();
+            if args.json {
+                rows.write_json(&mut out, heading)?;
+            } else {
+                rows.write(&mut out, heading)?;
+            }
+            out.flush()?;
+            measured.push((name, rows));
+        }
+        if measured.len() > 1 && !args.json {
+            table::write_summary(&mut stdout().lock(), &measured, temperature)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_baseline_is_compared_with_itself_nowhere() {
+        let named = |items: &[&str]| {
+            let items: Vec<_> = items.iter().map(|&item| item.to_owned()).collect();
+            let methods = methods(&items)?;
+            anyhow::Ok(
+                methods
+                    .iter()
+                    .map(MethodSpec::to_string)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert!(named(&["coupled", BASELINE]).is_err());
+        let all = named(&[spec::ALL, "lossy:alpha=0/0.5"]).expect("methods");
+        assert_eq!(all.len(), speculation::methods::METHODS.len() - 1 + 2);
+        assert!(!all.contains(&BASELINE.to_owned()));
+        let error = named(&["nonsense"]).expect_err("refused");
+        assert_eq!(error.to_string(), "--methods");
+    }
 }

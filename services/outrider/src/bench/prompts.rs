@@ -11,18 +11,18 @@ const DEFAULT: &str = include_str!("../../../../models/default/prompts.jsonl");
 
 /// A prompt and what kind of text it asks for.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     #[serde(default)]
-    pub(super) kind: String,
+    pub(crate) kind: String,
     #[serde(rename = "prompt")]
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// Reads prompts, at most `per_kind` of each kind.
 ///
 /// # Errors
 /// Names the file and the line that is wrong.
-pub(super) fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>> {
+pub(crate) fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>> {
     let (name, lines) = match file {
         None => ("the built-in prompts".to_owned(), DEFAULT.to_owned()),
         Some(file) => {

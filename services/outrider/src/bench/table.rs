@@ -1,11 +1,10 @@
-//! Results, one row a kind of prompt.
+//! Results of the methods, one row a kind of prompt.
 
 use std::io::{self, Write};
 
-use anstream::stdout;
 use serde_json::json;
 
-use super::Measured;
+use super::measure::Measured;
 
 /// Results by kind of prompt, in the order the kinds first came, and over all of them.
 #[derive(Debug)]
@@ -22,6 +21,14 @@ struct Row {
     method: Measured,
 }
 
+/// What was measured, beside the prompts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heading<'a> {
+    pub(super) method: &'a str,
+    pub(super) temperature: f32,
+    pub(super) draft_len: u32,
+}
+
 impl Row {
     fn add(&mut self, baseline: &Measured, method: &Measured) {
         self.prompts += 1;
@@ -32,6 +39,74 @@ impl Row {
     fn ratio(&self) -> f64 {
         self.method.tokens_per_second() / self.baseline.tokens_per_second().max(1e-9)
     }
+
+    /// The row as a line, `name` its first column.
+    fn write(&self, out: &mut impl Write, name: &str, width: usize) -> io::Result<()> {
+        let method = &self.method;
+        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+        writeln!(
+            out,
+            "{name:<width$} {:>7} {:>12.0} {:>12.0} {:>6.2} {:>11.3} {:>11} {:>8} {:>8} {:>11}",
+            self.prompts,
+            self.baseline.tokens_per_second(),
+            method.tokens_per_second(),
+            self.ratio(),
+            method.target_calls_per_token(),
+            or_dash(method.mean_acceptance_length(), |mean| format!("{mean:.2}")),
+            or_dash(method.acceptance_rate(), percent),
+            or_dash(method.deferral_rate(), percent),
+            or_dash(method.wire_bytes_per_round(), |bytes| format!("{bytes:.0}")),
+        )
+    }
+
+    fn json(&self, heading: Heading<'_>) -> serde_json::Value {
+        let times = &self.method.times;
+        let mean = |ms: f64| ms / times.counted.max(1.0);
+        json!({
+            "kind": self.kind,
+            "prompts": self.prompts,
+            "method": heading.method,
+            "temperature": heading.temperature,
+            "draft_len": heading.draft_len,
+            "tokens": self.method.tokens,
+            "baseline_tokens_per_second": self.baseline.tokens_per_second(),
+            "tokens_per_second": self.method.tokens_per_second(),
+            "ratio": self.ratio(),
+            "target_calls_per_token": self.method.target_calls_per_token(),
+            "mean_acceptance_length": self.method.mean_acceptance_length(),
+            "draft_acceptance_rate": self.method.acceptance_rate(),
+            "deferral_rate": self.method.deferral_rate(),
+            "wire_bytes_per_round": self.method.wire_bytes_per_round(),
+            "round_ms": {
+                "draft_forward": mean(times.draft_forward),
+                "drafter_rest": mean(times.draft_rest),
+                "verify_forward": mean(times.verify_forward),
+                "verifier_rest": mean(times.verify_rest),
+                "wire": mean(times.wire),
+            },
+        })
+    }
+}
+
+/// A figure as text; a dash where there is none.
+pub(crate) fn or_dash(figure: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), text)
+}
+
+fn write_columns(out: &mut impl Write, first: &str, width: usize) -> io::Result<()> {
+    writeln!(
+        out,
+        "{first:<width$} {:>7} {:>12} {:>12} {:>6} {:>11} {:>11} {:>8} {:>8} {:>11}",
+        "prompts",
+        "target tok/s",
+        "method tok/s",
+        "ratio",
+        "calls/token",
+        "mean accept",
+        "accepted",
+        "deferred",
+        "bytes/round"
+    )
 }
 
 impl Default for Rows {
@@ -60,53 +135,56 @@ impl Rows {
         self.all.add(baseline, method);
     }
 
-    /// Prints the rows.
+    fn each(&self) -> impl Iterator<Item = &Row> {
+        self.kinds.iter().chain(std::iter::once(&self.all))
+    }
+
+    /// Writes one JSON object a row.
     ///
     /// # Errors
-    /// If nobody can read them.
-    pub(super) fn print(
-        &self,
-        method: &str,
-        temperature: f32,
-        draft_len: u32,
-        as_json: bool,
-    ) -> io::Result<()> {
-        let mut out = stdout().lock();
-        let rows = self.kinds.iter().chain(std::iter::once(&self.all));
-        if as_json {
-            for row in rows {
-                writeln!(out, "{}", json_row(row, method, temperature, draft_len))?;
-            }
-            return Ok(());
-        }
+    /// If nobody can read them. So for the functions that follow.
+    pub(super) fn write_json(&self, out: &mut impl Write, heading: Heading<'_>) -> io::Result<()> {
+        self.each()
+            .try_for_each(|row| writeln!(out, "{}", row.json(heading)))
+    }
+
+    /// Writes a table, and where the time of a round went.
+    pub(super) fn write(&self, out: &mut impl Write, heading: Heading<'_>) -> io::Result<()> {
+        let Heading {
+            method,
+            temperature,
+            draft_len,
+        } = heading;
         writeln!(
             out,
             "{method} against target-only, T={temperature}, K={draft_len}"
         )?;
-        writeln!(
-            out,
-            "{:<10} {:>7} {:>12} {:>12} {:>6} {:>11} {:>9}",
-            "prompts", "", "target tok/s", "method tok/s", "ratio", "mean accept", "accepted"
-        )?;
-        for row in rows {
-            writeln!(
-                out,
-                "{:<10} {:>7} {:>12.0} {:>12.0} {:>6.2} {:>11.2} {:>8.0}%",
-                row.kind,
-                row.prompts,
-                row.baseline.tokens_per_second(),
-                row.method.tokens_per_second(),
-                row.ratio(),
-                row.method.mean_acceptance_length(),
-                100.0 * row.method.accepted / row.method.drafted.max(1.0),
-            )?;
+        write_columns(out, "kind", 10)?;
+        for row in self.each() {
+            row.write(out, &row.kind, 10)?;
         }
-        print_times(&mut out, &self.all)
+        write_times(out, &self.all.method)
     }
 }
 
-fn print_times(out: &mut impl Write, all: &Row) -> io::Result<()> {
-    let times = &all.method.times;
+/// Writes one line a method, over all prompts.
+pub(super) fn write_summary(
+    out: &mut impl Write,
+    methods: &[(String, Rows)],
+    temperature: f32,
+) -> io::Result<()> {
+    let longest = methods.iter().map(|(name, _)| name.len()).max();
+    let width = longest.unwrap_or_default().max("method".len());
+    writeln!(out, "all methods over all prompts, T={temperature}")?;
+    write_columns(out, "method", width)?;
+    for (name, rows) in methods {
+        rows.all.write(out, name, width)?;
+    }
+    writeln!(out)
+}
+
+fn write_times(out: &mut impl Write, method: &Measured) -> io::Result<()> {
+    let times = &method.times;
     if times.counted > 0.0 {
         let mean = |ms: f64| ms / times.counted;
         writeln!(
@@ -121,34 +199,4 @@ fn print_times(out: &mut impl Write, all: &Row) -> io::Result<()> {
         )?;
     }
     writeln!(out)
-}
-
-fn json_row(row: &Row, method: &str, temperature: f32, draft_len: u32) -> serde_json::Value {
-    let times = &row.method.times;
-    let mean = |ms: f64| {
-        if times.counted > 0.0 {
-            ms / times.counted
-        } else {
-            0.0
-        }
-    };
-    json!({
-        "kind": row.kind,
-        "prompts": row.prompts,
-        "method": method,
-        "temperature": temperature,
-        "draft_len": draft_len,
-        "baseline_tokens_per_second": row.baseline.tokens_per_second(),
-        "tokens_per_second": row.method.tokens_per_second(),
-        "ratio": row.ratio(),
-        "mean_acceptance_length": row.method.mean_acceptance_length(),
-        "draft_acceptance_rate": row.method.accepted / row.method.drafted.max(1.0),
-        "round_ms": {
-            "draft_forward": mean(times.draft_forward),
-            "drafter_rest": mean(times.draft_rest),
-            "verify_forward": mean(times.verify_forward),
-            "verifier_rest": mean(times.verify_rest),
-            "wire": mean(times.wire),
-        },
-    })
 }

@@ -8,6 +8,8 @@ use clap::{ArgGroup, Args};
 use v1::generate_request::Prompt;
 use wire::v1;
 
+use crate::method_args::MethodArgs;
+
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["prompt", "prompt_file"])))]
@@ -47,9 +49,6 @@ pub(crate) struct GenerateArgs {
     /// Makes the output repeatable; drawn, and reported, if not given.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// How tokens are generated: see `outrider methods`.
-    #[arg(long, value_name = "NAME", default_value = "coupled")]
-    method: String,
     /// Draft tokens a round, 1 to 64; 4 if not given.
     #[arg(long, value_name = "K")]
     draft_len: Option<u32>,
@@ -65,12 +64,14 @@ pub(crate) struct GenerateArgs {
     /// Prints one line a round on stderr.
     #[arg(long)]
     show_rounds: bool,
+    #[command(flatten)]
+    method: MethodArgs,
 }
 
 impl GenerateArgs {
     /// The request; what was not given is left to the coordinator.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
-        Ok(v1::GenerateRequest {
+        let mut request = v1::GenerateRequest {
             model: self.model.clone().unwrap_or_default(),
             prompt: Some(Prompt::Text(self.prompt()?)),
             max_tokens: self.max_tokens,
@@ -82,13 +83,14 @@ impl GenerateArgs {
                 ..Default::default()
             }),
             seed: self.seed,
-            method: self.method.clone(),
             draft_len: self.draft_len,
             stop: self.stop.clone(),
             ignore_eos: self.ignore_eos,
             report_rounds: self.show_rounds,
             ..Default::default()
-        })
+        };
+        self.method.apply(&mut request)?;
+        Ok(request)
     }
 
     fn prompt(&self) -> anyhow::Result<String> {

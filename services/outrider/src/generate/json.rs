@@ -63,6 +63,11 @@ impl Printer for Json {
             "" => Value::Null,
             error => json!(error),
         };
+        let settings: serde_json::Map<String, Value> = finished
+            .settings
+            .iter()
+            .map(|setting| (setting.name.clone(), json!(setting.value)))
+            .collect();
         let object = json!({
             "text": self.text,
             "token_ids": self.token_ids,
@@ -71,7 +76,10 @@ impl Printer for Json {
             "error": error,
             "method": self.started.method,
             "effective_method": finished.effective_method,
+            "settings": settings,
             "exact": finished.exact,
+            "lossless": finished.lossless,
+            "reproducible": finished.reproducible,
             "model": self.started.model,
             "request_id": self.started.request_id,
             "seed": finished.seed,
@@ -97,9 +105,11 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
         .iter()
         .map(|fallback| json!({ "position": fallback.position, "reason": fallback.reason }))
         .collect();
+    // Where no draft token was verified there is nothing to be a rate of.
+    let verified = |figure: f64| (statistics.num_draft_tokens > 0).then_some(figure);
     json!({
-        "mean_acceptance_length": statistics.mean_acceptance_length,
-        "draft_acceptance_rate": statistics.draft_acceptance_rate,
+        "mean_acceptance_length": verified(statistics.mean_acceptance_length),
+        "draft_acceptance_rate": verified(statistics.draft_acceptance_rate),
         "acceptance_histogram": statistics.acceptance_histogram,
         "num_spec_steps": statistics.num_spec_steps,
         "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
@@ -112,5 +122,14 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
         "discarded": statistics.discarded,
         "retries": statistics.retries,
         "migrations": statistics.migrations,
+        "deferral_rate": statistics.deferral_rate,
+        "rejection_rate": statistics.rejection_rate,
+        "draft_forwards": statistics.draft_forwards,
+        "forced": statistics.forced,
+        "target_calls_per_token": statistics.target_calls_per_token,
+        "wire_bytes": statistics.wire_bytes,
+        "wire_bytes_per_round": statistics.wire_bytes_per_round,
+        "rounds": statistics.rounds,
+        "fallback_tokens": statistics.fallback_tokens,
     })
 }

@@ -116,6 +116,7 @@ fn refused(url: &str, status: &Status) -> anyhow::Error {
     match status.code() {
         // The message names the field, the value and what is allowed.
         Code::InvalidArgument => anyhow::anyhow!("{}", status.message()),
+        Code::Unimplemented => anyhow::anyhow!("{url} is not a coordinator, or an earlier version"),
         _ => anyhow::anyhow!("coordinator {url}: {}", wire::status::describe(status)),
     }
 }

@@ -81,10 +81,24 @@ impl Printer for Terminal {
             eprintln!("went on without the drafter from token {position}: {reason}");
         }
         if !finished.exact {
-            eprintln!("not exact: the verifier was replaced by one that computes other numbers");
+            eprintln!(
+                "not exact: a peer was lost or replaced by one that computes other numbers, so not every \
+                 token is what the method promises"
+            );
         }
         Ok(())
     }
+}
+
+/// The method asked for, and the one it came to if that is another.
+fn method_name(started: &v1::Started, finished: &v1::Finished) -> String {
+    if started.method == finished.effective_method {
+        return started.method.clone();
+    }
+    format!(
+        "{} (asked for as {})",
+        finished.effective_method, started.method
+    )
 }
 
 /// The request in one line.
@@ -103,9 +117,17 @@ fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
             speculation.mean_acceptance_length
         ),
     };
+    let calls = speculation.target_calls_per_token;
+    let deferral = match speculation.deferral_rate {
+        Some(rate) => format!(", deferral rate {rate:.2}"),
+        None => String::new(),
+    };
     format!(
-        "[{tokens} tokens, {:.0} tokens/s{rounds}, method {}, seed {}]",
-        timing.tokens_per_second, started.method, finished.seed
+        "[{tokens} tokens, {:.0} tokens/s{rounds}, {calls:.2} target calls a token{deferral}, \
+         method {}, seed {}]",
+        timing.tokens_per_second,
+        method_name(started, finished),
+        finished.seed
     )
 }
 

@@ -1,0 +1,81 @@
+//! The registry for programs.
+
+use serde_json::{Value, json};
+use speculation::methods::{self, METHODS, Method, Range, Setting, TargetAsked, names};
+use speculation::target::{Beta, Rule};
+
+/// Everything there is to choose from.
+pub(super) fn registry() -> Value {
+    let rules = Rule::ALL.into_iter().map(|rule| {
+        let (least, most) = rule.alpha_range();
+        json!({
+            "name": rule.name(),
+            "alpha": { "range": [least, most], "default": rule.default_alpha() },
+            "summary": rule.summary(),
+        })
+    });
+    json!({
+        "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
+        "rules": rules.collect::<Vec<_>>(),
+        "axes": {
+            "plan": names::plans(),
+            "target": names::targets(),
+            "verification": names::verifications(),
+            "proposal": names::proposals(),
+            "accept_at": names::acceptors(),
+        },
+    })
+}
+
+/// One method.
+pub(super) fn method(method: &Method) -> Value {
+    let parameters = method.parameters();
+    json!({
+        "name": method.name,
+        "aliases": method.aliases,
+        "summary": method.summary,
+        "plan": method.plan.name(),
+        "target": TargetAsked::of(method.target).name(),
+        "verification": names::of_verification(method.verification),
+        "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "lossless": method.is_lossless(),
+        "reproducible": method.is_reproducible(),
+        "needs_draft_law": method.needs_draft_law(),
+        "source": method.source,
+    })
+}
+
+fn parameter(setting: &Setting) -> Value {
+    json!({
+        "name": setting.name,
+        "type": setting.range.kind(),
+        "range": range(setting.range),
+        "expected": setting.range.to_string(),
+        "default": value(setting.default),
+        "help": setting.help,
+    })
+}
+
+/// Least and largest value, or every value. What this leaves open (a largest value that is not
+/// allowed itself, a word that stands for a number) `expected` says in words.
+fn range(range: Range) -> Value {
+    match range {
+        Range::Number(least, most) | Range::NumberBelow(least, most) | Range::Beta(least, most) => {
+            json!([least, most])
+        }
+        Range::Count(least, most) => json!([least, most]),
+        Range::Flag => json!([false, true]),
+        Range::Rule(rules) => rules.iter().map(|rule| rule.name()).collect(),
+    }
+}
+
+fn value(value: methods::Value) -> Value {
+    match value {
+        methods::Value::Number(number) | methods::Value::Beta(Beta::Fixed(number)) => {
+            json!(number)
+        }
+        methods::Value::Count(count) => json!(count),
+        methods::Value::Flag(flag) => json!(flag),
+        methods::Value::Rule(_) | methods::Value::Beta(Beta::Tuned) => json!(value.to_string()),
+    }
+}

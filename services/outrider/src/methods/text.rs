@@ -1,0 +1,165 @@
+//! The registry for people.
+
+use std::io::{self, Write};
+
+use speculation::methods::{Method, Setting, TargetAsked, Value, names};
+use speculation::target::Rule;
+
+/// Everything there is to choose from.
+pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<17} {:<9} {:<13} summary",
+        "method", "lossless", "reproducible"
+    )?;
+    for method in methods {
+        writeln!(
+            out,
+            "{:<17} {:<9} {:<13} {}",
+            method.name,
+            yes_no(method.is_lossless()),
+            yes_no(method.is_reproducible()),
+            method.summary
+        )?;
+    }
+    meanings(out)?;
+    axes(out)?;
+    rules(out)?;
+    parameters(out, methods)?;
+    writeln!(out, "\n`outrider methods NAME` shows a method in full.")
+}
+
+/// One method, and how to ask for it.
+pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
+    writeln!(out, "{}: {}", method.name, method.summary)?;
+    let [sampling, greedy] = [1.0, 0.0].map(|temperature| {
+        let proposal = method.preset(temperature).proposal;
+        names::of_proposal(proposal)
+    });
+    let proposal = if sampling == greedy {
+        sampling
+    } else {
+        format!("{sampling}, at temperature 0 {greedy}")
+    };
+    let aliases = match method.aliases {
+        [] => "none".to_owned(),
+        aliases => aliases.join(", "),
+    };
+    for (name, value) in [
+        ("aliases", &aliases[..]),
+        ("plan", method.plan.name()),
+        ("target", TargetAsked::of(method.target).name()),
+        ("verification", names::of_verification(method.verification)),
+        ("lossless", yes_no(method.is_lossless())),
+        ("reproducible", yes_no(method.is_reproducible())),
+        ("proposal", &proposal[..]),
+        ("source", method.source),
+    ] {
+        writeln!(out, "  {name:<13} {value}")?;
+    }
+    let settings = method.parameters();
+    if !settings.is_empty() {
+        writeln!(out, "\nparameters")?;
+    }
+    for setting in &settings {
+        let Setting {
+            name,
+            help,
+            range,
+            default,
+            ..
+        } = setting;
+        writeln!(out, "  {name:<17} {help}")?;
+        writeln!(out, "  {:<17} {range}; default {default}", "")?;
+    }
+    meanings(out)?;
+    let flags: Vec<_> = settings.iter().filter_map(flag).collect();
+    writeln!(
+        out,
+        "\nexample\n  outrider generate --method {}{} --prompt \"Once upon a time\"",
+        method.name,
+        flags.concat()
+    )
+}
+
+/// The flag that gives a parameter its default; none for those that are off.
+fn flag(setting: &Setting) -> Option<String> {
+    let name = setting.name.replace('_', "-");
+    match setting.default {
+        Value::Flag(false) => None,
+        Value::Flag(true) => Some(format!(" --{name}")),
+        value => Some(format!(" --{name} {value}")),
+    }
+}
+
+fn yes_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+fn meanings(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nlossless:     every token is an exact sample of the target model\n\
+         reproducible: a seed gives the same tokens however blocks were cut, retried or moved"
+    )
+}
+
+fn axes(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nA method presets the axes; one given beside it replaces the preset."
+    )?;
+    for (axis, values) in [
+        ("plan", names::plans()),
+        ("target", vec!["exact", "lossy", "or a rule below"]),
+        ("verification", names::verifications()),
+        ("proposal", names::proposals()),
+        ("accept-at", names::acceptors()),
+    ] {
+        writeln!(out, "  {axis:<13} {}", values.join(", "))?;
+    }
+    Ok(())
+}
+
+fn rules(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n{:<10} {:<12} {:<8} meaning",
+        "rule", "alpha", "default"
+    )?;
+    for rule in Rule::ALL {
+        let (least, most) = rule.alpha_range();
+        writeln!(
+            out,
+            "{:<10} {:<12} {:<8} {}",
+            rule.name(),
+            format!("{least} to {most}"),
+            rule.default_alpha(),
+            rule.summary()
+        )?;
+    }
+    Ok(())
+}
+
+/// One line for each meaning of a parameter, with the methods that take it.
+fn parameters(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
+    let mut lines: Vec<(Setting, Vec<&str>)> = Vec::new();
+    for method in methods {
+        for setting in method.parameters() {
+            let known = lines
+                .iter_mut()
+                .find(|(known, _)| (known.name, known.help) == (setting.name, setting.help));
+            match known {
+                Some((_, takers)) => takers.push(method.name),
+                None => lines.push((setting, vec![method.name])),
+            }
+        }
+    }
+    lines.sort_by_key(|(setting, _)| setting.name);
+    writeln!(out, "\n{:<17} meaning", "parameter")?;
+    for (setting, takers) in lines {
+        writeln!(out, "{:<17} {}", setting.name, setting.help)?;
+        writeln!(out, "{:<17}   of {}", "", takers.join(", "))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Which rows a replay computes, from the flags.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use speculation::methods::names::{self, of_verification};
+use speculation::methods::{Asked, Choice, Parameters, Value};
+use speculation::session::Plan;
+use speculation::target::{Rule, TargetDistribution};
+use speculation::verification::Verification;
+use wire::v1;
+
+/// A method, and what overrides its presets; lists are evaluated in every combination.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Method")]
+pub(super) struct ChoiceArgs {
+    /// Method to evaluate: see `outrider methods`. Not those that draft blocks of their own or none.
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// Deferral rules.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    rule: Vec<String>,
+    /// Trade-offs between the two models: range and default depend on the rule.
+    #[arg(
+        long,
+        value_name = "AS",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    alpha: Vec<f64>,
+    /// Residual parameter of lossy sampling, a number or `tuned`.
+    #[arg(long, value_name = "B", allow_hyphen_values = true)]
+    beta: Option<String>,
+    /// Overrides how the models take turns.
+    #[arg(long, value_name = "PLAN")]
+    plan: Option<String>,
+    /// Overrides the distribution aimed at: `exact`, `lossy`, or a deferral rule.
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+    /// Overrides how draft blocks are verified.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    verification: Vec<String>,
+}
+
+/// What is evaluated in one row.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Name of the method, or of the target distribution where no method was asked for.
+    pub(super) name: &'static str,
+    /// Parameters and their values.
+    pub(super) parameters: Vec<(&'static str, String)>,
+    pub(super) target: TargetDistribution,
+    /// None for plans that verify no blocks.
+    pub(super) verification: Option<Verification>,
+    /// For those, target forwards a token: one, or those that the rule asks for.
+    pub(super) calls: Calls,
+}
+
+/// How often a plan calls the target model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Once a block.
+    Block,
+    /// Where the rule defers.
+    Deferred,
+    /// At every token.
+    Always,
+}
+
+impl Row {
+    /// Name of the verification; a dash if there is none.
+    pub(super) fn verification(&self) -> &'static str {
+        self.verification.map_or("-", of_verification)
+    }
+}
+
+impl ChoiceArgs {
+    /// The rows, in the order of the flags.
+    ///
+    /// # Errors
+    /// Names the flag that is unknown, out of range or does not go with another, or the method that
+    /// cannot be evaluated on recorded blocks.
+    pub(super) fn rows(&self, sampling: &v1::SamplingParams) -> Result<Vec<Row>> {
+        let flags = [
+            ("--rule", !self.rule.is_empty()),
+            ("--alpha", !self.alpha.is_empty()),
+            ("--beta", self.beta.is_some()),
+        ];
+        let methods = match &self.method {
+            Some(method) => vec![(method.as_str(), None)],
+            None if self.plan.is_some() || self.target.is_some() => vec![("", None)],
+            None => {
+                if let Some((flag, _)) = flags.iter().find(|(_, given)| *given) {
+                    bail!("{flag}: of which method? Add --method, such as spec-cascade or lossy");
+                }
+                let targets = names::targets();
+                targets.into_iter().map(|name| ("", Some(name))).collect()
+            }
+        };
+        let every = || names::verifications().into_iter().map(Some).collect();
+        let verifications: Vec<Option<&str>> = match (&self.verification[..], &self.method) {
+            ([], None) if self.plan.is_none() => every(),
+            ([], _) => vec![None],
+            (given, _) => given.iter().map(|name| Some(name.as_str())).collect(),
+        };
+        let rules = or_preset(self.rule.iter().map(|name| names::rule(name)))?;
+        let alphas = or_preset::<_, anyhow::Error>(self.alpha.iter().map(|&alpha| Ok(alpha)))?;
+        let mut rows = Vec::new();
+        for (method, target) in methods {
+            for &rule in &rules {
+                for &alpha in &alphas {
+                    for &verification in &verifications {
+                        let target = target.or(self.target.as_deref());
+                        let axes = Axes {
+                            method,
+                            target,
+                            verification,
+                        };
+                        rows.push(self.row(&axes, rule, alpha, sampling)?);
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn row(
+        &self,
+        axes: &Axes<'_>,
+        rule: Option<Rule>,
+        alpha: Option<f64>,
+        sampling: &v1::SamplingParams,
+    ) -> Result<Row> {
+        let asked = Asked {
+            method: axes.method,
+            plan: self.plan.as_deref().map(names::plan).transpose()?,
+            target: axes.target.map(names::target).transpose()?,
+            verification: axes.verification.map(names::verification).transpose()?,
+            parameters: Parameters {
+                rule,
+                alpha,
+                beta: self.beta.as_deref().map(names::beta).transpose()?,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        // Whether the laws were cut is of no matter: nothing is sent.
+        let choice = Choice::resolve(&asked, sampling.temperature.unwrap_or(1.0), false)?;
+        Row::of(&choice, axes.method.is_empty())
+    }
+}
+
+/// The axes one row is asked for with.
+struct Axes<'a> {
+    method: &'a str,
+    target: Option<&'a str>,
+    verification: Option<&'a str>,
+}
+
+/// The values given, or one that leaves the preset.
+fn or_preset<T, E>(given: impl Iterator<Item = Result<T, E>>) -> Result<Vec<Option<T>>, E> {
+    let given: Vec<Option<T>> = given
+        .map(|value| value.map(Some))
+        .collect::<Result<_, _>>()?;
+    Ok(if given.is_empty() { vec![None] } else { given })
+}
+
+impl Row {
+    fn of(choice: &Choice, by_target: bool) -> Result<Self> {
+        let (verification, calls) = match choice.plan {
+            Plan::Speculative => (Some(choice.verification), Calls::Block),
+            Plan::OracleCascade => (None, Calls::Always),
+            Plan::TokenCascade { .. } => (None, Calls::Deferred),
+            Plan::TargetOnly | Plan::DraftOnly => bail!(
+                "'{}' has nothing to evaluate, one of the models speaks alone",
+                choice.effective_name()
+            ),
+            Plan::SequenceCascade { .. } | Plan::Bild { .. } => bail!(
+                "'{}' cannot be evaluated on recorded blocks, it decides on blocks that it drafts by \
+                 its own rule",
+                choice.effective_name()
+            ),
+        };
+        // A run of draft tokens is not among what is recorded, so its limit is left out.
+        let settings = choice.settings().iter();
+        let settings = settings.filter(|setting| setting.name != "max_run");
+        let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
+        let axes = choice.effective_axes();
+        let target_name = axes.iter().find(|(axis, _)| *axis == "target");
+        let parameters: Vec<_> = match target_name {
+            // The rule's name is the row's.
+            Some((_, target)) if by_target => {
+                parameters.filter(|(_, value)| value != target).collect()
+            }
+            _ => parameters.collect(),
+        };
+        let name = match (by_target, target_name) {
+            (true, Some((_, target))) => names::target(target)?.name(),
+            _ => choice.name(),
+        };
+        Ok(Self {
+            name,
+            parameters,
+            target: aim(choice),
+            verification,
+            calls,
+        })
+    }
+}
+
+/// What is aimed at, with the rule that acts through the plan, if one does.
+fn aim(choice: &Choice) -> TargetDistribution {
+    if !matches!(choice.plan, Plan::TokenCascade { .. }) {
+        return choice.target;
+    }
+    let (mut rule, mut alpha) = (Rule::Chow, Rule::Chow.default_alpha());
+    for setting in choice.settings() {
+        match (setting.name, setting.value) {
+            (_, Value::Rule(value)) => rule = value,
+            ("alpha", Value::Number(value)) => alpha = value,
+            _ => {}
+        }
+    }
+    TargetDistribution::Deferral { rule, alpha }
+}

@@ -1,0 +1,123 @@
+//! Generating: what is printed, and what is refused.
+
+use serde_json::Value;
+
+use super::{json, refused, run};
+
+#[test]
+fn generate_prints_one_json_object_with_everything_in_it() {
+    let answer = json(&[
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "48",
+        "--seed",
+        "9",
+        "--draft-len",
+        "3",
+        "--ignore-eos",
+    ]);
+    let count = |key: &str| answer[key].as_array().expect("an array").len();
+    assert_eq!((count("token_ids"), count("origins")), (48, 48));
+    assert_eq!(answer["usage"]["completion_tokens"], 48);
+    assert_eq!(
+        (&answer["method"], &answer["seed"]),
+        (&"coupled".into(), &9.into())
+    );
+    assert_eq!(answer["finish_reason"], "length");
+    let speculation = &answer["speculation"];
+    let number = |key: &str| speculation[key].as_f64().expect("a number");
+    let sum = |key: &str| {
+        let entries = speculation[key].as_array().expect("an array");
+        entries.iter().filter_map(Value::as_f64).sum::<f64>()
+    };
+    assert!(number("mean_acceptance_length") > 1.3);
+    assert_eq!(number("num_draft_tokens"), sum("per_step_drafted"));
+    assert_eq!(
+        number("num_accepted_draft_tokens"),
+        sum("per_step_accepted")
+    );
+    assert_eq!(number("num_spec_steps"), sum("acceptance_histogram"));
+    assert_eq!(number("fallbacks"), 0.0);
+    assert!(
+        answer["timing"]["tokens_per_second"]
+            .as_f64()
+            .expect("a number")
+            > 0.0
+    );
+    let again = json(&[
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "48",
+        "--seed",
+        "9",
+        "--ignore-eos",
+        "--method",
+        "target-only",
+    ]);
+    assert_eq!(again["token_ids"], answer["token_ids"]);
+}
+
+#[test]
+fn generate_streams_text_and_ends_with_a_summary() {
+    let output = run(&[
+        "generate",
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "20",
+        "--seed",
+        "1",
+        "--show-rounds",
+    ]);
+    assert!(output.status.success());
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        !stdout.trim().is_empty() && !stdout.contains('\u{1b}'),
+        "no colours in a pipe"
+    );
+    assert!(
+        stderr.contains("round   1") && stderr.contains("method coupled, seed 1"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn bad_requests_name_the_field_and_the_limit() {
+    let generate = |args: &[&str]| refused(&[&["generate", "--prompt", "x"], args].concat());
+    for (args, parts) in [
+        (
+            &["--temperature", "-1"][..],
+            &["temperature", "-1", "0 to 100"][..],
+        ),
+        (&["--temperature", "nan"], &["temperature", "NaN"]),
+        (&["--top-p", "0"], &["top_p", "0"]),
+        (&["--top-p", "1.5"], &["top_p", "1.5"]),
+        (&["--max-tokens", "0"], &["max_tokens", "0"]),
+        (&["--max-tokens", "9999"], &["max_tokens", "9999", "512"]),
+        (&["--draft-len", "0"], &["draft_len", "0", "1 to 64"]),
+        (
+            &["--method", "nonsense"],
+            &["method", "nonsense", "target-only"],
+        ),
+        (
+            &["--coordinator", "http://127.0.0.1:9"],
+            &["127.0.0.1:9", "refused"],
+        ),
+        (
+            &["--coordinator", "nonsense"],
+            &["nonsense", "http://HOST:PORT"],
+        ),
+    ] {
+        let said = generate(args);
+        assert!(
+            parts.iter().all(|part| said.contains(part)),
+            "{args:?}: {said}"
+        );
+    }
+    assert!(refused(&["generate", "--prompt", ""]).contains("prompt: empty"));
+    assert!(refused(&["generate"]).contains("--prompt"));
+    assert!(refused(&["generate", "--prompt-file", "no/such/file"]).contains("no/such/file"));
+}

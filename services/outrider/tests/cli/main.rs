@@ -1,0 +1,83 @@
+//! The binary as its users run it.
+
+mod generate;
+mod measuring;
+mod record_replay;
+mod serving;
+mod settings;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+pub(crate) fn outrider(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
+    command.args(args).env_remove("OUTRIDER__LOG__FILTER");
+    command
+}
+
+pub(crate) fn run(args: &[&str]) -> Output {
+    outrider(args).output().expect("the binary runs")
+}
+
+pub(crate) fn json(args: &[&str]) -> Value {
+    let output = run(&[&["generate", "--json"], args].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    serde_json::from_slice(&output.stdout).expect("stdout holds one JSON object and nothing else")
+}
+
+/// What a command that must fail says.
+pub(crate) fn refused(args: &[&str]) -> String {
+    let output = run(args);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && output.status.code() != Some(101),
+        "{args:?}: {stderr}"
+    );
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+/// A served role, killed when dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+}
+
+impl Server {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut child = outrider(&[&["serve"], args].concat())
+            .env("OUTRIDER__DRAFTER__LISTEN", ANY)
+            .env("OUTRIDER__VERIFIER__LISTEN", ANY)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut lines = stderr.lines().map_while(Result::ok);
+        let serving = lines.find(|line| line.contains("serving address="));
+        let serving = serving.unwrap_or_else(|| panic!("{args:?} never served"));
+        let address = serving
+            .split("address=")
+            .nth(1)
+            .expect("an address")
+            .trim()
+            .to_owned();
+        // What comes later is read and dropped, or the pipe would fill up.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            child,
+            url: format!("http://{address}"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) const ANY: &str = "127.0.0.1:0";

@@ -1,0 +1,164 @@
+//! Listing methods, and comparing them.
+
+use serde_json::Value;
+
+use super::{refused, run};
+
+#[test]
+fn methods_are_listed_for_people_and_programs() {
+    let text = String::from_utf8(run(&["methods"]).stdout).expect("text");
+    let list: Value = serde_json::from_slice(&run(&["methods", "--json"]).stdout).expect("JSON");
+    let listed = |kind: &str| -> Vec<String> {
+        let entries = list[kind].as_array().expect("an array").iter();
+        entries
+            .map(|entry| entry["name"].as_str().expect("a name").to_owned())
+            .collect()
+    };
+    let methods: Vec<_> = speculation::methods::names();
+    assert_eq!(listed("methods"), methods);
+    assert_eq!(listed("rules").len(), 10);
+    for name in listed("methods").iter().chain(&listed("rules")) {
+        assert!(text.contains(name.as_str()), "{name}");
+    }
+    let lossy = &list["methods"][4];
+    assert_eq!(
+        (&lossy["lossless"], &lossy["reproducible"]),
+        (&false.into(), &false.into())
+    );
+    assert_eq!(lossy["parameters"][0]["default"], 0.2);
+    for method in methods {
+        let text = String::from_utf8(run(&["methods", method]).stdout).expect("text");
+        assert!(text.contains(&format!("--method {method}")), "{text}");
+    }
+    let alone: Value =
+        serde_json::from_slice(&run(&["methods", "gumbel", "--json"]).stdout).expect("JSON");
+    assert_eq!(alone, list["methods"][0]);
+    assert!(refused(&["methods", "nonsense"]).contains("spec-cascade"));
+}
+
+#[test]
+fn a_benchmark_prints_ratios_for_every_kind() {
+    let output = run(&[
+        "bench",
+        "--per-kind",
+        "1",
+        "--max-tokens",
+        "16",
+        "--json",
+        "--temperatures",
+        "1",
+    ]);
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
+    assert_eq!(rows.len(), 6);
+    assert!(
+        rows.iter()
+            .all(|row| row["ratio"].as_f64().expect("a number") > 0.0)
+    );
+}
+
+#[test]
+fn a_benchmark_names_the_method_it_cannot_read() {
+    let stderr = refused(&["bench", "--methods", "coupled,lossy:alhpa=0.5"]);
+    assert!(
+        stderr.contains("--methods") && stderr.contains("lossy:alhpa=0.5"),
+        "{stderr}"
+    );
+    // What is out of range the coordinator says, before anything is measured.
+    let stderr = refused(&["bench", "--methods", "lossy:alpha=2"]);
+    assert!(
+        stderr.contains("alpha") && stderr.contains("below 1"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn methods_with_parameters_are_compared_in_one_run() {
+    let output = run(&[
+        "bench",
+        "--methods",
+        "spec-cascade:rule=chow:alpha=0/1,draft-only",
+        "--per-kind",
+        "1",
+        "--max-tokens",
+        "16",
+        "--temperatures",
+        "1",
+        "--json",
+    ]);
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .filter(|row: &Value| row["kind"] == "all")
+        .collect();
+    let deferral: Vec<_> = rows
+        .iter()
+        .map(|row| row["deferral_rate"].as_f64())
+        .collect();
+    // At one end every position is the target's, at the other none, and then all drafts stand.
+    assert_eq!(deferral, [Some(1.0), Some(0.0), None]);
+    assert_eq!(rows[1]["draft_acceptance_rate"], 1.0);
+    assert_eq!(rows[2]["target_calls_per_token"], 0.0);
+}
+
+#[test]
+fn acceptance_alone_is_timed_over_a_small_vocabulary() {
+    let output = run(&[
+        "bench",
+        "laws",
+        "--vocab",
+        "64",
+        "--repeats",
+        "1",
+        "--blocks",
+        "1",
+        "--json",
+    ]);
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
+    assert_eq!(rows.len(), 100);
+    assert!(refused(&["bench", "laws", "--vocab", "3"]).contains("--vocab: 3"));
+}
+
+#[test]
+fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plot = folder.path().join("plot.svg");
+    let output = run(&[
+        "sweep",
+        "--prompts",
+        "20",
+        "--methods",
+        "target-only,draft-only,spec-cascade:rule=chow:alpha=0/1",
+        "--svg",
+        plot.to_str().expect("UTF-8"),
+        "--json",
+    ]);
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    let quality: Vec<f64> = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
+        .map(|point| point["quality"].as_f64().expect("a number"))
+        .collect();
+    // At its ends the cascade is each of the two models.
+    assert_eq!(
+        (quality[2], quality[3]),
+        (quality[0], quality[1]),
+        "{stderr}"
+    );
+    assert!(quality[0] > 0.9, "{quality:?}");
+    assert!(
+        stderr.contains("4/4 spec-cascade:rule=chow:alpha=1"),
+        "{stderr}"
+    );
+    let drawn = std::fs::read_to_string(plot).expect("drawn");
+    assert!(drawn.contains("draft-only") && drawn.contains("spec-cascade:rule=chow"));
+}
