@@ -16,7 +16,7 @@ async fn refused(cluster: &Cluster, request: GenerateRequest) -> Status {
 }
 
 /// A request out of order, the field to be named, and a part of what must be said.
-type Case = (GenerateRequest, &'static str, &'static str);
+pub(crate) type Case = (GenerateRequest, &'static str, &'static str);
 
 fn base() -> GenerateRequest {
     request("Once upon a time", 8)
@@ -120,11 +120,11 @@ fn bad_choices() -> Vec<Case> {
         ),
         (
             GenerateRequest {
-                accept_at: 2,
+                accept_at: 7,
                 ..base()
             },
             "accept_at",
-            "version",
+            "7",
         ),
     ]
 }
@@ -138,7 +138,7 @@ async fn each_bad_field_is_named_with_its_value_and_limit() {
         assert_eq!(status.code(), Code::InvalidArgument, "{field}: {status:?}");
         let message = status.message();
         assert!(
-            message.starts_with(field) && message.contains(part),
+            message.split(':').next() == Some(field) && message.contains(part),
             "{field}: {message}"
         );
     }

@@ -274,27 +274,6 @@ async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_drafter_that_lies_about_its_laws_is_done_without() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
-    let (_, url) = Tampering::start(Mode::ForgeLaws, drafter.address, verifier.address).await;
-    let coordinator = coordinator(config(&[url], &[verifier.url()])).await;
-    let asked = request("Once upon a time", 60)
-        .ignoring_eos()
-        .method("rejection");
-    // Nothing of the lies is left: the target alone, with its own noise.
-    let expected = target_only(&coordinator, &asked).await;
-    let answer = generate(&coordinator, asked).await;
-    assert_eq!(answer.tokens, expected);
-    let statistics = answer.finished.speculation.expect("statistics");
-    assert!(
-        statistics.fallbacks[0].reason.contains("no mass"),
-        "{:?}",
-        statistics.fallbacks
-    );
-}
-
-#[tokio::test]
 async fn a_silent_drafter_is_not_waited_for_long() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await

@@ -8,6 +8,7 @@ mod layering;
 mod leaks;
 mod lifecycle;
 mod lossless;
+mod methods;
 mod prompts;
 mod protocol;
 mod relay;

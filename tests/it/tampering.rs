@@ -14,8 +14,9 @@ use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 use wire::v1::proposal::Law;
 use wire::v1::{
-    DescribeRequest, DraftBlock, DraftReply, DraftRequest, PeerDescription, ReplyHeader, SparseLaw,
-    TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest, draft_reply, verify_reply,
+    DescribeRequest, DraftBlock, DraftReply, DraftRequest, LastToken, PeerDescription, ReplyHeader,
+    SparseLaw, TokenizerPart, TokenizerRequest, Verdict, VerifyReply, VerifyRequest, draft_reply,
+    slice, verify_reply,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
 
@@ -26,8 +27,33 @@ use crate::relay::Relay;
 pub(crate) enum Mode {
     /// Each draft and each verdict is lost once.
     LoseOnce,
+    /// What the drafter tells of its laws is falsified.
+    Forge(Forgery),
+    /// The verifier's laws hold what is no probability.
+    ForgeSlices,
+    /// The verifier decides where it was asked for laws.
+    ForgeVerdicts,
+    /// The law after a block never comes.
+    HoldBonus,
+}
+
+/// How what a drafter tells is falsified.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Forgery {
     /// Draft laws give their own tokens no mass.
-    ForgeLaws,
+    TokensWithoutMass,
+    /// Confidences are not numbers.
+    ConfidencesNotNumbers,
+    /// Confidences are left out.
+    NoConfidences,
+    /// Weights of sparse laws are zero.
+    NoWeights,
+    /// There are fewer laws than tokens.
+    TooFew,
+    /// The law after the block is left out.
+    NoBonus,
+    /// Unscaled probabilities are left out.
+    NoUnscaled,
 }
 
 /// A reply that was lost already: its kind, its round and its position.
@@ -110,15 +136,17 @@ impl Tampering {
     }
 }
 
-/// Passes messages on as `change` makes them, up to the first error.
+/// Passes messages on as `change` makes them, if it leaves any, up to the first error.
 fn relayed<T: Send + 'static>(
     mut upstream: Streaming<T>,
-    change: impl Fn(T) -> Result<T, Status> + Send + 'static,
+    change: impl Fn(T) -> Result<Option<T>, Status> + Send + 'static,
 ) -> Boxed<T> {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         while let Some(message) = upstream.next().await {
-            let message = message.and_then(&change);
+            let Some(message) = message.and_then(&change).transpose() else {
+                continue;
+            };
             let ends = message.is_err();
             if sender.send(message).await.is_err() || ends {
                 return;
@@ -128,16 +156,44 @@ fn relayed<T: Send + 'static>(
     Box::pin(ReceiverStream::new(receiver))
 }
 
-/// Replaces each law by one that its token cannot have been drawn from.
-fn forge(block: &mut DraftBlock) {
+/// Falsifies what a block tells of its laws.
+fn forge(block: &mut DraftBlock, forgery: Forgery) {
     let tokens = block.tree.clone().unwrap_or_default().token_ids;
-    for (proposal, token) in block.proposals.iter_mut().zip(tokens) {
-        let law = SparseLaw {
-            token_ids: vec![(token + 1) % 4096],
-            weights: vec![1, 0],
-            unscaled: Vec::new(),
-        };
-        proposal.law = Some(Law::Sparse(law));
+    let told = block.proposals.iter_mut().chain(&mut block.bonus);
+    match forgery {
+        Forgery::TokensWithoutMass => {
+            for (proposal, token) in block.proposals.iter_mut().zip(tokens) {
+                let law = SparseLaw {
+                    token_ids: vec![(token + 1) % 4096],
+                    weights: vec![1, 0],
+                    unscaled: Vec::new(),
+                };
+                proposal.law = Some(Law::Sparse(law));
+            }
+        }
+        Forgery::ConfidencesNotNumbers => told.for_each(|proposal| {
+            proposal.max_probability = Some(f32::NAN);
+            proposal.entropy = Some(f32::NAN);
+        }),
+        Forgery::NoConfidences => told.for_each(|proposal| {
+            proposal.max_probability = None;
+            proposal.entropy = None;
+        }),
+        Forgery::NoWeights => told.for_each(|proposal| {
+            if let Some(Law::Sparse(law)) = &mut proposal.law {
+                law.weights.fill(0);
+            }
+        }),
+        Forgery::TooFew => {
+            block.proposals.pop();
+        }
+        Forgery::NoBonus => block.bonus = None,
+        Forgery::NoUnscaled => told.for_each(|proposal| {
+            proposal.unscaled = None;
+            if let Some(Law::Sparse(law)) = &mut proposal.law {
+                law.unscaled.clear();
+            }
+        }),
     }
 }
 
@@ -173,10 +229,12 @@ impl drafter_server::Drafter for Tampering {
             if let Some(draft_reply::Reply::Block(block)) = &mut reply.reply {
                 match tampering.mode {
                     Mode::LoseOnce => tampering.lose("draft", block.header)?,
-                    Mode::ForgeLaws => forge(block),
+                    Mode::Forge(forgery) => forge(block, forgery),
+                    Mode::HoldBonus if block.bonus.is_some() => return Ok(None),
+                    Mode::ForgeSlices | Mode::ForgeVerdicts | Mode::HoldBonus => {}
                 }
             }
-            Ok(reply)
+            Ok(Some(reply))
         })))
     }
 }
@@ -214,13 +272,32 @@ impl verifier_server::Verifier for Tampering {
             .await?
             .into_inner();
         let tampering = self.clone();
-        Ok(Response::new(relayed(upstream, move |reply| {
-            if let Some(verify_reply::Reply::Verdict(verdict)) = &reply.reply
-                && tampering.mode == Mode::LoseOnce
-            {
-                tampering.lose("verdict", verdict.header)?;
+        Ok(Response::new(relayed(upstream, move |mut reply| {
+            match (&mut reply.reply, tampering.mode) {
+                (Some(verify_reply::Reply::Verdict(verdict)), Mode::LoseOnce) => {
+                    tampering.lose("verdict", verdict.header)?;
+                }
+                (Some(verify_reply::Reply::Slice(slice)), Mode::LoseOnce) if slice.last => {
+                    tampering.lose("slice", slice.header)?;
+                }
+                (Some(verify_reply::Reply::Slice(slice)), Mode::ForgeVerdicts) => {
+                    reply.reply = Some(verify_reply::Reply::Verdict(Verdict {
+                        header: slice.header,
+                        emitted: vec![5],
+                        last: LastToken::Bonus.into(),
+                        ..Default::default()
+                    }));
+                }
+                (Some(verify_reply::Reply::Slice(slice)), Mode::ForgeSlices) => {
+                    if let Some(slice::Law::Dense(law)) = &mut slice.law {
+                        let mut row = law.row.to_vec();
+                        row[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+                        law.row = row.into();
+                    }
+                }
+                _ => {}
             }
-            Ok(reply)
+            Ok(Some(reply))
         })))
     }
 }

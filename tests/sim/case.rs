@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use speculation::TokenId;
+use speculation::confidence::Confidence;
 use speculation::coupled::choice;
+use speculation::drafting::StopRule;
 use speculation::methods::{self, Method};
 use speculation::noise::Noise;
+use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
-use speculation::session::{Peer, SessionConfig};
+use speculation::session::{Peer, Plan, SessionConfig};
+use speculation::target::{Rule, TargetDistribution};
 use speculation::toy::ToyModel;
+use speculation::verification::Verification;
 
 use crate::dice::{Chooses, Dice};
 use crate::sequence::Sequence;
@@ -17,6 +22,10 @@ use crate::sequence::Sequence;
 pub(crate) const VOCAB_SIZE: u32 = 48;
 pub(crate) const PROMPT: [TokenId; 3] = [7, 11, 13];
 pub(crate) const END_TOKEN: TokenId = 2;
+/// Most draft tokens a peer drafts at once, whatever it is asked for.
+pub(crate) const MOST_DRAFTED: u32 = 8;
+/// Between the maxima of the toy's laws, so that a rule defers often and not always.
+const DEFERS_BELOW: f64 = 0.2;
 pub(crate) const ROUND_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How far the draft model's laws are from the target's.
@@ -32,6 +41,10 @@ pub(crate) struct Case {
     /// Seed of the noise, and of both models.
     pub(crate) seed: u64,
     pub(crate) method: &'static Method,
+    /// Which model does what; the method's own unless a test sets another.
+    pub(crate) plan: Plan,
+    /// The deferral rule: the target's law where the draft law's maximum is below this.
+    pub(crate) defers_below: Option<f64>,
     pub(crate) temperature: f32,
     pub(crate) draft_model: DraftModel,
     pub(crate) draft_len: u32,
@@ -43,15 +56,34 @@ pub(crate) struct Case {
 impl Case {
     /// A case of the method called `method`.
     pub(crate) fn new(seed: u64, method: &str) -> Self {
+        let method = methods::find(method).expect("a method of the registry");
         Self {
             seed,
-            method: methods::find(method).expect("a method of the registry"),
+            method,
+            plan: method.preset(1.0).plan,
+            defers_below: None,
             temperature: 1.0,
             draft_model: DraftModel::Near,
             draft_len: 4,
             max_tokens: 32,
             retries: 2,
             deadline: Some(Duration::from_secs(20)),
+        }
+    }
+
+    /// A case of a plan with a deferral rule, coupled so that a seed gives the same tokens again.
+    pub(crate) fn cascade(seed: u64, plan: Plan) -> Self {
+        let mut dice = Dice::new(seed, Chooses::Case);
+        Self {
+            plan,
+            defers_below: Some(DEFERS_BELOW),
+            temperature: dice.pick(&[0.7, 1.0]),
+            draft_model: dice.pick(&[DraftModel::Near, DraftModel::Unrelated]),
+            draft_len: dice.pick(&[1, 4, 8]),
+            max_tokens: 1 + dice.below(48),
+            retries: dice.below(4),
+            deadline: Some(dice.time(100..30_000)),
+            ..Self::new(seed, "coupled")
         }
     }
 
@@ -78,7 +110,15 @@ impl Case {
     /// The case that `seed` stands for.
     pub(crate) fn random(seed: u64) -> Self {
         let mut dice = Dice::new(seed, Chooses::Case);
-        let method = dice.pick(&["coupled", "coupled", "coupled", "rejection", "target-only"]);
+        let method = dice.pick(&[
+            "coupled",
+            "coupled",
+            "coupled",
+            "rejection",
+            "block",
+            "block-greedy",
+            "target-only",
+        ]);
         let deadline = match dice.below(3) {
             0 => dice.time(1..1_000),
             _ => dice.time(1_000..30_000),
@@ -95,8 +135,9 @@ impl Case {
     }
 
     pub(crate) fn session_config(&self) -> SessionConfig {
-        let plan = self.method.plan;
         SessionConfig {
+            bonus_q: self.verifier_needs_law() && self.plan == Plan::Speculative,
+            depends_on_draft: self.defers_below.is_some(),
             end_tokens: vec![END_TOKEN],
             round_timeout: ROUND_TIMEOUT,
             draft_timeout: ROUND_TIMEOUT,
@@ -105,8 +146,53 @@ impl Case {
             retry_pause: Duration::from_millis(50),
             fallback_tokens: 8,
             deadline: self.deadline,
-            ..SessionConfig::new(plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
+            ..SessionConfig::new(self.plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
         }
+    }
+
+    /// Whether it is the verifier that follows the deferral rule, and needs the draft law for it.
+    pub(crate) fn verifier_needs_law(&self) -> bool {
+        let blocks = matches!(self.plan, Plan::Speculative | Plan::OracleCascade);
+        blocks && self.defers_below.is_some()
+    }
+
+    /// Whether the drafter stops where the rule says defer.
+    pub(crate) fn drafter_stops(&self) -> bool {
+        matches!(self.plan, Plan::TokenCascade { .. } | Plan::Bild { .. })
+    }
+
+    /// What the deferral rule says of a draft law.
+    pub(crate) fn defers(&self, draft_law: &[f32]) -> bool {
+        let confidence = Confidence::of(draft_law, false);
+        let rule = self.defers_below.map(StopRule::MaxBelow);
+        rule.is_some_and(|rule| rule.stops(confidence))
+    }
+
+    /// How the verifier decides a block.
+    pub(crate) fn verification(&self) -> Verification {
+        match self.plan {
+            Plan::Bild { .. } => Verification::Bild { rollback: 3.0 },
+            _ => self.method.verification,
+        }
+    }
+
+    /// What the verifier aims at.
+    pub(crate) fn target(&self) -> TargetDistribution {
+        match self.defers_below {
+            Some(least) if self.verifier_needs_law() => TargetDistribution::Deferral {
+                rule: Rule::Chow,
+                alpha: 1.0 - least,
+            },
+            _ => TargetDistribution::Exact,
+        }
+    }
+
+    /// What the verifier is told of a draft law.
+    pub(crate) fn form(&self) -> ProposalForm {
+        if self.verifier_needs_law() {
+            return ProposalForm::Dense { half: false };
+        }
+        self.method.preset(self.temperature).proposal
     }
 
     /// A penalty makes every law depend on what a peer takes for the output so far.
@@ -120,8 +206,9 @@ impl Case {
         }
     }
 
-    pub(crate) fn noise(&self) -> Noise {
-        Noise::new(self.seed, 0)
+    /// The noise of the first response, or of the one that takes its place.
+    pub(crate) fn noise(&self, is_second: bool) -> Noise {
+        Noise::new(self.seed, u32::from(is_second))
     }
 
     pub(crate) fn model(&self, peer: Peer) -> ToyModel {
@@ -137,10 +224,11 @@ impl Case {
     /// The target model's own seeded output: one token after the other, without a session.
     pub(crate) fn target_alone(&self) -> Vec<TokenId> {
         let model = self.model(Peer::Verifier);
-        let mut sequence = Sequence::new(self, &model, &[]);
+        let noise = self.noise(false);
+        let mut sequence = Sequence::new(self, &model, noise, &[]);
         let mut output = Vec::new();
         while output.len() < self.max_tokens as usize && output.last() != Some(&END_TOKEN) {
-            let token = choice(&sequence.law(), &self.noise(), output.len() as u32);
+            let token = choice(&sequence.law(), &noise, output.len() as u32);
             sequence.push(token);
             output.push(token);
         }

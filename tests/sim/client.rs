@@ -24,8 +24,8 @@ pub(crate) struct Client {
     asked: Option<Asked>,
     /// Output tokens each peer is believed to hold.
     held: [usize; 2],
-    /// Laws of the block under way.
-    proposals: Vec<Proposal>,
+    /// The round that was drafted last, and the laws of its block.
+    drafted: (u64, Vec<Proposal>),
 }
 
 impl Client {
@@ -35,7 +35,7 @@ impl Client {
             session: Session::new(case.session_config(), Duration::ZERO),
             asked: None,
             held: [0; 2],
-            proposals: Vec::new(),
+            drafted: (0, Vec::new()),
         }
     }
 
@@ -70,7 +70,7 @@ impl Client {
         let peer = asked.request.peer();
         asked.from_len = self.held[peer as usize].min(asked.base_len);
         let proposals = match &asked.request {
-            Request::Verify { drafts } if !drafts.is_empty() => self.proposals.clone(),
+            Request::Verify { .. } if self.drafted.0 == asked.round => self.drafted.1.clone(),
             _ => Vec::new(),
         };
         let ask = Ask {
@@ -78,6 +78,7 @@ impl Client {
             from_len: asked.from_len,
             committed: self.session.output()[asked.from_len..asked.base_len].to_vec(),
             request: asked.request.clone(),
+            is_second: self.session.is_second_response(),
             proposals,
         };
         Some((peer, ask))
@@ -99,10 +100,10 @@ impl Client {
             (Answer::Drafted { proposals, .. }, Some(asked)) => {
                 self.held[peer as usize] = asked.base_len;
                 if matches!(asked.request, Request::Draft { .. }) {
-                    self.proposals.clone_from(proposals);
+                    self.drafted = (reply.round, proposals.clone());
                 }
             }
-            (Answer::Verified(_) | Answer::Decoded { .. }, Some(asked)) => {
+            (Answer::Verified { .. } | Answer::Decoded { .. }, Some(asked)) => {
                 self.held[peer as usize] = asked.base_len;
             }
             _ => {}

@@ -23,6 +23,7 @@ mod record;
 mod sequence;
 mod simulation;
 
+mod cascades;
 mod corruption;
 mod determinism;
 mod liveness;

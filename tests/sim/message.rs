@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use speculation::TokenId;
 use speculation::proposal::Proposal;
-use speculation::session::{Input, Peer, Request};
+use speculation::session::{DraftStop, Input, Peer, Request};
 use speculation::verification::{LastToken, Verdict};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
@@ -18,7 +18,10 @@ pub(crate) struct Ask {
     /// Output tokens from there on.
     pub(crate) committed: Vec<TokenId>,
     pub(crate) request: Request,
-    /// The laws of the draft tokens, if it is a block to verify.
+    /// Whether it is about a response that takes another's place.
+    pub(crate) is_second: bool,
+    /// The laws of the draft tokens, and the one after them if it was asked for, if it is a block to
+    /// verify.
     pub(crate) proposals: Vec<Proposal>,
 }
 
@@ -41,9 +44,13 @@ pub(crate) struct Reply {
 pub(crate) enum Answer {
     Drafted {
         tokens: Vec<TokenId>,
+        stop: DraftStop,
         proposals: Vec<Proposal>,
     },
-    Verified(Verdict),
+    Verified {
+        verdict: Verdict,
+        deferral: Vec<f32>,
+    },
     Decoded {
         at: u32,
         tokens: Vec<TokenId>,
@@ -94,12 +101,27 @@ impl Answer {
     /// What `peer` said in `round`, as the session hears it. None for what concerns the link only.
     pub(crate) fn into_input(self, peer: Peer, round: u64) -> Option<Input> {
         Some(match self {
-            Self::Drafted { tokens, .. } => Input::Drafted { round, tokens },
-            Self::Verified(verdict) => Input::Verified {
+            Self::Drafted {
+                tokens,
+                stop,
+                proposals,
+            } => {
+                let drafted = proposals.iter().take(tokens.len());
+                let logprobs = drafted.filter_map(|proposal| proposal.logprob).collect();
+                Input::Drafted {
+                    round,
+                    tokens,
+                    stop,
+                    logprobs,
+                }
+            }
+            Self::Verified { verdict, deferral } => Input::Verified {
                 round,
                 emitted: verdict.emitted,
                 accepted: verdict.accepted,
                 last: verdict.last,
+                deferral,
+                layers: verdict.layers,
             },
             Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
             Self::NeedFrom(_) => return None,
@@ -121,13 +143,19 @@ impl Answer {
     /// cannot be told, since the verifier is trusted for its model; no corruption makes one.
     pub(crate) fn corrupt(&mut self, corruption: Corruption) {
         match self {
-            Self::Drafted { tokens, .. } => match corruption {
+            Self::Drafted { tokens, stop, .. } => match corruption {
                 // A shorter block of other tokens is one that a bad draft model could have drafted.
-                Corruption::WrongCount => tokens.truncate(tokens.len() / 2),
-                Corruption::OtherTokens => tokens.iter_mut().for_each(other),
+                Corruption::WrongCount => {
+                    tokens.truncate(tokens.len() / 2);
+                    *stop = DraftStop::Length;
+                }
+                Corruption::OtherTokens => {
+                    tokens.iter_mut().for_each(other);
+                    *stop = DraftStop::Length;
+                }
                 _ => falsify(tokens, corruption),
             },
-            Self::Verified(verdict) => match corruption {
+            Self::Verified { verdict, .. } => match corruption {
                 Corruption::OtherTokens if verdict.accepted > 0 => other(&mut verdict.emitted[0]),
                 Corruption::WrongCount | Corruption::OtherTokens => verdict.accepted += 1,
                 Corruption::PastTheEnd if verdict.last == LastToken::AcceptedEnd => {

@@ -8,9 +8,9 @@ use speculation::session::{Peer, Request};
 use speculation::toy::ToyModel;
 use speculation::verification::Verdict;
 
-use crate::case::Case;
+use crate::case::{Case, MOST_DRAFTED};
 use crate::message::{Answer, Ask};
-use crate::sequence::Sequence;
+use crate::sequence::{BlockAsked, Sequence};
 
 /// A block as the verifier saw it, and what it made of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,24 +76,34 @@ impl<'a> SimPeer<'a> {
             self.needs += 1;
             return vec![Answer::NeedFrom(need.from)];
         }
-        let sequence = Sequence::new(self.case, &self.model, committed.tokens());
+        let noise = self.case.noise(ask.is_second);
+        let sequence = Sequence::new(self.case, &self.model, noise, committed.tokens());
         let (round, _, request, proposals) = &key;
         let answer = match request {
-            Request::Draft { max_tokens } => {
-                let block = sequence.draft(*max_tokens);
-                let tokens = block.iter().map(|drafted| drafted.id).collect();
-                let proposals = block.into_iter().map(|drafted| drafted.proposal).collect();
-                Answer::Drafted { tokens, proposals }
-            }
-            Request::Verify { drafts } => match sequence.verify(drafts, proposals) {
-                Ok(verdict) => {
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => sequence.draft((*max_tokens).min(MOST_DRAFTED), *bonus_q),
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => match sequence.verify(
+                &BlockAsked {
+                    drafts,
+                    horizon: *horizon,
+                    layers,
+                },
+                proposals,
+            ) {
+                Ok((verdict, deferral)) => {
                     self.decisions.push(Decision {
                         round: *round,
                         base_len,
                         drafts: drafts.clone(),
                         verdict: verdict.clone(),
                     });
-                    Answer::Verified(verdict)
+                    Answer::Verified { verdict, deferral }
                 }
                 Err(error) => {
                     let reason = error.to_string();

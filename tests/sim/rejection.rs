@@ -7,6 +7,7 @@ use speculation::session::Peer;
 
 use crate::case::Case;
 use crate::faults::{Fate, Faults, Rates, Trouble, Way};
+use crate::peer::Decision;
 use crate::record::Record;
 use crate::simulation::simulate;
 
@@ -45,30 +46,50 @@ fn overcome() -> Vec<Faults> {
     schedules
 }
 
+const METHODS: [&str; 3] = ["rejection", "block", "block-greedy"];
+
 #[test]
 fn a_block_decided_again_gets_the_same_verdict() {
-    let mut again = 0;
-    for faults in overcome() {
-        for case in Case::grid("rejection") {
-            let record = simulate(&case, &faults);
-            record.assert_orderly();
-            again += assert_verdicts_repeat(&record);
+    for method in METHODS {
+        let mut again = 0;
+        for faults in overcome() {
+            for case in Case::grid(method) {
+                let record = simulate(&case, &faults);
+                record.assert_orderly();
+                again += assert_verdicts_repeat(&record);
+            }
         }
+        assert!(again > 100, "{method}: {again} blocks were decided again");
     }
-    assert!(again > 100, "{again} blocks were decided again");
 }
 
-/// Without a fallback the same blocks are drafted and decided, whatever was repeated on the way.
+/// Residual layers live in the session, so they survive a repetition and a verifier that forgot
+/// everything.
 #[test]
-fn repetition_changes_no_token() {
-    for case in Case::grid("rejection") {
-        let untroubled = simulate(&case, &Faults::none(1));
+fn faults_that_repetition_overcomes_change_no_token() {
+    for method in METHODS {
+        let (mut retried, mut carried) = (0, 0);
         for faults in overcome() {
-            let record = simulate(&case, &faults);
-            assert!(record.is_complete(), "{:?}", record.end());
-            assert!(record.statistics.fallbacks.is_empty());
-            assert_eq!(record.stream(), untroubled.stream());
+            for case in Case::grid(method) {
+                let record = simulate(&case, &faults);
+                assert!(record.is_complete(), "{:?}", record.end());
+                assert!(record.statistics.fallbacks.is_empty(), "{method}");
+                let untroubled = simulate(&case, &Faults::none(1));
+                assert_eq!(record.stream(), untroubled.stream(), "{method}");
+                assert!(record.is_exact);
+                if record.statistics.retries > 0 {
+                    retried += 1;
+                    let layers = |decision: &Decision| !decision.verdict.layers.is_empty();
+                    carried += record.decisions.iter().filter(|d| layers(d)).count();
+                }
+            }
         }
+        assert!(retried > 100, "{method}: {retried} requests were repeated");
+        assert_eq!(
+            carried > 100,
+            method == "block-greedy",
+            "{method}: {carried}"
+        );
     }
 }
 

@@ -2,21 +2,28 @@
 
 use speculation::TokenId;
 use speculation::chance::RoundChance;
+use speculation::confidence::Confidence;
 use speculation::coupled::choice;
-use speculation::drafting::{DraftToken, draft_token};
+use speculation::drafting::{Telling, draw, propose};
 use speculation::history::History;
-use speculation::noise::InnerCall;
+use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal};
+use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::session::DraftStop;
+use speculation::target::TargetLaw;
 use speculation::toy::ToyModel;
-use speculation::verification::{Verdict, Verification, coupled, token};
+use speculation::verification::layers::Layer;
+use speculation::verification::{Block, Verdict, verify};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
+use crate::message::Answer;
 
 /// The tokens a peer's model has before it.
 pub(crate) struct Sequence<'a> {
     case: &'a Case,
     model: &'a ToyModel,
+    noise: Noise,
     pipeline: Pipeline,
     history: History,
     context: Vec<TokenId>,
@@ -25,7 +32,12 @@ pub(crate) struct Sequence<'a> {
 
 impl<'a> Sequence<'a> {
     /// The sequence after the prompt and `output`.
-    pub(crate) fn new(case: &'a Case, model: &'a ToyModel, output: &[TokenId]) -> Self {
+    pub(crate) fn new(
+        case: &'a Case,
+        model: &'a ToyModel,
+        noise: Noise,
+        output: &[TokenId],
+    ) -> Self {
         let sampling = case.sampling();
         Self {
             history: History::new(&sampling, &PROMPT, output),
@@ -34,6 +46,7 @@ impl<'a> Sequence<'a> {
             base_len: output.len() as u32,
             case,
             model,
+            noise,
         }
     }
 
@@ -53,53 +66,88 @@ impl<'a> Sequence<'a> {
     }
 
     fn chance(&self) -> RoundChance {
-        RoundChance::new(self.case.noise(), self.base_len, InnerCall::default())
+        RoundChance::new(self.noise, self.base_len, InnerCall::default())
     }
 
-    /// A draft block of at most `max_tokens` tokens.
-    pub(crate) fn draft(mut self, max_tokens: u32) -> Vec<DraftToken> {
-        let method = self.case.method;
-        let form = method.proposal_form(self.case.temperature);
+    /// A draft block of at most `max_tokens` tokens, with the law after it if `bonus_q`.
+    pub(crate) fn draft(mut self, max_tokens: u32, bonus_q: bool) -> Answer {
         let mut chance = self.chance();
-        let mut block: Vec<DraftToken> = Vec::new();
+        let (mut tokens, mut proposals) = (Vec::new(), Vec::new());
+        let mut stop = DraftStop::Length;
         for offset in 0..max_tokens {
             let mut law = self.law();
+            if self.case.drafter_stops() && self.case.defers(&law) {
+                stop = DraftStop::Policy;
+                break;
+            }
+            let verification = self.case.verification();
             let at = (self.base_len, offset);
-            let noise = self.case.noise();
-            let drafted = draft_token(&mut law, method.verification, form, &noise, at, &mut chance);
-            let id = drafted.id;
-            self.push(id);
-            block.push(drafted);
-            if id == END_TOKEN {
+            let mut proposal = self.propose(&mut law);
+            let token = draw(&law, verification, &self.noise, at, &mut chance);
+            proposal.logprob = Some(law[token as usize].ln());
+            self.push(token);
+            tokens.push(token);
+            proposals.push(proposal);
+            if token == END_TOKEN {
+                stop = DraftStop::EndToken;
                 break;
             }
         }
-        block
+        if bonus_q && stop != DraftStop::EndToken {
+            let mut law = self.law();
+            proposals.push(self.propose(&mut law));
+        }
+        Answer::Drafted {
+            tokens,
+            stop,
+            proposals,
+        }
     }
 
-    /// Decides `drafts`, whose laws are `proposals`.
+    /// Cuts a draft law to what the verifier is told of it.
+    fn propose(&self, law: &mut [f32]) -> Proposal {
+        let confidence = Confidence::of(law, true);
+        let telling = Telling {
+            form: self.case.form(),
+            confidence: true,
+            unscaled: false,
+        };
+        propose(law, None, confidence, telling)
+    }
+
+    /// Decides a block, of whose draft laws `proposals` tell, the one after the block last; and how much
+    /// of the emitted positions was deferred, if there is a rule.
     pub(crate) fn verify(
         mut self,
-        drafts: &[TokenId],
+        request: &BlockAsked<'_>,
         proposals: &[Proposal],
-    ) -> Result<Verdict, BadProposal> {
-        let (base_len, noise, mut chance) = (self.base_len, self.case.noise(), self.chance());
-        let verification = self.case.method.verification;
-        let laws = self.laws(drafts);
-        let target = |offset: usize| Ok(laws[offset].as_slice());
-        match verification {
-            Verification::Coupled => {
-                coupled::verify(drafts, base_len, &noise, &[END_TOKEN], target)
-            }
-            Verification::Token => {
-                let draft_law = |offset: usize, law: &mut Vec<f32>| {
-                    law.resize(VOCAB_SIZE as usize, 0.0);
-                    let proposal = proposals.get(offset).ok_or(BadProposal::Missing)?;
-                    proposal.write_law(drafts[offset], law)
-                };
-                token::verify(drafts, &[END_TOKEN], &mut chance, draft_law, target)
-            }
-        }
+    ) -> Result<(Verdict, Vec<f32>), BadProposal> {
+        let mut chance = self.chance();
+        let (verification, target) = (self.case.verification(), self.case.target());
+        let (told, after) = proposals.split_at(request.drafts.len().min(proposals.len()));
+        let inputs = RoundInputs {
+            target: &target,
+            verification,
+            greedy: self.case.temperature == 0.0,
+            drafts: request.drafts,
+            proposals: told,
+            bonus: after.first(),
+            vocab_size: VOCAB_SIZE as usize,
+        };
+        let block = Block {
+            drafts: request.drafts,
+            base_len: self.base_len,
+            ends: &[END_TOKEN],
+            horizon: request.horizon,
+            layers: request.layers,
+        };
+        let rows = LawRows(self.laws(request.drafts));
+        let mut scratch = Scratch::default();
+        let mut round = Round::new(inputs, rows, &mut scratch);
+        let verdict = verify(verification, &block, &self.noise, &mut chance, &mut round)?;
+        let made = round.deferral();
+        let deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
+        Ok((verdict, deferral))
     }
 
     /// The laws after each prefix of `drafts`.
@@ -116,7 +164,7 @@ impl<'a> Sequence<'a> {
     pub(crate) fn decode(mut self, max_tokens: u32) -> Vec<TokenId> {
         let mut decoded = Vec::new();
         for offset in 0..max_tokens {
-            let token = choice(&self.law(), &self.case.noise(), self.base_len + offset);
+            let token = choice(&self.law(), &self.noise, self.base_len + offset);
             self.push(token);
             decoded.push(token);
             if token == END_TOKEN {
@@ -124,5 +172,32 @@ impl<'a> Sequence<'a> {
             }
         }
         decoded
+    }
+}
+
+/// What is asked about a block.
+pub(crate) struct BlockAsked<'a> {
+    pub(crate) drafts: &'a [TokenId],
+    pub(crate) horizon: u32,
+    pub(crate) layers: &'a [Layer],
+}
+
+/// Laws along a block.
+struct LawRows(Vec<Vec<f32>>);
+
+impl TargetRows<f32> for LawRows {
+    type Error = BadProposal;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+        let law = &mut self.0[offset];
+        Ok(TargetLaw {
+            confidence: Confidence::of(law, true),
+            law,
+            unscaled: None,
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f32] {
+        &self.0[offset]
     }
 }

@@ -133,6 +133,7 @@ impl Simulation<'_> {
         record.tally = self.network.tally;
         record.output = self.client.session.output().to_vec();
         record.statistics = self.client.session.statistics().clone();
+        record.is_exact = self.client.session.is_exact();
         record
     }
 }

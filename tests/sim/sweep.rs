@@ -46,7 +46,7 @@ fn random_requests_under_random_faults_are_lossless_and_end() {
         let record = simulate(&case, &Faults::random(seed));
         match case.method.verification {
             Verification::Coupled => record.assert_lossless(),
-            Verification::Token => record.assert_orderly(),
+            _ => record.assert_orderly(),
         }
         let end = match record.end().1 {
             FinishReason::Stop => "stop",

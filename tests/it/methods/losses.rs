@@ -1,0 +1,211 @@
+//! Methods under faults: retries repeat every draw, and what is false never reaches the output.
+
+use wire::v1::{FinishReason, ProposalForm};
+
+use super::Choosing;
+use crate::client::{With, collect, generate, request, try_generate};
+use crate::cluster::{client, config, coordinator, draft, drafter, target, verifier};
+use crate::relay::Relay;
+use crate::tampering::{Forgery, Mode, Tampering};
+
+/// Retries repeat every draw, and residual layers live with the request.
+#[tokio::test]
+async fn each_reply_lost_once_changes_no_token_of_any_method() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let calm = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    for (method, at_coordinator) in [
+        ("block", false),
+        ("block-greedy", false),
+        ("block-greedy", true),
+        ("spec-cascade", false),
+        ("spec-cascade", true),
+        ("token-cascade", false),
+        ("sequence-cascade", false),
+        ("bild", true),
+    ] {
+        // Each loss costs a pause, so the output is short.
+        let mut asked = request("Once upon a time", 10).method(method);
+        if at_coordinator {
+            asked = asked.at_coordinator();
+        }
+        let expected = generate(&calm, asked.clone()).await;
+        let (drafter, verifier) = (drafter.address, verifier.address);
+        let (tampering, url) = Tampering::start(Mode::LoseOnce, drafter, verifier).await;
+        let peers = std::slice::from_ref(&url);
+        let mut config = config(peers, peers);
+        // A loss breaks the connections to both peers, and a round may lose three replies.
+        (config.retries, config.verifier_retries) = (8, 8);
+        let answer = generate(&coordinator(config).await, asked).await;
+        assert_eq!(answer.tokens, expected.tokens, "{method}");
+        assert!(answer.finished.exact, "{method}");
+        assert!(tampering.count() > 0, "{method}");
+    }
+}
+
+/// Nothing of a lie reaches the output: the target goes on alone, and says that this is not what
+/// was asked for where it is not.
+#[tokio::test]
+async fn a_drafter_that_lies_about_its_laws_is_done_without() {
+    const OF_RULES: [Forgery; 2] = [Forgery::ConfidencesNotNumbers, Forgery::NoConfidences];
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    for forgery in [
+        Forgery::TokensWithoutMass,
+        Forgery::NoWeights,
+        Forgery::TooFew,
+        OF_RULES[0],
+        OF_RULES[1],
+    ] {
+        let (drafter, verifier) = (drafter.address, verifier.address);
+        let (_tampering, url) = Tampering::start(Mode::Forge(forgery), drafter, verifier).await;
+        let peers = std::slice::from_ref(&url);
+        let coordinator = coordinator(config(peers, peers)).await;
+        for method in [
+            "rejection",
+            "block",
+            "block-greedy",
+            "lossy",
+            "spec-cascade",
+        ] {
+            let is_cascade = method == "spec-cascade";
+            if OF_RULES.contains(&forgery) && !is_cascade {
+                continue;
+            }
+            let asked = request("Once upon a time", 60).ignoring_eos();
+            let alone = asked.clone().method("target-only");
+            let alone = generate(&coordinator, alone).await;
+            let asked = asked.method(method);
+            for asked in [asked.clone(), asked.at_coordinator()] {
+                let answer = generate(&coordinator, asked).await;
+                assert_eq!(answer.tokens, alone.tokens, "{method} {forgery:?}");
+                assert!(answer.fallbacks() > 0, "{method} {forgery:?}");
+                let lossless = !is_cascade && method != "lossy";
+                assert_eq!(answer.finished.exact, lossless, "{method} {forgery:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let mode = Mode::Forge(Forgery::NoBonus);
+    let (_tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
+    let peers = std::slice::from_ref(&url);
+    let coordinator = coordinator(config(peers, peers)).await;
+    let asked = request("Once upon a time", 60).method("spec-cascade");
+    let asked = asked.draft_len(1).ignoring_eos();
+    for asked in [asked.clone(), asked.at_coordinator()] {
+        let answer = generate(&coordinator, asked).await;
+        assert_eq!(answer.tokens.len(), 60);
+        assert!(answer.fallbacks() > 0 && !answer.finished.exact);
+    }
+}
+
+/// Without what a rule reads, nothing is guessed.
+#[tokio::test]
+async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let mode = Mode::Forge(Forgery::NoUnscaled);
+    let (_tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
+    let peers = std::slice::from_ref(&url);
+    let coordinator = coordinator(config(peers, peers)).await;
+    let asked = request("Once upon a time", 40)
+        .temperature(0.7)
+        .ignoring_eos();
+    let alone = generate(&coordinator, asked.clone().method("target-only")).await;
+    for form in [
+        ProposalForm::Unspecified,
+        ProposalForm::DenseF32,
+        ProposalForm::DenseF16,
+    ] {
+        let asked = asked
+            .clone()
+            .method("spec-cascade")
+            .rule("token-v1")
+            .proposal(form);
+        for asked in [asked.clone(), asked.at_coordinator()] {
+            let answer = generate(&coordinator, asked).await;
+            assert_eq!(answer.tokens, alone.tokens, "{form:?}");
+            assert!(answer.fallbacks() > 0 && !answer.finished.exact);
+        }
+    }
+}
+
+/// The drafter is silent while the verifier's answer is under way: it is the drafter that is lost.
+#[tokio::test]
+async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let addresses = (drafter.address, verifier.address);
+    let (_tampering, url) = Tampering::start(Mode::HoldBonus, addresses.0, addresses.1).await;
+    let mut config = config(&[url], &[verifier.url()]);
+    config.draft_timeout_ms = 1_000.try_into().expect("not zero");
+    config.round_timeout_ms = 300.try_into().expect("not zero");
+    config.retries = 0;
+    let coordinator = coordinator(config).await;
+    let asked = request("Once upon a time", 40).method("spec-cascade");
+    let asked = asked.draft_len(1).ignoring_eos().at_coordinator();
+    let answer = generate(&coordinator, asked).await;
+    assert_eq!(answer.tokens.len(), 40);
+    let statistics = answer.finished.speculation.expect("statistics");
+    assert!(!statistics.fallbacks.is_empty() && !answer.finished.exact);
+}
+
+/// Layers speak of the draft law, and any replica of the same model knows it.
+#[tokio::test]
+async fn layers_go_on_with_another_drafter_of_the_same_model() {
+    let (old, _) = drafter(draft()).await;
+    let (fresh, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(old.address).await;
+    let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
+    let asked = request("Once upon a time", 60)
+        .method("block-greedy")
+        .ignoring_eos();
+    let expected = generate(&coordinator, asked.clone()).await;
+    let parts = client(&coordinator).generate(asked).await;
+    let mut moved = false;
+    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
+        if tokens >= 20 && !moved {
+            moved = true;
+            relay.lead_to(Some(fresh.address));
+        }
+    });
+    let answer = answer.await;
+    assert!(moved && answer.finished.exact);
+    assert_eq!(answer.fallbacks(), 0);
+    assert_eq!(answer.tokens, expected.tokens);
+}
+
+#[tokio::test]
+async fn laws_that_are_none_never_reach_a_decision_at_the_coordinator() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let addresses = (drafter.address, verifier.address);
+    let (_tampering, url) = Tampering::start(Mode::ForgeSlices, addresses.0, addresses.1).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
+    let asked = request("Once upon a time", 8).at_coordinator();
+    let answer = try_generate(&coordinator, asked).await.expect("it begins");
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    let error = &answer.finished.error;
+    assert!(error.contains("slice.law"), "{error}");
+    assert!(answer.tokens.is_empty());
+}
+
+#[tokio::test]
+async fn a_verdict_that_nobody_asked_for_is_not_believed() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let addresses = (drafter.address, verifier.address);
+    let (_tampering, url) = Tampering::start(Mode::ForgeVerdicts, addresses.0, addresses.1).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
+    let asked = request("Once upon a time", 8).at_coordinator();
+    let answer = try_generate(&coordinator, asked).await.expect("it begins");
+    let error = &answer.finished.error;
+    assert!(error.contains("a verdict came"), "{error}");
+    assert!(answer.tokens.is_empty());
+}

@@ -1,0 +1,336 @@
+//! Every method over the three services: what it promises, wherever acceptance is decided.
+
+mod cascades;
+mod losses;
+mod refusals;
+
+use std::num::NonZeroU32;
+
+use speculation::methods::METHODS;
+use speculation::target::Rule;
+use wire::v1::target_distribution::Kind;
+use wire::v1::{
+    AcceptAt, GenerateRequest, ListMethodsRequest, MethodParameters, Plan, ProposalForm,
+    SamplingParams, SpeculationStatistics, TargetDistribution, Verification,
+};
+
+use crate::client::{Answer, With, generate, request, try_generate};
+use crate::cluster::{
+    Cluster, client, config, coordinator, draft, drafter, drafter_with, target, verifier,
+    verifier_with,
+};
+
+/// What is varied here.
+trait Choosing {
+    fn alpha(self, alpha: f64) -> Self;
+    fn rule(self, rule: &str) -> Self;
+    fn sparse(self, top: u32) -> Self;
+    fn proposal(self, form: ProposalForm) -> Self;
+    fn at_coordinator(self) -> Self;
+    fn parameters(&mut self) -> &mut MethodParameters;
+}
+
+impl Choosing for GenerateRequest {
+    fn alpha(mut self, alpha: f64) -> Self {
+        self.parameters().alpha = Some(alpha);
+        self
+    }
+
+    fn rule(mut self, rule: &str) -> Self {
+        self.parameters().rule = Some(rule.to_owned());
+        self
+    }
+
+    fn sparse(mut self, top: u32) -> Self {
+        self.proposal_form = ProposalForm::Sparse.into();
+        self.proposal_top = top;
+        self
+    }
+
+    fn proposal(mut self, form: ProposalForm) -> Self {
+        self.proposal_form = form.into();
+        self
+    }
+
+    fn at_coordinator(mut self) -> Self {
+        self.accept_at = AcceptAt::Coordinator.into();
+        self
+    }
+
+    fn parameters(&mut self) -> &mut MethodParameters {
+        self.parameters.get_or_insert_default()
+    }
+}
+
+fn statistics(answer: &Answer) -> &SpeculationStatistics {
+    answer.finished.speculation.as_ref().expect("statistics")
+}
+
+/// The axis or parameter called `name`.
+fn setting<'a>(answer: &'a Answer, name: &str) -> &'a str {
+    let found = answer.finished.settings.iter().find(|set| set.name == name);
+    &found.expect("a setting").value
+}
+
+/// Each method, and each rule of each method that takes several.
+fn every_way() -> Vec<(String, GenerateRequest)> {
+    let mut ways = Vec::new();
+    for method in METHODS {
+        let asked = request("Question: What is 347 + 58?\nAnswer:", 32).method(method.name);
+        ways.push((method.name.to_owned(), asked.clone()));
+        let rules: &[Rule] = match method.name {
+            "spec-cascade" | "oracle-cascade" => &Rule::ALL,
+            "token-cascade" => &[Rule::Chow, Rule::ChowLog],
+            _ => &[],
+        };
+        for rule in rules {
+            let asked = asked.clone().rule(rule.name());
+            ways.push((format!("{} {}", method.name, rule.name()), asked));
+        }
+    }
+    let mut tuned = request("Once upon a time", 32).method("lossy").alpha(0.3);
+    tuned.parameters().beta_tuned = true;
+    ways.push(("lossy tuned".to_owned(), tuned.clone()));
+    tuned.verification = Verification::Coupled.into();
+    ways.push(("lossy coupled".to_owned(), tuned.clone()));
+    tuned.verification = Verification::Block.into();
+    ways.push(("lossy block".to_owned(), tuned));
+    let mut opt = request("Once upon a time", 32)
+        .method("spec-cascade")
+        .rule("opt");
+    for verification in [
+        Verification::Token,
+        Verification::Block,
+        Verification::BlockGreedy,
+    ] {
+        opt.verification = verification.into();
+        ways.push((format!("opt {verification:?}"), opt.clone()));
+    }
+    ways
+}
+
+#[tokio::test]
+async fn it_makes_no_difference_where_acceptance_is_decided() {
+    let cluster = Cluster::start(draft()).await;
+    let samplings = [0.0, 0.7, 1.0].map(|temperature| SamplingParams {
+        temperature: Some(temperature),
+        ..Default::default()
+    });
+    // Cut laws take other ways: on their support, with the unscaled law beside them.
+    let cut = [
+        SamplingParams {
+            top_k: 20,
+            frequency_penalty: 0.5,
+            ..Default::default()
+        },
+        SamplingParams {
+            temperature: Some(1.3),
+            top_p: Some(0.9),
+            min_p: 0.01,
+            ..Default::default()
+        },
+    ];
+    for (what, asked) in every_way() {
+        for sampling in samplings.iter().chain(&cut) {
+            let temperature = sampling.temperature();
+            let mut asked = asked.clone().ignoring_eos();
+            asked.sampling = Some(sampling.clone());
+            let here = generate(&cluster.coordinator, asked.clone()).await;
+            let there = generate(&cluster.coordinator, asked.clone().at_coordinator()).await;
+            assert_eq!(here.tokens, there.tokens, "{what} T={temperature}");
+            assert_eq!(here.origins, there.origins, "{what} T={temperature}");
+            assert_eq!(here.tokens.len(), 32, "{what}");
+            for answer in [&here, &there] {
+                assert_eq!(answer.fallbacks(), 0, "{what} T={temperature}");
+                assert!(answer.finished.exact, "{what}");
+            }
+            let (a, b) = (statistics(&here), statistics(&there));
+            assert_eq!(a.deferral_rate, b.deferral_rate, "{what} T={temperature}");
+            assert_eq!(a.rejection_rate, b.rejection_rate, "{what}");
+            assert_eq!(a.target_forwards, b.target_forwards, "{what}");
+            assert!(a.wire_bytes > 0 && b.wire_bytes > 0);
+            let method = asked.method;
+            assert_eq!(here.finished.effective_method, method);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_method_runs_on_sparse_proposals_at_both_places() {
+    let cluster = Cluster::start(draft()).await;
+    for (what, asked) in every_way() {
+        // D(q, p) needs all of q.
+        if what.ends_with(" bild") {
+            continue;
+        }
+        let asked = asked.sparse(32).ignoring_eos();
+        let here = generate(&cluster.coordinator, asked.clone()).await;
+        let there = generate(&cluster.coordinator, asked.at_coordinator()).await;
+        assert_eq!(here.tokens, there.tokens, "{what}");
+        assert_eq!(here.fallbacks() + there.fallbacks(), 0, "{what}");
+    }
+}
+
+/// q' is the small model's law everywhere, so half precision and f32 may differ, and each agrees
+/// with itself.
+#[tokio::test]
+async fn dense_laws_come_in_both_precisions() {
+    let cluster = Cluster::start(draft()).await;
+    for form in [ProposalForm::DenseF32, ProposalForm::DenseF16] {
+        for method in [
+            "rejection",
+            "block",
+            "block-greedy",
+            "lossy",
+            "spec-cascade",
+        ] {
+            let asked = request("Once upon a time", 32)
+                .method(method)
+                .proposal(form);
+            let here = generate(&cluster.coordinator, asked.clone()).await;
+            let there = generate(&cluster.coordinator, asked.clone().at_coordinator()).await;
+            assert_eq!(here.tokens, there.tokens, "{method} {form:?}");
+            let sparse = generate(&cluster.coordinator, asked.sparse(32)).await;
+            let bytes = |answer: &Answer| statistics(answer).wire_bytes_per_round;
+            assert!(bytes(&here) > 5.0 * bytes(&sparse), "{method} {form:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn axes_given_explicitly_override_the_method() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = request("Once upon a time", 24);
+    let mut axes = asked.clone();
+    axes.target = Some(TargetDistribution {
+        kind: Kind::Deferral.into(),
+        rule: "opt".to_owned(),
+        alpha: Some(0.2),
+        ..Default::default()
+    });
+    let by_axes = generate(&cluster.coordinator, axes).await;
+    let by_method = asked.clone().method("spec-cascade").rule("opt").alpha(0.2);
+    let by_method = generate(&cluster.coordinator, by_method).await;
+    assert_eq!(by_axes.tokens, by_method.tokens);
+    assert_eq!(setting(&by_axes, "target"), "opt");
+    let mut plan = asked.clone();
+    plan.plan = Plan::TargetOnly.into();
+    let alone = generate(&cluster.coordinator, plan).await;
+    let target_only = generate(&cluster.coordinator, asked.method("target-only")).await;
+    assert_eq!(alone.tokens, target_only.tokens);
+    assert_eq!(statistics(&alone).num_draft_tokens, 0);
+}
+
+/// What is listed is the registry, and every default that is listed may be asked for.
+#[tokio::test]
+async fn every_method_is_listed_with_its_parameters() {
+    let cluster = Cluster::start(draft()).await;
+    let mut client = client(&cluster.coordinator);
+    let listed = client.list_methods(ListMethodsRequest {}).await;
+    let listed = listed.expect("a list").into_inner();
+    let names: Vec<&str> = listed.methods.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, speculation::methods::names());
+    assert_eq!(listed.rules.len(), Rule::ALL.len());
+    for method in &listed.methods {
+        let mut asked = request("Once upon a time", 4).method(&method.name);
+        for parameter in &method.parameters {
+            let number = || parameter.default.parse().expect("a number");
+            match parameter.name.as_str() {
+                "alpha" => asked.parameters().alpha = Some(number()),
+                "beta" => asked.parameters().beta = Some(number()),
+                "rule" => asked.parameters().rule = Some(parameter.default.clone()),
+                "fallback" => asked.parameters().fallback = Some(number()),
+                "window" => asked.parameters().window = Some(number() as u32),
+                "max_run" => asked.parameters().max_run = Some(number() as u32),
+                "verify_on_finish" => asked.parameters().verify_on_finish = Some(false),
+                "mean" => asked.parameters().mean = Some(false),
+                other => panic!("{other} is no field of MethodParameters"),
+            }
+        }
+        let answer = generate(&cluster.coordinator, asked).await;
+        for parameter in &method.parameters {
+            assert_eq!(setting(&answer, &parameter.name), parameter.default);
+        }
+    }
+}
+
+/// Where the target looks decides what it adds, so a drafter's own limit must not show.
+#[tokio::test]
+async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
+    let (verifier, _) = verifier(target()).await;
+    let mut asked = request("Once upon a time", 40)
+        .method("bild")
+        .ignoring_eos();
+    asked.parameters().fallback = Some(0.0);
+    asked.parameters().alpha = Some(3.0);
+    let mut answers = Vec::new();
+    for limit in [64, 3, 1] {
+        let limit = NonZeroU32::new(limit).expect("not zero");
+        let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = limit).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+        answers.push(generate(&coordinator, asked.clone()).await);
+    }
+    assert!(statistics(&answers[0]).num_accepted_draft_tokens > 0);
+    for answer in &answers[1..] {
+        assert_eq!(answer.tokens, answers[0].tokens);
+    }
+    // A verifier takes a block whole, or the window is refused.
+    let limit = NonZeroU32::new(9).expect("not zero");
+    let (small, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
+    let (drafter, _) = drafter(draft()).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[small.url()])).await;
+    let status = try_generate(&coordinator, asked)
+        .await
+        .expect_err("too long");
+    let message = status.message();
+    assert!(
+        message.starts_with("window: 10 ") && message.contains('9'),
+        "{message}"
+    );
+}
+
+/// Axes given beside a method may make another one of it, and that is what is reported.
+#[tokio::test]
+async fn the_method_reported_is_the_one_that_ran() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = request("Once upon a time", 4);
+    let with_plan = |method: &str, plan: Plan| GenerateRequest {
+        plan: plan.into(),
+        ..asked.clone().method(method)
+    };
+    let block = GenerateRequest {
+        verification: Verification::Block.into(),
+        ..asked.clone()
+    };
+    for (asked, effective) in [
+        (with_plan("coupled", Plan::DraftOnly), "draft-only"),
+        (with_plan("coupled", Plan::TargetOnly), "target-only"),
+        (with_plan("lossy", Plan::TokenCascade), "token-cascade"),
+        (with_plan("bild", Plan::Speculative), "coupled"),
+        (block, "block"),
+        (asked.clone().method("gumbel"), "coupled"),
+    ] {
+        let answer = generate(&cluster.coordinator, asked).await;
+        assert_eq!(answer.finished.effective_method, effective);
+    }
+}
+
+/// Each answer that brings tokens is a round, in every plan.
+#[tokio::test]
+async fn rounds_of_every_plan_are_reported() {
+    let cluster = Cluster::start(draft()).await;
+    for method in METHODS {
+        let mut asked = request("Once upon a time", 12)
+            .method(method.name)
+            .ignoring_eos();
+        asked.report_rounds = true;
+        let answer = generate(&cluster.coordinator, asked).await;
+        let reported: u32 = answer.rounds.iter().map(|round| round.emitted).sum();
+        // A held answer and one decoded alone come without rounds.
+        let in_one = ["target-only", "sequence-cascade"].contains(&method.name);
+        assert_eq!(reported, if in_one { 0 } else { 12 }, "{}", method.name);
+        let bytes = statistics(&answer);
+        assert!(bytes.wire_bytes_per_round > 0.0, "{}", method.name);
+        assert!(bytes.wire_bytes_per_round < bytes.wire_bytes as f64);
+    }
+}
