@@ -10,6 +10,7 @@ mod memory;
 mod method_args;
 mod methods;
 mod print_config;
+mod progress;
 mod record;
 mod replay;
 mod serve;

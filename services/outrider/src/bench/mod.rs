@@ -21,6 +21,7 @@ use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::progress;
 use measure::{Setting, measure};
 use spec::MethodSpec;
 use table::{Heading, Rows};
@@ -153,6 +154,10 @@ async fn compare(
         for method in methods {
             let mut rows = Rows::default();
             for (seed, prompt) in prompts.iter().enumerate() {
+                let (done, all) = (seed + 1, prompts.len());
+                progress::show(&format!(
+                    "{method}, T={temperature}: prompt {done} of {all}"
+                ))?;
                 let seed = seed as u64;
                 // In turn, so that both see the machine in the same mood.
                 let baseline = setting(&baseline, temperature);
@@ -161,6 +166,7 @@ async fn compare(
                 let method = measure(&mut client, &method, &prompt.text, seed).await?;
                 rows.add(&prompt.kind, &baseline.measured, &method.measured);
             }
+            progress::clear()?;
             let name = method.to_string();
             let heading = Heading {
                 method: &name,

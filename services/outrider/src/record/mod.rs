@@ -3,7 +3,6 @@
 mod file;
 mod prompt;
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +20,7 @@ use crate::bench::prompts;
 use crate::cli::INTERRUPTED;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::progress;
 use file::File;
 
 /// Arguments of `outrider record`.
@@ -128,7 +128,11 @@ async fn record(
             let request = args.request(&prompt.text, index);
             prompt::record(&mut client, request, &recorded, &mut file).await?;
             file.flush()?;
-            progress(index + 1, prompts.len(), file.positions())?;
+            let (done, positions) = (index + 1, file.positions());
+            progress::show(&format!(
+                "prompt {done} of {}, {positions} positions",
+                prompts.len()
+            ))?;
         }
         anyhow::Ok(true)
     };
@@ -136,6 +140,7 @@ async fn record(
         outcome = recording => outcome,
         interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| false).map_err(Into::into),
     };
+    progress::clear()?;
     // What came before a fault is a recording too.
     file.flush()?;
     let what = file.summary();
@@ -154,20 +159,6 @@ async fn record(
         }
         Err(error) => Err(error.context(format!("recording ended early; {what}"))),
     }
-}
-
-/// Tells how far it is, on one line of a terminal.
-fn progress(done: usize, prompts: usize, positions: u64) -> std::io::Result<()> {
-    let mut err = std::io::stderr();
-    if !err.is_terminal() {
-        return Ok(());
-    }
-    let end = if done == prompts { "\n" } else { "" };
-    write!(
-        err,
-        "\rprompt {done} of {prompts}, {positions} positions{end}"
-    )?;
-    err.flush()
 }
 
 /// The file's header, with what the coordinator tells of its model.
