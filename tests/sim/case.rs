@@ -138,6 +138,7 @@ impl Case {
         SessionConfig {
             bonus_q: self.verifier_needs_law() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
+            carries_layers: self.verification() == Verification::BlockGreedy,
             end_tokens: vec![END_TOKEN],
             round_timeout: ROUND_TIMEOUT,
             draft_timeout: ROUND_TIMEOUT,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::session::{Action, FinishReason, Input, Origin, Peer, Plan, Statistics};
+use speculation::session::{Action, FinishReason, Input, Origin, Peer, Plan, Request, Statistics};
 
 use crate::case::{Case, END_TOKEN};
 use crate::faults::Faults;
@@ -101,9 +101,16 @@ impl Record {
         let mut closed = Vec::new();
         for (_, action) in &self.actions[..self.actions.len() - 1] {
             match action {
-                Action::Send { base_len, .. } => {
+                Action::Send {
+                    base_len, request, ..
+                } => {
                     let held = base_len.checked_sub(emitted);
-                    let may_hold = matches!(self.case.plan, Plan::SequenceCascade { .. });
+                    // A window that is being filled is built on, and looked over from its beginning.
+                    let may_hold = match self.case.plan {
+                        Plan::SequenceCascade { .. } => true,
+                        Plan::Bild { .. } => matches!(request, Request::Draft { .. }),
+                        _ => false,
+                    };
                     assert!(held == Some(0) || may_hold && held.is_some(), "{action:?}");
                 }
                 Action::Emit(tokens) => {
