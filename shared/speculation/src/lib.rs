@@ -9,7 +9,9 @@
 //! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the law a token is drawn from |
 //! | [`philox`], [`noise`], [`chance`] | the only source of randomness, and who may draw from it |
 //! | [`coupled`], [`verification`], [`round`] | how a draft block is accepted, and by which laws |
-//! | [`drafting`], [`proposal`] | how a token is drafted, and what the verifier is told of it |
+//! | [`drafting`], [`draft_tree`], [`tree_paths`], [`proposal`] | how tokens are drafted, and what the verifier is told of them |
+//! | [`max_gram`], [`cascade`] | drafting without a model, and by several that review each other |
+//! | [`goodput`] | how long to draft, from what was measured |
 //! | [`methods`] | the one registry of methods |
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
@@ -18,14 +20,18 @@
 //! | [`replay`] | what a method would do on recorded laws |
 //! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
 
+pub mod cascade;
 pub mod chance;
 pub mod committed;
 pub mod confidence;
 pub mod coupled;
+pub mod draft_tree;
 pub mod drafting;
 pub mod exp;
+pub mod goodput;
 pub mod history;
 pub mod ln;
+pub mod max_gram;
 pub mod methods;
 pub mod noise;
 pub mod philox;
@@ -40,6 +46,7 @@ pub mod session;
 pub mod simd;
 pub mod target;
 pub mod toy;
+pub mod tree_paths;
 pub mod verification;
 
 /// A token's index in the vocabulary.

@@ -92,8 +92,9 @@ impl Noise {
     }
 }
 
-/// Which call of a cascade of drafters draws: level 0 is the drafter the verifier reviews, and
-/// `start` is where the call began, in tokens after `base_len`.
+/// Which call of a cascade of drafters draws: level 0 is the verifier, and a drafter on its own, whose
+/// purposes differ; level r is the draft model r, the largest being 1. `start` is where the call
+/// began, in tokens after `base_len`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InnerCall {
     /// Cascade level, below 16.

@@ -12,7 +12,8 @@ pub struct ModelShape {
     pub vocab_size: usize,
     /// Length of a hidden-state row; 0 if the model offers none.
     pub hidden_size: usize,
-    /// Longest sequence (prompt and output) the model can hold, in tokens.
+    /// Longest sequence (prompt and output) the model can hold, in tokens. Of a tree the longest path
+    /// counts, not its nodes.
     pub context_len: usize,
 }
 
@@ -29,6 +30,14 @@ pub trait KvCache {
     /// Forgets every token from `len` on; a no-op if it holds no more than that. Truncating and
     /// forwarding again gives bit for bit what a fresh forward gives.
     fn truncate(&mut self, len: usize);
+
+    /// Keeps, of the tokens from `from` on, those at the indices `path` after it, in that order, and
+    /// forgets the others. `path` is a path of the tree that was forwarded there, from a child of the
+    /// root down, so it grows. Keeping and going on gives bit for bit what a fresh forward gives. A cache
+    /// that cannot move its tokens forgets them all.
+    fn keep(&mut self, from: usize, _path: &[u32]) {
+        self.truncate(from);
+    }
 }
 
 /// One sequence's share of a forward: `tokens` are appended to `cache`, and the positions from
@@ -38,8 +47,22 @@ pub struct Segment<'a, C> {
     pub cache: &'a mut C,
     /// Tokens to append, in order; at least one.
     pub tokens: &'a [TokenId],
+    /// The last tokens form a tree, one entry each: the index of its parent among them, none for a child
+    /// of the token before them. A token of the tree sees the sequence and its ancestors, and its
+    /// position is its depth. Its row has the bits of its path forwarded alone. Empty for a chain.
+    ///
+    /// The cache then holds the nodes in the order given, which is no sequence: [`KvCache::keep`] or
+    /// [`KvCache::truncate`] must take the tree away before anything more is appended.
+    pub parents: &'a [Option<u32>],
     /// First index into `tokens` whose next-token logits are wanted; `tokens.len()` asks for none.
     pub scored_from: usize,
+}
+
+impl<C> Segment<'_, C> {
+    /// Number of tokens before the tree; all of a chain.
+    pub fn trunk(&self) -> usize {
+        self.tokens.len() - self.parents.len()
+    }
 }
 
 /// What a forward returns: one row per scored position, in the order of the segments and then of
@@ -88,8 +111,8 @@ pub trait LanguageModel {
     /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
     ///
     /// # Errors
-    /// If a token is out of range, a sequence outgrows the context, or a kernel fails. The caches
-    /// then hold what they held before.
+    /// If a token is out of range, a sequence outgrows the context, parents make no tree, a cache still
+    /// holds a whole tree, or a kernel fails. The caches then hold what they held before.
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, Self::Cache>],

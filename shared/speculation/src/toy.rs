@@ -4,13 +4,17 @@
 //! to be changes its output. Tests of the protocol run on it.
 
 use crate::TokenId;
+use crate::draft_tree::BadTree;
 use crate::philox::philox;
 use crate::ports::{KvCache, LanguageModel, ModelShape, Rows, Segment};
+use crate::tree_paths::TreePaths;
 
 /// The tokens of one sequence.
 #[derive(Clone, Debug, Default)]
 pub struct ToyCache {
     tokens: Vec<TokenId>,
+    /// Where a tree begins that nobody has chosen a path of.
+    tree_from: Option<usize>,
 }
 
 impl KvCache for ToyCache {
@@ -20,6 +24,15 @@ impl KvCache for ToyCache {
 
     fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);
+        self.tree_from.take_if(|from| len <= *from);
+    }
+
+    fn keep(&mut self, from: usize, path: &[u32]) {
+        for (index, &node) in path.iter().enumerate() {
+            self.tokens[from + index] = self.tokens[from + node as usize];
+        }
+        self.tokens.truncate(from + path.len());
+        self.tree_from.take_if(|tree| from <= *tree);
     }
 }
 
@@ -52,6 +65,15 @@ pub enum ToyError {
         len: usize,
         /// The context's length.
         context_len: usize,
+    },
+    /// Parents that make no tree.
+    #[error("the tree is refused")]
+    Tree(#[from] BadTree),
+    /// Tokens cannot follow a whole tree.
+    #[error("the cache holds a tree from token {from} on, of which no path was kept")]
+    TreeInCache {
+        /// Where it begins.
+        from: usize,
     },
 }
 
@@ -129,8 +151,13 @@ impl LanguageModel for ToyModel {
             context_len,
             ..
         } = self.shape;
+        let mut tree = TreePaths::default();
         for segment in batch.iter() {
-            let len = segment.cache.len() + segment.tokens.len();
+            if let Some(from) = segment.cache.tree_from {
+                return Err(ToyError::TreeInCache { from });
+            }
+            tree.read(segment.parents, segment.tokens.len())?;
+            let len = segment.cache.len() + segment.trunk() + tree.depth();
             if len > context_len {
                 return Err(ToyError::Context { len, context_len });
             }
@@ -141,14 +168,21 @@ impl LanguageModel for ToyModel {
         rows.vocab_size = vocab_size;
         rows.logits.clear();
         for segment in batch.iter_mut() {
-            for (index, &token) in segment.tokens.iter().enumerate() {
-                segment.cache.tokens.push(token);
-                if index >= segment.scored_from {
-                    let start = rows.logits.len();
-                    rows.logits.resize(start + vocab_size, 0.0);
-                    self.logits(&segment.cache.tokens, &mut rows.logits[start..]);
+            tree.read(segment.parents, segment.tokens.len())?;
+            let (held, trunk) = (segment.cache.len(), segment.trunk());
+            let all = &mut segment.cache.tokens;
+            all.extend_from_slice(segment.tokens);
+            for index in segment.scored_from..segment.tokens.len() {
+                let mut context = all[..held + trunk.min(index + 1)].to_vec();
+                if let Some(node) = index.checked_sub(trunk) {
+                    let path = tree.path(node).iter();
+                    context.extend(path.map(|&node| segment.tokens[trunk + node as usize]));
                 }
+                let start = rows.logits.len();
+                rows.logits.resize(start + vocab_size, 0.0);
+                self.logits(&context, &mut rows.logits[start..]);
             }
+            segment.cache.tree_from = (!tree.is_empty()).then_some(held + trunk);
         }
         Ok(())
     }

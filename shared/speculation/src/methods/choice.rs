@@ -1,9 +1,12 @@
 //! What a choice means for drafter, verifier and session.
 
-use super::names::{PlanKind, TargetAsked, of_proposal, of_verification};
+use super::names::{
+    DRAFT_CAP, DRAFT_LEN, PlanKind, TargetAsked, of_draft_len, of_drafting, of_proposal, of_tree,
+    of_verification,
+};
 use super::proposals::Axes;
 use super::{METHODS, Method, Setting};
-use crate::drafting::{StopRule, Telling};
+use crate::drafting::{DraftLen, Drafting, StopRule, Telling, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Needs, TargetDistribution};
@@ -27,6 +30,12 @@ pub struct Choice {
     pub accept_at_coordinator: bool,
     /// When the drafter stops before the next token and hands over.
     pub stop_rule: StopRule,
+    /// Who proposes.
+    pub drafting: Drafting,
+    /// Whether the length of each block follows what was measured of acceptance and times.
+    pub goodput: bool,
+    /// The shape of blocks.
+    pub tree: TreeShape,
     /// Like `target`, with the rule that acts through the plan, if one does.
     pub(super) aim: TargetAsked,
     pub(super) axes: Axes,
@@ -76,7 +85,7 @@ impl Choice {
     }
 
     /// Every axis and its value as text, for reports.
-    pub fn effective_axes(&self) -> [(&'static str, String); 5] {
+    pub fn effective_axes(&self) -> [(&'static str, String); 8] {
         let acceptor = if self.accept_at_coordinator {
             "coordinator"
         } else {
@@ -91,6 +100,9 @@ impl Choice {
             ),
             ("proposal", of_proposal(self.proposal)),
             ("accept_at", acceptor.to_owned()),
+            ("drafting", of_drafting(self.drafting).to_owned()),
+            ("draft_len", of_draft_len(self.draft_len())),
+            ("tree", of_tree(self.tree)),
         ]
     }
 
@@ -127,9 +139,38 @@ impl Choice {
     }
 
     /// Whether the verifier must be told the draft law: for the target distribution, or to test a
-    /// draft token against the law it was drawn from. Not where that law is one-hot.
+    /// draft token against the law it was drawn from. Not where that law is one-hot: at temperature
+    /// 0, and with Max-Gram.
     pub fn needs_draft_law(&self) -> bool {
         self.axes.needs_law()
+    }
+
+    /// Whether what is told of each draft token is its emission law in a cascade of drafters: what the
+    /// levels that reviewed it made of it, rather than the law of one model. It may be sparse where the
+    /// cascade's lenience is 1 only, which is for the drafter to know.
+    pub fn sends_emission_law(&self) -> bool {
+        self.drafting == Drafting::Cascade && self.needs_draft_law()
+    }
+
+    /// How many tokens are drafted in a round, as it is asked for. Fixed for plans that end a draft by a
+    /// rule of their own, see [`Choice::stop_rule`].
+    pub fn draft_len(&self) -> DraftLen {
+        match self.stop_rule {
+            _ if self.goodput => DraftLen::Goodput,
+            StopRule::Never => DraftLen::Fixed,
+            rule if self.plan == Plan::Speculative => DraftLen::Stop(rule),
+            _ => DraftLen::Fixed,
+        }
+    }
+
+    /// Most draft tokens of a round, levels of a tree, where a request does not say: fewer where they
+    /// are as many in every round.
+    pub fn default_draft_len(&self) -> u32 {
+        if self.draft_len() == DraftLen::Fixed && self.drafting != Drafting::Cascade {
+            DRAFT_LEN
+        } else {
+            DRAFT_CAP
+        }
     }
 
     /// Whether the draft law is needed at the position after the block, too: see

@@ -1,8 +1,8 @@
 //! The one registry of methods. Command line, API and documents read it; nothing else names one.
 //!
 //! A request picks a point on independent axes: which plan the session follows, which distribution
-//! it aims at, how a draft block is verified, what the verifier is told of the draft law, and who
-//! decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`] for on
+//! it aims at, who drafts, how much and in which shape, how a draft block is verified, what the
+//! verifier is told of the draft law, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`] for on
 //! an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried
 //! out, or says which field does not fit and why. Whether the output is lossless or reproducible is
 //! computed from the axes, so that it is right for every combination.
@@ -11,12 +11,15 @@
 //! |---|---|
 //! | `registry` | the methods |
 //! | `parameters`, `values` | their parameters: ranges, defaults, one line each |
-//! | `resolve`, `axes`, `proposals` | from what was asked to a [`Choice`] |
+//! | `resolve`, `axes`, `drafting`, `proposals` | from what was asked to a [`Choice`] |
 //! | `choice` | what a choice means for drafter, verifier and session |
 //! | [`names`](mod@names) | names and values of the axes, for command line and wire |
+//! | `listing` | the axes as they are listed |
 
 mod axes;
 mod choice;
+mod drafting;
+mod listing;
 pub mod names;
 mod parameters;
 mod proposals;
@@ -25,6 +28,7 @@ mod resolve;
 mod values;
 
 pub use choice::Choice;
+pub use listing::{Axis, AxisValue, axes_listing};
 pub use names::{PlanKind, TargetAsked};
 pub use parameters::Parameters;
 pub use proposals::{SPARSE_MOST, SPARSE_TOP};

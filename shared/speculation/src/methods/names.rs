@@ -1,5 +1,7 @@
 //! Names and values of the axes, for command line, wire and reports.
 
+mod drafting;
+
 use std::str::FromStr;
 
 use super::BadChoice;
@@ -8,6 +10,12 @@ use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Beta, Rule, TargetDistribution};
 use crate::verification::Verification;
+
+pub use drafting::{
+    ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
+    of_draft_len, of_drafting, of_tree, tree, trees,
+};
+pub(super) use drafting::{check_draft_len, check_tree};
 
 /// Which plan, its parameters apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 use super::BadChoice;
 use super::names::{TargetAsked, of_proposal, of_verification};
+use crate::drafting::Drafting;
 use crate::proposal::ProposalForm;
 use crate::target::{Needs, TargetDistribution};
 use crate::verification::Verification;
@@ -20,6 +21,9 @@ pub const SPARSE_MOST: u32 = 1024;
 pub(super) struct Axes {
     pub(super) target: TargetDistribution,
     pub(super) verification: Verification,
+    pub(super) drafting: Drafting,
+    /// Whether blocks are trees.
+    pub(super) is_tree: bool,
     /// Whether the temperature is 0.
     pub(super) greedy: bool,
 }
@@ -48,9 +52,25 @@ impl Axes {
         self.needs().dense
     }
 
+    /// Whether the law that a token is drafted from is one-hot: at temperature 0, and where the
+    /// context alone says what is drafted.
+    fn is_point(&self) -> bool {
+        self.greedy || self.drafting == Drafting::MaxGram
+    }
+
     /// Whether the verifier needs the draft law, a one-hot one apart.
     pub(super) fn needs_law(&self) -> bool {
-        self.in_target() || (self.in_verification() && !self.greedy)
+        self.in_target() || (self.in_verification() && !self.is_point())
+    }
+
+    /// Whether there is a law to tell of every draft token: none of Max-Gram; of a cascade what its
+    /// levels made of it, where they draw from their laws.
+    fn has_law(&self) -> bool {
+        match self.drafting {
+            Drafting::Model => true,
+            Drafting::MaxGram => false,
+            Drafting::Cascade => self.needs_law(),
+        }
     }
 
     /// The form where a request does not say.
@@ -79,8 +99,18 @@ impl Axes {
             }
         };
         match form {
-            ProposalForm::Point if !self.greedy => {
-                refused("is for temperature 0 only, expected sparse:K or dense".to_owned())
+            _ if self.is_tree && form != ProposalForm::None => {
+                refused("is told of chains only, expected none".to_owned())
+            }
+            ProposalForm::Point if !self.is_point() => refused(
+                "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
+                    .to_owned(),
+            ),
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_law() => {
+                let form = of_proposal(self.default_form());
+                refused(format!(
+                    "tells a law, and there is none of what is drafted so, expected {form}"
+                ))
             }
             ProposalForm::Point | ProposalForm::None if self.needs_law() => refused(format!(
                 "does not tell the draft law, which {} needs, expected sparse:K or dense",

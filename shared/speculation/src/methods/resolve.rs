@@ -1,6 +1,7 @@
 //! From what was asked for to what is carried out.
 
 use super::axes::{method_of, rules_of, target_of, verification_of};
+use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetAsked};
 use super::parameters::{
     self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, VERIFY_ON_FINISH, WINDOW,
@@ -8,7 +9,7 @@ use super::parameters::{
 use super::proposals::Axes;
 use super::registry::{Method, find};
 use super::{BadChoice, Choice};
-use crate::drafting::StopRule;
+use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Rule, TargetDistribution};
@@ -29,6 +30,12 @@ pub struct Asked<'a> {
     pub proposal: Option<ProposalForm>,
     /// Whether the coordinator decides acceptance, rather than the verifier.
     pub accept_at_coordinator: bool,
+    /// Who proposes, if not the draft model.
+    pub drafting: Option<Drafting>,
+    /// When drafting stops, if not after a fixed number of tokens.
+    pub draft_len: Option<DraftLen>,
+    /// The shape of blocks, if not a chain.
+    pub tree: Option<TreeShape>,
     /// Parameters.
     pub parameters: Parameters,
 }
@@ -64,9 +71,12 @@ impl Choice {
         let mut reader = Reader::default();
         let carried = carried(plan, target, verification, &asked.parameters, &mut reader)?;
         let settings = reader.finish(&asked.parameters, &described(asked, method))?;
+        let drafting = drafting_of(asked, plan, carried.target, carried.verification)?;
         let axes = Axes {
             target: carried.target,
             verification: carried.verification,
+            drafting: drafting.drafting,
+            is_tree: drafting.tree != TreeShape::Chain,
             greedy: temperature == 0.0,
         };
         let proposal = match asked.proposal {
@@ -83,7 +93,13 @@ impl Choice {
             verification: carried.verification,
             proposal,
             accept_at_coordinator: asked.accept_at_coordinator,
-            stop_rule: carried.stop_rule,
+            stop_rule: match drafting.len {
+                DraftLen::Stop(rule) => rule,
+                DraftLen::Fixed | DraftLen::Goodput => carried.stop_rule,
+            },
+            drafting: drafting.drafting,
+            goodput: drafting.len == DraftLen::Goodput,
+            tree: drafting.tree,
             aim: TargetAsked::of(carried.aim),
             axes,
             unscaled_is_law: temperature == 1.0 && !cuts,

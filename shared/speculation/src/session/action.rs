@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::TokenId;
+use crate::draft_tree::DraftTree;
 use crate::verification::LastToken;
 use crate::verification::layers::Layer;
 
@@ -82,15 +83,15 @@ pub enum Origin {
 pub enum Request {
     /// Draft at most `max_tokens` tokens after the first `base_len` output tokens.
     Draft {
-        /// Most tokens wanted; 0 asks for nothing but the law.
+        /// Most tokens wanted, for a tree most levels; 0 asks for nothing but the law.
         max_tokens: u32,
         /// Whether the law at the position after the block is wanted too.
         bonus_q: bool,
     },
     /// Decide these draft tokens.
     Verify {
-        /// The chain; empty asks for one token of the target's.
-        drafts: Vec<TokenId>,
+        /// The draft tokens; none asks for one token of the target's.
+        drafts: DraftTree,
         /// Draft tokens there would be if no end token had cut the block; greedy block verification.
         horizon: u32,
         /// Residual layers active at `base_len`; greedy block verification.
@@ -159,17 +160,20 @@ pub enum FinishReason {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// The drafter answered a [`Request::Draft`]. An empty block answers a request for nothing but the
-    /// law, or says that the very first law stops ([`Plan::TokenCascade`], [`Plan::Bild`]), or that
-    /// the context is full; elsewhere it is malformed.
+    /// law, or says that the very first law stops ([`DraftStop::Policy`]), or that the context is full;
+    /// elsewhere it is malformed.
     Drafted {
         /// The round answered.
         round: u64,
-        /// The chain.
-        tokens: Vec<TokenId>,
+        /// The draft tokens.
+        drafts: DraftTree,
         /// Why it ended.
         stop: DraftStop,
         /// Unscaled log probability of each token, where the plan scores them; else empty.
         logprobs: Vec<f32>,
+        /// Forwards of each model of the drafter, the largest first; empty stands for one model and one
+        /// forward a level, and one for a law that was only looked at.
+        forwards: Vec<u32>,
     },
     /// The verifier answered a [`Request::Verify`].
     Verified {
@@ -177,8 +181,8 @@ pub enum Input {
         round: u64,
         /// Emitted tokens.
         emitted: Vec<TokenId>,
-        /// How many of them are draft tokens.
-        accepted: usize,
+        /// The draft tokens among them, as nodes of the block, root first.
+        path: Vec<u32>,
         /// What the last one is.
         last: LastToken,
         /// For each emitted position, how much of it was deferred to the target; empty where the

@@ -4,22 +4,25 @@ use std::time::Duration;
 
 use super::{Action, DraftStop, Origin, Peer, Plan, Request, Session, check};
 use crate::TokenId;
+use crate::draft_tree::DraftTree;
+use crate::goodput::Round;
 use crate::verification::LastToken;
 use crate::verification::layers::Layer;
 
 /// A draft block, as it came.
 #[derive(Debug)]
 pub(super) struct DraftAnswer {
-    pub(super) tokens: Vec<TokenId>,
+    pub(super) drafts: DraftTree,
     pub(super) stop: DraftStop,
     pub(super) logprobs: Vec<f32>,
+    pub(super) forwards: Vec<u32>,
 }
 
 /// A verdict, as it came.
 #[derive(Debug)]
 pub(super) struct VerdictAnswer {
     pub(super) emitted: Vec<TokenId>,
-    pub(super) accepted: usize,
+    pub(super) path: Vec<u32>,
     pub(super) last: LastToken,
     pub(super) deferral: Vec<f32>,
     pub(super) layers: Vec<Layer>,
@@ -37,6 +40,7 @@ impl Session {
         let Some(outstanding) = self.take_outstanding(round, Peer::Drafter) else {
             return;
         };
+        let took = outstanding.took(now);
         let Request::Draft {
             max_tokens,
             bonus_q,
@@ -46,16 +50,18 @@ impl Session {
         };
         // With the law at the next position the verifier can still go on from both models.
         let law_came = bonus_q && self.config.plan == Plan::Speculative;
-        if answer.tokens.is_empty() && answer.stop == DraftStop::Context && !law_came {
+        if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !law_came {
             return self.give_up(Peer::Drafter, CONTEXT_IS_FULL, now);
         }
         if let Err(malformed) = check::draft(&self.config, max_tokens, &answer) {
             return self.malformed(outstanding, &malformed, now);
         }
         self.drafter_heard = true;
-        let ended = self.ends(&answer.tokens);
-        let looked_ahead = answer.stop == DraftStop::Policy || bonus_q && !ended;
-        self.statistics.draft_forwards += answer.tokens.len() as u32 + u32::from(looked_ahead);
+        self.pace.draft_took = took.filter(|_| self.pace.drafter_follows);
+        self.pace.drafter_follows = true;
+        let looked_ahead =
+            answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);
+        self.statistics.drafted(&answer, looked_ahead);
         self.drafted_by_plan(answer, max_tokens, now);
     }
 
@@ -67,14 +73,18 @@ impl Session {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
+        let took = outstanding.took(now);
         let Request::Verify { drafts, .. } = &outstanding.request else {
             return;
         };
         if let Err(malformed) = check::verdict(&self.config, drafts, &answer) {
             return self.malformed(outstanding, &malformed, now);
         }
-        let (accepted, last) = (answer.accepted, answer.last);
+        let (accepted, last) = (answer.path.len(), answer.last);
         self.statistics.verified(drafts.len(), accepted, last);
+        let took = took.filter(|_| self.pace.verifier_follows);
+        self.pace.verifier_follows = true;
+        self.measure(drafts, accepted, last, took);
         if matches!(self.config.plan, Plan::TokenCascade { .. }) && self.run.is_forced() {
             self.statistics.forced += 1;
         }
@@ -90,7 +100,9 @@ impl Session {
         });
         let mut tokens: Vec<_> = origins.collect();
         // Where the last slot was drafted too, the token added after it is one too many.
-        tokens.truncate(self.remaining() as usize);
+        let room = self.remaining() as usize;
+        self.statistics.withheld += tokens.len().saturating_sub(room) as u32;
+        tokens.truncate(room);
         if matches!(self.config.plan, Plan::TokenCascade { .. }) {
             self.run.end();
             self.statistics.deferral(std::iter::once(1.0));
@@ -124,15 +136,24 @@ impl Session {
         }
         *max_tokens -= tokens.len() as u32;
         let done = *max_tokens == 0;
+        let took = outstanding.took(now);
         // Progress: what comes after it has its own time and its own retries.
+        outstanding.sent = now;
         outstanding.due = now + self.config.round_timeout;
         outstanding.attempt = 0;
         self.statistics.target_forwards += tokens.len() as u32;
+        let took = took.filter(|_| self.pace.verifier_follows);
+        self.pace.verifier_follows = true;
+        self.pace.drafter_follows = false;
         let origin = self.decode_origin();
         let is_second = origin == Origin::Deferred;
         if is_second {
             let deferral = std::iter::repeat_n(1.0, tokens.len());
             self.statistics.deferral(deferral);
+        } else if self.pace.rests {
+            if let Some(estimator) = &mut self.config.goodput {
+                estimator.observe_alone(tokens.len() as u32, took);
+            }
         } else if self.config.plan != Plan::TargetOnly {
             self.statistics.fallback_tokens += tokens.len() as u32;
         }
@@ -155,6 +176,11 @@ impl Session {
         last.is_some_and(|token| self.config.end_tokens.contains(token))
     }
 
+    /// Whether a draft block ends the output: its last token does, in a tree one of the last level.
+    pub(super) fn ends_block(&self, drafts: &DraftTree) -> bool {
+        check::ends_block(&self.config, drafts)
+    }
+
     /// Appends checked tokens; whether the last one ends the output.
     pub(super) fn emit(&mut self, tokens: Vec<(TokenId, Origin)>) -> bool {
         self.output.extend(tokens.iter().map(|&(token, _)| token));
@@ -164,5 +190,28 @@ impl Session {
             self.actions.push_back(Action::Emit(tokens));
         }
         self.ends(&self.output)
+    }
+
+    /// Takes note of a decided block, if draft lengths follow what is measured.
+    fn measure(
+        &mut self,
+        drafts: &DraftTree,
+        accepted: usize,
+        last: LastToken,
+        took: Option<Duration>,
+    ) {
+        let Some(estimator) = &mut self.config.goodput else {
+            return;
+        };
+        let levels = drafts.levels();
+        let ended = last == LastToken::AcceptedEnd;
+        estimator.observe(Round {
+            levels,
+            nodes: drafts.len() as u32,
+            accepted: accepted as u32,
+            refused: !ended && (accepted as u32) < levels,
+            draft: self.pace.draft_took,
+            verify: took,
+        });
     }
 }

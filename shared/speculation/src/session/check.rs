@@ -3,11 +3,16 @@
 use super::answers::{DraftAnswer, VerdictAnswer};
 use super::{DraftStop, Plan, SessionConfig};
 use crate::TokenId;
+use crate::draft_tree::DraftTree;
+use crate::drafting::TreeShape;
 use crate::verification::LastToken;
 use crate::verification::layers::Layer;
 
 /// Probabilities and their logarithms may exceed their range by this much through rounding.
 const ROUNDING: f32 = 1e-4;
+
+/// Most models of a drafter: a draw's key has four bits for the level.
+const MOST_MODELS: usize = 16;
 
 /// An answer that cannot be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,22 +50,28 @@ pub(super) fn draft(
     max_tokens: u32,
     answer: &DraftAnswer,
 ) -> Result<(), Malformed> {
-    let tokens = &answer.tokens;
+    let tokens = answer.drafts.tokens();
     let least = u32::from(!may_be_empty(config, max_tokens, answer.stop));
-    if tokens.len() > max_tokens as usize || tokens.len() < least as usize {
+    let most = max_tokens.saturating_mul(config.tree.width());
+    if tokens.len() > most as usize || tokens.len() < least as usize {
         let found = tokens.len();
         return Err(Malformed(format!(
-            "{found} draft tokens, expected {least} to {max_tokens}"
+            "{found} draft tokens, expected {least} to {most}"
         )));
     }
+    shape(config, max_tokens, &answer.drafts)?;
     ids(config, tokens)?;
-    ends(config, tokens)?;
-    let last = tokens.last();
-    let ended = last.is_some_and(|token| config.end_tokens.contains(token));
-    if answer.stop == DraftStop::EndToken && !ended {
+    ends_paths(config, &answer.drafts)?;
+    if answer.stop == DraftStop::EndToken && !ends_block(config, &answer.drafts) {
         return Err(Malformed(
             "the draft ends with no end token, and is said to".to_owned(),
         ));
+    }
+    if answer.forwards.len() > MOST_MODELS {
+        let found = answer.forwards.len();
+        return Err(Malformed(format!(
+            "forwards of {found} draft models, expected at most {MOST_MODELS}"
+        )));
     }
     match config.plan {
         Plan::SequenceCascade { .. } => scores(tokens.len(), &answer.logprobs),
@@ -68,10 +79,51 @@ pub(super) fn draft(
     }
 }
 
+/// A chain where one was asked for; else no more levels than were asked for.
+fn shape(config: &SessionConfig, max_tokens: u32, drafts: &DraftTree) -> Result<(), Malformed> {
+    if config.tree == TreeShape::Chain && !drafts.is_chain() {
+        return Err(Malformed("a draft tree, expected a chain".to_owned()));
+    }
+    let levels = drafts.levels();
+    if levels > max_tokens {
+        return Err(Malformed(format!(
+            "a draft tree of {levels} levels, expected at most {max_tokens}"
+        )));
+    }
+    Ok(())
+}
+
+/// Nothing may come after an end token on its path.
+fn ends_paths(config: &SessionConfig, drafts: &DraftTree) -> Result<(), Malformed> {
+    let is_end = |node: &usize| config.end_tokens.contains(&drafts.tokens()[*node]);
+    let mut parents = (0..drafts.len()).filter_map(|node| drafts.parent(node));
+    match parents.find(is_end) {
+        Some(at) => Err(Malformed(format!(
+            "tokens follow the end token at index {at}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a draft block ends the output: its last token does, in a tree one of the last level.
+pub(super) fn ends_block(config: &SessionConfig, drafts: &DraftTree) -> bool {
+    let is_end = |token: &TokenId| config.end_tokens.contains(token);
+    if drafts.is_chain() {
+        return drafts.tokens().last().is_some_and(is_end);
+    }
+    let depths = drafts.depths();
+    let deepest = depths.iter().max();
+    let mut nodes = drafts.tokens().iter().zip(&depths);
+    nodes.any(|(token, depth)| Some(depth) == deepest && is_end(token))
+}
+
 /// Whether there may be nothing drafted: because nothing was asked for or there is no room, or
-/// because the first law says stop and the plan has something to do then.
+/// because the first law says stop: every plan has something to do then but one of the drafter alone.
 fn may_be_empty(config: &SessionConfig, max_tokens: u32, stop: DraftStop) -> bool {
-    let hands_over = matches!(config.plan, Plan::TokenCascade { .. } | Plan::Bild { .. });
+    let hands_over = matches!(
+        config.plan,
+        Plan::Speculative | Plan::TokenCascade { .. } | Plan::Bild { .. }
+    );
     let is_full = stop == DraftStop::Context;
     max_tokens == 0 || is_full || hands_over && stop == DraftStop::Policy
 }
@@ -104,10 +156,11 @@ pub(super) fn decoded(
 
 pub(super) fn verdict(
     config: &SessionConfig,
-    drafts: &[TokenId],
+    drafts: &DraftTree,
     answer: &VerdictAnswer,
 ) -> Result<(), Malformed> {
-    let (emitted, accepted, last) = (&answer.emitted, answer.accepted, answer.last);
+    let (emitted, last) = (&answer.emitted, answer.last);
+    let accepted = answer.path.len();
     let added = usize::from(last != LastToken::AcceptedEnd);
     if accepted > drafts.len() || emitted.len() != accepted + added {
         let (found, drafted) = (emitted.len(), drafts.len());
@@ -115,12 +168,24 @@ pub(super) fn verdict(
             "{found} tokens emitted with {accepted} of {drafted} accepted"
         )));
     }
-    if emitted[..accepted] != drafts[..accepted] {
+    let mut node = None;
+    for (&next, &token) in answer.path.iter().zip(emitted) {
+        let next = next as usize;
+        if drafts.tokens().get(next) != Some(&token) || drafts.parent(next) != node {
+            return Err(Malformed(
+                "accepted tokens are not those drafted".to_owned(),
+            ));
+        }
+        node = Some(next);
+    }
+    let added_token = emitted.last().filter(|_| added > 0);
+    if !drafts.is_chain() && added_token.is_some_and(|&token| drafts.child(node, token).is_some()) {
         return Err(Malformed(
-            "accepted tokens are not those drafted".to_owned(),
+            "the last token was drafted, and is not said to be accepted".to_owned(),
         ));
     }
-    if (last == LastToken::Bonus) != (accepted == drafts.len()) && last != LastToken::AcceptedEnd {
+    let at_leaf = node.map_or(drafts.is_empty(), |node| drafts.is_leaf(node));
+    if (last == LastToken::Bonus) != at_leaf && last != LastToken::AcceptedEnd {
         return Err(Malformed(
             "bonus and recovered token are confused".to_owned(),
         ));

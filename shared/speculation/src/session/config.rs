@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::Plan;
 use crate::TokenId;
+use crate::drafting::TreeShape;
+use crate::goodput::Estimator;
 
 /// What a session needs to know of its request.
 #[derive(Clone, Debug)]
@@ -16,6 +18,12 @@ pub struct SessionConfig {
     pub plan: Plan,
     /// Most draft tokens of a block, at least 1; the cascades have bounds of their own.
     pub draft_len: u32,
+    /// What is known of acceptance and times at the beginning, if the length of each block, up to
+    /// `draft_len`, is to follow what is measured of them; none for blocks of `draft_len`. The session
+    /// goes on from it, see [`super::Session::goodput`].
+    pub goodput: Option<Estimator>,
+    /// The shape of blocks; `draft_len` is then their depth.
+    pub tree: TreeShape,
     /// Whether every verified position needs the draft law, the one after the block too, and the
     /// session must ask for it. False where the coordinator decides and fetches it when needed.
     pub bonus_q: bool,
@@ -55,6 +63,8 @@ impl SessionConfig {
         Self {
             plan,
             draft_len,
+            goodput: None,
+            tree: TreeShape::Chain,
             bonus_q: false,
             lazy_bonus: false,
             depends_on_draft: !matches!(

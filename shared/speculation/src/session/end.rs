@@ -25,7 +25,9 @@ impl Session {
         if self.finished && !self.actions.iter().any(is_finish) {
             return;
         }
-        self.output.truncate(len);
+        self.statistics.discarded += self.unemitted().len() as u32;
+        self.output.truncate(self.emitted.min(len));
+        self.statistics.withheld += (self.emitted - self.output.len()) as u32;
         self.emitted = self.output.len();
         self.statistics.emitted = self.emitted as u32;
         self.actions.clear();
@@ -34,7 +36,9 @@ impl Session {
 
     pub(super) fn finish(&mut self, reason: FinishReason) {
         self.finished = true;
-        self.outstanding = None;
+        if let Some(outstanding) = self.outstanding.take() {
+            self.discard_drafts(&outstanding.request);
+        }
         // What was held will never be emitted.
         self.statistics.discarded += self.unemitted().len() as u32;
         self.output.truncate(self.emitted);

@@ -105,6 +105,7 @@ impl Session {
         self.statistics.retries += 1;
         self.outstanding = Some(Outstanding {
             attempt: outstanding.attempt + 1,
+            sent: outstanding.sent,
             due: now + pause,
             paused: true,
             request: outstanding.request,
@@ -113,15 +114,20 @@ impl Session {
     }
 
     fn abandon(&mut self, outstanding: &Outstanding, peer: Peer, reason: &str, now: Duration) {
-        if let (Peer::Drafter, Request::Verify { drafts, .. }) = (peer, &outstanding.request) {
-            self.statistics.discarded += drafts.len() as u32;
-        }
+        self.discard_drafts(&outstanding.request);
         // What went wrong first says more than what repeating it came to.
         match &outstanding.first_failure {
             Some(first) if first != reason => {
                 self.give_up(peer, &format!("{first}; then {reason}"), now);
             }
             _ => self.give_up(peer, reason, now),
+        }
+    }
+
+    /// Draft tokens that were to be verified are of no use any more.
+    pub(super) fn discard_drafts(&mut self, request: &Request) {
+        if let Request::Verify { drafts, .. } = request {
+            self.statistics.discarded += drafts.len() as u32;
         }
     }
 

@@ -31,6 +31,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::TokenId;
+use crate::goodput::Estimator;
 use crate::verification::layers::Layer;
 use answers::{DraftAnswer, VerdictAnswer};
 use plan::{Response, Run};
@@ -40,11 +41,19 @@ use plan::{Response, Run};
 struct Outstanding {
     request: Request,
     attempt: u32,
+    sent: Duration,
     /// When the answer is due; or, if `paused`, when to send again.
     due: Duration,
     paused: bool,
     /// Why it had to be repeated the first time.
     first_failure: Option<String>,
+}
+
+impl Outstanding {
+    /// How long its answer took, if it comes at `now`; none if it was asked for more than once.
+    fn took(&self, now: Duration) -> Option<Duration> {
+        (self.attempt == 0).then(|| now.saturating_sub(self.sent))
+    }
 }
 
 /// The state machine of one request.
@@ -65,8 +74,23 @@ pub struct Session {
     layers: Vec<Layer>,
     /// Whether the drafter was heard in this round, so that a verdict builds on what it said.
     drafter_heard: bool,
+    pace: Pace,
     run: Run,
     response: Response,
+}
+
+/// What the times of a round tell of its cost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// How long the drafter took in this round, if that counts.
+    draft_took: Option<Duration>,
+    /// Whether the target decodes alone in this round because drafting does not pay.
+    rests: bool,
+    /// Whether the drafter followed the output up to the last round: an answer that includes catching up
+    /// tells nothing of what a round costs.
+    drafter_follows: bool,
+    /// The same of the verifier.
+    verifier_follows: bool,
 }
 
 impl Session {
@@ -84,6 +108,7 @@ impl Session {
             inexact: false,
             layers: Vec::new(),
             drafter_heard: false,
+            pace: Pace::default(),
             run: Run::default(),
             response: Response::default(),
         };
@@ -160,6 +185,12 @@ impl Session {
         &self.statistics
     }
 
+    /// What is known of acceptance and times, if the length of blocks follows it: a start for the next
+    /// request of the same drafter, verification and temperature.
+    pub fn goodput(&self) -> Option<&Estimator> {
+        self.config.goodput.as_ref()
+    }
+
     /// Whether the output is what the method promises. False once the target went on alone where the
     /// method needs the draft law.
     pub fn is_exact(&self) -> bool {
@@ -212,28 +243,30 @@ impl Session {
             Input::Stop { .. } => {}
             Input::Drafted {
                 round,
-                tokens,
+                drafts,
                 stop,
                 logprobs,
+                forwards,
             } => {
                 let answer = DraftAnswer {
-                    tokens,
+                    drafts,
                     stop,
                     logprobs,
+                    forwards,
                 };
                 self.drafted(round, answer, now);
             }
             Input::Verified {
                 round,
                 emitted,
-                accepted,
+                path,
                 last,
                 deferral,
                 layers,
             } => {
                 let answer = VerdictAnswer {
                     emitted,
-                    accepted,
+                    path,
                     last,
                     deferral,
                     layers,
@@ -279,6 +312,7 @@ impl Session {
         self.outstanding = Some(Outstanding {
             request,
             attempt,
+            sent: now,
             due,
             paused: false,
             first_failure: None,

@@ -1,5 +1,6 @@
 //! What a session counts.
 
+use super::answers::DraftAnswer;
 use super::{Origin, Peer};
 use crate::verification::LastToken;
 
@@ -12,8 +13,12 @@ pub struct Statistics {
     pub per_step_accepted: Vec<u32>,
     /// Forwards of the target model, one a round and one a token decoded alone.
     pub target_forwards: u32,
-    /// Forwards of the draft model: one a draft token, and one for a law that was only looked at.
+    /// Draft tokens taken from the drafter, all nodes of trees.
+    pub drafted: u32,
+    /// Forwards of the draft models: of one model one a level, and one for a law that was only looked at.
     pub draft_forwards: u32,
+    /// The same by model, the largest first.
+    pub draft_forwards_by_model: Vec<u32>,
     /// Output tokens emitted.
     pub emitted: u32,
     /// Draft tokens tested one by one, up to and including the first refused; a draft token behind a
@@ -30,8 +35,12 @@ pub struct Statistics {
     pub deferral_sum: f64,
     /// Number of emitted positions whose deferral is known.
     pub deferral_positions: u32,
-    /// Draft tokens that were drafted and not emitted.
+    /// Draft tokens that were drafted and never emitted.
     pub discarded: u32,
+    /// What was drafted or cost a forward of the target's, and stands neither among the tokens emitted nor
+    /// among those discarded: the token that the target does not add after an accepted end token, one
+    /// that it added beyond the token limit, and tokens that a stop string took back.
+    pub withheld: u32,
     /// Requests sent again after a failure.
     pub retries: u32,
     /// Why and where the session went on without its drafter.
@@ -50,9 +59,43 @@ pub struct Fallback {
 }
 
 impl Statistics {
+    /// Records a draft block; `looked_ahead` if the law after it was looked at.
+    pub(super) fn drafted(&mut self, answer: &DraftAnswer, looked_ahead: bool) {
+        self.drafted += answer.drafts.len() as u32;
+        let assumed = [answer.drafts.levels() + u32::from(looked_ahead)];
+        let forwards = match answer.forwards.as_slice() {
+            [] => &assumed,
+            forwards => forwards,
+        };
+        let by_model = &mut self.draft_forwards_by_model;
+        by_model.resize(by_model.len().max(forwards.len()), 0);
+        for (sum, &count) in by_model.iter_mut().zip(forwards) {
+            *sum = sum.saturating_add(count);
+            self.draft_forwards = self.draft_forwards.saturating_add(count);
+        }
+    }
+
+    /// What was spent, in tokens, and what it came to: draft tokens and forwards of the target, and
+    /// tokens emitted, discarded and withheld. Once a request is over the two are equal, in every run
+    /// (Huang et al., "SpecDec++", section 2: drafted + target calls = emitted + discarded, where no end
+    /// token and no limit cuts an output). While a draft waits for its verdict it stands among what was
+    /// spent only.
+    pub fn balance(&self) -> (u32, u32) {
+        (
+            self.drafted + self.target_forwards,
+            self.emitted + self.discarded + self.withheld,
+        )
+    }
+
+    /// Discarded draft tokens by emitted token; none if nothing was emitted.
+    pub fn discard_rate(&self) -> Option<f64> {
+        ratio(f64::from(self.discarded), self.emitted)
+    }
+
     /// Records a verified block.
     pub(super) fn verified(&mut self, drafted: usize, accepted: usize, last: LastToken) {
         self.target_forwards += 1;
+        self.withheld += u32::from(last == LastToken::AcceptedEnd);
         if drafted > 0 {
             let refusals = u32::from(last == LastToken::Recovered);
             self.per_step_drafted.push(drafted as u32);
@@ -168,7 +211,9 @@ mod tests {
         // Four and one accepted, none and a refusal, two and a refusal.
         assert_eq!((statistics.refusals, statistics.tested), (2, 9));
         assert_eq!(statistics.rejection_rate(), Some(2.0 / 9.0));
+        assert_eq!(statistics.withheld, 1);
         statistics.emitted = 10;
+        assert_eq!(statistics.discard_rate(), Some(0.6));
         assert_eq!(statistics.verification_rate(), Some(0.5));
     }
 

@@ -3,6 +3,7 @@
 //! | verification | keeps | output |
 //! |---|---|---|
 //! | [`coupled`] | draft tokens that are the verifier's own choice | the seeded sample of π, whatever was drafted |
+//! | [`tree`] | in a tree of draft tokens, the path of the verifier's own choices | as coupled |
 //! | [`token`] | each draft token with probability `min(1, π/q)` | exact in distribution |
 //! | [`block`] | the longest prefix whose joint test passes | exact in distribution |
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
@@ -18,6 +19,7 @@ pub mod expected;
 pub mod layers;
 pub mod residual;
 pub mod token;
+pub mod tree;
 
 use crate::TokenId;
 use crate::chance::Chance;

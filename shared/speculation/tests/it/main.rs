@@ -2,9 +2,13 @@
 
 mod blocks;
 mod cascades;
+mod drafters;
+mod drafting;
 mod enumeration;
 mod golden_blocks;
 mod golden_rules;
+mod labels;
+mod max_gram;
 mod methods;
 mod read;
 mod replay;

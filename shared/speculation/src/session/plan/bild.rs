@@ -26,8 +26,8 @@ impl Session {
         verify_on_finish: bool,
         now: Duration,
     ) {
-        let ended = self.ends(&answer.tokens);
-        self.output.extend_from_slice(&answer.tokens);
+        let ended = self.ends(answer.drafts.tokens());
+        self.output.extend_from_slice(answer.drafts.tokens());
         let has_room = (self.unemitted().len() as u32) < window && self.remaining() > 0;
         if answer.stop == DraftStop::Length && has_room && !ended {
             return self.begin_round(now);
@@ -39,7 +39,7 @@ impl Session {
             return self.go_on(ended, now);
         }
         let horizon = drafts.len() as u32;
-        let request = self.verify_request(drafts, horizon);
+        let request = self.verify_request(drafts.into(), horizon);
         self.send(request, 0, now);
     }
 }

@@ -19,6 +19,8 @@ impl Session {
     pub(super) fn begin_round(&mut self, now: Duration) {
         self.round += 1;
         self.drafter_heard = false;
+        self.pace.draft_took = None;
+        self.pace.rests = false;
         let remaining = self.remaining();
         let request = match self.config.plan {
             Plan::Speculative => self.block_request(),
@@ -42,10 +44,10 @@ impl Session {
     pub(super) fn drafted_by_plan(&mut self, answer: DraftAnswer, max_tokens: u32, now: Duration) {
         match self.config.plan {
             Plan::Speculative | Plan::OracleCascade => {
-                self.verify_block(answer.tokens, max_tokens, now);
+                self.verify_block(answer.drafts, max_tokens, now);
             }
             Plan::DraftOnly => {
-                let ended = self.emit_drafts(&answer.tokens);
+                let ended = self.emit_drafts(answer.drafts.tokens());
                 self.go_on(ended, now);
             }
             Plan::TokenCascade { .. } => self.extend_run(&answer, now),

@@ -70,12 +70,12 @@ impl Session {
     }
 
     pub(super) fn extend_response(&mut self, answer: &DraftAnswer, now: Duration) {
-        self.output.extend_from_slice(&answer.tokens);
+        self.output.extend_from_slice(answer.drafts.tokens());
         let logprobs = answer.logprobs.iter();
         self.response
             .logprobs
             .extend(logprobs.map(|logprob| logprob.min(0.0)));
-        if self.ends(&answer.tokens) {
+        if self.ends(answer.drafts.tokens()) {
             self.response.stage = Stage::Complete(now, FinishReason::Stop);
         } else if self.remaining() == 0 {
             self.response.stage = Stage::Complete(now, FinishReason::Length);

@@ -5,16 +5,23 @@
 use std::time::Duration;
 
 use super::super::{Request, Session};
-use crate::TokenId;
+use crate::draft_tree::DraftTree;
 
 impl Session {
-    /// The first step of a round: a block, or at the last slot what the verifier needs for it.
-    pub(super) fn block_request(&self) -> Request {
+    /// The first step of a round: a block, or at the last slot, and where drafting does not pay, what the
+    /// verifier needs for one token.
+    pub(super) fn block_request(&mut self) -> Request {
+        let most = self.config.draft_len;
+        let len = (self.config.goodput.as_mut()).map_or(most, |estimator| estimator.decide(most));
+        if let Some(max_tokens) = self.rest(len) {
+            self.pace.rests = true;
+            return Request::Decode { max_tokens };
+        }
         // The last slot is the token the target adds to every block.
-        let max_tokens = self.config.draft_len.min(self.remaining() - 1);
+        let max_tokens = len.min(self.remaining() - 1);
         let bonus_q = self.wants_law_after(max_tokens);
         if max_tokens == 0 && !bonus_q {
-            return self.verify_request(Vec::new(), 0);
+            return self.verify_request(DraftTree::default(), 0);
         }
         Request::Draft {
             max_tokens,
@@ -22,11 +29,20 @@ impl Session {
         }
     }
 
+    /// How many tokens the target makes alone, in one go, where a block of `len` tokens says that drafting
+    /// does not pay; none where each token needs the drafter's law.
+    fn rest(&self, len: u32) -> Option<u32> {
+        let estimator = self.config.goodput.as_ref().filter(|_| len == 0)?;
+        let needs_law =
+            self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers();
+        (!needs_law).then(|| estimator.rest().min(self.remaining()))
+    }
+
     /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
-    pub(super) fn verify_block(&mut self, drafts: Vec<TokenId>, max_tokens: u32, now: Duration) {
+    pub(super) fn verify_block(&mut self, drafts: DraftTree, max_tokens: u32, now: Duration) {
         // Whether a layer is active must not depend on an end token that was drafted: its horizon is
         // where drafting would have ended without it. Every other stop is a property of the prefix.
-        let horizon = if self.ends(&drafts) {
+        let horizon = if self.ends_block(&drafts) {
             max_tokens
         } else {
             drafts.len() as u32
@@ -35,7 +51,7 @@ impl Session {
         self.send(request, 0, now);
     }
 
-    pub(super) fn verify_request(&self, drafts: Vec<TokenId>, horizon: u32) -> Request {
+    pub(super) fn verify_request(&self, drafts: DraftTree, horizon: u32) -> Request {
         Request::Verify {
             drafts,
             horizon,

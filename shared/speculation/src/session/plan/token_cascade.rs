@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::super::answers::{CONTEXT_IS_FULL, DraftAnswer};
 use super::super::{DraftStop, FinishReason, Peer, Request, Session};
 use super::draft;
+use crate::draft_tree::DraftTree;
 
 /// Draft tokens in a row, up to the end of the output.
 #[derive(Debug, Default)]
@@ -34,17 +35,17 @@ impl Run {
 impl Session {
     pub(super) fn run_request(&mut self, max_run: u32) -> Request {
         if self.run.defers || self.run.len >= max_run {
-            return self.verify_request(Vec::new(), 0);
+            return self.verify_request(DraftTree::default(), 0);
         }
         draft((max_run - self.run.len).min(self.remaining()))
     }
 
     pub(super) fn extend_run(&mut self, answer: &DraftAnswer, now: Duration) {
-        let count = answer.tokens.len();
+        let count = answer.drafts.tokens().len();
         self.run.len += count as u32;
         self.run.defers = answer.stop == DraftStop::Policy;
         self.statistics.deferral(std::iter::repeat_n(0.0, count));
-        let ended = self.emit_drafts(&answer.tokens);
+        let ended = self.emit_drafts(answer.drafts.tokens());
         if ended {
             self.finish(FinishReason::Stop);
         } else if answer.stop == DraftStop::Context && self.remaining() > 0 {

@@ -27,7 +27,7 @@ fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
 
 fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
     Request::Verify {
-        drafts: drafts.to_vec(),
+        drafts: drafts.into(),
         horizon,
         layers: layers.to_vec(),
     }
@@ -103,10 +103,17 @@ fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
 }
 
 #[test]
-fn a_stop_rule_that_leaves_nothing_has_no_place_among_blocks() {
+fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
     let mut session = session(Plan::Speculative);
     actions(&mut session);
     let asked = on(&mut session, stopped(1, &[], DraftStop::Policy));
+    assert_eq!(asked, [send(1, 0, 0, verify(&[]))]);
+    // It looked at a law all the same.
+    assert_eq!(session.statistics().draft_forwards, 1);
+    // Nothing but a stop rule may leave nothing.
+    let mut session = super::session(Plan::Speculative);
+    actions(&mut session);
+    let asked = on(&mut session, stopped(1, &[], DraftStop::Length));
     assert_eq!(asked, [send(1, 0, 0, Request::Decode { max_tokens: 8 })]);
 }
 
@@ -245,7 +252,7 @@ fn deferrals_are_counted_where_the_verdict_tells_them() {
     let with = |shares: &[f32]| Input::Verified {
         round: 1,
         emitted: vec![10, 20],
-        accepted: 1,
+        path: vec![0],
         last: LastToken::Recovered,
         deferral: shares.to_vec(),
         layers: Vec::new(),
@@ -280,7 +287,7 @@ fn a_token_of_the_target_alone_is_counted_apart() {
         let verdict = Input::Verified {
             round: 1,
             emitted: vec![10, 20],
-            accepted: 1,
+            path: vec![0],
             last: LastToken::Recovered,
             deferral: shares.to_vec(),
             layers: Vec::new(),

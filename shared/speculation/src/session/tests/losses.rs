@@ -96,7 +96,7 @@ fn silence_is_a_failure_too_and_a_lost_verifier_ends_the_request() {
             attempt,
             0,
             Request::Verify {
-                drafts: vec![10],
+                drafts: vec![10].into(),
                 horizon: 1,
                 layers: Vec::new(),
             },

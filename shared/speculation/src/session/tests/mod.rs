@@ -1,15 +1,18 @@
 //! The session, one answer after the other.
 
 mod block;
+mod goodput;
 mod losses;
 mod oracle_and_bild;
 mod rounds;
 mod sequence_cascade;
 mod token_cascade;
+mod trees;
 
 use std::time::Duration;
 
 use super::*;
+use crate::draft_tree::DraftTree;
 use crate::verification::LastToken;
 
 const NOW: Duration = Duration::from_secs(1);
@@ -51,9 +54,10 @@ fn finish(reason: FinishReason) -> [Action; 3] {
 fn drafted(round: u64, tokens: &[TokenId]) -> Input {
     Input::Drafted {
         round,
-        tokens: tokens.to_vec(),
+        drafts: tokens.into(),
         stop: DraftStop::Length,
         logprobs: Vec::new(),
+        forwards: Vec::new(),
     }
 }
 
@@ -61,7 +65,7 @@ fn verified(round: u64, emitted: &[TokenId], accepted: usize, last: LastToken) -
     Input::Verified {
         round,
         emitted: emitted.to_vec(),
-        accepted,
+        path: (0..accepted as u32).collect(),
         last,
         deferral: Vec::new(),
         layers: Vec::new(),
@@ -83,7 +87,7 @@ fn verifying(drafts: &[TokenId]) -> Session {
     actions(&mut session);
     session.handle(drafted(1, drafts), NOW);
     let request = Request::Verify {
-        drafts: drafts.to_vec(),
+        drafts: drafts.into(),
         // An end token cut the block of four that was asked for.
         horizon: if drafts.contains(&2) {
             4
@@ -112,7 +116,7 @@ fn draft_and_law(max_tokens: u32) -> Request {
 
 fn verify(drafts: &[TokenId]) -> Request {
     Request::Verify {
-        drafts: drafts.to_vec(),
+        drafts: drafts.into(),
         horizon: drafts.len() as u32,
         layers: Vec::new(),
     }
@@ -121,9 +125,10 @@ fn verify(drafts: &[TokenId]) -> Request {
 fn stopped(round: u64, tokens: &[TokenId], stop: DraftStop) -> Input {
     Input::Drafted {
         round,
-        tokens: tokens.to_vec(),
+        drafts: tokens.into(),
         stop,
         logprobs: Vec::new(),
+        forwards: Vec::new(),
     }
 }
 

@@ -15,7 +15,7 @@ fn deferred(round: u64, token: TokenId, share: f32) -> Input {
     Input::Verified {
         round,
         emitted: vec![token],
-        accepted: 0,
+        path: Vec::new(),
         last: LastToken::Bonus,
         deferral: vec![share],
         layers: Vec::new(),

@@ -43,7 +43,7 @@ fn rounds_follow_each_other_until_the_limit() {
         0,
         7,
         Request::Verify {
-            drafts: Vec::new(),
+            drafts: DraftTree::default(),
             horizon: 0,
             layers: Vec::new(),
         },

@@ -56,9 +56,10 @@ impl Trace {
         }
         Input::Drafted {
             round,
-            tokens: context.split_off(output.len()),
+            drafts: context.split_off(output.len()).into(),
             stop,
             logprobs: Vec::new(),
+            forwards: Vec::new(),
         }
     }
 
@@ -87,7 +88,7 @@ impl Trace {
         Input::Verified {
             round,
             emitted: context.split_off(output.len()),
-            accepted,
+            path: (0..accepted as u32).collect(),
             last,
             deferral: Vec::new(),
             layers: Vec::new(),
@@ -108,7 +109,7 @@ impl Trace {
         };
         run(config, |round, output, request| match request {
             Request::Draft { max_tokens, .. } => self.drafted(round, output, *max_tokens),
-            Request::Verify { drafts, .. } => self.verified(round, output, drafts),
+            Request::Verify { drafts, .. } => self.verified(round, output, drafts.tokens()),
             Request::Decode { .. } => panic!("no peer is lost"),
         })
     }

@@ -213,7 +213,7 @@ fn acceptance_is_decided_where_asked() {
         };
         let choice = resolve(&asked).expect("fits");
         assert_eq!(choice.accept_at_coordinator, at_coordinator);
-        let [.., (_, told)] = choice.effective_axes();
+        let [.., (_, told), _, _, _] = choice.effective_axes();
         assert_eq!(names::accepts_at_coordinator(&told), Ok(at_coordinator));
     }
 }

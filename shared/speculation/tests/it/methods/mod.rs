@@ -2,6 +2,8 @@
 
 mod axes;
 mod combinations;
+mod drafting;
+mod drafting_values;
 mod guide;
 mod parameters;
 mod presets;

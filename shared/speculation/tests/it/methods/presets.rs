@@ -214,6 +214,9 @@ fn reports_name_every_axis_and_parameter() {
         ("verification", "coupled"),
         ("proposal", "sparse:32"),
         ("accept_at", "verifier"),
+        ("drafting", "model"),
+        ("draft_len", "fixed"),
+        ("tree", "chain"),
     ];
     assert_eq!(
         choice.effective_axes(),

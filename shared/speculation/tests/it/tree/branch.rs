@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 
 use speculation::TokenId;
+use speculation::cascade::CallChance;
 use speculation::chance::Chance;
-use speculation::noise::Purpose;
+use speculation::noise::{InnerCall, Purpose};
 use speculation::real::Real;
 
 /// One path through the decisions of a program, and its probability.
 ///
-/// A decision is made by a uniform of which only an interval is fixed. Decisions of one purpose and
-/// offset share their uniform, as they do served, so a draw that serves twice shows as a bias.
+/// A decision is made by a uniform of which only an interval is fixed. Decisions of one purpose,
+/// offset and inner call share their uniform, as they do served, so a draw that serves twice shows as
+/// a bias.
 #[derive(Default)]
 pub(crate) struct Branch {
     /// For each decision so far: which outcome is taken, and how many there are.
@@ -18,7 +20,24 @@ pub(crate) struct Branch {
     taken: usize,
     weight: f64,
     /// What is known of each uniform: at least the first, below the second.
-    uniforms: HashMap<(Purpose, u32), (f64, f64)>,
+    uniforms: HashMap<Key, (f64, f64)>,
+}
+
+/// What tells uniforms apart: level and start of the inner call, purpose, offset.
+type Key = ((u8, u16), Purpose, u32);
+
+/// The decisions of one inner call.
+pub(crate) struct Within<'a>(&'a mut Branch, (u8, u16));
+
+impl CallChance<f64> for &mut Branch {
+    type Chance<'a>
+        = Within<'a>
+    where
+        Self: 'a;
+
+    fn of(&mut self, call: InnerCall) -> Within<'_> {
+        Within(self, (call.level, call.start))
+    }
 }
 
 impl Branch {
@@ -33,7 +52,7 @@ impl Branch {
 
     /// Takes one of the outcomes of the uniform `key`, which lie between neighbours of
     /// `boundaries` (ascending, from 0 to 1), and returns its index.
-    fn decide(&mut self, key: (Purpose, u32), boundaries: &[f64]) -> usize {
+    fn decide(&mut self, key: Key, boundaries: &[f64]) -> usize {
         let (least, most) = self.uniforms.get(&key).copied().unwrap_or((0.0, 1.0));
         let possible: Vec<(usize, f64, f64)> = boundaries
             .windows(2)
@@ -60,8 +79,19 @@ impl Branch {
 
 impl<F: Real> Chance<F> for Branch {
     fn accepts(&mut self, offset: u32, ratio: F) -> bool {
+        Within(self, (0, 0)).accepts(offset, ratio)
+    }
+
+    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
+        Within(self, (0, 0)).token(purpose, offset, law)
+    }
+}
+
+impl<F: Real> Chance<F> for Within<'_> {
+    fn accepts(&mut self, offset: u32, ratio: F) -> bool {
         let boundaries = [0.0, ratio.as_f64().min(1.0), 1.0];
-        self.decide((Purpose::Accept, offset), &boundaries) == 0
+        let key = (self.1, Purpose::Accept, offset);
+        self.0.decide(key, &boundaries) == 0
     }
 
     fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
@@ -75,7 +105,7 @@ impl<F: Real> Chance<F> for Branch {
         // Rounding must neither leave a gap at the end nor give it to a token without mass.
         let last = law.iter().rposition(|&mass| mass > F::zero());
         boundaries[last.expect("a law has mass") + 1..].fill(1.0);
-        self.decide((purpose, offset), &boundaries) as TokenId
+        self.0.decide((self.1, purpose, offset), &boundaries) as TokenId
     }
 }
 

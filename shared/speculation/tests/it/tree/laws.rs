@@ -61,7 +61,9 @@ impl Laws {
 
     /// The law (vocab) after `prefix`.
     pub(crate) fn after(&self, prefix: &[TokenId]) -> Vec<f64> {
-        let context = prefix.iter().fold(1, |hash, &token| hash * 7 + token + 1);
+        let context = prefix.iter().fold(1_u32, |hash, &token| {
+            hash.wrapping_mul(7).wrapping_add(token + 1)
+        });
         let mut law: Vec<f64> = (0..self.vocab as u32)
             .map(|v| Noise::new(self.seed, 0).coupled(context, v)[0])
             .map(|u| match self.shape {

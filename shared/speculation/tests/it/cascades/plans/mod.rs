@@ -114,9 +114,10 @@ impl Peers<'_> {
         }
         Input::Drafted {
             round,
-            tokens: context.split_off(output.len()),
+            drafts: context.split_off(output.len()).into(),
             stop,
             logprobs,
+            forwards: Vec::new(),
         }
     }
 
@@ -137,7 +138,7 @@ impl Peers<'_> {
         Input::Verified {
             round,
             emitted: vec![branch.choice(&law)],
-            accepted: 0,
+            path: Vec::new(),
             last: LastToken::Bonus,
             deferral: deferred.map(|share| share as f32).into_iter().collect(),
             layers: Vec::new(),

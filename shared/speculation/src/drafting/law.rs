@@ -9,30 +9,6 @@ use crate::proposal::{Proposal, ProposalForm, ProposalLaw};
 use crate::real::Real;
 use crate::verification::Verification;
 
-/// When a drafter stops before drawing the next token. It reads the law only, never a drawn token, so
-/// that what is drafted stays a sample of the law.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum StopRule {
-    /// Never.
-    #[default]
-    Never,
-    /// Where the unscaled law's maximum is below this.
-    MaxBelow(f64),
-    /// Where the unscaled law's entropy is above this, in nats.
-    EntropyAbove(f64),
-}
-
-impl StopRule {
-    /// Whether drafting stops before a token of a law with this confidence.
-    pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
-        match *self {
-            Self::Never => false,
-            Self::MaxBelow(least) => confidence.max.as_f64() < least,
-            Self::EntropyAbove(most) => confidence.entropy.as_f64() > most,
-        }
-    }
-}
-
 /// A draft token and what the verifier is told of its law.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftToken {
@@ -232,23 +208,5 @@ mod tests {
                 assert_eq!(drawn(verification, base_len), 2);
             }
         }
-    }
-
-    #[test]
-    fn a_stop_rule_is_strict() {
-        fn sure<F: Real>(max: F, entropy: F) -> Confidence<F> {
-            Confidence { max, entropy }
-        }
-        let (below, above) = (StopRule::MaxBelow(0.5), StopRule::EntropyAbove(0.5));
-        assert!(!StopRule::Never.stops(sure(0.0, 99.0)));
-        assert!(!below.stops(sure(0.5_f64, 99.0)));
-        assert!(below.stops(sure(0.5_f64.next_down(), 0.0)));
-        assert!(!above.stops(sure(0.0, 0.5_f64)));
-        assert!(above.stops(sure(1.0, 0.5_f64.next_up())));
-        // Also where single precision is served.
-        assert!(!below.stops(sure(0.5_f32, 99.0)));
-        assert!(below.stops(sure(0.5_f32.next_down(), 0.0)));
-        assert!(!above.stops(sure(0.0, 0.5_f32)));
-        assert!(above.stops(sure(1.0, 0.5_f32.next_up())));
     }
 }

@@ -1,0 +1,186 @@
+//! Expected walltime improvement factors: tokens a round over its cost, in forwards of the target.
+//!
+//! Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference" (2024), §3 and appendix
+//! C. Acceptance is taken to be independent: a reviewer keeps each token of a draft with the same
+//! probability. A cost is a draft's forward over the target's.
+
+use super::CascadeConfig;
+
+/// Speculative decoding (Leviathan et al. 2023, Theorem 3.8): `draft_len` tokens, each accepted with
+/// probability `acceptance`, at `cost` a token. A horizontal cascade of one draft.
+pub fn speculative(acceptance: f64, draft_len: u32, cost: f64) -> f64 {
+    horizontal(&[(acceptance, draft_len, cost)])
+}
+
+/// A horizontal cascade: drafts of (acceptance by the target, tokens, cost of a token), the largest
+/// first, each drafting token by token behind the one before.
+///
+/// `Σ_i Π_{j <= i} a_j / (1 + Σ_i c_i)` over the draft tokens i, with `a_0 = 1` and no cost for the
+/// target's own.
+pub fn horizontal(drafts: &[(f64, u32, f64)]) -> f64 {
+    let (mut tokens, mut accepted, mut cost) = (1.0, 1.0, 1.0);
+    for &(acceptance, draft_len, each) in drafts {
+        for _ in 0..draft_len {
+            accepted *= acceptance;
+            tokens += accepted;
+            cost += each;
+        }
+    }
+    tokens / cost
+}
+
+/// The probability generating function `φ(x)` of the tokens that one review of `draft_len` tokens
+/// emits, each accepted with probability `acceptance`:
+/// `1 + (x - 1) (1 - a^(k+1) x^(k+1)) / (1 - a x)`.
+pub fn generating(acceptance: f64, draft_len: u32, x: f64) -> f64 {
+    let step = acceptance * x;
+    // The quotient as a sum, which is right at a x = 1 too.
+    let series: f64 = (0..=draft_len).map(|power| step.powi(power as i32)).sum();
+    1.0 + (x - 1.0) * series
+}
+
+/// A vertical cascade: the target reviews, with `acceptance`, what `reviews` reviews of the first
+/// draft emit, each of `draft_len` tokens of the second, accepted with `inner_acceptance`:
+/// `(1 - a φ(a)^n) / ((1 - a) (1 + n c_1 + n k c_2))`.
+///
+/// `costs` are those of a forward of the first draft and of a token of the second.
+pub fn vertical(
+    acceptance: f64,
+    reviews: u32,
+    (inner_acceptance, draft_len): (f64, u32),
+    (reviewer_cost, draft_cost): (f64, f64),
+) -> f64 {
+    let reviews_made = f64::from(reviews);
+    let kept = generating(inner_acceptance, draft_len, acceptance).powi(reviews as i32);
+    let tokens = if acceptance < 1.0 {
+        (1.0 - acceptance * kept) / (1.0 - acceptance)
+    } else {
+        let inner: f64 = (0..=draft_len)
+            .map(|power| inner_acceptance.powi(power as i32))
+            .sum();
+        1.0 + reviews_made * inner
+    };
+    let cost = reviews_made * (reviewer_cost + f64::from(draft_len) * draft_cost);
+    tokens / (1.0 + cost)
+}
+
+/// What a round of a cascade is expected to bring and to cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// Tokens emitted by the target.
+    pub tokens: f64,
+    /// Calls of each draft: forwards of a model, proposals of Max-Gram.
+    pub calls: Vec<f64>,
+}
+
+impl Expected {
+    /// The improvement factor, where a call of each draft costs so much, in forwards of the target.
+    ///
+    /// # Panics
+    /// If there is not one cost for each draft.
+    pub fn ewif(&self, costs: &[f64]) -> f64 {
+        assert_eq!(costs.len(), self.calls.len(), "one cost for each draft");
+        let spent = self
+            .calls
+            .iter()
+            .zip(costs)
+            .map(|(calls, cost)| calls * cost);
+        self.tokens / (1.0 + spent.sum::<f64>())
+    }
+}
+
+/// What a round of any cascade is expected to bring, by an exact Markov chain: what the formulas above are
+/// held against, and what a matrix K can be judged by. Lenience counts as far as `acceptance` does.
+///
+/// `acceptance` (drafts, drafts) holds in row r the probability with which reviewer r (0: the target)
+/// keeps a token that the draft of the column emitted last.
+///
+/// # Panics
+/// If `acceptance` has no entry where K has one.
+pub fn expected(config: &CascadeConfig, acceptance: &[Vec<f64>]) -> Expected {
+    // The calls of each draft, the smallest first: those of larger ones are made of them.
+    let mut drafts: Vec<CallLaw> = vec![CallLaw::default(); config.drafts()];
+    for draft in (0..config.drafts()).rev() {
+        let mut call = if config.is_max_gram(draft) {
+            CallLaw::of_max_gram(config)
+        } else {
+            CallLaw::of_review(config, draft + 1, &drafts, acceptance)
+        };
+        call.calls[draft] += 1.0;
+        drafts[draft] = call;
+    }
+    let target = CallLaw::of_review(config, 0, &drafts, acceptance);
+    let mean = |(tokens, chance): (usize, &f64)| tokens as f64 * chance;
+    Expected {
+        tokens: target.tokens.iter().enumerate().map(mean).sum(),
+        calls: target.calls,
+    }
+}
+
+/// What one call gives.
+#[derive(Clone, Debug, Default)]
+struct CallLaw {
+    /// How likely each number of tokens is.
+    tokens: Vec<f64>,
+    /// The expected calls of each draft in it.
+    calls: Vec<f64>,
+}
+
+impl CallLaw {
+    fn of_max_gram(config: &CascadeConfig) -> Self {
+        let count = config.mag_tokens() as usize;
+        let mut tokens = vec![0.0; count + 1];
+        tokens[count] = 1.0;
+        Self {
+            tokens,
+            calls: vec![0.0; config.drafts()],
+        }
+    }
+
+    /// A review, as a Markov chain whose state is the number of tokens drafted: how likely it is, and
+    /// how likely together with the reviewer accepting all of them.
+    fn of_review(
+        config: &CascadeConfig,
+        reviewer: usize,
+        drafts: &[Self],
+        acceptance: &[Vec<f64>],
+    ) -> Self {
+        let mut states = vec![(1.0, 1.0)];
+        let mut calls = vec![0.0; config.drafts()];
+        let mut tokens: Vec<f64> = Vec::new();
+        let add = |tokens: &mut Vec<f64>, count: usize, chance: f64| {
+            tokens.resize(tokens.len().max(count + 1), 0.0);
+            tokens[count] += chance;
+        };
+        for draft in reviewer..config.drafts() {
+            for added in 0..config.threshold(reviewer, draft) {
+                let Some(state) = states.get_mut(added) else {
+                    break;
+                };
+                let (reached, standing) = std::mem::take(state);
+                if reached == 0.0 {
+                    continue;
+                }
+                let keeps = acceptance[reviewer][draft];
+                for (sum, each) in calls.iter_mut().zip(&drafts[draft].calls) {
+                    *sum += reached * each;
+                }
+                for (more, &chance) in drafts[draft].tokens.iter().enumerate() {
+                    let mut standing = standing * chance;
+                    for kept in 0..more {
+                        add(&mut tokens, added + kept + 1, standing * (1.0 - keeps));
+                        standing *= keeps;
+                    }
+                    let len = states.len().max(added + more + 1);
+                    states.resize(len, (0.0, 0.0));
+                    states[added + more].0 += reached * chance;
+                    states[added + more].1 += standing;
+                }
+            }
+        }
+        for (added, &(_, standing)) in states.iter().enumerate() {
+            add(&mut tokens, added + 1, standing);
+        }
+        Self { tokens, calls }
+    }
+}

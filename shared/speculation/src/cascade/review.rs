@@ -1,0 +1,236 @@
+//! What one reviewer keeps of what smaller drafts proposed, position by position.
+
+use super::emission::{Emission, acceptance_ratio, emitted};
+use super::{CascadeToken, Emitter};
+use crate::TokenId;
+use crate::chance::{Chance, RoundChance};
+use crate::coupled::choice;
+use crate::noise::{InnerCall, Noise, Purpose};
+use crate::proposal::{BadProposal, ProposalForm, ProposalLaw};
+use crate::real::{Real, argmax};
+use crate::verification::residual::residual;
+
+/// The laws of a draft model at one position.
+#[derive(Debug)]
+pub struct DraftLaws<'a, F> {
+    /// Its sampling law (vocab), which may be overwritten.
+    pub law: &'a mut [F],
+    /// Its unscaled law (vocab); none if it is `law` itself. Looked at where a lenient review is
+    /// greedy.
+    pub unscaled: Option<&'a [F]>,
+}
+
+/// The laws of a draft model along a draft block.
+pub trait DraftRows<F> {
+    /// Why there are none.
+    type Error: From<BadProposal>;
+
+    /// The laws after the first `offset` draft tokens. Asked for once each, in order.
+    ///
+    /// # Errors
+    /// If the model's row gives no law.
+    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, F>, Self::Error>;
+}
+
+/// Makes the random decisions of the inner calls of one round.
+pub trait CallChance<F> {
+    /// Makes those of one call.
+    type Chance<'a>: Chance<F>
+    where
+        Self: 'a;
+
+    /// The decisions of `call`. Levels never share a draw: a token that is proposed and accepted by
+    /// the same numbers would be biased.
+    ///
+    /// A level may be called at one start twice in a block, after a larger model took back what the
+    /// first call gave, and draws the same again. That biases nothing: the larger model refused an earlier
+    /// token before it looked at any of those, so nothing that stands depends on those draws.
+    fn of(&mut self, call: InnerCall) -> Self::Chance<'_>;
+}
+
+/// The seeded decisions of the inner calls of one round.
+#[derive(Clone, Copy, Debug)]
+pub struct CallNoise {
+    noise: Noise,
+    base_len: u32,
+}
+
+impl CallNoise {
+    /// Decisions of the round that starts after `base_len` output tokens.
+    pub fn new(noise: Noise, base_len: u32) -> Self {
+        Self { noise, base_len }
+    }
+}
+
+impl<F: Real> CallChance<F> for CallNoise {
+    type Chance<'a> = RoundChance;
+
+    fn of(&mut self, call: InnerCall) -> RoundChance {
+        RoundChance::new(self.noise, self.base_len, call)
+    }
+}
+
+/// How the draft models review.
+#[derive(Clone, Debug)]
+pub enum Reviewing<C> {
+    /// At temperature 0: a token stands if it is the most likely, or likely enough.
+    Greedy,
+    /// By laws: for verifications that test a token against the law it was drawn from.
+    Sampling {
+        /// Makes the random decisions.
+        chance: C,
+        /// How laws are told.
+        form: ProposalForm,
+    },
+    /// By the noise that drafter and verifier share: a token stands if it is the reviewer's own
+    /// choice, or near enough.
+    Coupled {
+        /// The noise.
+        noise: Noise,
+    },
+}
+
+/// A draft token, and what the next reviewer must know of it.
+#[derive(Clone, Debug)]
+pub(super) struct Draft<F> {
+    pub(super) token: CascadeToken<F>,
+    /// Its unscaled probability with whoever emitted it; where a lenient review is greedy.
+    probability: F,
+}
+
+/// A position under review.
+pub(super) struct Place {
+    pub(super) call: InnerCall,
+    /// Output tokens before the block.
+    pub(super) base_len: u32,
+    /// Draft tokens before the position.
+    pub(super) offset: u32,
+    pub(super) lenience: f64,
+}
+
+impl<F: Real> Draft<F> {
+    /// A token that Max-Gram proposes.
+    pub(super) fn of_max_gram<C>(id: TokenId, reviewing: &Reviewing<C>) -> Self {
+        Self {
+            token: CascadeToken {
+                id,
+                emitter: Emitter::MaxGram,
+                law: match reviewing {
+                    Reviewing::Greedy | Reviewing::Sampling { .. } => Emission::Point,
+                    Reviewing::Coupled { .. } => Emission::Untold,
+                },
+            },
+            probability: F::one(),
+        }
+    }
+}
+
+impl Place {
+    /// The token that leaves the review: `proposed`, or another in its place; one that is added if
+    /// nothing was proposed. `scratch` is overwritten.
+    pub(super) fn review<F: Real, C: CallChance<F>>(
+        &self,
+        proposed: Option<&Draft<F>>,
+        laws: &mut DraftLaws<'_, F>,
+        reviewing: &mut Reviewing<C>,
+        scratch: &mut Vec<F>,
+    ) -> Result<Draft<F>, BadProposal> {
+        let mut probability = F::zero();
+        let (id, law) = match reviewing {
+            Reviewing::Greedy => {
+                let id = self.greedy(proposed, laws);
+                probability = laws.unscaled.unwrap_or(laws.law)[id as usize];
+                (id, Emission::Point)
+            }
+            Reviewing::Coupled { noise } => {
+                (self.coupled(proposed, laws.law, noise), Emission::Untold)
+            }
+            Reviewing::Sampling { chance, form } => {
+                let mut chance = chance.of(self.call);
+                self.sampling(proposed, laws.law, *form, &mut chance, scratch)?
+            }
+        };
+        Ok(Draft {
+            token: CascadeToken {
+                id,
+                emitter: Emitter::Model(usize::from(self.call.level)),
+                law,
+            },
+            probability,
+        })
+    }
+
+    /// The lenience towards a proposed token: none for what nobody reviewed yet.
+    fn lenience_for<F>(&self, draft: &Draft<F>) -> f64 {
+        match draft.token.emitter {
+            Emitter::MaxGram => 1.0,
+            Emitter::Model(_) => self.lenience,
+        }
+    }
+
+    /// Keeps t if it is the most likely token, or `d(t) <= l · m(t)` with unscaled probabilities d of
+    /// its emitter and m of the reviewer.
+    fn greedy<F: Real>(&self, proposed: Option<&Draft<F>>, laws: &DraftLaws<'_, F>) -> TokenId {
+        if let Some(draft) = proposed {
+            let lenience = self.lenience_for(draft);
+            let found = laws.unscaled.unwrap_or(laws.law)[draft.token.id as usize];
+            if lenience > 1.0 && draft.probability.as_f64() <= lenience * found.as_f64() {
+                return draft.token.id;
+            }
+        }
+        argmax(laws.law) as TokenId
+    }
+
+    /// Keeps t if it is the reviewer's choice, or `E_t/m(t) <= l · min_v E_v/m(v)`.
+    fn coupled<F: Real>(&self, proposed: Option<&Draft<F>>, law: &[F], noise: &Noise) -> TokenId {
+        let position = self.base_len + self.offset;
+        let chosen = choice(law, noise, position);
+        if let Some(draft) = proposed {
+            let lenience = self.lenience_for(draft);
+            let id = draft.token.id;
+            let score = |token: TokenId| {
+                -noise.coupled(position, token)[0].ln_portable() / law[token as usize].as_f64()
+            };
+            if lenience > 1.0
+                && law[id as usize] > F::zero()
+                && score(id) <= lenience * score(chosen)
+            {
+                return id;
+            }
+        }
+        chosen
+    }
+
+    /// Keeps t with probability `min(1, l · m(t)/e(t))`, else draws from `norm((m - e)_+)`.
+    fn sampling<F: Real>(
+        &self,
+        proposed: Option<&Draft<F>>,
+        law: &mut [F],
+        form: ProposalForm,
+        chance: &mut impl Chance<F>,
+        scratch: &mut Vec<F>,
+    ) -> Result<(TokenId, Emission<F>), BadProposal> {
+        let lenience = proposed.map_or(1.0, |draft| self.lenience_for(draft));
+        // A law that is emitted as it is may be cut first; what is drawn from is then what is told.
+        let told = (lenience == 1.0).then(|| ProposalLaw::of(law, form));
+        let Some(draft) = proposed else {
+            let id = chance.token(Purpose::Bonus, self.offset, law);
+            return Ok((id, Emission::Told(told.unwrap_or_default())));
+        };
+        let id = draft.token.id;
+        scratch.clear();
+        scratch.resize(law.len(), F::zero());
+        draft.token.law.write_law(id, scratch)?;
+        let ratio = acceptance_ratio(scratch, law, lenience, id);
+        let emission = match told {
+            Some(told) => Emission::Told(told),
+            None => Emission::Lenient(emitted(scratch, law, lenience)),
+        };
+        if chance.accepts(self.offset, ratio) {
+            return Ok((id, emission));
+        }
+        residual(0.0, law, scratch);
+        let id = chance.token(Purpose::Residual, self.offset, scratch);
+        Ok((id, emission))
+    }
+}

@@ -1,0 +1,129 @@
+//! A cost with a fixed part and a part for each token, fitted as observations come.
+
+/// A line `fixed + slope x` by least squares, older observations counting less.
+///
+/// Where all observations are at one x they tell nothing of the slope: it then stays what it was, and
+/// at the beginning what was assumed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    /// How much of an earlier observation's weight is left after each.
+    memory: f64,
+    /// Share of the first duration that is taken to be proportional to x, until x has varied.
+    assumed: f64,
+    weight: f64,
+    mean_x: f64,
+    mean_y: f64,
+    /// Weighted sums of squares and products about the means.
+    spread: f64,
+    product: f64,
+    slope: f64,
+}
+
+/// Squared spread of x that counts as much as the slope so far.
+const INERTIA: f64 = 0.25;
+
+impl Line {
+    pub(super) fn new(memory: f64, assumed: f64) -> Self {
+        Self {
+            memory,
+            assumed,
+            weight: 0.0,
+            mean_x: 0.0,
+            mean_y: 0.0,
+            spread: 0.0,
+            product: 0.0,
+            slope: 0.0,
+        }
+    }
+
+    /// Takes note of `y` at `x`.
+    pub(super) fn observe(&mut self, x: f64, y: f64) {
+        if self.weight == 0.0 {
+            self.slope = if x > 0.0 { self.assumed * y / x } else { 0.0 };
+        }
+        let before = self.weight * self.memory;
+        self.weight = before + 1.0;
+        let (dx, dy) = (x - self.mean_x, y - self.mean_y);
+        self.mean_x += dx / self.weight;
+        self.mean_y += dy / self.weight;
+        let share = before / self.weight;
+        self.spread = self.spread * self.memory + share * dx * dx;
+        self.product = self.product * self.memory + share * dx * dy;
+        self.slope = (self.product + INERTIA * self.slope) / (self.spread + INERTIA);
+        // No token takes less than no time, and more tokens at no x take it all.
+        let most = if self.mean_x > 0.0 {
+            self.mean_y / self.mean_x
+        } else {
+            f64::INFINITY
+        };
+        self.slope = self.slope.clamp(0.0, most.max(0.0));
+    }
+
+    /// Lets what was observed count less, as if time had passed.
+    pub(super) fn fade(&mut self) {
+        self.weight *= self.memory;
+        self.spread *= self.memory;
+        self.product *= self.memory;
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.weight > 0.0
+    }
+
+    /// Cost of each x.
+    pub(super) fn slope(&self) -> f64 {
+        self.slope
+    }
+
+    /// Cost at x = 0.
+    pub(super) fn fixed(&self) -> f64 {
+        (self.mean_y - self.slope * self.mean_x).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_once_x_varies() {
+        let mut line = Line::new(0.95, 1.0);
+        line.observe(4.0, 8.0);
+        assert_eq!((line.slope(), line.fixed()), (2.0, 0.0), "as assumed");
+        for x in [4.0, 6.0, 5.0, 3.0, 6.0, 4.0, 2.0, 5.0] {
+            line.observe(x, 6.0 + 0.5 * x);
+        }
+        assert!((line.slope() - 0.5).abs() < 0.05, "{line:?}");
+        assert!((line.fixed() - 6.0).abs() < 0.2, "{line:?}");
+    }
+
+    #[test]
+    fn the_slope_stays_where_x_does_not_vary() {
+        let mut line = Line::new(0.9, 0.0);
+        for x in [2.0, 6.0, 4.0, 2.0, 6.0, 2.0, 6.0, 4.0, 2.0, 6.0] {
+            line.observe(x, 3.0 + x);
+        }
+        let before = line.slope();
+        assert!((before - 1.0).abs() < 0.05, "{line:?}");
+        // Noise at one x tells nothing of the slope, and a slower peer is a higher fixed part.
+        for round in 0..500 {
+            line.observe(4.0, if round % 2 == 0 { 8.0 } else { 10.0 });
+        }
+        assert!((line.slope() - before).abs() < 0.1, "{line:?}");
+        assert!((line.fixed() - 5.0).abs() < 0.5, "{line:?}");
+    }
+
+    #[test]
+    fn neither_part_is_negative() {
+        let mut line = Line::new(0.95, 0.0);
+        for (x, y) in [(1.0, 9.0), (8.0, 2.0), (1.0, 9.0), (8.0, 2.0)] {
+            line.observe(x, y);
+        }
+        assert_eq!(line.slope(), 0.0);
+        let mut steep = Line::new(0.95, 0.0);
+        for (x, y) in [(2.0, 0.0), (8.0, 30.0), (2.0, 0.0), (8.0, 30.0)] {
+            steep.observe(x, y);
+        }
+        assert!(steep.fixed() >= 0.0);
+    }
+}

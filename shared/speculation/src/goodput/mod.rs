@@ -1,0 +1,18 @@
+//! How long to draft: the draft length of most tokens a second, from what was measured.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `length` | the best length for known acceptance and costs |
+//! | `line` | a cost that is a fixed part and a part for each token, fitted as observations come |
+//! | `estimator` | what a request measures of its rounds, and the next length |
+//!
+//! An [`Estimator`] is worth keeping from request to request, one for each drafter, verification and
+//! temperature: acceptance differs between them, and a draft that is made without the shared noise
+//! (Max-Gram) must not share one with a draft that is.
+
+mod estimator;
+mod length;
+mod line;
+
+pub use estimator::{Estimator, Round};
+pub use length::{Costs, best_len, mean_emitted};

@@ -1,0 +1,150 @@
+//! The axes of drafting in effect, and what does not go together with them.
+
+use super::names::{self, PlanKind, TargetAsked, of_verification};
+use super::{Asked, BadChoice};
+use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use crate::target::TargetDistribution;
+use crate::verification::Verification;
+
+/// Who proposes, how much, in which shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DraftingAxes {
+    pub(super) drafting: Drafting,
+    pub(super) len: DraftLen,
+    pub(super) tree: TreeShape,
+}
+
+/// The effective axes of drafting, beside the other axes in effect.
+pub(super) fn drafting_of(
+    asked: &Asked<'_>,
+    plan: PlanKind,
+    target: TargetDistribution,
+    verification: Verification,
+) -> Result<DraftingAxes, BadChoice> {
+    let axes = DraftingAxes {
+        drafting: asked.drafting.unwrap_or_default(),
+        len: match asked.draft_len {
+            None | Some(DraftLen::Stop(StopRule::Never)) => DraftLen::Fixed,
+            Some(len) => len,
+        },
+        tree: asked.tree.unwrap_or_default(),
+    };
+    names::check_draft_len(axes.len)?;
+    names::check_tree(axes.tree)?;
+    axes.fit_plan(plan)?;
+    axes.fit_target(target)?;
+    axes.fit_verification(verification)?;
+    axes.fit_one_another()?;
+    if axes.tree != TreeShape::Chain && asked.accept_at_coordinator {
+        return Err(axes.refused_tree(
+            "is decided where the target model runs, expected accept_at verifier, or tree chain",
+        ));
+    }
+    Ok(axes)
+}
+
+impl DraftingAxes {
+    fn fit_plan(&self, plan: PlanKind) -> Result<(), BadChoice> {
+        if plan == PlanKind::Speculative {
+            return Ok(());
+        }
+        let plan = plan.name();
+        let why = format!(
+            "goes with plan speculative only, and the plan is '{plan}'; leave it out, or choose plan \
+             speculative"
+        );
+        if self.drafting != Drafting::Model {
+            return Err(self.refused_drafting(&why));
+        }
+        if self.len != DraftLen::Fixed {
+            return Err(self.refused_len(&why));
+        }
+        if self.tree != TreeShape::Chain {
+            return Err(self.refused_tree(&why));
+        }
+        Ok(())
+    }
+
+    fn fit_target(&self, target: TargetDistribution) -> Result<(), BadChoice> {
+        if target == TargetDistribution::Exact {
+            return Ok(());
+        }
+        let target = TargetAsked::of(target).name();
+        if self.drafting != Drafting::Model {
+            return Err(self.refused_drafting(&format!(
+                "needs target 'exact': target '{target}' is made of the draft model's law at every \
+                 position, and not every position is drafted by it; choose drafting model, or \
+                 target exact"
+            )));
+        }
+        if self.tree != TreeShape::Chain {
+            return Err(self.refused_tree(&format!(
+                "needs target 'exact': target '{target}' is made of the draft law, which is told for \
+                 chains only; choose tree chain, or target exact"
+            )));
+        }
+        Ok(())
+    }
+
+    fn fit_verification(&self, verification: Verification) -> Result<(), BadChoice> {
+        if self.tree != TreeShape::Chain && verification != Verification::Coupled {
+            let name = of_verification(verification);
+            return Err(self.refused_tree(&format!(
+                "needs verification 'coupled', and it is '{name}', which decides chains; choose tree \
+                 chain, or verification coupled"
+            )));
+        }
+        if verification != Verification::BlockGreedy {
+            return Ok(());
+        }
+        // Its residual lasts for the rest of the block, so where a block ends must not depend on it.
+        let why = "does not go with verification 'block-greedy', whose residual lasts as long as the \
+                   block would have gone on: its length must not depend on what is drafted";
+        if self.drafting == Drafting::Cascade {
+            return Err(self.refused_drafting(&format!(
+                "{why}; choose drafting model or max-gram, or verification block"
+            )));
+        }
+        if let DraftLen::Stop(_) = self.len {
+            return Err(self.refused_len(&format!(
+                "{why}; choose a fixed length or goodput, or verification block"
+            )));
+        }
+        Ok(())
+    }
+
+    fn fit_one_another(&self) -> Result<(), BadChoice> {
+        if self.drafting == Drafting::Model {
+            return Ok(());
+        }
+        let drafting = names::of_drafting(self.drafting);
+        if let DraftLen::Stop(_) = self.len {
+            return Err(self.refused_len(&format!(
+                "needs drafting 'model', whose laws it looks at, and drafting is '{drafting}'; choose \
+                 a fixed length or goodput, or drafting model"
+            )));
+        }
+        if self.tree != TreeShape::Chain && self.drafting == Drafting::MaxGram {
+            return Err(self.refused_tree(&format!(
+                "needs drafting 'model' or 'cascade', whose laws rank the siblings, and drafting is \
+                 '{drafting}'; choose tree chain, or drafting model or cascade"
+            )));
+        }
+        Ok(())
+    }
+
+    fn refused_drafting(&self, why: &str) -> BadChoice {
+        let name = names::of_drafting(self.drafting);
+        BadChoice::new("drafting", format!("'{name}' {why}"))
+    }
+
+    fn refused_len(&self, why: &str) -> BadChoice {
+        let name = names::of_draft_len(self.len);
+        BadChoice::new("draft_len", format!("'{name}' {why}"))
+    }
+
+    fn refused_tree(&self, why: &str) -> BadChoice {
+        let name = names::of_tree(self.tree);
+        BadChoice::new("tree", format!("'{name}' {why}"))
+    }
+}

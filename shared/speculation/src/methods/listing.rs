@@ -1,0 +1,168 @@
+//! The axes of a request as they are listed to users.
+
+use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST};
+use super::{SPARSE_MOST, SPARSE_TOP};
+
+/// An axis of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Field of a request, and its name in reports.
+    pub name: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// What holds where a request does not say.
+    pub default: String,
+    /// Its values, the default first where one of them is.
+    pub values: Vec<AxisValue>,
+}
+
+/// A value of an axis, or a form of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisValue {
+    /// As it is written; capital letters after a colon stand for a number.
+    pub form: &'static str,
+    /// The range of its number; empty where it has none.
+    pub range: String,
+    /// One line.
+    pub help: &'static str,
+}
+
+fn plain(form: &'static str, help: &'static str) -> AxisValue {
+    ranged(form, String::new(), help)
+}
+
+fn ranged(form: &'static str, range: String, help: &'static str) -> AxisValue {
+    AxisValue { form, range, help }
+}
+
+fn named(forms: Vec<&'static str>) -> Vec<AxisValue> {
+    forms.into_iter().map(|form| plain(form, "")).collect()
+}
+
+/// Every axis of a request with its values. What a target or a plan of this name is stands with the
+/// methods and rules; whether two axes go together is said when they are asked for.
+pub fn axes_listing() -> Vec<Axis> {
+    let of_method = || "the method's".to_owned();
+    vec![
+        Axis {
+            name: "plan",
+            help: "which model does what, in which order",
+            default: of_method(),
+            values: named(names::plans()),
+        },
+        drafting(),
+        draft_len(),
+        tree(),
+        Axis {
+            name: "target",
+            help: "the distribution that the output is drawn from",
+            default: of_method(),
+            values: named(names::targets()),
+        },
+        Axis {
+            name: "verification",
+            help: "how draft tokens are accepted",
+            default: of_method(),
+            values: named(names::verifications()),
+        },
+        proposal(),
+        Axis {
+            name: "accept_at",
+            help: "who decides which draft tokens are accepted",
+            default: names::acceptors()[0].to_owned(),
+            values: named(names::acceptors()),
+        },
+    ]
+}
+
+fn drafting() -> Axis {
+    Axis {
+        name: "drafting",
+        help: "who proposes",
+        default: names::draftings()[0].to_owned(),
+        values: vec![
+            plain("model", "the draft model"),
+            plain(
+                "max-gram",
+                "no model: what followed the longest earlier match of the text's end, then bigrams",
+            ),
+            plain(
+                "cascade",
+                "several draft models, the larger reviewing what the smaller propose",
+            ),
+        ],
+    }
+}
+
+fn draft_len() -> Axis {
+    Axis {
+        name: "draft_len",
+        help: "how many tokens are drafted in a round; a policy's blocks have a most of their own",
+        default: format!("{DRAFT_LEN}; at most {DRAFT_CAP} where a policy decides"),
+        values: vec![
+            ranged("K", format!("1 to {DRAFT_MOST}"), "always this many"),
+            ranged(
+                "confidence:MIN",
+                "0 to 1".to_owned(),
+                "stop before a token where the draft law's maximum is below this",
+            ),
+            ranged(
+                "entropy:MAX",
+                "at least 0".to_owned(),
+                "stop before a token where the draft law's entropy is above this, in nats",
+            ),
+            ranged(
+                "specdec++:H",
+                "0 to 1".to_owned(),
+                "stop where a trained head says that a refusal is likelier than this",
+            ),
+            plain(
+                "goodput",
+                "as many as give most tokens a second, by measured acceptance and times",
+            ),
+        ],
+    }
+}
+
+fn tree() -> Axis {
+    Axis {
+        name: "tree",
+        help: "the shape of a draft block; trees go with coupled verification of the exact target",
+        default: names::trees()[0].to_owned(),
+        values: vec![
+            plain("chain", "one token after the other"),
+            ranged(
+                "comb:N",
+                format!("{} to {}", COMB.0, COMB.1),
+                "each token is one of N siblings, the others the most likely ones",
+            ),
+            ranged(
+                "alternates:N",
+                format!("{} to {}", ALTERNATES.0, ALTERNATES.1),
+                "each token has N alternatives, ranked as the shared noise ranks them",
+            ),
+        ],
+    }
+}
+
+fn proposal() -> Axis {
+    Axis {
+        name: "proposal",
+        help: "what the verifier is told of the draft law",
+        default: format!("what is needed; sparse:{SPARSE_TOP} where a part of the law will do"),
+        values: vec![
+            plain("none", "nothing"),
+            plain(
+                "point",
+                "that the draft is certain: temperature 0, max-gram",
+            ),
+            ranged(
+                "sparse:K",
+                format!("1 to {SPARSE_MOST}"),
+                "its most likely tokens, which drafts are then drawn from",
+            ),
+            plain("dense:f32", "all of it"),
+            plain("dense:f16", "all of it, rounded"),
+        ],
+    }
+}

@@ -1,0 +1,198 @@
+//! Names and values of the axes of drafting: who proposes, how much, in which shape.
+
+use super::{BadChoice, unknown};
+use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+
+/// Most draft tokens of a round where a request does not say and a policy decides how many there are.
+pub const DRAFT_CAP: u32 = 20;
+
+/// Draft tokens of a round where a request does not say.
+pub const DRAFT_LEN: u32 = 4;
+
+/// Most draft tokens of a round.
+pub const DRAFT_MOST: u32 = 64;
+
+/// Fewest and most siblings of a comb, the lead among them.
+pub const COMB: (u32, u32) = (2, 64);
+
+/// Fewest and most alternates of a node.
+pub const ALTERNATES: (u32, u32) = (1, 16);
+
+const DRAFTINGS: [(&str, Drafting); 3] = [
+    ("model", Drafting::Model),
+    ("max-gram", Drafting::MaxGram),
+    ("cascade", Drafting::Cascade),
+];
+
+/// The names of those who can propose, the default first.
+pub fn draftings() -> Vec<&'static str> {
+    DRAFTINGS.iter().map(|&(name, _)| name).collect()
+}
+
+/// The forms of draft lengths, the default first; K and the letters stand for numbers.
+pub fn draft_lens() -> Vec<&'static str> {
+    vec![
+        "K",
+        "confidence:MIN",
+        "entropy:MAX",
+        "specdec++:H",
+        "goodput",
+    ]
+}
+
+/// The forms of blocks, the default first; N stands for a number.
+pub fn trees() -> Vec<&'static str> {
+    vec!["chain", "comb:N", "alternates:N"]
+}
+
+/// Who is called `text` proposes.
+///
+/// # Errors
+/// If there is none; the message lists them all.
+pub fn drafting(text: &str) -> Result<Drafting, BadChoice> {
+    let known = DRAFTINGS.iter().find(|(name, _)| *name == text);
+    let known = known.map(|&(_, drafting)| drafting);
+    known.ok_or_else(|| unknown("drafting", text, &draftings()))
+}
+
+/// The name of `drafting`.
+pub fn of_drafting(drafting: Drafting) -> &'static str {
+    let known = DRAFTINGS.iter().find(|(_, known)| *known == drafting);
+    known.map_or("model", |&(name, _)| name)
+}
+
+/// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given
+/// elsewhere, `confidence:0.4`, `entropy:2`, `specdec++:0.7` or `goodput`.
+///
+/// # Errors
+/// If it is none of them, or its number is out of range.
+pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadChoice> {
+    let bad = || unknown("draft_len", text, &draft_lens());
+    let stop = |rule| {
+        let len = DraftLen::Stop(rule);
+        check_draft_len(len)?;
+        Ok((len, None))
+    };
+    let number = |text: &str| text.parse::<f64>().map_err(|_| bad());
+    match text.split_once(':') {
+        None if text == "fixed" => Ok((DraftLen::Fixed, None)),
+        None if text == "goodput" => Ok((DraftLen::Goodput, None)),
+        None => {
+            // A number that is too large for a u32 is out of range, too.
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            if !is_number {
+                return Err(bad());
+            }
+            let len = text
+                .parse()
+                .ok()
+                .filter(|len| (1..=DRAFT_MOST).contains(len));
+            let len =
+                len.ok_or_else(|| out_of_range("draft_len", text, &format!("1 to {DRAFT_MOST}")))?;
+            Ok((DraftLen::Fixed, Some(len)))
+        }
+        Some(("confidence", least)) => stop(StopRule::MaxBelow(number(least)?)),
+        Some(("entropy", most)) => stop(StopRule::EntropyAbove(number(most)?)),
+        Some(("specdec++", threshold)) => stop(StopRule::Learned {
+            threshold: number(threshold)?,
+            least: 1,
+        }),
+        Some(_) => Err(bad()),
+    }
+}
+
+/// The name of `len`; a fixed one's number stands elsewhere.
+pub fn of_draft_len(len: DraftLen) -> String {
+    match len {
+        DraftLen::Fixed | DraftLen::Stop(StopRule::Never) => "fixed".to_owned(),
+        DraftLen::Stop(StopRule::MaxBelow(least)) => format!("confidence:{least}"),
+        DraftLen::Stop(StopRule::EntropyAbove(most)) => format!("entropy:{most}"),
+        DraftLen::Stop(StopRule::Learned { threshold, .. }) => format!("specdec++:{threshold}"),
+        DraftLen::Goodput => "goodput".to_owned(),
+    }
+}
+
+/// The shape of blocks `text`: `chain`, `comb:8` or `alternates:2`.
+///
+/// # Errors
+/// If it is none of them, or its number is out of range.
+pub fn tree(text: &str) -> Result<TreeShape, BadChoice> {
+    let bad = || unknown("tree", text, &trees());
+    let number = |text: &str| text.parse().map_err(|_| bad());
+    let shape = match text.split_once(':') {
+        None if text == "chain" => TreeShape::Chain,
+        Some(("comb", siblings)) => TreeShape::Comb(number(siblings)?),
+        Some(("alternates", alternates)) => TreeShape::Alternates(number(alternates)?),
+        _ => return Err(bad()),
+    };
+    check_tree(shape)?;
+    Ok(shape)
+}
+
+/// The name of `shape`.
+pub fn of_tree(shape: TreeShape) -> String {
+    match shape {
+        TreeShape::Chain => "chain".to_owned(),
+        TreeShape::Comb(siblings) => format!("comb:{siblings}"),
+        TreeShape::Alternates(alternates) => format!("alternates:{alternates}"),
+    }
+}
+
+/// Whether the numbers of `len` lie in their ranges. NaN lies in none.
+pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadChoice> {
+    let (number, range, fits) = match len {
+        DraftLen::Fixed | DraftLen::Goodput | DraftLen::Stop(StopRule::Never) => return Ok(()),
+        DraftLen::Stop(StopRule::MaxBelow(least)) => (
+            least,
+            "a probability of 0 to 1",
+            (0.0..=1.0).contains(&least),
+        ),
+        DraftLen::Stop(StopRule::EntropyAbove(most)) => {
+            let fits = most.is_finite() && most >= 0.0;
+            (most, "an entropy of at least 0, in nats", fits)
+        }
+        DraftLen::Stop(StopRule::Learned { threshold, least }) => {
+            if least > DRAFT_MOST {
+                let least = format!("{least} tokens at least");
+                return Err(out_of_range(
+                    "draft_len",
+                    &least,
+                    &format!("0 to {DRAFT_MOST}"),
+                ));
+            }
+            let fits = (0.0..=1.0).contains(&threshold);
+            (threshold, "a threshold of 0 to 1", fits)
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let name = of_draft_len(len);
+    let name = name.split(':').next().unwrap_or_default();
+    Err(out_of_range(
+        "draft_len",
+        &format!("{name}:{number}"),
+        range,
+    ))
+}
+
+/// Whether the number of `shape` lies in its range.
+pub(in super::super) fn check_tree(shape: TreeShape) -> Result<(), BadChoice> {
+    let (number, (least, most)) = match shape {
+        TreeShape::Chain => return Ok(()),
+        TreeShape::Comb(siblings) => (siblings, COMB),
+        TreeShape::Alternates(alternates) => (alternates, ALTERNATES),
+    };
+    if (least..=most).contains(&number) {
+        return Ok(());
+    }
+    let range = format!("{least} to {most}");
+    Err(out_of_range("tree", &of_tree(shape), &range))
+}
+
+fn out_of_range(field: &str, text: &str, expected: &str) -> BadChoice {
+    BadChoice::new(
+        field,
+        format!("'{text}' is out of range, expected {expected}"),
+    )
+}

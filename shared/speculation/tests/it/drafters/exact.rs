@@ -1,0 +1,269 @@
+//! Outputs of sampling cascades follow the target law, by enumeration of every random decision of
+//! the cascade and of the verification.
+
+use std::collections::BTreeMap;
+
+use super::config;
+use super::models::{Drafts, Model};
+use crate::tree::chain::Chain;
+use crate::tree::{Branch, Laws, OutputLaw, enumerate};
+use speculation::TokenId;
+use speculation::cascade::emission::Emission;
+use speculation::cascade::{CascadeToken, Emitter, Reviewing};
+use speculation::max_gram::Bigram;
+use speculation::noise::Noise;
+use speculation::proposal::ProposalForm;
+use speculation::verification::{Block, Verification, verify};
+
+const DENSE: ProposalForm = ProposalForm::Dense { half: false };
+
+/// Rounds of a cascade and a target.
+struct Rounds<'a> {
+    drafts: Drafts<'a>,
+    target: &'a Laws,
+    prompt: &'a [TokenId],
+    verification: Verification,
+    form: ProposalForm,
+    max_tokens: usize,
+}
+
+impl Rounds<'_> {
+    /// The draft block after `output`.
+    fn block(&self, output: &[TokenId], branch: &mut Branch) -> Vec<CascadeToken<f64>> {
+        let context = [self.prompt, output].concat();
+        let reviewing = Reviewing::Sampling {
+            chance: branch,
+            form: self.form,
+        };
+        let base_len = output.len() as u32;
+        self.drafts
+            .draft(&context, base_len, self.max_tokens, reviewing)
+            .0
+    }
+
+    fn round(&self, output: &[TokenId], branch: &mut Branch) -> Vec<TokenId> {
+        let block = self.block(output, branch);
+        let ids: Vec<TokenId> = block.iter().map(|token| token.id).collect();
+        let vocab = self.target.vocab();
+        let law = |token: &CascadeToken<f64>| {
+            let mut row = vec![0.0; vocab];
+            token.law.write_law(token.id, &mut row).expect("a law");
+            if !matches!(token.law, Emission::Lenient(_)) {
+                // Exactly what the verifier is told.
+                let mut told = vec![0.0; vocab];
+                let proposal = token.law.clone().proposal(self.form);
+                proposal.write_law(token.id, &mut told).expect("a law");
+                assert_eq!(told, row);
+            }
+            row
+        };
+        let target = (0..=ids.len()).map(|len| {
+            self.target
+                .after(&[self.prompt, output, &ids[..len]].concat())
+        });
+        let mut laws = Chain::new(target.collect(), block.iter().map(law).collect());
+        let block = Block {
+            drafts: &ids,
+            base_len: output.len() as u32,
+            ends: &self.drafts.ends,
+            horizon: ids.len() as u32,
+            layers: &[],
+        };
+        let noise = Noise::new(0, 0);
+        let verdict = verify(self.verification, &block, &noise, branch, &mut laws);
+        verdict.expect("laws").emitted
+    }
+
+    fn is_done(&self, output: &[TokenId], len: usize) -> bool {
+        let ended = output
+            .last()
+            .is_some_and(|last| self.drafts.ends.contains(last));
+        ended || output.len() >= len
+    }
+
+    /// The largest deviation of the law of the first `len` tokens from the target's.
+    fn deviation(&self, len: usize) -> f64 {
+        let mut off = OutputLaw::new();
+        let mut open = BTreeMap::from([(Vec::new(), 1.0)]);
+        while let Some((output, weight)) = open.pop_first() {
+            if self.is_done(&output, len) {
+                *off.entry(output[..output.len().min(len)].to_vec())
+                    .or_default() += weight;
+                continue;
+            }
+            enumerate(|branch| {
+                let emitted = self.round(&output, branch);
+                let longer = [output.as_slice(), &emitted].concat();
+                *open.entry(longer).or_default() += weight * branch.weight();
+            });
+        }
+        let mut expected = vec![(Vec::new(), 1.0)];
+        while let Some((prefix, mass)) = expected.pop() {
+            if self.is_done(&prefix, len) {
+                *off.entry(prefix).or_default() -= mass;
+                continue;
+            }
+            let law = self.target.after(&[self.prompt, &prefix].concat());
+            for (token, each) in law.into_iter().enumerate() {
+                let longer = [prefix.as_slice(), &[token as TokenId]].concat();
+                expected.push((longer, mass * each));
+            }
+        }
+        off.values()
+            .fold(0.0, |worst: f64, off| worst.max(off.abs()))
+    }
+}
+
+/// Runs `check` for cascades of two and three levels at several leniences.
+fn cascades(
+    vocab: usize,
+    forms: &[ProposalForm],
+    ends: &[TokenId],
+    mut check: impl FnMut(&Rounds<'_>),
+) {
+    let matrices: [(&[&[u32]], bool); 8] = [
+        (&[&[2, 1], &[0, 2]], true),
+        (&[&[1, 1], &[0, 1]], true),
+        (&[&[3, 0], &[0, 2]], false),
+        (&[&[1, 2], &[0, 1]], false),
+        (&[&[2, 0, 1], &[0, 1, 0], &[0, 0, 1]], true),
+        (&[&[1, 1, 0], &[0, 1, 1], &[0, 0, 1]], true),
+        (&[&[2, 0, 0], &[0, 2, 0], &[0, 0, 1]], false),
+        (&[&[1, 1, 1], &[0, 1, 0], &[0, 0, 0]], false),
+    ];
+    for seed in 0..2 {
+        let models: Vec<Laws> = (0..3)
+            .map(|level| Laws::random(seed + 10 * level, vocab))
+            .collect();
+        let target = Laws::random(seed + 100, vocab);
+        for (k, max_gram) in matrices {
+            for lenience in [1.0, 1.5, 4.0] {
+                for &form in forms {
+                    let config = config(k, max_gram, lenience, 2);
+                    if config.check_form(form).is_err() {
+                        continue;
+                    }
+                    for verification in [Verification::Token, Verification::Block] {
+                        let models = models[..config.models()].iter();
+                        let next = (1..=vocab as u32).map(|next| next % vocab as u32);
+                        check(&Rounds {
+                            drafts: Drafts {
+                                config: config.clone(),
+                                models: models.map(|model| model as &dyn Model).collect(),
+                                bigram: Bigram::new(next.collect()).expect("a table"),
+                                ends: ends.to_vec(),
+                            },
+                            target: &target,
+                            prompt: &[0, 1],
+                            verification,
+                            form,
+                            max_tokens: 5 - vocab,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn assert_exact(rounds: &Rounds<'_>, len: usize) {
+    let off = rounds.deviation(len);
+    let (config, verification) = (&rounds.drafts.config, rounds.verification);
+    assert!(
+        off < 1e-12,
+        "{config:?} {verification:?} {:?}: off by {off:e}",
+        rounds.form
+    );
+}
+
+#[test]
+fn outputs_follow_the_target_law() {
+    let mut found = 0;
+    cascades(2, &[DENSE], &[], |rounds| {
+        assert_exact(rounds, 4);
+        found += 1;
+    });
+    cascades(3, &[DENSE], &[], |rounds| {
+        assert_exact(rounds, 3);
+        found += 1;
+    });
+    assert_eq!(found, 192);
+}
+
+#[test]
+fn outputs_that_end_follow_the_target_law() {
+    cascades(2, &[DENSE], &[1], |rounds| assert_exact(rounds, 4));
+    cascades(3, &[DENSE], &[1], |rounds| assert_exact(rounds, 3));
+}
+
+/// Laws that are cut and quantised before tokens are drawn from them.
+#[test]
+fn outputs_of_cut_laws_follow_the_target_law() {
+    let forms = [
+        ProposalForm::Sparse { top: 1 },
+        ProposalForm::Sparse { top: 2 },
+        ProposalForm::Dense { half: true },
+    ];
+    cascades(2, &forms, &[], |rounds| assert_exact(rounds, 4));
+}
+
+/// Where every token leaves the largest draft model, and nobody is lenient, the block is that model's
+/// own sample, whatever smaller ones proposed; and lenience does not reach what Max-Gram proposes.
+#[test]
+fn a_strict_cascade_drafts_as_its_largest_model_would() {
+    let matrices: [(&[&[u32]], bool, f64); 5] = [
+        (&[&[3, 0], &[0, 2]], true, 1.0),
+        (&[&[3, 0], &[0, 2]], true, 4.0),
+        (&[&[3, 0], &[0, 2]], false, 1.0),
+        (&[&[3, 0, 0], &[0, 2, 0], &[0, 0, 1]], false, 1.0),
+        (&[&[3, 0, 0], &[0, 1, 1], &[0, 0, 2]], true, 1.0),
+    ];
+    for (k, max_gram, lenience) in matrices {
+        let models: Vec<Laws> = (0..3)
+            .map(|level| Laws::random(3 + 10 * level, 3))
+            .collect();
+        let config = config(k, max_gram, lenience, 2);
+        let largest = &models[0];
+        let rounds = Rounds {
+            drafts: Drafts {
+                models: models[..config.models()]
+                    .iter()
+                    .map(|model| model as &dyn Model)
+                    .collect(),
+                config,
+                bigram: Bigram::new(vec![1, 2, 0]).expect("a table"),
+                ends: vec![],
+            },
+            target: largest,
+            prompt: &[0, 1],
+            verification: Verification::Token,
+            form: DENSE,
+            max_tokens: 3,
+        };
+        let mut off = OutputLaw::new();
+        enumerate(|branch| {
+            let block = rounds.block(&[], branch);
+            assert!(block.iter().all(|token| token.emitter == Emitter::Model(1)));
+            let ids = block.iter().map(|token| token.id).collect();
+            *off.entry(ids).or_default() += branch.weight();
+        });
+        for (ids, mass) in &mut off {
+            assert_eq!(ids.len(), 3);
+            for at in 0..3 {
+                let law = largest.after(&[rounds.prompt, &ids[..at]].concat());
+                // Told in single precision, and then drawn from.
+                let told: f64 = law.iter().map(|&each| f64::from(each as f32)).sum();
+                let each = f64::from(law[ids[at] as usize] as f32) / told;
+                if at == 0 {
+                    *mass = -*mass;
+                }
+                *mass /= each;
+            }
+            assert!(
+                (*mass + 1.0).abs() < 1e-12,
+                "{:?}: {ids:?}",
+                rounds.drafts.config
+            );
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Max-Gram against its definition, searched by brute force, and against recorded vectors.
+
+mod golden;
+mod reference;
+
+use reference::{Reference, Words};
+use speculation::TokenId;
+use speculation::max_gram::{Bigram, MaxGram};
+
+/// A table of `vocab` tokens.
+fn table(words: &mut Words, vocab: u32) -> Bigram {
+    Bigram::new((0..vocab).map(|_| words.below(vocab)).collect()).expect("a table")
+}
+
+/// 20,000 contexts that grow, shrink, and change under the index, each with proposals on the way; a
+/// third of them beside a corpus.
+#[test]
+fn equals_the_definition_searched_by_brute_force() {
+    let mut words = Words::new(17);
+    for case in 0..20_000 {
+        let vocab = 1 + words.below(5);
+        let corpus = match case % 3 {
+            0 => words.text(24, vocab),
+            _ => Vec::new(),
+        };
+        let bigram = table(&mut words, vocab);
+        let mut index = MaxGram::new(&corpus);
+        let mut context: Vec<TokenId> = Vec::new();
+        for _ in 0..4 {
+            match words.below(4) {
+                0 => {
+                    context.truncate(words.below(context.len() as u32 + 2) as usize);
+                    index.truncate(context.len());
+                }
+                1 => {
+                    let keep = words.below(context.len() as u32 + 1) as usize;
+                    let added = words.text(12, vocab);
+                    context = [&context[..keep], &added].concat();
+                    index.reconcile(&context);
+                }
+                _ => {
+                    for token in words.text(16, vocab) {
+                        context.push(token);
+                        index.push(token);
+                    }
+                }
+            }
+            let count = words.below(14) as usize;
+            let reference = Reference {
+                corpus: &corpus,
+                bigram: bigram.table(),
+            };
+            let expected = reference.propose(&context, count);
+            let what = format!("{count} after {context:?} beside {corpus:?}");
+            assert_eq!(index.propose(count, &bigram), expected, "{what}");
+            assert_eq!(index.tokens(), context, "{what}");
+            assert_eq!(index.propose(count, &bigram), expected, "again {what}");
+        }
+    }
+}
+
+/// The repetitions that automata find hardest, long enough that a slip in taking back would show.
+#[test]
+fn long_repetitions_survive_being_taken_back() {
+    let mut words = Words::new(3);
+    let bigram = table(&mut words, 3);
+    let fibonacci = |len: usize| -> Vec<TokenId> {
+        let (mut one, mut two) = (vec![0], vec![0, 1]);
+        while two.len() < len {
+            let next = [two.as_slice(), &one].concat();
+            one = std::mem::replace(&mut two, next);
+        }
+        two
+    };
+    for text in [vec![0; 300], fibonacci(300), [0, 1, 2].repeat(100)] {
+        let mut index = MaxGram::new(&[]);
+        index.reconcile(&text);
+        for len in (0..text.len()).rev().step_by(7) {
+            index.truncate(len);
+            for token in [2, 1, 0, 2] {
+                index.push(token);
+            }
+            index.truncate(len);
+            let reference = Reference {
+                corpus: &[],
+                bigram: bigram.table(),
+            };
+            let expected = reference.propose(&text[..len], 9);
+            assert_eq!(index.propose(9, &bigram), expected, "after {len} tokens");
+        }
+    }
+}
+
+#[test]
+fn always_as_many_tokens_as_asked_for() {
+    let bigram = Bigram::new(vec![1, 2, 0]).expect("a table");
+    let mut index = MaxGram::new(&[]);
+    assert_eq!(index.propose(4, &bigram), [1, 2, 0, 1]);
+    assert_eq!(index.propose(0, &bigram), [0; 0]);
+    index.push(2);
+    assert_eq!(index.propose(3, &bigram), [0, 1, 2]);
+    // A corpus that ends in the match has nothing to say; the context has.
+    let mut index = MaxGram::new(&[0, 2]);
+    index.reconcile(&[2, 1, 1, 2]);
+    assert_eq!(index.propose(3, &bigram), [1, 1, 2]);
+    // A shorter match of the corpus comes before a longer one of the context.
+    let mut index = MaxGram::new(&[2, 0, 0, 0]);
+    index.reconcile(&[1, 2, 1, 1, 2]);
+    assert_eq!(index.propose(3, &bigram), [0, 0, 0]);
+}
