@@ -6,7 +6,7 @@ use speculation::exp::exp;
 
 /// x / (1 + e^-x) (SiLU).
 #[inline(always)]
-fn silu(x: f32) -> f32 {
+pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 

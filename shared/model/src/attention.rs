@@ -3,6 +3,10 @@
 //! Every sum runs over the logical positions in a fixed order: a score over the dimensions, the
 //! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart.
 //! So the result depends on the sequence alone, not on how it was cut into forwards.
+//!
+//! A row of a token tree sees a sequence that ends in a branch. The branch's keys and values stay in
+//! the slots they were written to; its scores are brought to their logical positions before anything is
+//! summed over them, and its values are read in logical order. So the bits are those of the path alone.
 
 use speculation::simd::Kernel;
 
@@ -23,6 +27,9 @@ pub(crate) struct Attention<'a> {
     pub(crate) cache: &'a LayerCache,
     /// Positions attended to: the query's own and all before it.
     pub(crate) visible: usize,
+    /// Where the last of them stand, as distances from the slot of the first of these; they grow.
+    /// Empty where slots are positions.
+    pub(crate) branch: &'a [u32],
     /// Room for the scores, reused.
     pub(crate) scores: &'a mut Vec<f32>,
     /// The result, `(heads, head_dim)`.
@@ -36,24 +43,30 @@ impl Kernel for Attention<'_> {
     fn run(self) {
         let head_dim = self.cache.head_dim();
         let group = self.query.len() / head_dim / self.cache.kv_heads();
+        let trunk = self.visible - self.branch.len();
+        let slots = (self.branch.last()).map_or(self.visible, |last| trunk + *last as usize + 1);
         self.scores.clear();
-        self.scores
-            .resize(self.visible.next_multiple_of(LANES), 0.0);
+        self.scores.resize(slots.next_multiple_of(LANES), 0.0);
+        let padded = self.visible.next_multiple_of(LANES);
         let queries = self.query.chunks_exact(head_dim);
         let outputs = self.output.chunks_exact_mut(head_dim);
         for (head, (query, output)) in queries.zip(outputs).enumerate() {
             let kv_head = head / group;
             score(query, self.cache, kv_head, self.scores);
-            let total = softmax(self.scores, self.visible);
+            for (position, &slot) in (trunk..).zip(self.branch) {
+                // Never overwrites a score yet to be read: a node stands after its ancestors.
+                self.scores[position] = self.scores[trunk + slot as usize];
+            }
+            let total = softmax(&mut self.scores[..padded], self.visible);
             let (values, stride) = self.cache.values(kv_head);
             for (strip, output) in output.chunks_mut(STRIP).enumerate() {
                 let values = &values[strip * STRIP..];
                 let weights = &self.scores[..self.visible];
                 if output.len() == STRIP {
-                    mix::<STRIP>(weights, values, stride, output);
+                    mix::<STRIP>(weights, values, stride, self.branch, output);
                 } else {
                     for (i, output) in output.chunks_mut(1).enumerate() {
-                        mix::<1>(weights, &values[i..], stride, output);
+                        mix::<1>(weights, &values[i..], stride, self.branch, output);
                     }
                 }
             }
@@ -65,7 +78,7 @@ impl Kernel for Attention<'_> {
 }
 
 /// Scaled products of `query`, `(head_dim)`, with the keys of `kv_head`, for whole blocks of 16
-/// positions.
+/// slots. A score's bits do not depend on its lane.
 #[inline(always)]
 fn score(query: &[f32], cache: &LayerCache, kv_head: usize, scores: &mut [f32]) {
     let scale = 1.0 / (query.len() as f32).sqrt();
@@ -109,12 +122,20 @@ fn larger(a: f32, b: f32) -> f32 {
     if b > a { b } else { a }
 }
 
-/// `output[d]` = sum over positions `t` of `weights[t] * values[t * stride + d]`, for `N` dimensions.
+/// `output[d]` = sum over positions `t` of `weights[t] * values[slot(t) * stride + d]`, for `N`
+/// dimensions; the slots of the last positions are given by `branch`.
 #[inline(always)]
-fn mix<const N: usize>(weights: &[f32], values: &[f32], stride: usize, output: &mut [f32]) {
+fn mix<const N: usize>(
+    weights: &[f32],
+    values: &[f32],
+    stride: usize,
+    branch: &[u32],
+    output: &mut [f32],
+) {
     let mut even = [0.0_f32; N];
     let mut odd = [0.0_f32; N];
-    let (pairs, last) = weights.as_chunks::<2>();
+    let (trunk, outer) = weights.split_at(weights.len() - branch.len());
+    let (pairs, last) = trunk.as_chunks::<2>();
     for (t, [first, second]) in pairs.iter().enumerate() {
         let a = &values[2 * t * stride..][..N];
         let b = &values[(2 * t + 1) * stride..][..N];
@@ -124,9 +145,20 @@ fn mix<const N: usize>(weights: &[f32], values: &[f32], stride: usize, output: &
         }
     }
     for weight in last {
-        let a = &values[(weights.len() - 1) * stride..][..N];
+        let a = &values[(trunk.len() - 1) * stride..][..N];
         for d in 0..N {
             even[d] += weight * a[d];
+        }
+    }
+    for ((position, weight), &slot) in (trunk.len()..).zip(outer).zip(branch) {
+        let a = &values[(trunk.len() + slot as usize) * stride..][..N];
+        let sums = if position % 2 == 0 {
+            &mut even
+        } else {
+            &mut odd
+        };
+        for d in 0..N {
+            sums[d] += weight * a[d];
         }
     }
     for d in 0..N {

@@ -205,12 +205,22 @@ impl Checkpoint {
     ///
     /// Two engines with the same fingerprint compute the same bits, whatever their CPUs.
     pub fn numerics(&self, format: WeightFormat) -> String {
+        self.digest(format.kernel_family())
+    }
+
+    /// Fingerprint of the model itself, its weights and constants, whatever format it is computed in; 16
+    /// hexadecimal digits. Reads every byte of the weights.
+    pub fn fingerprint(&self) -> String {
+        self.digest("model")
+    }
+
+    /// A digest of weights, constants and `what`.
+    fn digest(&self, what: &str) -> String {
         let config = &self.config;
         let mut hash = Sha256::new();
         self.weights.digest(&mut hash);
         hash.update(format!(
-            "{} {:?} {:?} {:?} {:?}",
-            format.kernel_family(),
+            "{what} {:?} {:?} {:?} {:?}",
             (config.heads, config.kv_heads, config.head_dim),
             config.rms_norm_eps,
             config.rope_theta,

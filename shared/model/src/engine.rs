@@ -105,6 +105,7 @@ fn warm_up<M: LanguageModel>(model: &mut M) -> Result<(), M::Error> {
     let mut segment = [Segment {
         cache: &mut cache,
         tokens: &[0],
+        parents: &[],
         scored_from: 0,
     }];
     model.forward(&mut segment, &mut Rows::default())?;

@@ -11,11 +11,13 @@
 
 mod activation;
 mod attention;
+pub mod bigram;
 mod cache;
 pub mod checkpoint;
 pub mod config;
 pub mod embedded;
 pub mod engine;
+pub mod head;
 mod linear;
 pub mod llama;
 mod norm;
@@ -29,6 +31,7 @@ pub use self::{
     cache::LlamaCache,
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
     config::ModelConfig,
+    head::AcceptanceHead,
     linear::{UnknownWeightFormat, WeightFormat},
     llama::Llama,
     rope::RopeScaling,

@@ -7,12 +7,14 @@ use std::fmt;
 
 use speculation::{
     TokenId,
+    draft_tree::BadTree,
     ports::{KvCache, LanguageModel, ModelShape, Rows, Segment},
+    simd::Level,
+    tree_paths::TreePaths,
 };
 use thiserror::Error;
 
-use self::layer::{Layer, LayerScratch};
-use speculation::simd::Level;
+use self::layer::{Layer, LayerScratch, Pass};
 
 use crate::{
     cache::LlamaCache,
@@ -40,6 +42,8 @@ pub struct Llama {
 /// Buffers that forwards reuse, so that decoding does not allocate.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
+    /// The tree that each segment ends in.
+    trees: Vec<TreePaths>,
     /// Hidden states, `(rows, hidden)`.
     x: Vec<f32>,
     /// Hidden states of the scored rows, before the final norm and after it.
@@ -68,13 +72,23 @@ pub enum ForwardError {
         /// Entries of the embedding table.
         vocab_size: usize,
     },
-    /// A sequence longer than the model's context.
+    /// A sequence longer than the model's context. Of a tree the longest path counts: its other nodes
+    /// take room in the cache, but no position.
     #[error("the model's context is {context_len} tokens, the sequence would have {tokens}")]
     ContextExceeded {
         /// Tokens the sequence would have.
         tokens: usize,
         /// Tokens the model can hold.
         context_len: usize,
+    },
+    /// Parents that make no tree.
+    #[error("the tree is refused")]
+    Tree(#[from] BadTree),
+    /// Tokens cannot follow a whole tree.
+    #[error("the cache holds a tree from token {from} on, of which no path was kept")]
+    TreeInCache {
+        /// Where it begins.
+        from: usize,
     },
 }
 
@@ -119,10 +133,19 @@ impl Llama {
         &self.config
     }
 
-    fn check(&self, batch: &[Segment<'_, LlamaCache>]) -> Result<(), ForwardError> {
+    /// Reads the trees, and refuses what cannot be forwarded.
+    fn check(&mut self, batch: &[Segment<'_, LlamaCache>]) -> Result<(), ForwardError> {
         let (vocab_size, context_len) = (self.config.vocab_size, self.config.context_len);
-        for segment in batch {
-            let tokens = segment.cache.len() + segment.tokens.len();
+        let trees = &mut self.scratch.trees;
+        if trees.len() < batch.len() {
+            trees.resize_with(batch.len(), TreePaths::default);
+        }
+        for (segment, tree) in batch.iter().zip(trees) {
+            if let Some(from) = segment.cache.tree_from() {
+                return Err(ForwardError::TreeInCache { from });
+            }
+            tree.read(segment.parents, segment.tokens.len())?;
+            let tokens = segment.cache.len() + segment.trunk() + tree.depth();
             if tokens > context_len {
                 return Err(ForwardError::ContextExceeded {
                     tokens,
@@ -219,20 +242,25 @@ impl LanguageModel for Llama {
         }
         self.embed(batch);
         for (index, layer) in self.layers.iter().enumerate() {
-            let scratch = &mut self.scratch;
-            layer.forward(
-                self.level,
-                &self.rotary,
-                index,
-                batch,
-                &mut scratch.x,
-                &mut scratch.layer,
-            );
+            let Scratch {
+                trees,
+                x,
+                layer: scratch,
+                ..
+            } = &mut self.scratch;
+            let pass = Pass {
+                level: self.level,
+                rotary: &self.rotary,
+                trees,
+            };
+            layer.forward(pass, index, batch, x, scratch);
         }
         self.score(batch, rows);
         for segment in batch {
             let len = segment.cache.len() + segment.tokens.len();
-            segment.cache.set_len(len);
+            let tree_from = len - segment.parents.len();
+            let has_tree = !segment.parents.is_empty();
+            segment.cache.set_len(len, has_tree.then_some(tree_from));
         }
         Ok(())
     }

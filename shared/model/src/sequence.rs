@@ -48,15 +48,31 @@ impl<C: KvCache> Sequence<C> {
         &mut self.cache
     }
 
-    /// Records that `tokens` were forwarded.
+    /// Records that `tokens` were forwarded. If they end in a tree, [`Sequence::keep`] must follow:
+    /// nodes side by side are no sequence that tokens could be compared with.
     pub fn extend(&mut self, tokens: &[TokenId]) {
         self.tokens.extend_from_slice(tokens);
         debug_assert_eq!(self.tokens.len(), self.cache.len());
+    }
+
+    /// Keeps, of the tree from token `from` on, the nodes of `path`; see [`KvCache::keep`].
+    pub fn keep(&mut self, from: usize, path: &[u32]) {
+        self.cache.keep(from, path);
+        for (to, &node) in (from..).zip(path) {
+            self.tokens[to] = self.tokens[from + node as usize];
+        }
+        // A cache that cannot move its tokens has forgotten them.
+        self.tokens.truncate(self.cache.len());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use speculation::{
+        ports::{LanguageModel, Rows, Segment},
+        toy::{ToyCache, ToyModel},
+    };
+
     use super::*;
 
     /// A cache that knows its tokens, to be compared with what the sequence believes.
@@ -97,6 +113,37 @@ mod tests {
         forward(&mut sequence, &[1, 2, 3], 2);
         assert_eq!(forward(&mut sequence, &[1, 2, 3], 2), 2);
         assert_eq!(forward(&mut sequence, &[1, 2, 3], 0), 0);
+    }
+
+    #[test]
+    fn a_path_stays_where_the_cache_can_move_it() {
+        let mut sequence = Sequence::new(ToyCache::default());
+        let mut model = ToyModel::new(1, 10);
+        let mut forward = |sequence: &mut Sequence<ToyCache>, tokens: &[TokenId]| {
+            let parents = [None, None, Some(0), Some(1)];
+            let segment = Segment {
+                cache: sequence.cache_mut(),
+                tokens,
+                parents: &parents,
+                scored_from: 0,
+            };
+            model.forward(&mut [segment], &mut Rows::default()).unwrap();
+            sequence.extend(tokens);
+        };
+        forward(&mut sequence, &[1, 2, 3, 4, 5, 6]);
+        sequence.keep(2, &[1, 3]);
+        assert_eq!(sequence.tokens(), [1, 2, 4, 6]);
+        assert_eq!(sequence.cache.len(), 4);
+        forward(&mut sequence, &[7, 8, 9, 3]);
+        sequence.keep(4, &[]);
+        assert_eq!(sequence.tokens(), [1, 2, 4, 6]);
+
+        // This cache cannot.
+        let mut sequence = Sequence::new(Toy(Vec::new()));
+        sequence.cache_mut().0.extend([1, 2, 3, 4]);
+        sequence.extend(&[1, 2, 3, 4]);
+        sequence.keep(2, &[1]);
+        assert_eq!((sequence.tokens(), sequence.cache.len()), (&[1, 2][..], 2));
     }
 
     #[test]

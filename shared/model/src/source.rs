@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::embedded;
+use crate::head::{self, AcceptanceHead, HeadError};
 use crate::linear::WeightFormat;
 use crate::llama::Llama;
 use crate::tokenizer::{TokenizerError, vocabulary_fingerprint};
@@ -16,13 +17,19 @@ use crate::tokenizer::{TokenizerError, vocabulary_fingerprint};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSource {
-    /// A checkpoint folder in the Hugging Face layout, or `embedded:target` or `embedded:draft` for
-    /// a model of the pair that is compiled in.
+    /// A checkpoint folder in the Hugging Face layout, or `embedded:target`, `embedded:draft` or
+    /// `embedded:small` for a model that is compiled in.
     pub path: String,
     /// Name the model is served under; empty takes the last part of the path.
+    #[serde(default)]
     pub name: String,
-    /// Format the weights are computed in: `q8_0` or `f32`.
+    /// Format the weights are computed in: `q8_0` or `f32`. Where a list of models leaves it out, `q8_0`.
+    #[serde(default = "default_dtype")]
     pub dtype: String,
+}
+
+fn default_dtype() -> String {
+    WeightFormat::Q8_0.to_string()
 }
 
 /// A model ready to serve, and what its peers must know of it.
@@ -38,6 +45,10 @@ pub struct ServedModel<M> {
     pub vocab_fingerprint: [u8; 32],
     /// What its numbers depend on.
     pub numerics: Numerics,
+    /// Fingerprint of its weights, the same whatever format they are computed in.
+    pub weights_fingerprint: String,
+    /// Its acceptance heads, trained for these weights, at most one for each label.
+    pub heads: Vec<AcceptanceHead>,
     /// Its own end tokens.
     pub eos_token_ids: Vec<u32>,
     /// The bytes of its `tokenizer.json`.
@@ -61,7 +72,9 @@ pub struct Numerics {
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// No such embedded model.
-    #[error("path: '{0}' is not embedded, expected embedded:target or embedded:draft")]
+    #[error(
+        "path: '{0}' is not embedded, expected embedded:target, embedded:draft or embedded:small"
+    )]
     UnknownEmbedded(String),
     /// The weight format is unknown.
     #[error("dtype: {0}")]
@@ -81,6 +94,14 @@ pub enum SourceError {
         path: String,
         /// What is wrong with it.
         source: TokenizerError,
+    },
+    /// An acceptance head beside the model cannot be used with it.
+    #[error("'{path}': {source}")]
+    Head {
+        /// Where the model is.
+        path: String,
+        /// What is wrong with the head.
+        source: HeadError,
     },
     /// The tokenizer has ids the model does not.
     #[error("'{path}': the tokenizer has {tokens} tokens, the model only {rows}")]
@@ -106,20 +127,49 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 impl ModelSource {
-    /// The model of the embedded pair in the role `target` or `draft`, in Q8_0.
+    /// The embedded model in the role `target`, `draft` or `small`, in Q8_0.
     pub fn embedded(role: &str) -> Self {
         Self {
             path: format!("embedded:{role}"),
             name: String::new(),
-            dtype: WeightFormat::Q8_0.to_string(),
+            dtype: default_dtype(),
         }
     }
 
-    /// Opens and loads the model.
+    /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
+    /// `head-*.safetensors` beside the weights.
     ///
     /// # Errors
-    /// [`SourceError`] naming the setting or the file that is wrong.
+    /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
+    /// weights is one.
     pub fn load(&self) -> Result<ServedModel<Llama>, SourceError> {
+        let mut served = self.load_without_heads()?;
+        let at = |source| SourceError::Head {
+            path: self.path.clone(),
+            source,
+        };
+        let heads = match self.path.strip_prefix("embedded:") {
+            Some(role) => embedded::heads(role),
+            None => head::beside(Path::new(&self.path)),
+        };
+        let heads = heads.map_err(at)?;
+        let hidden_size = served.model.config().hidden_size;
+        for head in &heads {
+            head.check(hidden_size, &served.weights_fingerprint)
+                .map_err(at)?;
+        }
+        let format: WeightFormat = self.dtype.parse()?;
+        let heads = heads.into_iter().map(|head| head.in_format(format));
+        served.heads = head::one_for_each_label(heads.collect()).map_err(at)?;
+        Ok(served)
+    }
+
+    /// Opens and loads the model alone, as training new heads needs it: those it has may be for other
+    /// weights.
+    ///
+    /// # Errors
+    /// As [`ModelSource::load`], heads apart.
+    pub fn load_without_heads(&self) -> Result<ServedModel<Llama>, SourceError> {
         let format: WeightFormat = self.dtype.parse()?;
         let checkpoint = self.open()?;
         let name = match (self.name.as_str(), self.path.strip_prefix("embedded:")) {
@@ -140,6 +190,7 @@ impl ModelSource {
         let opened = match self.path.strip_prefix("embedded:") {
             Some("target") => embedded::target(),
             Some("draft") => embedded::draft(),
+            Some("small") => embedded::small(),
             Some(_) => return Err(SourceError::UnknownEmbedded(self.path.clone())),
             None => Checkpoint::open(Path::new(&self.path)),
         };
@@ -150,7 +201,7 @@ impl ModelSource {
     }
 }
 
-/// Loads `checkpoint` in `format` to be served as `name`; `path` is for messages.
+/// Loads `checkpoint` in `format` to be served as `name`, without acceptance heads; `path` is for messages.
 ///
 /// # Errors
 /// If weights or tokenizer are missing or broken.
@@ -200,6 +251,8 @@ pub fn serve(
         vocab_size: tokens as u32,
         vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
         numerics,
+        weights_fingerprint: checkpoint.fingerprint(),
+        heads: Vec::new(),
         eos_token_ids: checkpoint.eos_token_ids(),
         tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
         chat_template: checkpoint.chat_template().map(str::to_owned),
@@ -249,6 +302,14 @@ mod tests {
             (4096, "default-target")
         );
         assert_ne!(target.numerics, draft.numerics);
+        let labels = |heads: &[AcceptanceHead]| -> Vec<String> {
+            heads
+                .iter()
+                .map(|head| head.info().label.to_string())
+                .collect()
+        };
+        assert_eq!(labels(&draft.heads), ["coupled", "rejection"]);
+        assert!(target.heads.is_empty());
         assert_eq!(target.eos_token_ids, [2]);
     }
 }

@@ -35,6 +35,7 @@ fn attend(level: Level, cache: &LlamaCache, query: &[f32], visible: usize) -> Ve
         query,
         cache: &cache.layers[0],
         visible,
+        branch: &[],
         scores: &mut Vec::new(),
         output: &mut output,
     });

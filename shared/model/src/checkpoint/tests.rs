@@ -84,6 +84,7 @@ fn random_models_run() {
         let segment = Segment {
             cache: &mut cache,
             tokens: &[1, 2, 3],
+            parents: &[],
             scored_from: 2,
         };
         model.forward(&mut [segment], &mut rows).unwrap();
@@ -162,6 +163,7 @@ fn the_embedded_pair_shares_one_tokenizer() {
         let segment = Segment {
             cache: &mut cache,
             tokens: &tokens[held..],
+            parents: &[],
             scored_from: tokens.len() - held - 1,
         };
         model.forward(&mut [segment], &mut rows).unwrap();

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use speculation::ports::{KvCache, ModelShape, Segment};
+use speculation::{
+    ports::{KvCache, ModelShape, Segment},
+    tree_paths::TreePaths,
+};
 
 use super::{
     handle::Queued,
@@ -20,6 +23,8 @@ pub(super) struct Running<C> {
     pub(super) sequence: Sequence<C>,
     pub(super) done: bool,
     plan: Plan,
+    /// The tree that the task's tokens end in.
+    tree: TreePaths,
     /// When the task was submitted; `None` from its first forward on.
     submitted: Option<Instant>,
     figures: StepFigures,
@@ -51,13 +56,14 @@ impl<C: KvCache> Running<C> {
             sequence,
             done: false,
             plan: Plan::default(),
+            tree: TreePaths::default(),
             submitted: Some(queued.since),
             figures: StepFigures::default(),
         }
     }
 
     /// Reconciles the sequence with what the task wants, and decides what the next forward does for
-    /// it: at most `chunk` positions ahead of the scored ones, which come all at once.
+    /// it: at most `chunk` positions ahead of the scored ones and of the tree, which come all at once.
     pub(super) fn plan(&mut self, shape: ModelShape, chunk: usize) -> Result<(), EngineError> {
         let tokens = self.task.tokens();
         let scored_from = self.task.scored_from();
@@ -68,18 +74,22 @@ impl<C: KvCache> Running<C> {
                 tokens: tokens.len(),
             });
         }
-        if tokens.len() > context_len {
+        self.tree.read(self.task.parents(), tokens.len())?;
+        let trunk = tokens.len() - self.tree.len();
+        if trunk + self.tree.depth() > context_len {
             return Err(EngineError::ContextExceeded {
-                tokens: tokens.len(),
+                tokens: trunk + self.tree.depth(),
                 context_len,
             });
         }
-        let kept = self.sequence.reconcile(tokens, scored_from);
+        // From here on all is forwarded, and at once.
+        let whole_from = scored_from.min(trunk);
+        let kept = self.sequence.reconcile(tokens, whole_from);
         let mut missing = tokens[kept..].iter();
         if let Some(&token) = missing.find(|token| **token as usize >= vocab_size) {
             return Err(EngineError::TokenOutOfRange { token, vocab_size });
         }
-        self.plan = if scored_from - kept > chunk {
+        self.plan = if whole_from - kept > chunk {
             Plan {
                 positions: kept..kept + chunk,
                 scored_from: kept + chunk,
@@ -95,9 +105,12 @@ impl<C: KvCache> Running<C> {
 
     /// This task's share of the next forward.
     pub(super) fn segment(&mut self) -> Segment<'_, C> {
+        let tokens = self.task.tokens();
+        let is_chunk = self.plan.positions.end < tokens.len();
         Segment {
             cache: self.sequence.cache_mut(),
-            tokens: &self.task.tokens()[self.plan.positions.clone()],
+            tokens: &tokens[self.plan.positions.clone()],
+            parents: if is_chunk { &[] } else { self.task.parents() },
             scored_from: self.plan.scored_from - self.plan.positions.start,
         }
     }
@@ -126,5 +139,19 @@ impl<C: KvCache> Running<C> {
         let figures = std::mem::take(&mut self.figures);
         let rows = StepRows::new(logits, shape.vocab_size, hidden, shape.hidden_size, figures);
         self.done = self.task.step(rows) == Progress::Done;
+        if !self.tree.is_empty() {
+            self.keep();
+        }
+    }
+
+    /// Makes a sequence again of one that ends in a tree.
+    fn keep(&mut self) {
+        let trunk = self.plan.positions.end - self.tree.len();
+        let mut path = self.task.kept();
+        if !path.is_empty() && !self.tree.holds(path) {
+            tracing::warn!(?path, "the task keeps what is no path of its tree");
+            path = &[];
+        }
+        self.sequence.keep(trunk, path);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use speculation::TokenId;
+use speculation::{TokenId, draft_tree::BadTree};
 use thiserror::Error;
 
 /// Names a sequence that outlives its tasks, so that the next task finds its keys and values.
@@ -38,6 +38,19 @@ pub trait Task: Send + 'static {
     /// this is `tokens.len() - 1`; to verify a block of drafts, the last token before the block.
     /// Must be less than `tokens.len()`.
     fn scored_from(&self) -> usize;
+
+    /// The last tokens form a tree, one entry each: the index of its parent among them, none for a child
+    /// of the token before them. Empty for a chain. A tree is forwarded whole, scored or not.
+    fn parents(&self) -> &[Option<u32>] {
+        &[]
+    }
+
+    /// Asked after every step that forwarded a tree: the nodes of it that stay, a child of the root
+    /// first. The sequence then holds the tokens before the tree and these, so a next forward need not
+    /// repeat them. None are kept of what is no path of the tree.
+    fn kept(&self) -> &[u32] {
+        &[]
+    }
 
     /// Whether [`StepRows::hidden`] is wanted too.
     fn wants_hidden(&self) -> bool {
@@ -149,7 +162,7 @@ pub struct StepFigures {
 /// Why the engine gave up on a task.
 #[derive(Clone, Debug, Error)]
 pub enum EngineError {
-    /// The sequence would outgrow the model's context.
+    /// The sequence would outgrow the model's context; of a tree the longest path counts.
     #[error("the model holds {context_len} tokens a sequence, the task asks for {tokens}")]
     ContextExceeded {
         /// Tokens the task asked for.
@@ -173,6 +186,9 @@ pub enum EngineError {
         /// Length of what [`Task::tokens`] said.
         tokens: usize,
     },
+    /// [`Task::parents`] make no tree.
+    #[error("the task's tree is refused")]
+    Tree(#[from] BadTree),
     /// The model failed on the batch the task was in.
     #[error("the forward failed")]
     Forward(#[source] Arc<dyn Error + Send + Sync>),

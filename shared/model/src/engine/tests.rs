@@ -1,10 +1,11 @@
 mod toy;
+mod trees;
 
 use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, channel},
+        mpsc::{Receiver, Sender, channel},
     },
     time::Duration,
 };

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 use speculation::ports::{KvCache, Segment};
-
 use speculation::simd::Level;
+use speculation::tree_paths::TreePaths;
 
 use crate::{
     activation::GatedSilu,
@@ -34,6 +34,40 @@ pub(super) struct Layer {
     down: Linear,
     query_dim: usize,
     kv_dim: usize,
+}
+
+/// What every layer of a forward works with.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) level: Level,
+    pub(super) rotary: &'a Rotary,
+    /// The tree that each segment ends in.
+    pub(super) trees: &'a [TreePaths],
+}
+
+/// What the rows of one segment see.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    cache: &'a LayerCache,
+    /// Position of the first row.
+    start: usize,
+    /// Rows before the tree.
+    trunk: usize,
+    tree: &'a TreePaths,
+}
+
+impl<'a> View<'a> {
+    /// Number of positions that row `row` sees, its own the last, and the slots of the tree's nodes
+    /// among them.
+    fn of(&self, row: usize) -> (usize, &'a [u32]) {
+        match row.checked_sub(self.trunk) {
+            None => (self.start + row + 1, &[]),
+            Some(node) => {
+                let path = self.tree.path(node);
+                (self.start + self.trunk + path.len(), path)
+            }
+        }
+    }
 }
 
 /// Buffers of a layer's forward, reused by the next.
@@ -119,13 +153,13 @@ impl Layer {
     /// `index`-th of the model, and writes their keys and values to the caches.
     pub(super) fn forward(
         &self,
-        level: Level,
-        rotary: &Rotary,
+        pass: Pass<'_>,
         index: usize,
         batch: &mut [Segment<'_, LlamaCache>],
         x: &mut [f32],
         scratch: &mut LayerScratch,
     ) {
+        let level = pass.level;
         scratch.normed.resize(x.len(), 0.0);
         scratch.update.resize(x.len(), 0.0);
         let rows = x.len() / self.output.outputs();
@@ -139,7 +173,7 @@ impl Layer {
             &mut scratch.linear,
         );
         scratch.attended.resize(rows * self.query_dim, 0.0);
-        self.attend(level, rotary, index, batch, scratch);
+        self.attend(pass, index, batch, scratch);
         self.output.forward(
             level,
             &scratch.attended,
@@ -175,8 +209,7 @@ impl Layer {
     /// sequence.
     fn attend(
         &self,
-        level: Level,
-        rotary: &Rotary,
+        pass: Pass<'_>,
         index: usize,
         batch: &mut [Segment<'_, LlamaCache>],
         scratch: &mut LayerScratch,
@@ -184,54 +217,56 @@ impl Layer {
         let width = self.qkv.outputs();
         let mut qkv = scratch.qkv.as_mut_slice();
         let mut attended = scratch.attended.as_mut_slice();
-        for segment in batch {
+        for (segment, tree) in batch.iter_mut().zip(pass.trees) {
             let rows = segment.tokens.len();
-            let start = segment.cache.len();
+            let (start, trunk) = (segment.cache.len(), segment.trunk());
             let cache = &mut segment.cache.layers[index];
             let (segment_qkv, rest) = qkv.split_at_mut(rows * width);
             qkv = rest;
-            for (row, position) in segment_qkv.chunks_exact_mut(width).zip(start..) {
-                let (query, key_value) = row.split_at_mut(self.query_dim);
+            for (row, qkv) in segment_qkv.chunks_exact_mut(width).enumerate() {
+                let depth = row.checked_sub(trunk).map(|node| tree.path(node).len() - 1);
+                let position = start + depth.map_or(row, |depth| trunk + depth);
+                let (query, key_value) = qkv.split_at_mut(self.query_dim);
                 let (key, value) = key_value.split_at_mut(self.kv_dim);
-                rotary.apply(query, position);
-                rotary.apply(key, position);
-                cache.write(position, key, value);
+                pass.rotary.apply(query, position);
+                pass.rotary.apply(key, position);
+                cache.write(start + row, key, value);
             }
             let (output, rest) = attended.split_at_mut(rows * self.query_dim);
             attended = rest;
-            self.attend_rows(
-                level,
+            let view = View {
                 cache,
                 start,
-                segment_qkv,
-                output,
-                &mut scratch.scores,
-            );
+                trunk,
+                tree,
+            };
+            self.attend_rows(pass.level, view, segment_qkv, output, &mut scratch.scores);
         }
     }
 
-    /// Attends with each row of `qkv`, the first at position `start`.
+    /// Attends with each row of `qkv`.
     fn attend_rows(
         &self,
         level: Level,
-        cache: &LayerCache,
-        start: usize,
+        view: View<'_>,
         qkv: &[f32],
         output: &mut [f32],
         scores: &mut Vec<f32>,
     ) {
         let width = self.qkv.outputs();
         let attend = |row: usize, qkv: &[f32], output: &mut [f32], scores: &mut Vec<f32>| {
+            let (visible, branch) = view.of(row);
             level.run(Attention {
                 query: &qkv[..self.query_dim],
-                cache,
-                visible: start + row + 1,
+                cache: view.cache,
+                visible,
+                branch,
                 scores,
                 output,
             });
         };
         let rows = qkv.len() / width;
-        if 2 * output.len() * (start + rows) < PARALLEL_WORK {
+        if 2 * output.len() * (view.start + rows) < PARALLEL_WORK {
             let rows = qkv
                 .chunks_exact(width)
                 .zip(output.chunks_exact_mut(self.query_dim));

@@ -1,3 +1,5 @@
+mod trees;
+
 use super::*;
 use crate::{checkpoint::Checkpoint, rope::RopeScaling};
 
@@ -51,6 +53,7 @@ fn extend(
     let segment = Segment {
         cache,
         tokens,
+        parents: &[],
         scored_from,
     };
     model.forward(&mut [segment], &mut rows).unwrap();
@@ -114,6 +117,7 @@ fn company_changes_no_bit_and_only_scored_rows_come_back() {
             .map(|((cache, tokens), scored_from)| Segment {
                 cache,
                 tokens,
+                parents: &[],
                 scored_from,
             })
             .collect();
@@ -167,11 +171,13 @@ fn refused_forwards_leave_every_cache_alone() {
             Segment {
                 cache: &mut good,
                 tokens: &[1, 2],
+                parents: &[],
                 scored_from: 0,
             },
             Segment {
                 cache: &mut bad,
                 tokens: &tokens,
+                parents: &[],
                 scored_from: 0,
             },
         ];

@@ -1,0 +1,267 @@
+//! Trees through the engine, on the model whose rows are a hash of the whole context.
+
+use speculation::{TokenId, toy::ToyModel};
+
+use super::*;
+
+const VOCAB: usize = 60;
+/// Two branches of two, and a third child of the first node, in no tidy order.
+const TREE: [(TokenId, Option<u32>); 5] = [
+    (10, None),
+    (11, None),
+    (12, Some(1)),
+    (13, Some(0)),
+    (14, Some(0)),
+];
+
+/// Scores the tree at its end, then does what `next` says.
+struct Grow {
+    tokens: Vec<TokenId>,
+    parents: Vec<Option<u32>>,
+    scored_from: usize,
+    kept: Vec<u32>,
+    /// The tokens to score after that, as a chain.
+    next: Option<Vec<TokenId>>,
+    reports: Sender<Report>,
+}
+
+impl Task for Grow {
+    fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn scored_from(&self) -> usize {
+        self.scored_from
+    }
+
+    fn parents(&self) -> &[Option<u32>] {
+        &self.parents
+    }
+
+    fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+        let figures = rows.figures();
+        let _closed = self.reports.send(Ok((rows.logits_mut().to_vec(), figures)));
+        let Some(next) = self.next.take() else {
+            return Progress::Done;
+        };
+        self.scored_from = next.len() - 1;
+        self.tokens = next;
+        self.parents = Vec::new();
+        Progress::Continue
+    }
+
+    fn fail(self: Box<Self>, error: EngineError) {
+        let _closed = self.reports.send(Err(error));
+    }
+}
+
+struct Trees {
+    handle: EngineHandle,
+    model: ToyModel,
+}
+
+impl Trees {
+    fn new(change: impl FnOnce(&mut EngineConfig)) -> Self {
+        let mut config = EngineConfig::default();
+        change(&mut config);
+        let model = ToyModel::new(5, VOCAB);
+        let (handle, _thread) = spawn(model.clone(), config, "toy").unwrap();
+        Self { handle, model }
+    }
+
+    fn submit(&self, slot: u64, task: impl FnOnce(&mut Grow)) -> Receiver<Report> {
+        let (reports, receiver) = channel();
+        let mut grow = Grow {
+            tokens: Vec::new(),
+            parents: Vec::new(),
+            scored_from: 0,
+            kept: Vec::new(),
+            next: None,
+            reports,
+        };
+        task(&mut grow);
+        self.handle.try_submit(SlotId(slot), grow).unwrap();
+        receiver
+    }
+
+    /// The tree after `trunk`, scored from its last token on.
+    fn tree(&self, slot: u64, trunk: &[TokenId], kept: &[u32]) -> Receiver<Report> {
+        self.submit(slot, |grow| tree_after(grow, trunk, kept))
+    }
+
+    /// The tokens of a chain, scored from the last on.
+    fn chain(&self, slot: u64, tokens: &[TokenId]) -> Receiver<Report> {
+        self.submit(slot, |grow| {
+            grow.tokens = tokens.to_vec();
+            grow.scored_from = tokens.len() - 1;
+        })
+    }
+
+    /// What the model says after each of these contexts.
+    fn rows(&self, contexts: &[Vec<TokenId>]) -> Vec<f32> {
+        let mut rows = vec![0.0; contexts.len() * VOCAB];
+        for (context, row) in contexts.iter().zip(rows.chunks_mut(VOCAB)) {
+            self.model.logits(context, row);
+        }
+        rows
+    }
+
+    /// The rows of the token before the tree and of its nodes.
+    fn tree_rows(&self, trunk: &[TokenId]) -> Vec<f32> {
+        let paths: [&[TokenId]; 6] = [&[], &[10], &[11], &[11, 12], &[10, 13], &[10, 14]];
+        self.rows(&paths.map(|path| [trunk, path].concat()))
+    }
+}
+
+fn tree_after(grow: &mut Grow, trunk: &[TokenId], kept: &[u32]) {
+    grow.tokens = trunk.to_vec();
+    grow.tokens.extend(TREE.map(|(token, _)| token));
+    grow.parents = TREE.map(|(_, parent)| parent).to_vec();
+    grow.scored_from = trunk.len() - 1;
+    grow.kept = kept.to_vec();
+}
+
+/// The rows of one step, and how many tokens were forwarded for it.
+fn next(receiver: &Receiver<Report>) -> (Vec<f32>, usize) {
+    let (rows, figures) = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
+    (rows, figures.forwarded_tokens)
+}
+
+#[test]
+fn each_node_gets_the_row_of_its_path() {
+    let engine = Trees::new(|_| {});
+    let found = next(&engine.tree(1, &[1, 2, 3], &[]));
+    assert_eq!(found, (engine.tree_rows(&[1, 2, 3]), 8));
+}
+
+#[test]
+fn a_kept_path_is_not_forwarded_again() {
+    let engine = Trees::new(|_| {});
+    next(&engine.tree(1, &[1, 2, 3], &[1, 2]));
+    let context = vec![1, 2, 3, 11, 12, 20];
+    let found = next(&engine.chain(1, &context));
+    assert_eq!(found, (engine.rows(&[context]), 1));
+    // Another path than the one kept: only the tokens before the tree are shared.
+    let context = vec![1, 2, 3, 10, 13, 20];
+    let found = next(&engine.chain(1, &context));
+    assert_eq!(found, (engine.rows(&[context]), 3));
+}
+
+#[test]
+fn the_next_tree_begins_after_the_kept_path() {
+    let engine = Trees::new(|_| {});
+    next(&engine.tree(1, &[1, 2, 3], &[0, 4]));
+    let trunk = [1, 2, 3, 10, 14, 21];
+    let found = next(&engine.tree(1, &trunk, &[0]));
+    assert_eq!(found, (engine.tree_rows(&trunk), 6));
+    let context = vec![1, 2, 3, 10, 14, 21, 10, 5];
+    let found = next(&engine.chain(1, &context));
+    assert_eq!(found, (engine.rows(&[context]), 1));
+}
+
+#[test]
+fn nothing_of_a_tree_is_taken_for_a_sequence() {
+    let engine = Trees::new(|_| {});
+    // No path, nodes of two branches, a path without its beginning, a node that is not there.
+    for kept in [&[][..], &[0, 2], &[3], &[9]] {
+        next(&engine.tree(1, &[1, 2, 3], kept));
+        // The nodes side by side, as the cache held them.
+        let context = vec![1, 2, 3, 10, 11, 12, 7];
+        let found = next(&engine.chain(1, &context));
+        assert_eq!(found, (engine.rows(&[context]), 4), "{kept:?} kept");
+    }
+    assert!(engine.handle.is_healthy());
+}
+
+#[test]
+fn a_task_goes_on_after_its_tree() {
+    let engine = Trees::new(|_| {});
+    let context = vec![1, 2, 3, 11, 30];
+    let report = engine.submit(1, |grow| {
+        tree_after(grow, &[1, 2, 3], &[1]);
+        grow.next = Some(context.clone());
+    });
+    assert_eq!(next(&report), (engine.tree_rows(&[1, 2, 3]), 8));
+    assert_eq!(next(&report), (engine.rows(&[context]), 1));
+}
+
+#[test]
+fn chunks_end_before_the_tree() {
+    for chunk in 1..9 {
+        let engine = Trees::new(|config| config.prefill_chunk = bound(chunk));
+        let trunk: Vec<TokenId> = (20..27).collect();
+        let expected = engine.tree_rows(&trunk);
+        let found = next(&engine.tree(1, &trunk, &[0, 3]));
+        assert_eq!(found, (expected.clone(), 12), "chunks of {chunk}");
+        // Scored from the middle of the tree on: its first nodes are forwarded with the others.
+        let report = engine.submit(2, |grow| {
+            tree_after(grow, &trunk, &[]);
+            grow.scored_from = trunk.len() + 3;
+        });
+        let found = next(&report);
+        assert_eq!(
+            found,
+            (expected[4 * VOCAB..].to_vec(), 12),
+            "chunks of {chunk}"
+        );
+    }
+}
+
+#[test]
+fn trees_and_chains_share_a_forward() {
+    let engine = Trees::new(|_| {});
+    let reports = [
+        engine.chain(1, &[1, 2, 3, 4]),
+        engine.tree(2, &[5, 6], &[0]),
+        engine.chain(3, &[7]),
+        engine.tree(4, &[8], &[1, 2]),
+    ];
+    let expected = [
+        engine.rows(&[vec![1, 2, 3, 4]]),
+        engine.tree_rows(&[5, 6]),
+        engine.rows(&[vec![7]]),
+        engine.tree_rows(&[8]),
+    ];
+    assert_eq!(reports.each_ref().map(|report| next(report).0), expected);
+}
+
+#[test]
+fn bad_parents_end_their_task_only() {
+    let engine = Trees::new(|_| {});
+    let good = engine.tree(1, &[1, 2], &[0]);
+    let refused = |parents: &[Option<u32>]| {
+        let report = engine.submit(2, |grow| {
+            tree_after(grow, &[1, 2], &[]);
+            grow.parents = parents.to_vec();
+        });
+        let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        std::error::Error::source(&error).unwrap().to_string()
+    };
+    assert_eq!(refused(&[None; 8]), "8 parents for 7 tokens");
+    assert_eq!(refused(&[None, Some(1)]), "node 1 stands before its parent");
+    assert_eq!(next(&good).0, engine.tree_rows(&[1, 2]));
+    assert!(engine.handle.is_healthy());
+}
+
+#[test]
+fn the_context_bounds_the_depth_of_a_tree() {
+    let engine = Trees::new(|_| {});
+    let context_len = engine.model.shape().context_len;
+    // Five nodes, two deep.
+    let trunk = vec![1; context_len - 2];
+    let found = next(&engine.tree(1, &trunk, &[0, 3]));
+    assert_eq!(found, (engine.tree_rows(&trunk), context_len + 3));
+    let report = engine.tree(1, &vec![1; context_len - 1], &[]);
+    let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the model holds {context_len} tokens a sequence, the task asks for {}",
+            context_len + 1
+        )
+    );
+}

@@ -1,0 +1,349 @@
+//! Heads against their definition, and what is refused.
+
+use serde_json::Value;
+use speculation::drafting::AcceptanceLabel;
+
+use super::reference::Reference;
+use super::*;
+
+/// The cases of `kind` in the golden file.
+pub(super) fn golden(kind: &str) -> Vec<Value> {
+    let file = include_str!("../../../speculation/tests/golden/specdecpp.json");
+    let file: Value = serde_json::from_str(file).expect("JSON");
+    let cases = file["cases"].as_array().expect("cases");
+    let wanted = cases.iter().filter(|case| case["kind"] == kind);
+    wanted.cloned().collect()
+}
+
+pub(super) fn numbers(value: &Value) -> Vec<f64> {
+    let values = value.as_array().expect("a list").iter();
+    values
+        .map(|value| value.as_f64().expect("a number"))
+        .collect()
+}
+
+fn rows(value: &Value) -> Vec<Vec<f64>> {
+    value
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(numbers)
+        .collect()
+}
+
+fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&value| value as f32).collect()
+}
+
+pub(super) fn info(depth: usize, tied: bool, hidden_size: usize) -> HeadInfo {
+    HeadInfo {
+        depth,
+        tied,
+        hidden_size,
+        label: AcceptanceLabel::Coupled,
+        draft_fingerprint: "00d1a5".to_owned(),
+        w_rej: 6.0,
+        mix: 0.15,
+        seed: u64::MAX,
+    }
+}
+
+/// A head of pseudo-random weights, and the same in double precision.
+fn pair(info: HeadInfo, seed: u64) -> (AcceptanceHead, Reference) {
+    let hidden = info.hidden_size;
+    let mut uniforms = train::Uniforms::new(seed, 7);
+    let mut values = |count: usize| -> Vec<f32> {
+        let bound = 2.0 / (hidden as f64).sqrt();
+        (0..count)
+            .map(|_| ((uniforms.uniform() - 0.5) * bound) as f32)
+            .collect()
+    };
+    let blocks: Vec<_> = (0..info.stored_blocks())
+        .map(|_| (values(hidden * hidden), values(hidden)))
+        .collect();
+    let weights = HeadWeights {
+        blocks,
+        out_weight: values(2 * hidden),
+        out_bias: values(2),
+    };
+    let widen = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| v.into()).collect() };
+    let rows = |values: &[f32]| values.chunks(hidden).map(widen).collect::<Vec<_>>();
+    let reference = Reference {
+        blocks: weights
+            .blocks
+            .iter()
+            .map(|(w, b)| (rows(w), widen(b)))
+            .collect(),
+        out_weight: rows(&weights.out_weight),
+        out_bias: widen(&weights.out_bias),
+        depth: info.depth,
+        tied: info.tied,
+    };
+    (
+        AcceptanceHead::new(info, weights, "test").expect("a head"),
+        reference,
+    )
+}
+
+#[test]
+fn golden_heads() {
+    let cases = golden("head");
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        let tied = case["tied"] == true;
+        let depth = case["depth"].as_u64().expect("depth") as usize;
+        let hidden = case["hidden"].as_u64().expect("hidden") as usize;
+        let weights: Vec<_> = case["W"].as_array().expect("W").iter().map(rows).collect();
+        let reference = Reference {
+            blocks: weights.into_iter().zip(rows(&case["b"])).collect(),
+            out_weight: rows(&case["w_out"]),
+            out_bias: numbers(&case["b_out"]),
+            depth,
+            tied,
+        };
+        let weights = HeadWeights {
+            blocks: (reference.blocks.iter())
+                .map(|(weight, bias)| (narrow(&weight.concat()), narrow(bias)))
+                .collect(),
+            out_weight: narrow(&reference.out_weight.concat()),
+            out_bias: narrow(&reference.out_bias),
+        };
+        let head = AcceptanceHead::new(info(depth, tied, hidden), weights, "golden").expect("fits");
+        let mut scratch = Scratch::default();
+        for (row, x) in rows(&case["x"]).iter().enumerate() {
+            let (h, logits) = reference.logits(x);
+            let expected = numbers(&case["h"][row])
+                .into_iter()
+                .chain(numbers(&case["logits"][row]));
+            for (found, expected) in h.into_iter().chain(logits).zip(expected) {
+                assert!((found - expected).abs() < 1e-9, "{found}, {expected}");
+            }
+            let expected = case["p_accept"][row].as_f64().expect("a number");
+            let exact = 1.0 / (1.0 + (logits[0] - logits[1]).exp());
+            assert!((exact - expected).abs() < 1e-9, "{exact}, {expected}");
+            let served = head.accept_probability(&narrow(x), &mut scratch);
+            assert!(
+                (f64::from(served) - expected).abs() < 1e-5,
+                "{served}, {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_served_head_is_the_reference_at_every_width_and_on_every_cpu() {
+    let mut scratch = Scratch::default();
+    let mut spread = 0.0_f64;
+    for hidden in [1, 15, 16, 17, 33, 128] {
+        for (depth, tied, format) in [
+            (0, false, WeightFormat::F32),
+            (1, false, WeightFormat::F32),
+            (3, false, WeightFormat::F32),
+            (3, true, WeightFormat::F32),
+            (4, true, WeightFormat::F32),
+            (2, false, WeightFormat::Q8_0),
+            (3, true, WeightFormat::Q8_0),
+        ] {
+            let (head, reference) = pair(info(depth, tied, hidden), hidden as u64);
+            let mut head = head.in_format(format);
+            let near = match format {
+                WeightFormat::F32 => 1e-5,
+                WeightFormat::Q8_0 => 1e-2,
+            };
+            let mut uniforms = train::Uniforms::new(5, hidden as u32);
+            for _ in 0..8 {
+                let x: Vec<f32> = (0..hidden)
+                    .map(|_| uniforms.uniform() as f32 * 4.0 - 2.0)
+                    .collect();
+                let wide: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+                let (_, logits) = reference.logits(&wide);
+                let expected = 1.0 / (1.0 + (logits[0] - logits[1]).exp());
+                head.level = Level::detect();
+                let served = head.accept_probability(&x, &mut scratch);
+                assert!(
+                    (f64::from(served) - expected).abs() < near,
+                    "{hidden} {depth} {tied} {format}: {served} {expected}"
+                );
+                head.level = Level::Baseline;
+                let baseline = head.accept_probability(&x, &mut scratch);
+                assert_eq!(
+                    served.to_bits(),
+                    baseline.to_bits(),
+                    "{hidden} {depth} {tied}"
+                );
+                spread = spread.max((expected - 0.5).abs());
+            }
+        }
+    }
+    assert!(spread > 0.2, "all predictions are alike: {spread}");
+}
+
+#[test]
+fn a_head_survives_its_file_bit_for_bit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (depth, tied) in [(0, false), (2, false), (4, true)] {
+        let (head, _) = pair(info(depth, tied, 17), 3);
+        let file = folder.path().join("head.safetensors");
+        head.save(&file).expect("saved");
+        let again = AcceptanceHead::open(&file).expect("opened");
+        assert_eq!(
+            (again.info(), again.weights()),
+            (head.info(), head.weights())
+        );
+        assert_eq!(
+            again.to_bytes().expect("bytes"),
+            head.to_bytes().expect("bytes")
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).expect("listed").count(), 1);
+    }
+}
+
+/// The message of a head whose bytes were changed by `fault`.
+fn refused(fault: impl Fn(&str) -> String) -> String {
+    let (head, _) = pair(info(1, false, 4), 3);
+    let bytes = head.to_bytes().expect("bytes");
+    let len = u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes")) as usize;
+    let header = fault(std::str::from_utf8(&bytes[8..8 + len]).expect("text"));
+    let mut changed = (header.len() as u64).to_le_bytes().to_vec();
+    changed.extend_from_slice(header.as_bytes());
+    changed.extend_from_slice(&bytes[8 + len..]);
+    AcceptanceHead::from_bytes(changed, "some.safetensors")
+        .expect_err("refused")
+        .to_string()
+}
+
+#[test]
+fn bad_files_are_refused_by_name() {
+    let replaced = |from: &'static str, to: &'static str| {
+        refused(move |header| {
+            assert!(header.contains(from), "{header}");
+            header.replace(from, to)
+        })
+    };
+    assert_eq!(
+        replaced(r#"\"format\":1"#, r#"\"format\":2"#),
+        "some.safetensors: format is 2, expected 1"
+    );
+    assert_eq!(
+        replaced(r#"\"depth\":1"#, r#"\"depth\":9"#),
+        "some.safetensors: depth is 9, expected 0 to 4"
+    );
+    assert_eq!(
+        replaced(r#"\"label\":\"coupled\""#, r#"\"label\":\"blocked\""#),
+        "some.safetensors: label is blocked, expected coupled or rejection"
+    );
+    let message = replaced(r#"\"depth\":1"#, r#"\"depth\":2"#);
+    assert!(
+        message.contains("some.safetensors: tensor blocks.1.weight is missing"),
+        "{message}"
+    );
+    let message = replaced(r#"\"hidden_size\":4"#, r#"\"hidden_size\":5"#);
+    assert!(
+        message.contains("has shape [4, 4], the config implies [5, 5]"),
+        "{message}"
+    );
+    let message = replaced("acceptance_head", "other");
+    assert!(
+        message.contains("its metadata has no entry acceptance_head"),
+        "{message}"
+    );
+    let message = AcceptanceHead::from_bytes(b"nonsense".to_vec(), "x").expect_err("refused");
+    assert!(
+        message
+            .to_string()
+            .starts_with("x is not an acceptance head"),
+        "{message}"
+    );
+    let message = AcceptanceHead::open("no/such/head".as_ref()).expect_err("refused");
+    assert!(
+        message
+            .to_string()
+            .starts_with("no/such/head cannot be read"),
+        "{message}"
+    );
+}
+
+#[test]
+fn another_draft_model_and_another_label_are_refused() {
+    let (head, _) = pair(info(1, false, 4), 3);
+    head.check(4, "00d1a5").expect("its own draft model");
+    let message = head.check(5, "00d1a5").expect_err("refused").to_string();
+    assert_eq!(
+        message,
+        "test: hidden_size is 4, expected 5, the draft model's"
+    );
+    let message = head.check(4, "ffff").expect_err("refused").to_string();
+    assert!(
+        message.contains("trained for another draft model"),
+        "{message}"
+    );
+    assert!(message.contains("00d1a5, expected ffff"), "{message}");
+    head.check_label(AcceptanceLabel::Coupled)
+        .expect("its own label");
+    let message = head
+        .check_label(AcceptanceLabel::Rejection)
+        .expect_err("refused")
+        .to_string();
+    assert!(message.contains("trained for label coupled"), "{message}");
+    assert!(message.contains("--label rejection"), "{message}");
+}
+
+#[test]
+fn a_model_is_served_with_the_heads_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let default = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/default");
+    for (from, to) in [
+        ("draft/config.json", "config.json"),
+        ("draft/model.safetensors", "model.safetensors"),
+        ("tokenizer/tokenizer.json", "tokenizer.json"),
+    ] {
+        std::fs::copy(default.join(from), folder.path().join(to)).expect("copied");
+    }
+    let load = |dtype: &str| {
+        let path = folder.path().display().to_string();
+        let (name, dtype) = (String::new(), dtype.to_owned());
+        crate::source::ModelSource { path, name, dtype }.load()
+    };
+    let served = load("q8_0").expect("served");
+    assert!(served.heads.is_empty());
+    let fingerprint = served.weights_fingerprint;
+    // The format of the weights changes the numbers, and not which model they are of.
+    let single = load("f32").expect("served");
+    assert_eq!(single.weights_fingerprint, fingerprint);
+    assert_ne!(single.numerics, served.numerics);
+    assert_ne!(fingerprint, served.numerics.weights);
+
+    let (coupled, rejection) = (AcceptanceLabel::Coupled, AcceptanceLabel::Rejection);
+    let save = |name: &str, label, draft_fingerprint: &str| {
+        let draft_fingerprint = draft_fingerprint.to_owned();
+        let info = HeadInfo {
+            label,
+            draft_fingerprint,
+            ..info(1, false, 128)
+        };
+        pair(info, 3)
+            .0
+            .save(&folder.path().join(name))
+            .expect("saved");
+    };
+    save("head-b.safetensors", rejection, &fingerprint);
+    save("head-a.safetensors", coupled, &fingerprint);
+    save("other.safetensors", coupled, "another");
+    let labels = |served: &crate::source::ServedModel<crate::Llama>| -> Vec<_> {
+        served.heads.iter().map(|head| head.info.label).collect()
+    };
+    let served = load("q8_0").expect("served");
+    assert_eq!(labels(&served), [coupled, rejection]);
+    save("head-c.safetensors", coupled, &fingerprint);
+    let message = load("q8_0").expect_err("refused").to_string();
+    assert!(
+        message.contains("head-c.safetensors: label is coupled"),
+        "{message}"
+    );
+    save("head-c.safetensors", coupled, "another");
+    let message = load("q8_0").expect_err("refused").to_string();
+    assert!(
+        message.contains("head-c.safetensors: draft_fingerprint is another"),
+        "{message}"
+    );
+}
