@@ -6,6 +6,7 @@
 
 pub mod describe;
 pub mod digest;
+pub mod drafting;
 pub mod open;
 pub mod proposal;
 pub mod recording;

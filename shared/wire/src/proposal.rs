@@ -48,17 +48,30 @@ pub fn form_to_wire(form: ProposalForm) -> (v1::ProposalForm, u32) {
 
 /// Writes what is told of a block's tokens in a session of `form`; nothing where nothing is told of any.
 pub fn to_wire(proposals: Vec<Proposal>, form: ProposalForm) -> Vec<v1::Proposal> {
-    if proposals.iter().all(is_silent) {
+    if proposals.iter().all(|proposal| is_silent(proposal, form)) {
         return Vec::new();
     }
     let one = |proposal| one_to_wire(proposal, form);
     proposals.into_iter().map(one).collect()
 }
 
-fn is_silent(proposal: &Proposal) -> bool {
-    let no_law = matches!(proposal.law, ProposalLaw::None | ProposalLaw::Point);
+fn is_silent(proposal: &Proposal, form: ProposalForm) -> bool {
+    let no_law = match proposal.law {
+        ProposalLaw::None => true,
+        ProposalLaw::Point => !tells_laws(form),
+        _ => false,
+    };
     let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
     no_law && no_numbers && proposal.unscaled.is_none()
+}
+
+/// Whether a session of `form` is told laws. A token of a one-hot law, such as Max-Gram's among those of a
+/// cascade, is then told as such.
+fn tells_laws(form: ProposalForm) -> bool {
+    matches!(
+        form,
+        ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
+    )
 }
 
 /// Writes what is told of one position in a session of `form`.
@@ -76,6 +89,7 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
         ..Default::default()
     };
     match law {
+        ProposalLaw::Point if tells_laws(form) => wire.law = Some(Law::Point(v1::PointLaw {})),
         ProposalLaw::None | ProposalLaw::Point => {}
         ProposalLaw::Sparse { ids, weights } => {
             wire.law = Some(Law::Sparse(v1::SparseLaw {
@@ -174,8 +188,7 @@ pub fn one_from_wire(
         ProposalLaw::Sparse { ids, .. } => Some(beside).filter(|beside| beside.len() == ids.len()),
         ProposalLaw::None | ProposalLaw::Point => None,
     };
-    let has_law = !matches!(law, ProposalLaw::None | ProposalLaw::Point);
-    if telling.unscaled && has_law && unscaled.is_none() {
+    if telling.unscaled && tells_laws(form) && unscaled.is_none() {
         return Err(missing("unscaled, one for each probability,"));
     }
     Ok(Proposal {
@@ -193,6 +206,7 @@ pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> boo
     let unscaled_fits = |law: &v1::DenseLaw| law.row.len() <= row;
     match (&proposal.law, form) {
         (None, ProposalForm::None | ProposalForm::Point) => proposal.unscaled.is_none(),
+        (Some(Law::Point(_)), form) => tells_laws(form) && proposal.unscaled.is_none(),
         (Some(Law::Sparse(law)), ProposalForm::Sparse { top }) => {
             let top = top as usize;
             law.token_ids.len() <= top && law.weights.len() <= 2 * top && law.unscaled.len() <= top
@@ -213,6 +227,7 @@ fn law_from_wire(
     match (law, form) {
         (None, ProposalForm::None) => Ok((ProposalLaw::None, Vec::new())),
         (None, ProposalForm::Point) => Ok((ProposalLaw::Point, Vec::new())),
+        (Some(Law::Point(_)), form) if tells_laws(form) => Ok((ProposalLaw::Point, Vec::new())),
         (Some(Law::Sparse(sparse)), ProposalForm::Sparse { top }) => {
             if sparse.token_ids.len() > top as usize {
                 return Err(bad(

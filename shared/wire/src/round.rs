@@ -92,37 +92,6 @@ pub fn from_wire(
     })
 }
 
-/// Checks that a block is a chain of tokens below `vocab_size`, at most `limit` of them.
-///
-/// # Errors
-/// Names what is wrong; trees are refused by name.
-pub fn chain_from_wire(
-    tree: Option<v1::TokenTree>,
-    limit: usize,
-    vocab_size: u32,
-) -> Result<Vec<TokenId>, BadField> {
-    let tree = tree.unwrap_or_default();
-    let tokens = tree.token_ids;
-    if tokens.len() > limit {
-        let problem = format!("{} tokens, expected at most {limit}", tokens.len());
-        return Err(BadField::new("drafts", problem));
-    }
-    let is_chain = tree
-        .parents
-        .iter()
-        .enumerate()
-        .all(|(node, &parent)| parent == node as i32 - 1);
-    if !is_chain || !(tree.parents.is_empty() || tree.parents.len() == tokens.len()) {
-        let problem = "not a chain; trees are not carried out by this version";
-        return Err(BadField::new("drafts.parents", problem));
-    }
-    if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
-        return Err(BadField::new("drafts", problem));
-    }
-    Ok(tokens)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,21 +163,5 @@ mod tests {
         ] {
             assert_eq!(from_wire(header, 1, 10).expect_err(field).field, field);
         }
-    }
-
-    #[test]
-    fn only_chains_pass() {
-        let tree = |parents: &[i32]| {
-            Some(v1::TokenTree {
-                token_ids: vec![1, 2],
-                parents: parents.into(),
-            })
-        };
-        assert_eq!(chain_from_wire(tree(&[]), 2, 10), Ok(vec![1, 2]));
-        assert_eq!(chain_from_wire(tree(&[-1, 0]), 2, 10), Ok(vec![1, 2]));
-        assert!(chain_from_wire(tree(&[-1, -1]), 2, 10).is_err());
-        assert!(chain_from_wire(tree(&[-1]), 2, 10).is_err());
-        assert!(chain_from_wire(tree(&[]), 1, 10).is_err());
-        assert!(chain_from_wire(tree(&[]), 2, 2).is_err());
     }
 }

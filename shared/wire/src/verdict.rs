@@ -9,9 +9,26 @@ use crate::v1;
 /// Most residual layers: each round adds at most one, and none outlasts a block.
 const MAX_LAYERS: usize = 64;
 
-/// Writes a verdict on a chain, with how much of each emitted position was deferred.
+/// A verdict, and which draft tokens it accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathVerdict {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The nodes accepted, as indices into the block, root first.
+    pub path: Vec<u32>,
+}
+
+impl PathVerdict {
+    /// A verdict on a chain: it accepted the first so many tokens.
+    pub fn of_chain(verdict: Verdict) -> Self {
+        let path = (0..verdict.accepted as u32).collect();
+        Self { verdict, path }
+    }
+}
+
+/// Writes a verdict, with how much of each emitted position was deferred.
 pub fn to_wire(
-    verdict: Verdict,
+    PathVerdict { verdict, path }: PathVerdict,
     deferral: Vec<f32>,
     header: v1::ReplyHeader,
     timing: v1::Timing,
@@ -24,7 +41,7 @@ pub fn to_wire(
     v1::Verdict {
         header: Some(header),
         emitted: verdict.emitted,
-        path: (0..verdict.accepted as u32).collect(),
+        path,
         accepted_len: verdict.accepted as u32,
         last: last.into(),
         layers: layers_to_wire(&verdict.layers),
@@ -34,18 +51,15 @@ pub fn to_wire(
     }
 }
 
-/// Reads a verdict on a chain. Whether it fits the block it is about, the session checks.
+/// Reads a verdict. Whether it fits the block it is about, the session checks.
 ///
 /// # Errors
-/// If the path is not that of a chain, or the last token's kind is unknown.
-pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
-    let path_is_chain = wire
-        .path
-        .iter()
-        .enumerate()
-        .all(|(index, &node)| node as usize == index);
-    if !path_is_chain || wire.path.len() != wire.accepted_len as usize {
-        return Err(BadField::new("path", "not the path of a chain"));
+/// If the path does not go from parents to children or is not as long as is said, or the last token's
+/// kind is unknown.
+pub fn from_wire(wire: v1::Verdict) -> Result<PathVerdict, BadField> {
+    let descends = wire.path.windows(2).all(|pair| pair[0] < pair[1]);
+    if !descends || wire.path.len() != wire.accepted_len as usize {
+        return Err(BadField::new("path", "not a path of the accepted length"));
     }
     let last = match v1::LastToken::try_from(wire.last) {
         Ok(v1::LastToken::Recovered) => LastToken::Recovered,
@@ -58,11 +72,15 @@ pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
             ));
         }
     };
-    Ok(Verdict {
+    let verdict = Verdict {
         emitted: wire.emitted,
         accepted: wire.accepted_len as usize,
         last,
         layers: layers_from_wire(&wire.layers)?,
+    };
+    Ok(PathVerdict {
+        verdict,
+        path: wire.path,
     })
 }
 
@@ -118,13 +136,14 @@ mod tests {
                     remaining: 3,
                 }],
             };
-            let wire = to_wire(
-                verdict.clone(),
-                vec![0.5; 3],
-                v1::ReplyHeader::default(),
-                v1::Timing::default(),
-            );
-            assert_eq!(from_wire(wire), Ok(verdict));
+            let chain = PathVerdict::of_chain(verdict.clone());
+            assert_eq!(chain.path, [0, 1]);
+            let path = vec![1, 4];
+            for verdict in [chain, PathVerdict { verdict, path }] {
+                let header = v1::ReplyHeader::default();
+                let wire = to_wire(verdict.clone(), vec![0.5; 3], header, v1::Timing::default());
+                assert_eq!(from_wire(wire), Ok(verdict));
+            }
         }
     }
 
@@ -139,7 +158,8 @@ mod tests {
         assert!(from_wire(chain.clone()).is_ok());
         assert!(
             from_wire(v1::Verdict {
-                path: vec![1],
+                path: vec![1, 1],
+                accepted_len: 2,
                 ..chain.clone()
             })
             .is_err()

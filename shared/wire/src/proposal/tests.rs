@@ -140,3 +140,37 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
     let bytes = sampled.encoded_len() / 16;
     assert!(bytes <= 170, "{bytes} bytes");
 }
+
+/// A cascade of drafters tells of a token that Max-Gram proposed, and no model reviewed, among others.
+#[test]
+fn one_hot_laws_stand_among_others() {
+    let form = ProposalForm::Dense { half: false };
+    let block = vec![
+        bare(ProposalLaw::Dense(vec![0.25, 0.75])),
+        bare(ProposalLaw::Point),
+    ];
+    let read = |block: Vec<Proposal>, form| {
+        let wire = to_wire(block, form);
+        assert!(wire.iter().all(|told| fits(told, form, 2)));
+        from_wire(wire, 2, form, Telling::default())
+    };
+    assert_eq!(read(block.clone(), form), Ok(block));
+    // Where all are one-hot it must be said too, since the form alone does not say it.
+    let points = vec![bare(ProposalLaw::Point); 2];
+    for form in [form, ProposalForm::Sparse { top: 1 }] {
+        assert_eq!(to_wire(points.clone(), form).len(), 2);
+        assert_eq!(read(points.clone(), form), Ok(points.clone()));
+    }
+    assert!(to_wire(points, ProposalForm::Point).is_empty());
+    // Nobody may hide behind one what a deferral rule must read, nor tell what nobody asked for.
+    let telling = Telling {
+        unscaled: true,
+        ..Default::default()
+    };
+    let wire = one_to_wire(bare(ProposalLaw::Point), form);
+    assert!(one_from_wire(wire.clone(), form, telling).is_err());
+    for form in [ProposalForm::None, ProposalForm::Point] {
+        assert!(!fits(&wire, form, 2));
+        assert!(one_from_wire(wire.clone(), form, Telling::default()).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+//! Who drafts, how much, and in which shape, on the wire; and draft blocks themselves.
+
+use speculation::draft_tree::{BadTree, DraftTree};
+use speculation::drafting::{AcceptanceLabel, DraftLen, Drafting, StopRule, TreeShape};
+use v1::draft_length::Policy;
+use v1::tree_shape::Shape;
+
+use crate::status::BadField;
+use crate::v1;
+
+#[cfg(test)]
+mod tests;
+
+/// Most siblings on a level of a comb.
+pub const MAX_COMB: u32 = 64;
+/// Most alternatives to a node of the chain.
+pub const MAX_ALTERNATES: u32 = 16;
+/// Largest entropy that a threshold may name, in nats: that of a law over every token id there can be.
+const MAX_ENTROPY: f64 = 23.0;
+
+/// Reads who drafts; none if it is left open.
+///
+/// # Errors
+/// If it is unknown.
+pub fn from_wire(wire: i32) -> Result<Option<Drafting>, BadField> {
+    match v1::Drafting::try_from(wire) {
+        Ok(v1::Drafting::Unspecified) => Ok(None),
+        Ok(v1::Drafting::Model) => Ok(Some(Drafting::Model)),
+        Ok(v1::Drafting::MaxGram) => Ok(Some(Drafting::MaxGram)),
+        Ok(v1::Drafting::Cascade) => Ok(Some(Drafting::Cascade)),
+        Err(_) => Err(BadField::new(
+            "drafting",
+            format!("{wire} is no way of drafting"),
+        )),
+    }
+}
+
+/// Writes who drafts.
+pub fn to_wire(drafting: Drafting) -> v1::Drafting {
+    match drafting {
+        Drafting::Model => v1::Drafting::Model,
+        Drafting::MaxGram => v1::Drafting::MaxGram,
+        Drafting::Cascade => v1::Drafting::Cascade,
+    }
+}
+
+/// Writes the label of an acceptance head, as the verification it stands for.
+pub fn label_to_wire(label: AcceptanceLabel) -> v1::Verification {
+    match label {
+        AcceptanceLabel::Coupled => v1::Verification::Coupled,
+        AcceptanceLabel::Rejection => v1::Verification::Token,
+    }
+}
+
+/// When drafting stops, as a client says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// After this many tokens.
+    Fixed(u32),
+    /// By a policy.
+    Policy(DraftLen),
+}
+
+/// Reads when drafting stops; none if it is left open. Whether a fixed length is in range, whoever
+/// knows the range checks.
+///
+/// # Errors
+/// Names the policy whose threshold is out of range.
+pub fn length_from_wire(wire: Option<v1::DraftLength>) -> Result<Option<Length>, BadField> {
+    let Some(policy) = wire.and_then(|length| length.policy) else {
+        return Ok(None);
+    };
+    let stop = |rule| Ok(Some(Length::Policy(DraftLen::Stop(rule))));
+    match policy {
+        Policy::Fixed(0) => {
+            let problem = "0 is out of range, expected at least 1";
+            Err(BadField::new("draft_length.fixed", problem))
+        }
+        Policy::Fixed(tokens) => Ok(Some(Length::Fixed(tokens))),
+        Policy::Confidence(least) => {
+            in_range("draft_length.confidence", least, 1.0)?;
+            stop(StopRule::MaxBelow(least))
+        }
+        Policy::Entropy(most) => {
+            in_range("draft_length.entropy", most, MAX_ENTROPY)?;
+            stop(StopRule::EntropyAbove(most))
+        }
+        Policy::Learned(learned) => {
+            in_range("draft_length.learned.threshold", learned.threshold, 1.0)?;
+            stop(StopRule::Learned {
+                threshold: learned.threshold,
+                least: learned.min_tokens,
+            })
+        }
+        Policy::Goodput(true) => Ok(Some(Length::Policy(DraftLen::Goodput))),
+        Policy::Goodput(false) => {
+            let problem = "false, expected true; leave it out to draft a fixed number of tokens";
+            Err(BadField::new("draft_length.goodput", problem))
+        }
+    }
+}
+
+/// Writes when drafting stops, for a client's request.
+pub fn length_to_wire(length: Length) -> v1::DraftLength {
+    let policy = match length {
+        Length::Fixed(tokens) => Some(Policy::Fixed(tokens)),
+        Length::Policy(DraftLen::Fixed) => None,
+        Length::Policy(DraftLen::Stop(rule)) => policy_of(rule),
+        Length::Policy(DraftLen::Goodput) => Some(Policy::Goodput(true)),
+    };
+    v1::DraftLength { policy }
+}
+
+/// Reads the stop rule of a round of at most `max_tokens` tokens, with the most tokens that come of it.
+///
+/// # Errors
+/// Names the threshold that is out of range; and `goodput`, which a drafter cannot carry out, since it
+/// measures nothing.
+pub fn rule_from_wire(
+    wire: Option<v1::DraftLength>,
+    max_tokens: u32,
+) -> Result<(StopRule, u32), BadField> {
+    match length_from_wire(wire)? {
+        Some(Length::Fixed(tokens)) => Ok((StopRule::Never, tokens.min(max_tokens))),
+        None | Some(Length::Policy(DraftLen::Fixed)) => Ok((StopRule::Never, max_tokens)),
+        Some(Length::Policy(DraftLen::Stop(rule))) => Ok((rule, max_tokens)),
+        Some(Length::Policy(DraftLen::Goodput)) => {
+            let problem = "goes in a GenerateRequest only: the coordinator measures, and asks for as \
+                           many tokens as it wants";
+            Err(BadField::new("draft_length.goodput", problem))
+        }
+    }
+}
+
+/// Writes the stop rule of a round; none where drafting goes on to the end.
+pub fn rule_to_wire(rule: StopRule) -> Option<v1::DraftLength> {
+    let policy = policy_of(rule)?;
+    Some(v1::DraftLength {
+        policy: Some(policy),
+    })
+}
+
+fn policy_of(rule: StopRule) -> Option<Policy> {
+    match rule {
+        StopRule::Never => None,
+        StopRule::MaxBelow(least) => Some(Policy::Confidence(least)),
+        StopRule::EntropyAbove(most) => Some(Policy::Entropy(most)),
+        StopRule::Learned { threshold, least } => Some(Policy::Learned(v1::LearnedStop {
+            threshold,
+            min_tokens: least,
+        })),
+    }
+}
+
+/// Also refuses what is no number.
+fn in_range(field: &str, value: f64, most: f64) -> Result<(), BadField> {
+    if (0.0..=most).contains(&value) {
+        return Ok(());
+    }
+    let problem = format!("{value} is out of range, expected 0 to {most}");
+    Err(BadField::new(field, problem))
+}
+
+/// Reads the shape of a block; absent is a chain.
+///
+/// # Errors
+/// Names the number of siblings or alternatives that is out of range.
+pub fn shape_from_wire(wire: Option<v1::TreeShape>) -> Result<TreeShape, BadField> {
+    let bounded = |field: &str, value: u32, least: u32, most: u32| {
+        if (least..=most).contains(&value) {
+            return Ok(value);
+        }
+        let problem = format!("{value} is out of range, expected {least} to {most}");
+        Err(BadField::new(field, problem))
+    };
+    match wire.map(|tree| tree.shape) {
+        None => Ok(TreeShape::Chain),
+        Some(None) => Err(BadField::new("tree", "no shape, or one of a later version")),
+        Some(Some(Shape::Comb(siblings))) => {
+            bounded("tree.comb", siblings, 2, MAX_COMB).map(TreeShape::Comb)
+        }
+        Some(Some(Shape::Alternates(alternates))) => {
+            bounded("tree.alternates", alternates, 1, MAX_ALTERNATES).map(TreeShape::Alternates)
+        }
+    }
+}
+
+/// Writes the shape of a block; none for a chain.
+pub fn shape_to_wire(shape: TreeShape) -> Option<v1::TreeShape> {
+    let shape = match shape {
+        TreeShape::Chain => return None,
+        TreeShape::Comb(siblings) => Shape::Comb(siblings),
+        TreeShape::Alternates(alternates) => Shape::Alternates(alternates),
+    };
+    Some(v1::TreeShape { shape: Some(shape) })
+}
+
+/// Reads a draft block of at most `limit` tokens, each below `vocab_size`.
+///
+/// # Errors
+/// Names what is too much, out of range, or no tree in topological order with distinct siblings.
+pub fn tree_from_wire(
+    wire: Option<v1::TokenTree>,
+    limit: usize,
+    vocab_size: u32,
+) -> Result<DraftTree, BadField> {
+    let v1::TokenTree { token_ids, parents } = wire.unwrap_or_default();
+    if token_ids.len() > limit {
+        let problem = format!("{} tokens, expected at most {limit}", token_ids.len());
+        return Err(BadField::new("drafts", problem));
+    }
+    if let Some(token) = token_ids.iter().find(|&&token| token >= vocab_size) {
+        let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
+        return Err(BadField::new("drafts", problem));
+    }
+    let parents = parents_from_wire("drafts.parents", &parents)?;
+    DraftTree::new(token_ids, parents).map_err(|error| bad_tree(&error))
+}
+
+/// The fault of a draft block that is no tree.
+fn bad_tree(error: &BadTree) -> BadField {
+    BadField::new("drafts.parents", error.to_string())
+}
+
+/// Reads the parents of nodes: -1 is the root. Whether they make a tree, [`DraftTree::new`] checks.
+///
+/// # Errors
+/// Names `field` if a number below -1 stands in it.
+pub fn parents_from_wire(field: &str, wire: &[i32]) -> Result<Vec<Option<u32>>, BadField> {
+    let parent = |&parent: &i32| match parent {
+        -1 => Ok(None),
+        parent => u32::try_from(parent).map(Some).map_err(|_| {
+            let problem = format!("{parent} is out of range, expected -1 for the root or a node");
+            BadField::new(field, problem)
+        }),
+    };
+    wire.iter().map(parent).collect()
+}
+
+/// Writes a draft block.
+pub fn tree_to_wire(drafts: &DraftTree) -> v1::TokenTree {
+    v1::TokenTree {
+        token_ids: drafts.tokens().to_vec(),
+        parents: parents_to_wire(drafts.parents()),
+    }
+}
+
+/// Writes the parents of nodes.
+pub fn parents_to_wire(parents: &[Option<u32>]) -> Vec<i32> {
+    // A block never holds 2^31 nodes.
+    let parent = |parent: &Option<u32>| parent.map_or(-1, |parent| parent as i32);
+    parents.iter().map(parent).collect()
+}

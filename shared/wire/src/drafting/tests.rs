@@ -1,0 +1,142 @@
+use super::*;
+
+#[test]
+fn ways_of_drafting_survive_the_wire() {
+    for drafting in [Drafting::Model, Drafting::MaxGram, Drafting::Cascade] {
+        assert_eq!(from_wire(to_wire(drafting).into()), Ok(Some(drafting)));
+    }
+    assert_eq!(from_wire(0), Ok(None));
+    assert_eq!(from_wire(9).expect_err("unknown").field, "drafting");
+}
+
+#[test]
+fn lengths_survive_the_wire() {
+    let learned = StopRule::Learned {
+        threshold: 0.7,
+        least: 3,
+    };
+    for length in [
+        Length::Fixed(7),
+        Length::Policy(DraftLen::Goodput),
+        Length::Policy(DraftLen::Stop(StopRule::MaxBelow(0.25))),
+        Length::Policy(DraftLen::Stop(StopRule::EntropyAbove(2.5))),
+        Length::Policy(DraftLen::Stop(learned)),
+    ] {
+        assert_eq!(
+            length_from_wire(Some(length_to_wire(length))),
+            Ok(Some(length))
+        );
+    }
+    assert_eq!(length_from_wire(None), Ok(None));
+    assert_eq!(length_from_wire(Some(v1::DraftLength::default())), Ok(None));
+    for rule in [
+        StopRule::MaxBelow(1.0),
+        StopRule::EntropyAbove(0.0),
+        learned,
+    ] {
+        assert_eq!(rule_from_wire(rule_to_wire(rule), 9), Ok((rule, 9)));
+    }
+    assert_eq!(rule_to_wire(StopRule::Never), None);
+    assert_eq!(rule_from_wire(None, 9), Ok((StopRule::Never, 9)));
+}
+
+#[test]
+fn a_fixed_length_never_lengthens_a_round() {
+    let fixed = |tokens| Some(length_to_wire(Length::Fixed(tokens)));
+    assert_eq!(rule_from_wire(fixed(4), 9), Ok((StopRule::Never, 4)));
+    assert_eq!(rule_from_wire(fixed(14), 9), Ok((StopRule::Never, 9)));
+}
+
+#[test]
+fn thresholds_out_of_range_are_named() {
+    let learned = |threshold| {
+        Policy::Learned(v1::LearnedStop {
+            threshold,
+            min_tokens: 0,
+        })
+    };
+    for (field, policy) in [
+        ("draft_length.fixed", Policy::Fixed(0)),
+        ("draft_length.confidence", Policy::Confidence(1.01)),
+        ("draft_length.confidence", Policy::Confidence(f64::NAN)),
+        ("draft_length.entropy", Policy::Entropy(-0.1)),
+        ("draft_length.entropy", Policy::Entropy(f64::INFINITY)),
+        ("draft_length.learned.threshold", learned(-0.1)),
+        ("draft_length.learned.threshold", learned(f64::NAN)),
+        ("draft_length.goodput", Policy::Goodput(false)),
+    ] {
+        let wire = Some(v1::DraftLength {
+            policy: Some(policy),
+        });
+        assert_eq!(length_from_wire(wire).expect_err(field).field, field);
+        assert_eq!(rule_from_wire(wire, 4).expect_err(field).field, field);
+    }
+}
+
+#[test]
+fn a_drafter_is_never_asked_to_measure() {
+    let goodput = length_to_wire(Length::Policy(DraftLen::Goodput));
+    let error = rule_from_wire(Some(goodput), 4).expect_err("refused");
+    assert_eq!(error.field, "draft_length.goodput");
+    assert!(error.problem.contains("GenerateRequest"), "{error}");
+}
+
+#[test]
+fn shapes_survive_the_wire_within_their_ranges() {
+    for shape in [
+        TreeShape::Chain,
+        TreeShape::Comb(2),
+        TreeShape::Comb(64),
+        TreeShape::Alternates(1),
+        TreeShape::Alternates(16),
+    ] {
+        assert_eq!(shape_from_wire(shape_to_wire(shape)), Ok(shape));
+    }
+    for (field, shape) in [
+        ("tree.comb", Some(Shape::Comb(1))),
+        ("tree.comb", Some(Shape::Comb(65))),
+        ("tree.alternates", Some(Shape::Alternates(0))),
+        ("tree.alternates", Some(Shape::Alternates(17))),
+        ("tree", None),
+    ] {
+        let wire = Some(v1::TreeShape { shape });
+        assert_eq!(shape_from_wire(wire).expect_err(field).field, field);
+    }
+}
+
+#[test]
+fn blocks_survive_the_wire() {
+    let parents = vec![None, None, Some(0), Some(1), Some(1)];
+    let tree = DraftTree::new(vec![4, 5, 4, 4, 6], parents).expect("a tree");
+    let wire = tree_to_wire(&tree);
+    assert_eq!(wire.parents, [-1, -1, 0, 1, 1]);
+    assert_eq!(tree_from_wire(Some(wire), 5, 7), Ok(tree));
+    let chain = DraftTree::from(vec![4, 4]);
+    assert_eq!(
+        tree_from_wire(Some(tree_to_wire(&chain)), 2, 5),
+        Ok(chain.clone())
+    );
+    let spelled = v1::TokenTree {
+        token_ids: vec![4, 4],
+        parents: vec![-1, 0],
+    };
+    assert_eq!(tree_from_wire(Some(spelled), 2, 5), Ok(chain));
+    assert_eq!(tree_from_wire(None, 2, 5), Ok(DraftTree::default()));
+}
+
+#[test]
+fn what_is_no_block_is_named() {
+    for (field, token_ids, parents) in [
+        ("drafts", vec![1, 2, 3, 4], vec![]),
+        ("drafts", vec![1, 9], vec![]),
+        ("drafts.parents", vec![1, 2], vec![-1]),
+        ("drafts.parents", vec![1, 2], vec![-1, -2]),
+        ("drafts.parents", vec![1, 2], vec![-1, 1]),
+        ("drafts.parents", vec![1, 2, 2], vec![-1, 0, 0]),
+        ("drafts.parents", vec![], vec![-1]),
+    ] {
+        let wire = v1::TokenTree { token_ids, parents };
+        let error = tree_from_wire(Some(wire.clone()), 3, 9).expect_err(field);
+        assert_eq!(error.field, field, "{wire:?}");
+    }
+}
