@@ -8,7 +8,7 @@ use wire::v1;
 
 use crate::error::PeerError;
 use crate::link::{Link, Protocol, WireBytes};
-use crate::peers::Endpoint;
+use crate::peers::{Endpoint, Kind};
 use crate::request::CheckedRequest;
 
 /// Most replicas tried for one stream before the failure is the round's.
@@ -89,6 +89,13 @@ impl Opener {
             .group
             .described(endpoint, P::KIND, &request.text)
             .await?;
+        if P::KIND == Kind::Drafter {
+            request.demand.check(&description).map_err(|lacking| {
+                let address = endpoint.address().to_owned();
+                let lacking = Box::new(lacking);
+                PeerError::Unable { address, lacking }
+            })?;
+        }
         self.epoch += 1;
         let open = request.open(self.session_id, self.epoch, P::KIND, &description.model);
         let wire_bytes = Arc::clone(&self.wire_bytes);
@@ -98,6 +105,11 @@ impl Opener {
         link.context_len = description.context_len;
         Ok((link, description.numerics.clone().unwrap_or_default()))
     }
+}
+
+/// Whether another replica may do better.
+fn is_worth_another(error: &PeerError) -> bool {
+    matches!(error, PeerError::Unable { .. }) || error.failure() == PeerFailure::Transient
 }
 
 impl<P: Protocol> Attachment<P> {
@@ -129,7 +141,12 @@ impl<P: Protocol> Attachment<P> {
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut failure = None;
         while tried.len() < REPLICAS_TRIED {
-            let picked = opener.request.group.pick(P::KIND, &opener.session_id).await;
+            let request = &opener.request;
+            let demand = (P::KIND == Kind::Drafter).then_some(request.demand);
+            let picked = request
+                .group
+                .pick(P::KIND, &opener.session_id, demand)
+                .await;
             let endpoint = match (picked, failure.take()) {
                 (Ok(endpoint), None) => endpoint,
                 (Ok(endpoint), Some(before)) => {
@@ -149,7 +166,7 @@ impl<P: Protocol> Attachment<P> {
             self.endpoint = Some(Arc::clone(&endpoint));
             match opener.open(&endpoint, timeout).await {
                 Ok(opened) => return Ok(opened),
-                Err(error) if error.failure() == PeerFailure::Transient => failure = Some(error),
+                Err(error) if is_worth_another(&error) => failure = Some(error),
                 Err(error) => return Err(error),
             }
         }

@@ -18,6 +18,9 @@ pub struct CoordinatorConfig {
     pub models: Vec<ModelGroup>,
     /// Draft tokens a round where a request does not say.
     pub draft_len: NonZeroU32,
+    /// Most draft tokens a round where a request does not say, and a stop rule, measured throughput or a
+    /// cascade of draft models decides how many there are.
+    pub draft_cap: NonZeroU32,
     /// Whether only methods are allowed whose tokens are exact samples of the target model.
     pub lossless_only: bool,
     /// How long a peer may take for one answer.
@@ -71,6 +74,7 @@ impl Default for CoordinatorConfig {
                 verifiers: vec!["http://127.0.0.1:7201".to_owned()],
             }],
             draft_len: const { NonZeroU32::new(4).unwrap() },
+            draft_cap: const { NonZeroU32::new(20).unwrap() },
             lossless_only: false,
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
             draft_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },

@@ -60,6 +60,14 @@ pub(crate) enum PeerError {
         /// In what.
         mismatch: Box<Mismatch>,
     },
+    /// It cannot do what the request needs.
+    #[error("{address}: {lacking}")]
+    Unable {
+        /// Where it is.
+        address: String,
+        /// The field of the request, and what is lacking.
+        lacking: Box<BadField>,
+    },
     /// It answered what cannot be right.
     #[error("{address}: {problem}")]
     Malformed {
@@ -113,6 +121,7 @@ impl PeerError {
             | Self::Decision
             | Self::NoneAlive { .. }
             | Self::Mismatch { .. }
+            | Self::Unable { .. }
             | Self::Malformed { .. } => PeerFailure::Permanent,
         }
     }

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
 use speculation::proposal::ProposalForm;
 use speculation::session::DraftStop;
 use v1::{draft_reply, draft_request, verify_reply, verify_request};
 use wire::digest::digest;
-use wire::{proposal, slice, v1};
+use wire::{drafting, proposal, slice, v1};
 
 use crate::error::PeerError;
 use crate::link::{Drafting, Link, Verifying};
@@ -28,14 +29,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) emitted: usize,
 }
 
-/// What may come with draft tokens. The coordinator passes laws on unread, but not in any amount.
+/// What may come of a drafter. The coordinator passes laws on unread, but not in any amount.
 #[derive(Clone, Copy)]
-pub(crate) struct Laws {
+pub(crate) struct Bounds {
     pub(crate) form: ProposalForm,
     pub(crate) vocab_size: u32,
+    /// Nodes at each level of a draft block.
+    pub(crate) width: u32,
 }
 
-impl Laws {
+impl Bounds {
     fn fit<'p>(self, mut proposals: impl Iterator<Item = &'p v1::Proposal>) -> bool {
         proposals.all(|proposal| proposal::fits(proposal, self.form, self.vocab_size))
     }
@@ -44,13 +47,15 @@ impl Laws {
 /// A whole draft block.
 #[derive(Clone, Debug)]
 pub(crate) struct Drafted {
-    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) drafts: DraftTree,
     /// What is told of the tokens' laws; the coordinator passes it on unread.
     pub(crate) proposals: Vec<v1::Proposal>,
     /// The same of the position after the block.
     pub(crate) bonus: Option<v1::Proposal>,
     pub(crate) stop: DraftStop,
     pub(crate) timing: v1::Timing,
+    /// Forwards of each model of the drafter; empty if it does not say.
+    pub(crate) forwards: Vec<u32>,
 }
 
 /// Asks a drafter for what `request` says; its header is yet to be filled in.
@@ -58,7 +63,7 @@ pub(crate) async fn draft(
     link: &mut Link<Drafting>,
     ask: Ask<'_>,
     request: v1::DraftRound,
-    laws: Laws,
+    bounds: Bounds,
 ) -> Result<Drafted, PeerError> {
     let digest = digest(&request);
     for _ in 0..NEED_FROM_LIMIT {
@@ -70,7 +75,7 @@ pub(crate) async fn draft(
         let max_tokens = request.max_tokens;
         let request = Some(draft_request::Request::Round(request));
         link.send(v1::DraftRequest { request }).await;
-        if let Some(drafted) = drafted(link, ask.round, digest, (max_tokens, laws)).await? {
+        if let Some(drafted) = drafted(link, ask.round, digest, (max_tokens, bounds)).await? {
             link.held = ask.emitted;
             link.succeeded();
             return Ok(drafted);
@@ -84,15 +89,11 @@ async fn drafted(
     link: &mut Link<Drafting>,
     round: u64,
     digest: u64,
-    (max_tokens, laws): (u32, Laws),
+    (max_tokens, bounds): (u32, Bounds),
 ) -> Result<Option<Drafted>, PeerError> {
-    let mut drafted = Drafted {
-        tokens: Vec::new(),
-        proposals: Vec::new(),
-        bonus: None,
-        stop: DraftStop::Length,
-        timing: v1::Timing::default(),
-    };
+    let most = max_tokens.saturating_mul(bounds.width) as usize;
+    let mut nodes = v1::TokenTree::default();
+    let mut proposals = Vec::new();
     loop {
         match link.receive().await?.reply {
             Some(draft_reply::Reply::NeedFrom(need))
@@ -105,32 +106,70 @@ async fn drafted(
                 if link.answers(block.header.as_ref(), round, digest) =>
             {
                 let cause = block.stop_cause();
-                let tree = block.tree.unwrap_or_default();
-                if block.offset as usize != drafted.tokens.len() || !tree.parents.is_empty() {
-                    return Err(link.malformed("draft blocks do not follow each other as a chain"));
+                if block.offset as usize != nodes.token_ids.len() {
+                    return Err(link.malformed("draft blocks do not follow each other"));
                 }
                 let told = block.proposals.iter().chain(&block.bonus);
-                if !laws.fit(told) {
+                if !bounds.fit(told) {
                     return Err(link.malformed("a draft law is not of the form asked for"));
                 }
-                drafted.tokens.extend(tree.token_ids);
-                drafted.proposals.extend(block.proposals);
-                let tokens = drafted.tokens.len();
-                if tokens > max_tokens as usize || drafted.proposals.len() > tokens {
+                append(&mut nodes, block.tree.unwrap_or_default());
+                proposals.extend(block.proposals);
+                if is_too_much(&nodes, proposals.len(), most) {
                     return Err(link.malformed("more was drafted than was asked for"));
                 }
                 if block.last {
-                    drafted.bonus = block.bonus;
-                    drafted.stop = stop(cause)
+                    let drafts = tree(nodes).map_err(|problem| link.malformed(problem))?;
+                    let stop = stop(cause)
                         .ok_or_else(|| link.malformed("the block's end is not explained"))?;
-                    drafted.timing = block.timing.unwrap_or_default();
-                    return Ok(Some(drafted));
+                    return Ok(Some(Drafted {
+                        drafts,
+                        proposals,
+                        bonus: block.bonus,
+                        stop,
+                        timing: block.timing.unwrap_or_default(),
+                        forwards: block.forwards,
+                    }));
                 }
             }
             // Left over from before a retry.
             _ => {}
         }
     }
+}
+
+/// Whether more came than `most` nodes with a law each. Parents that belong to no token count too: nothing
+/// else bounds how many messages of them may come.
+fn is_too_much(nodes: &v1::TokenTree, proposals: usize, most: usize) -> bool {
+    let tokens = nodes.token_ids.len();
+    tokens > most || nodes.parents.len() > most || proposals > tokens
+}
+
+/// Appends the nodes of a message. One without parents goes on as a chain from the last node.
+fn append(nodes: &mut v1::TokenTree, more: v1::TokenTree) {
+    let chain = |from: usize, to: usize| (from..to).map(|node| node as i32 - 1);
+    let held = nodes.token_ids.len();
+    let after = held + more.token_ids.len();
+    if more.parents.is_empty() && nodes.parents.is_empty() {
+        nodes.token_ids.extend(more.token_ids);
+        return;
+    }
+    if nodes.parents.is_empty() {
+        nodes.parents.extend(chain(0, held));
+    }
+    if more.parents.is_empty() {
+        nodes.parents.extend(chain(held, after));
+    } else {
+        nodes.parents.extend(more.parents);
+    }
+    nodes.token_ids.extend(more.token_ids);
+}
+
+/// The tree of nodes that came. Whether they are tokens, the session checks.
+fn tree(nodes: v1::TokenTree) -> Result<DraftTree, String> {
+    let parents = drafting::parents_from_wire("drafts.parents", &nodes.parents);
+    let parents = parents.map_err(|error| error.to_string())?;
+    DraftTree::new(nodes.token_ids, parents).map_err(|error| error.to_string())
 }
 
 fn stop(cause: v1::StopCause) -> Option<DraftStop> {
@@ -317,5 +356,50 @@ impl Decoding {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(token_ids: &[u32], parents: &[i32]) -> v1::TokenTree {
+        v1::TokenTree {
+            token_ids: token_ids.to_vec(),
+            parents: parents.to_vec(),
+        }
+    }
+
+    #[test]
+    fn messages_of_a_tree_become_one_tree() {
+        let all = |parts: &[v1::TokenTree]| {
+            let mut all = v1::TokenTree::default();
+            for part in parts {
+                append(&mut all, part.clone());
+            }
+            all
+        };
+        let chain = all(&[nodes(&[7, 8], &[]), nodes(&[9], &[])]);
+        assert_eq!(chain, nodes(&[7, 8, 9], &[]));
+        let late = all(&[nodes(&[7, 8], &[]), nodes(&[9], &[0]), nodes(&[5], &[])]);
+        assert_eq!(late, nodes(&[7, 8, 9, 5], &[-1, 0, 0, 2]));
+        let early = all(&[nodes(&[7, 8], &[-1, -1]), nodes(&[9], &[0])]);
+        assert_eq!(early, nodes(&[7, 8, 9], &[-1, -1, 0]));
+        // One parent too few stands out, and is not filled in.
+        let short = all(&[nodes(&[7, 8], &[-1]), nodes(&[9], &[])]);
+        assert!(tree(short).is_err());
+    }
+
+    #[test]
+    fn parents_without_tokens_do_not_pile_up() {
+        let mut all = v1::TokenTree::default();
+        let taken = (0..9).take_while(|_| {
+            append(&mut all, nodes(&[], &[-1]));
+            !is_too_much(&all, 0, 4)
+        });
+        assert_eq!(taken.count(), 4);
+        let full = nodes(&[7, 8, 9, 5], &[-1, 0, 1, 2]);
+        assert!(!is_too_much(&full, 4, 4) && is_too_much(&full, 4, 3));
+        assert!(is_too_much(&full, 5, 4));
     }
 }

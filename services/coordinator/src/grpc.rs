@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -97,7 +98,12 @@ impl Shared {
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
         let checked = tokio::task::spawn_blocking(check).await;
-        Ok(checked.map_err(|error| Status::internal(error.to_string()))??)
+        let (checked, permit) = checked.map_err(|error| Status::internal(error.to_string()))??;
+        if checked.method.plan != Plan::TargetOnly {
+            let group = &checked.group;
+            group.check_demand(checked.demand, &checked.text).await?;
+        }
+        Ok((checked, permit))
     }
 
     fn group(&self, name: &str) -> Result<&Arc<Group>, Status> {
@@ -122,7 +128,7 @@ fn unavailable(error: &PeerError) -> Status {
 /// A peer's description; none if it cannot be reached.
 async fn describe(group: &Group, kind: Kind) -> Option<v1::PeerDescription> {
     let text = group.text().await.ok()?;
-    let endpoint = group.pick(kind, &[0; 16]).await.ok()?;
+    let endpoint = group.pick(kind, &[0; 16], None).await.ok()?;
     let description = group.described(&endpoint, kind, &text).await.ok()?;
     Some((*description).clone())
 }

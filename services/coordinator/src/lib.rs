@@ -9,6 +9,7 @@ mod attachment;
 mod config;
 mod deadline;
 mod decide;
+mod demand;
 mod driver;
 mod error;
 mod exchange;

@@ -260,6 +260,9 @@ impl<P: Protocol> Link<P> {
         };
         if classify(&status) == PeerFailure::Transient {
             self.endpoint.failed();
+        } else {
+            // It refuses what by its description it could do: it may have been started anew.
+            self.endpoint.forget();
         }
         Err(PeerError::Status {
             address: self.endpoint.address().to_owned(),

@@ -1,10 +1,10 @@
 //! The registry of methods, as it is listed to clients.
 
-use speculation::methods::{METHODS, Method, Setting, TargetAsked, names};
+use speculation::methods::{Axis, METHODS, Method, Setting, TargetAsked, axes_listing, names};
 use speculation::target::Rule;
 use wire::v1;
 
-/// Every method and every deferral rule; `lossless_only` tells whether only lossless ones are served.
+/// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
 pub(crate) fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
     v1::ListMethodsResponse {
         methods: METHODS
@@ -12,6 +12,7 @@ pub(crate) fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
             .map(|method| describe(method, lossless_only))
             .collect(),
         rules: Rule::ALL.into_iter().map(rule).collect(),
+        axes: axes_listing().into_iter().map(axis).collect(),
     }
 }
 
@@ -40,6 +41,20 @@ fn parameter(setting: &Setting) -> v1::ParameterDescription {
         range: setting.range.to_string(),
         default: setting.default.to_string(),
         help: setting.help.to_owned(),
+    }
+}
+
+fn axis(axis: Axis) -> v1::AxisDescription {
+    let values = axis.values.into_iter().map(|value| v1::AxisValue {
+        form: value.form.to_owned(),
+        range: value.range,
+        help: value.help.to_owned(),
+    });
+    v1::AxisDescription {
+        name: axis.name.to_owned(),
+        help: axis.help.to_owned(),
+        default: axis.default,
+        values: values.collect(),
     }
 }
 

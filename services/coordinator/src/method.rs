@@ -1,6 +1,7 @@
 //! Which method a request asks for, from the message to a checked choice.
 
-use speculation::methods::names::{beta_of, rule};
+use speculation::drafting::Drafting;
+use speculation::methods::names::{beta_of, of_drafting, rule};
 use speculation::methods::{Asked, BadChoice, Choice, METHODS, Parameters, PlanKind, TargetAsked};
 use speculation::sampling::SamplingParams;
 use speculation::target::Beta;
@@ -10,6 +11,7 @@ use wire::{open, proposal, v1};
 
 use crate::config::CoordinatorConfig;
 use crate::peers::Group;
+use crate::request::DraftingAsked;
 
 /// Reads the axes and parameters of `request`, and checks them against each other, against the
 /// deployment and against the peers of `group`.
@@ -18,6 +20,7 @@ use crate::peers::Group;
 /// Names the field that is unknown, out of range, not taken, or not allowed here.
 pub(crate) fn choose(
     request: &v1::GenerateRequest,
+    drafting: DraftingAsked,
     sampling: &SamplingParams,
     group: &Group,
     config: &CoordinatorConfig,
@@ -47,10 +50,17 @@ pub(crate) fn choose(
         verification,
         proposal,
         accept_at_coordinator: open::accepts_at_coordinator(request.accept_at)?,
+        drafting: drafting.drafting,
+        draft_len: drafting.draft_len,
+        tree: drafting.tree,
         parameters,
     };
     let choice = Choice::resolve(&asked, sampling.temperature, cuts(sampling));
-    let choice = choice.map_err(bad_field)?;
+    let choice = choice.map_err(|error| match &error.field[..] {
+        // A number goes with everything: it is the policy that does not.
+        "draft_len" => BadField::new("draft_length", error.problem),
+        _ => bad_field(error),
+    })?;
     if config.lossless_only && !choice.is_lossless() {
         let problem = format!(
             "'{}' as it is asked for is not lossless, and only lossless methods are allowed here; \
@@ -70,6 +80,14 @@ pub(crate) fn choose(
     }
     if request.report_laws && !choice.accept_at_coordinator {
         let problem = "laws come to the coordinator only where it decides; set accept_at to it";
+        return Err(BadField::new("report_laws", problem));
+    }
+    if request.report_laws && choice.drafting != Drafting::Model {
+        let problem = format!(
+            "tells the unscaled laws and confidences of a draft model, and drafting '{}' tells of its \
+             tokens nothing but their laws; leave it out, or choose drafting model",
+            of_drafting(choice.drafting)
+        );
         return Err(BadField::new("report_laws", problem));
     }
     Ok(choice)

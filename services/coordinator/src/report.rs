@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use speculation::drafting::DraftLen;
 use speculation::methods::Choice;
-use speculation::session::{FinishReason, Origin, Peer, Statistics};
+use speculation::session::{FinishReason, Origin, Peer, Plan, Statistics};
 use tonic::Code;
 use wire::v1;
 
@@ -59,12 +60,15 @@ pub(crate) fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
         per_step_drafted: statistics.per_step_drafted.clone(),
         per_step_accepted: statistics.per_step_accepted.clone(),
         target_forwards: statistics.target_forwards,
+        drafted: statistics.drafted,
         discarded: statistics.discarded,
+        withheld: statistics.withheld,
         retries: statistics.retries,
         fallbacks: fallbacks.collect(),
         deferral_rate: statistics.deferral_rate(),
         rejection_rate: statistics.rejection_rate(),
         draft_forwards: statistics.draft_forwards,
+        draft_forwards_by_model: statistics.draft_forwards_by_model.clone(),
         forced: statistics.forced,
         fallback_tokens: statistics.fallback_tokens,
         target_calls_per_token: statistics.verification_rate().unwrap_or(0.0),
@@ -72,10 +76,21 @@ pub(crate) fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
     }
 }
 
-/// Writes the axes and parameters in effect.
-pub(crate) fn settings(method: &Choice) -> Vec<v1::Setting> {
-    let axes = method.effective_axes();
-    let settings = axes.into_iter().chain(method.effective_parameters());
+/// Writes the axes and parameters in effect, with the most levels that a draft block has.
+pub(crate) fn settings(method: &Choice, levels: u32) -> Vec<v1::Setting> {
+    let mut axes = method.effective_axes();
+    let drafts_blocks = method.plan == Plan::Speculative;
+    if method.draft_len() == DraftLen::Fixed && drafts_blocks {
+        for (_, value) in axes.iter_mut().filter(|(name, _)| *name == "draft_len") {
+            *value = levels.to_string();
+        }
+    }
+    let is_capped = method.draft_len() != DraftLen::Fixed;
+    let cap = is_capped.then(|| ("draft_cap", levels.to_string()));
+    let settings = axes
+        .into_iter()
+        .chain(cap)
+        .chain(method.effective_parameters());
     let setting = |(name, value): (&str, String)| v1::Setting {
         name: name.to_owned(),
         value,

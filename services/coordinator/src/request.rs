@@ -1,11 +1,13 @@
 //! A client's request, checked: what the rest of the coordinator works with.
 
+mod drafting;
 mod limits;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use speculation::TokenId;
+use speculation::goodput::Estimator;
 use speculation::methods::Choice;
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
@@ -16,12 +18,14 @@ use wire::open::Telling;
 use wire::status::BadField;
 use wire::{open, proposal, sampling, target, v1};
 
-use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
-use crate::exchange::Laws;
+use crate::config::CoordinatorConfig;
+use crate::demand::Demand;
+use crate::exchange::Bounds;
 use crate::method;
 use crate::output::Output;
-use crate::peers::{Group, Kind};
+use crate::peers::{EstimateKind, Group, Kind};
 use crate::text::ServedText;
+pub(crate) use drafting::DraftingAsked;
 use limits::{MAX_STOP_TOKENS, check_stops, in_range, max_tokens, prompt_tokens, timeout};
 
 /// A request in range.
@@ -29,11 +33,14 @@ pub(crate) struct CheckedRequest {
     pub(crate) group: Arc<Group>,
     pub(crate) text: Arc<ServedText>,
     pub(crate) method: Choice,
+    /// What the method needs of a drafter.
+    pub(crate) demand: Demand,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) sampling: SamplingParams,
     pub(crate) seed: u64,
     pub(crate) choice: u32,
     pub(crate) max_tokens: u32,
+    /// Most levels of a draft block.
     pub(crate) draft_len: u32,
     pub(crate) stops: Vec<String>,
     pub(crate) ignore_eos: bool,
@@ -62,17 +69,9 @@ impl CheckedRequest {
         let vocab_size = text.target.vocab_size;
         let prompt = prompt_tokens(request.prompt.clone(), &text)?;
         let max_tokens = max_tokens(request.max_tokens, prompt.len(), text.target.context_len)?;
-        let draft_len = request.draft_len.unwrap_or(config.draft_len.get());
-        in_range("draft_len", draft_len, 1, MAX_DRAFT_LEN)?;
-        // What the verifier takes is a matter of its configuration, and shorter drafts change nothing
-        // but speed.
-        let most_drafts = text
-            .target
-            .limits
-            .unwrap_or_default()
-            .max_draft_tokens
-            .max(1);
-        let draft_len = draft_len.min(most_drafts);
+        let drafting = DraftingAsked::read(&request)?;
+        let limits = text.target.limits.unwrap_or_default();
+        let most_drafts = limits.max_draft_tokens.max(1);
         in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
         check_stops(&request.stop)?;
         if request.stop_token_ids.len() > MAX_STOP_TOKENS {
@@ -85,10 +84,13 @@ impl CheckedRequest {
             end_tokens.extend_from_slice(&text.target.eos_token_ids);
         }
         let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size)?;
-        let method = method::choose(&request, &params, &group, config)?;
+        let method = method::choose(&request, drafting, &params, &group, config)?;
+        limits::check_trees(&method, &text.target)?;
+        let draft_len = drafting.levels(&method, most_drafts, config)?;
         limits::check_window(&method, most_drafts)?;
         limits::check_rows(&method, draft_len, vocab_size, request.report_laws)?;
         Ok(Self {
+            demand: Demand::of(&method),
             method,
             prompt,
             sampling: params,
@@ -119,6 +121,8 @@ impl CheckedRequest {
             plan => plan,
         };
         SessionConfig {
+            goodput: self.estimate(),
+            tree: self.method.tree,
             end_tokens: self.sampling.end_tokens.clone(),
             bonus_q: self.method.bonus_q() && !self.method.accept_at_coordinator,
             lazy_bonus: self.method.accept_at_coordinator,
@@ -131,6 +135,22 @@ impl CheckedRequest {
             deadline: Some(self.timeout),
             ..SessionConfig::new(plan, self.draft_len, self.max_tokens, self.vocab_size)
         }
+    }
+
+    /// What earlier requests of its kind measured, if its draft lengths follow that.
+    fn estimate(&self) -> Option<Estimator> {
+        let follows = self.method.goodput;
+        follows.then(|| self.group.estimates.find(self.estimate_kind()))
+    }
+
+    /// Keeps what this request measured for the next of its kind.
+    pub(crate) fn keep_estimate(&self, measured: &Estimator) {
+        let estimates = &self.group.estimates;
+        estimates.keep(self.estimate_kind(), measured.clone());
+    }
+
+    fn estimate_kind(&self) -> EstimateKind {
+        EstimateKind::of(&self.method, self.sampling.temperature)
     }
 
     /// A text to turn output tokens into.
@@ -150,11 +170,12 @@ impl CheckedRequest {
         }
     }
 
-    /// What may come with draft tokens.
-    pub(crate) fn laws(&self) -> Laws {
-        Laws {
+    /// What may come of a drafter.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
             form: self.method.proposal,
             vocab_size: self.vocab_size,
+            width: self.method.tree.width(),
         }
     }
 

@@ -12,7 +12,7 @@ use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
 use crate::admission::Admission;
-use crate::config::CoordinatorConfig;
+use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
 use crate::grpc::{Service, Shared};
 use crate::peers::Groups;
@@ -53,16 +53,17 @@ impl Coordinator {
     /// # Errors
     /// Names the setting that cannot be used.
     pub async fn new(config: CoordinatorConfig) -> Result<Self, CoordinatorError> {
-        if config.draft_len.get() > crate::config::MAX_DRAFT_LEN {
-            let problem = format!(
-                "{} is out of range, expected 1 to {}",
-                config.draft_len,
-                crate::config::MAX_DRAFT_LEN
-            );
-            return Err(CoordinatorError::Setting {
-                key: "draft_len".to_owned(),
-                problem,
-            });
+        for (key, value) in [
+            ("draft_len", config.draft_len),
+            ("draft_cap", config.draft_cap),
+        ] {
+            if value.get() > MAX_DRAFT_LEN {
+                let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
+                return Err(CoordinatorError::Setting {
+                    key: key.to_owned(),
+                    problem,
+                });
+            }
         }
         let shared = Shared {
             groups: Groups::new(&config)?,

@@ -3,9 +3,12 @@
 use std::time::Instant;
 
 use model::engine::StepFigures;
+use speculation::drafting::{Growth, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
 use wire::round::Round;
-use wire::{proposal, v1};
+use wire::{drafting, proposal, v1};
+
+use crate::report::{Drawn, Ending};
 
 /// A block while it is drafted.
 pub(crate) struct Draft {
@@ -13,21 +16,25 @@ pub(crate) struct Draft {
     form: ProposalForm,
     began: Instant,
     tokens_per_block: usize,
-    tokens: Vec<u32>,
+    is_tree: bool,
+    nodes: Growth,
     proposals: Vec<Proposal>,
     /// What is told of the position after the block.
     bonus: Option<Proposal>,
     timing: v1::Timing,
+    forwards: Vec<u32>,
     /// Tokens already in `blocks`.
     sent: usize,
     blocks: Vec<v1::DraftBlock>,
 }
 
 impl Draft {
-    /// An empty block that answers `round` and tells laws in `form`, cut into messages of `tokens_per_block` (0: one).
+    /// An empty block of shape `tree` that answers `round` and tells laws in `form`, cut into messages of
+    /// `tokens_per_block` (0: one).
     pub(crate) fn new(
         round: &Round,
         form: ProposalForm,
+        tree: TreeShape,
         tokens_per_block: u32,
         began: Instant,
     ) -> Self {
@@ -39,34 +46,31 @@ impl Draft {
                 0 => usize::MAX,
                 tokens => tokens as usize,
             },
-            tokens: Vec::new(),
+            is_tree: tree != TreeShape::Chain,
+            nodes: Growth::default(),
             proposals: Vec::new(),
             bonus: None,
             timing: v1::Timing::default(),
+            forwards: Vec::new(),
             sent: 0,
             blocks: Vec::new(),
         }
     }
 
-    /// Tokens drafted.
-    pub(crate) fn len(&self) -> u32 {
-        self.tokens.len() as u32
+    /// Adds a drafted token, with its siblings in a tree.
+    pub(crate) fn add(&mut self, drawn: Drawn) {
+        self.nodes.push(drawn.token.id, &drawn.siblings);
+        self.proposals.push(drawn.token.proposal);
     }
 
-    /// Adds a drafted token.
-    pub(crate) fn add(&mut self, token: u32, proposal: Proposal, figures: StepFigures) {
-        self.tokens.push(token);
-        self.proposals.push(proposal);
-        self.count(figures);
+    /// Ends the block: what is told of the position after it, and the forwards of each model.
+    pub(crate) fn end(&mut self, ending: Ending) {
+        self.bonus = ending.bonus;
+        self.forwards = ending.forwards;
     }
 
-    /// Adds the law at the position after the block, if it was asked for.
-    pub(crate) fn end(&mut self, bonus: Option<Proposal>, figures: StepFigures) {
-        self.bonus = bonus;
-        self.count(figures);
-    }
-
-    fn count(&mut self, figures: StepFigures) {
+    /// Counts what a forward cost.
+    pub(crate) fn count(&mut self, figures: StepFigures) {
         self.timing.queue_us += figures.queue.as_micros() as u32;
         self.timing.forward_us += figures.forward.as_micros() as u32;
         self.timing.batch = self.timing.batch.max(figures.batch_sequences as u32);
@@ -74,13 +78,17 @@ impl Draft {
 
     /// The next message, once it is full or the block has ended.
     pub(crate) fn take_block(&mut self, cause: Option<v1::StopCause>) -> Option<v1::DraftBlock> {
-        if cause.is_none() && self.tokens.len() - self.sent < self.tokens_per_block {
+        let nodes = self.nodes.tokens().len();
+        if cause.is_none() && nodes - self.sent < self.tokens_per_block {
             return None;
         }
-        let tree = v1::TokenTree {
-            token_ids: self.tokens[self.sent..].to_vec(),
+        let mut tree = v1::TokenTree {
+            token_ids: self.nodes.tokens()[self.sent..].to_vec(),
             parents: Vec::new(),
         };
+        if self.is_tree {
+            tree.parents = drafting::parents_to_wire(&self.nodes.parents()[self.sent..]);
+        }
         let told = |bonus| proposal::one_to_wire(bonus, self.form);
         self.timing.total_us = self.began.elapsed().as_micros() as u32;
         let block = v1::DraftBlock {
@@ -92,8 +100,9 @@ impl Draft {
             last: cause.is_some(),
             stop_cause: cause.unwrap_or_default().into(),
             timing: cause.map(|_| self.timing),
+            forwards: std::mem::take(&mut self.forwards),
         };
-        self.sent = self.tokens.len();
+        self.sent = nodes;
         self.blocks.push(block.clone());
         Some(block)
     }

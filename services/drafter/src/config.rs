@@ -7,28 +7,67 @@ use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 
+/// `model.path` of a drafter without a model.
+pub(crate) const NO_MODEL: &str = "none";
+
+/// `bigram` where it is whatever goes with the model.
+pub(crate) const AUTOMATIC: &str = "auto";
+
+/// Most tokens of a block: where a call within a cascade begins takes 16 bits of a random number's key.
+pub(crate) const MAX_DRAFT_TOKENS: u32 = u16::MAX as u32;
+
 /// Section `drafter` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrafterConfig {
     /// Address to listen on.
     pub listen: Listen,
-    /// The draft model.
+    /// The draft model. With path `none` there is none, and Max-Gram alone drafts: vocabulary and end
+    /// tokens are those of the bigram table.
     pub model: ModelSource,
-    /// Most draft tokens in one round.
+    /// Files of acceptance heads for learned stopping, one for each label; beside those found with the
+    /// model, and instead of one for the same label.
+    pub heads: Vec<String>,
+    /// Bigram table of Max-Gram: a file, `embedded` for the built-in pair's, `none`, or `auto`:
+    /// `bigram.safetensors` in the model's folder, else the built-in one if it is of the same vocabulary.
+    pub bigram: String,
+    /// The cascade of draft models. There is one if there are two drafts, Max-Gram counted.
+    pub cascade: CascadeSection,
+    /// Most draft tokens in one round, 1 to 65,535; all nodes of a tree count.
     pub max_draft_tokens: NonZeroU32,
-    /// Most sessions, with an open stream or waiting for their next one.
+    /// Most sessions, with an open stream or waiting for their next one. One that Max-Gram drafts in keeps
+    /// an index of its prompt and output as long as it lives, some 100 bytes a token, which
+    /// max_cached_sequences does not bound.
     pub max_sessions: NonZeroUsize,
-    /// Most sequences whose keys and values are kept in memory; the session used the longest time ago
-    /// is prefilled again when it comes back. Fewer than a coordinator's max_requests make them
-    /// evict each other.
+    /// Most sequences of each model whose keys and values are kept in memory; the session used the
+    /// longest time ago is prefilled again when it comes back. Fewer than a coordinator's max_requests
+    /// make them evict each other.
     pub max_cached_sequences: NonZeroUsize,
     /// Most sequences in one forward.
     pub max_batch: NonZeroUsize,
-    /// Most rounds waiting for the engine; more are refused with a time to wait.
+    /// Most rounds waiting for an engine; more are refused with a time to wait.
     pub max_queue: NonZeroUsize,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
+}
+
+/// Section `drafter.cascade`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CascadeSection {
+    /// Draft models after `drafter.model`, each smaller than the one before it, all of one vocabulary.
+    pub models: Vec<ModelSource>,
+    /// Whether Max-Gram is the last draft, if there is a bigram table.
+    pub max_gram: bool,
+    /// Matrix K of increments: row r holds the tokens that reviewer r wants of each draft, reviewer 0
+    /// being the target and reviewer r the r-th draft. Upper triangular, one row and one column for each
+    /// draft, Max-Gram included; empty takes the default of its size.
+    pub k: Vec<Vec<u32>>,
+    /// How much less likely than its proposer a reviewer within the cascade may find a token that it
+    /// keeps; at least 1. It changes speed, never the output's distribution.
+    pub lenience: f64,
+    /// Tokens that Max-Gram proposes at a time.
+    pub max_gram_tokens: u32,
 }
 
 impl Default for DrafterConfig {
@@ -37,6 +76,9 @@ impl Default for DrafterConfig {
         Self {
             listen: default_address.into(),
             model: ModelSource::embedded("draft"),
+            heads: Vec::new(),
+            bigram: AUTOMATIC.to_owned(),
+            cascade: CascadeSection::default(),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
             max_cached_sequences: const { NonZeroUsize::new(256).unwrap() },
@@ -44,5 +86,47 @@ impl Default for DrafterConfig {
             max_queue: const { NonZeroUsize::new(256).unwrap() },
             server: ServerConfig::default(),
         }
+    }
+}
+
+impl Default for CascadeSection {
+    fn default() -> Self {
+        Self {
+            models: Vec::new(),
+            max_gram: true,
+            k: Vec::new(),
+            lenience: 1.0,
+            max_gram_tokens: 4,
+        }
+    }
+}
+
+impl CascadeSection {
+    /// The matrix K for `drafts` drafts where none is given, the last of them Max-Gram if
+    /// `has_max_gram`. The target takes two tokens of each draft model and four of Max-Gram behind them;
+    /// a draft model reviews what one call of each smaller one gives, of Max-Gram a whole proposal.
+    pub(crate) fn default_k(drafts: usize, has_max_gram: bool) -> Vec<Vec<u32>> {
+        let entry = |row: usize, column: usize| match (row, column) {
+            _ if column < row => 0,
+            (0, _) if has_max_gram && column + 1 == drafts => 4,
+            (0, _) => 2,
+            _ => 1,
+        };
+        let row = |row| (0..drafts).map(|column| entry(row, column)).collect();
+        (0..drafts).map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_matrix_is_upper_triangular() {
+        assert_eq!(CascadeSection::default_k(2, true), [[2, 4], [0, 1]]);
+        let three = [[2, 2, 4], [0, 1, 1], [0, 0, 1]];
+        assert_eq!(CascadeSection::default_k(3, true), three);
+        // Max-Gram costs nothing; a model in its place does.
+        assert_eq!(CascadeSection::default_k(2, false), [[2, 2], [0, 1]]);
     }
 }

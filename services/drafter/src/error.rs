@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use model::bigram::BigramError;
 use model::engine::{EngineError, Rejected, SpawnError};
+use model::head::HeadError;
 use model::source::SourceError;
 use server::lifecycle::ServeError;
 use server::listen::BindError;
 use server::reflection::ReflectionError;
+use speculation::cascade::BadCascade;
 use speculation::pipeline::LawError;
+use speculation::proposal::BadProposal;
 use tonic::Status;
 use wire::status::overloaded;
 
@@ -20,6 +24,28 @@ pub enum DrafterError {
     /// The draft model cannot be loaded.
     #[error("drafter.model: {0}")]
     Model(#[from] SourceError),
+    /// The bigram table cannot be loaded, or is of another vocabulary.
+    #[error("drafter.bigram: {0}")]
+    Bigram(#[from] BigramError),
+    /// An acceptance head cannot be loaded, or is of another draft model.
+    #[error("drafter.heads: {0}")]
+    Head(#[from] HeadError),
+    /// The cascade cannot be.
+    #[error("drafter.{}; the drafts are {drafts}", source.to_string().replacen(' ', ".", 1))]
+    Cascade {
+        /// Why not.
+        source: BadCascade,
+        /// Names of the drafts, Max-Gram included.
+        drafts: String,
+    },
+    /// Another setting is wrong.
+    #[error("drafter.{setting}: {problem}")]
+    Setting {
+        /// The setting, in the section of the drafter.
+        setting: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The engine did not start.
     #[error("drafter: {0}")]
     Engine(#[from] SpawnError),
@@ -29,6 +55,15 @@ pub enum DrafterError {
     /// The server failed, or the engine panicked.
     #[error(transparent)]
     Serve(#[from] ServeError),
+}
+
+impl DrafterError {
+    pub(crate) fn setting(setting: &str, problem: &str) -> Self {
+        Self::Setting {
+            setting: setting.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
 }
 
 /// How long a coordinator should wait when the engine's queue is full: a few forwards.
@@ -46,6 +81,12 @@ pub(crate) enum RoundError {
     /// The model gave no law.
     #[error("draft model: {0}")]
     Law(#[from] LawError),
+    /// A draft law within the cascade is none.
+    #[error("cascade: {0}")]
+    Proposal(#[from] BadProposal),
+    /// The cascade cannot draft what is asked.
+    #[error(transparent)]
+    Cascade(#[from] BadCascade),
     /// The draft model's context is full.
     #[error("context is full: {len} tokens, the draft model holds {context_len}")]
     ContextFull {
@@ -75,7 +116,10 @@ impl From<RoundError> for Status {
             }
             RoundError::ContextFull { .. } => Status::out_of_range(message),
             RoundError::Late(_) => Status::deadline_exceeded(message),
-            RoundError::Engine(_) | RoundError::Law(_) => Status::internal(message),
+            RoundError::Engine(_)
+            | RoundError::Law(_)
+            | RoundError::Proposal(_)
+            | RoundError::Cascade(_) => Status::internal(message),
         }
     }
 }

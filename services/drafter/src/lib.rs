@@ -1,18 +1,26 @@
-//! The drafter service: proposes draft tokens with a small model.
+//! The drafter service: proposes draft tokens with small models, with Max-Gram, or with a cascade of them.
 //!
 //! ```text
-//! coordinator ──Draft stream──▶ stream.rs ──task──▶ engine thread (model::engine)
-//!             ◀──DraftBlock────            ◀──drafted tokens──  task.rs
+//! coordinator ──Draft stream──▶ stream.rs ──task──▶ engine threads (model::engine), one a model
+//!             ◀──DraftBlock────            ◀──drafted tokens──  task.rs, cascade.rs
 //! ```
 
+mod asked;
 mod block;
+mod cascade;
 mod config;
+mod describe;
 mod error;
+mod grams;
+mod loaded;
+mod proposers;
+mod report;
 mod service;
 mod session;
 mod stream;
 mod task;
 
-pub use config::DrafterConfig;
+pub use config::{CascadeSection, DrafterConfig};
 pub use error::DrafterError;
+pub use loaded::Loaded;
 pub use service::{Drafter, Monitor, run};

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use model::engine::{self, EngineConfig, EngineHandle, Gauges};
-use model::source::ServedModel;
+use model::engine::Gauges;
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
 use server::stream::{self, ReplyStream};
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
-use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
+use wire::v1;
 use wire::v1::drafter_server::{self, DrafterServer};
-use wire::{open, v1};
 
 use crate::config::DrafterConfig;
+use crate::describe::describe;
 use crate::error::DrafterError;
+use crate::loaded::Loaded;
+use crate::proposers::Proposers;
 use crate::session::Session;
 
 /// Full name of the gRPC service.
@@ -25,12 +26,12 @@ const NAME: &str = "outrider.v1.Drafter";
 
 /// What the streams share.
 pub(crate) struct Shared {
-    pub(crate) engine: EngineHandle,
+    pub(crate) proposers: Proposers,
     pub(crate) sessions: Leases<Session>,
     pub(crate) description: v1::PeerDescription,
 }
 
-/// A drafter with its model loaded and its engine running.
+/// A drafter with its models loaded and their engines running.
 pub struct Drafter {
     shared: Arc<Shared>,
     health: Health,
@@ -40,44 +41,29 @@ pub struct Drafter {
 /// Binds, loads, warms up and serves until `shutdown` completes; then drains.
 ///
 /// # Errors
-/// [`DrafterError`] naming what is wrong with address or model, or why serving ended early.
+/// [`DrafterError`] naming what is wrong with address, models or another setting, or why serving ended early.
 pub async fn run(
     config: DrafterConfig,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), DrafterError> {
     let listener = config.listen.bind().await?;
-    let model = config.model.load()?;
-    Drafter::start(model, config)
+    let loaded = Loaded::load(&config)?;
+    Drafter::start(loaded, config)
         .await?
         .serve(listener, shutdown)
         .await
 }
 
 impl Drafter {
-    /// Warms `model` up and starts its engine.
+    /// Warms the models up and starts their engines.
     ///
     /// # Errors
-    /// If the model fails its first forward.
-    pub async fn start<M>(
-        served: ServedModel<M>,
-        config: DrafterConfig,
-    ) -> Result<Self, DrafterError>
-    where
-        M: LanguageModel + Send + 'static,
-        M::Cache: Send,
-    {
-        let description = describe(&served, &config);
-        let engine_config = EngineConfig {
-            max_batch: config.max_batch,
-            queue: config.max_queue,
-            max_sequences: config.max_cached_sequences,
-            ..EngineConfig::default()
-        };
-        let (engine, _thread) = engine::spawn(served.model, engine_config, "draft-engine")?;
+    /// If a model fails its first forward.
+    pub async fn start(loaded: Loaded, config: DrafterConfig) -> Result<Self, DrafterError> {
         let shared = Shared {
-            engine,
+            description: describe(&loaded, &config),
+            proposers: Proposers::start(loaded, &config)?,
             sessions: Leases::new(config.max_sessions.get()),
-            description,
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -94,21 +80,21 @@ impl Drafter {
     /// Serves on `listener` until `shutdown` completes, then drains.
     ///
     /// # Errors
-    /// If the server fails before it is told to stop, or the engine panicked: what a kernel left behind
+    /// If the server fails before it is told to stop, or an engine panicked: what a kernel left behind
     /// cannot be trusted, and whoever supervises the process starts it anew.
     pub async fn serve(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), DrafterError> {
-        let engine = self.shared.engine.clone();
+        let shared = Arc::clone(&self.shared);
         let service = DrafterServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
         self.health.ready().await;
         let server = &self.config.server;
-        let healthy = || engine.is_healthy();
+        let healthy = || shared.proposers.is_healthy();
         let serving = lifecycle::serve_while_healthy(
             routes,
             listener,
@@ -118,33 +104,6 @@ impl Drafter {
             healthy,
         );
         Ok(serving.await?)
-    }
-}
-
-fn describe<M: LanguageModel>(
-    served: &ServedModel<M>,
-    config: &DrafterConfig,
-) -> v1::PeerDescription {
-    let shape = served.model.shape();
-    v1::PeerDescription {
-        model: served.name.clone(),
-        logits_size: shape.vocab_size as u32,
-        vocab_size: served.vocab_size,
-        vocab_fingerprint: served.vocab_fingerprint.to_vec(),
-        context_len: shape.context_len as u32,
-        numerics: Some(v1::Numerics {
-            weights: served.numerics.weights.clone(),
-            dtype: served.numerics.dtype.clone(),
-            kernels: served.numerics.kernels.clone(),
-        }),
-        limits: Some(v1::PeerLimits {
-            max_draft_tokens: config.max_draft_tokens.get(),
-            max_sessions: config.max_sessions.get() as u32,
-            max_message_bytes: MAX_MESSAGE_BYTES as u32,
-            max_lease_ms: open::MAX_LEASE_MS,
-        }),
-        eos_token_ids: served.eos_token_ids.clone(),
-        ..wire::describe::capabilities()
     }
 }
 
@@ -158,9 +117,9 @@ impl Monitor {
         self.0.sessions.counts()
     }
 
-    /// Tasks and sequences of the engine.
+    /// Tasks and sequences of all engines.
     pub fn engine(&self) -> Gauges {
-        self.0.engine.gauges()
+        self.0.proposers.gauges()
     }
 }
 

@@ -4,22 +4,24 @@ use std::time::{Duration, Instant};
 
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
-use speculation::drafting::StopRule;
+use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
 use speculation::proposal::ProposalForm;
-use speculation::verification::Verification;
+use tokio::sync::mpsc;
 use tonic::Status;
-use v1::draft_length::Policy;
 use v1::draft_reply::Reply;
 use v1::draft_request::Request;
 use wire::open::{self, SessionSpec};
 use wire::status::{BadField, overloaded};
 use wire::{round, v1};
 
+use crate::asked::Asked;
 use crate::block::Draft;
 use crate::error::RoundError;
+use crate::report::Drafted;
 use crate::service::Shared;
 use crate::session::Session;
-use crate::task::{Asked, DraftTask, Drafted};
+use crate::task::DraftTask;
+use crate::{cascade, grams};
 
 impl SessionService for Shared {
     type Request = v1::DraftRequest;
@@ -49,7 +51,7 @@ impl SessionService for Shared {
     fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
         match held {
             Some(session) if *session.spec == spec => session,
-            _ => Session::new(spec, self.engine.new_slot()),
+            _ => Session::new(spec, self.proposers.new_slots()),
         }
     }
 
@@ -103,7 +105,7 @@ async fn draft(
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
-    let wanted = asked(service, session, &wire)?;
+    let wanted = Asked::from_wire(service, &session.spec, &wire)?;
     let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
     if let Some(blocks) = session.replies.find(&round.key) {
         for block in blocks.clone() {
@@ -114,10 +116,7 @@ async fn draft(
         }
         return Ok(());
     }
-    let asked = Asked {
-        max_tokens: room(service, session, round.key.base_len, wanted)?,
-        ..wanted
-    };
+    let asked = wanted.within_context(service, session, round.key.base_len)?;
     if let Err(need) = session
         .committed
         .replace_from(round.from_len, &round.committed)
@@ -129,52 +128,38 @@ async fn draft(
         };
         return replies.send(reply(Reply::NeedFrom(need))).await;
     }
-    let (task, mut reports) = DraftTask::new(&session.spec, session.committed.tokens(), asked);
-    session.slot.try_submit(task).map_err(RoundError::from)?;
-
     let mut draft = Draft::new(
         &round,
         session.spec.proposal_form,
+        asked.tree,
         wire.tokens_per_block,
         began,
     );
-    let end_tokens = &session.spec.sampling.end_tokens;
-    let full = if asked.max_tokens < wanted.max_tokens {
-        v1::StopCause::Context
-    } else {
-        v1::StopCause::Length
-    };
     let drafting = async {
-        while let Some(report) = reports.recv().await {
-            let cause = match report {
-                Drafted::Failed(error) => return Err(Status::from(error)),
-                Drafted::Token(token, figures) => {
-                    let ended = end_tokens.contains(&token.id);
-                    draft.add(token.id, token.proposal, figures);
-                    let is_full = draft.len() == asked.max_tokens && !asked.bonus_q;
-                    match () {
-                        () if ended => Some(v1::StopCause::EndToken),
-                        () if is_full => Some(full),
-                        () => None,
+        match asked.drafting {
+            Drafting::Model => {
+                let mut reports = draft_alone(service, session, asked)?;
+                while let Some(report) = reports.recv().await {
+                    if pass_on(&mut draft, report?, replies).await? {
+                        return Ok(());
                     }
                 }
-                Drafted::Ended {
-                    bonus,
-                    by_rule,
-                    figures,
-                } => {
-                    draft.end(bonus, figures);
-                    Some(if by_rule { v1::StopCause::Policy } else { full })
-                }
-            };
-            if let Some(block) = draft.take_block(cause) {
-                replies.send(reply(Reply::Block(block))).await?;
+                return Err(Status::from(RoundError::Dropped));
             }
-            if cause.is_some() {
-                return Ok(());
+            Drafting::MaxGram => {
+                let bigram = service.proposers.bigram().ok_or(RoundError::Dropped)?;
+                let models = service.proposers.models();
+                for report in grams::draft(session, bigram, &asked, models).await {
+                    pass_on(&mut draft, report, replies).await?;
+                }
+            }
+            Drafting::Cascade => {
+                for report in cascade::draft(&service.proposers, session, &asked).await? {
+                    pass_on(&mut draft, report, replies).await?;
+                }
             }
         }
-        Err(RoundError::Dropped.into())
+        Ok(())
     };
     let late = |_| RoundError::Late(round.timeout);
     tokio::time::timeout(round.timeout, drafting)
@@ -187,74 +172,43 @@ async fn draft(
     Ok(())
 }
 
-/// What is asked for, if nothing is that this version does not carry out.
-fn asked(service: &Shared, session: &Session, wire: &v1::DraftRound) -> Result<Asked, BadField> {
-    let refused = |field| Err(BadField::new(field, "not carried out by this version"));
-    let drafts_alone = [v1::Drafting::Unspecified, v1::Drafting::Model].map(i32::from);
-    if !drafts_alone.contains(&wire.drafting) {
-        return refused("drafting");
-    }
-    if wire.tree.is_some() {
-        return refused("tree");
-    }
-    let limits = service.description.limits.unwrap_or_default();
-    let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
-    if !(least..=limit).contains(&wire.max_tokens) {
-        let asked = wire.max_tokens;
-        let problem = format!("{asked} is out of range, expected {least} to {limit}");
-        return Err(BadField::new("max_tokens", problem));
-    }
-    let policy = wire.draft_length.and_then(|length| length.policy);
-    let max_tokens = match policy {
-        Some(Policy::Fixed(0)) => {
-            let problem = "0 is out of range, expected at least 1";
-            return Err(BadField::new("draft_length.fixed", problem));
-        }
-        Some(Policy::Fixed(tokens)) => tokens.min(wire.max_tokens),
-        _ => wire.max_tokens,
-    };
-    let stop_rule = match policy {
-        None | Some(Policy::Fixed(_)) => StopRule::Never,
-        Some(Policy::Confidence(least)) if (0.0..=1.0).contains(&least) => {
-            StopRule::MaxBelow(least)
-        }
-        Some(Policy::Confidence(least)) => {
-            let problem = format!("{least} is out of range, expected 0 to 1");
-            return Err(BadField::new("draft_length.confidence", problem));
-        }
-        Some(Policy::Entropy(most)) if most >= 0.0 => StopRule::EntropyAbove(most),
-        Some(Policy::Entropy(most)) => {
-            let problem = format!("{most} is out of range, expected at least 0");
-            return Err(BadField::new("draft_length.entropy", problem));
-        }
-        Some(Policy::Learned(_) | Policy::Goodput(_)) => return refused("draft_length"),
-    };
-    if stop_rule != StopRule::Never && session.spec.verification == Verification::BlockGreedy {
-        let problem = "greedy block verification needs a length that does not depend on what is \
-                       drafted; leave the policy out, or choose block verification";
-        return Err(BadField::new("draft_length", problem));
-    }
-    Ok(Asked {
-        max_tokens,
-        bonus_q: wire.bonus_q,
-        stop_rule,
-    })
-}
-
-/// How many of the draft tokens asked for the draft model's context has room for after `base_len`
-/// output tokens.
-fn room(
+/// Submits a block to the draft model's engine; what it reports.
+fn draft_alone(
     service: &Shared,
     session: &Session,
-    base_len: u32,
     asked: Asked,
-) -> Result<u32, RoundError> {
-    let len = session.spec.prompt.len() + base_len as usize;
-    let context_len = service.description.context_len as usize;
-    // The last draft token is not forwarded, and needs no place, unless the law after it is wanted.
-    let last = usize::from(!asked.bonus_q);
-    match (context_len + 1).saturating_sub(len) {
-        0 => Err(RoundError::ContextFull { len, context_len }),
-        free => Ok(asked.max_tokens.min((free + last - 1) as u32)),
+) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
+    let head = match asked.stop_rule {
+        StopRule::Learned { .. } => {
+            let label = AcceptanceLabel::of(session.spec.verification);
+            label.and_then(|label| service.proposers.head(label))
+        }
+        _ => None,
+    };
+    let output = session.committed.tokens();
+    let models = service.proposers.models();
+    let (task, reports) = DraftTask::new(&session.spec, output, asked, head.cloned(), models);
+    session.slots[0].try_submit(task)?;
+    Ok(reports)
+}
+
+/// Adds what was reported to the block, and sends a message if one is full or the last. Whether the block
+/// has ended.
+async fn pass_on(
+    draft: &mut Draft,
+    drafted: Drafted,
+    replies: &Replies<v1::DraftReply>,
+) -> Result<bool, Status> {
+    draft.count(drafted.figures);
+    if let Some(drawn) = drafted.drawn {
+        draft.add(drawn);
     }
+    let cause = drafted.ending.as_ref().map(|ending| ending.cause);
+    if let Some(ending) = drafted.ending {
+        draft.end(ending);
+    }
+    if let Some(block) = draft.take_block(cause) {
+        replies.send(reply(Reply::Block(block))).await?;
+    }
+    Ok(cause.is_some())
 }

@@ -1,49 +1,24 @@
-//! Drafting one block on the engine thread: one token a forward.
+//! Drafting one block with the draft model, on the engine thread: one token a forward.
 
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::head::{AcceptanceHead, Scratch};
 use speculation::TokenId;
 use speculation::chance::RoundChance;
-use speculation::drafting::{self, DraftToken, StopRule};
+use speculation::drafting::{self, DraftToken, StopRule, Stopping, TreeShape};
 use speculation::history::History;
 use speculation::noise::InnerCall;
 use speculation::pipeline::{LawError, Pipeline, Want};
-use speculation::proposal::{Proposal, ProposalForm};
+use speculation::proposal::ProposalForm;
 use speculation::real::Real;
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
+use wire::v1::StopCause;
 
+use crate::asked::Asked;
 use crate::error::RoundError;
-
-/// What a task reports while it drafts.
-#[derive(Debug)]
-pub(crate) enum Drafted {
-    /// The next token of the block.
-    Token(DraftToken, StepFigures),
-    /// The block ends before the position whose law is told here, if it was asked for.
-    Ended {
-        /// What is told of the position after the block.
-        bonus: Option<Proposal>,
-        /// Whether the stop rule ended the block.
-        by_rule: bool,
-        /// Where the time went.
-        figures: StepFigures,
-    },
-    /// The block could not be drafted to its end.
-    Failed(RoundError),
-}
-
-/// What is asked of a drafter in one round.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Asked {
-    /// Most tokens.
-    pub(crate) max_tokens: u32,
-    /// Whether the law at the position after the block is wanted.
-    pub(crate) bonus_q: bool,
-    /// When to stop before `max_tokens`.
-    pub(crate) stop_rule: StopRule,
-}
+use crate::report::{Drafted, Drawn, Ending};
 
 /// Drafts one block.
 pub(crate) struct DraftTask {
@@ -54,22 +29,32 @@ pub(crate) struct DraftTask {
     chance: RoundChance,
     want: Want,
     unscaled: Vec<f32>,
+    stopping: Stopping,
+    /// Predicts whether tokens are accepted; for a learned stop rule.
+    head: Option<Arc<AcceptanceHead>>,
+    scratch: Scratch,
+    /// Whether the stop rule ended the block; then only the law after it is wanted.
+    has_stopped: bool,
     /// Prompt, output and the tokens drafted so far.
     tokens: Vec<TokenId>,
     base_len: u32,
     drafted: u32,
+    forwards: Vec<u32>,
     /// Has room for the whole block, so that sending never waits.
-    reports: mpsc::Sender<Drafted>,
+    reports: mpsc::Sender<Result<Drafted, RoundError>>,
 }
 
 impl DraftTask {
-    /// A task that drafts what is asked after `output`, with the channel on which it reports; the
-    /// channel closes when the block is done.
+    /// A task that drafts what is asked after `output`, as one of `models` draft models, with the channel
+    /// on which it reports; the channel closes when the block is done. `head` is the acceptance head of a
+    /// learned stop rule.
     pub(crate) fn new(
         spec: &Arc<SessionSpec>,
         output: &[TokenId],
         asked: Asked,
-    ) -> (Self, mpsc::Receiver<Drafted>) {
+        head: Option<Arc<AcceptanceHead>>,
+        models: usize,
+    ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
         let (reports, receiver) = mpsc::channel(asked.max_tokens as usize + 1);
         let base_len = output.len() as u32;
         let len = spec.prompt.len() + output.len() + asked.max_tokens as usize;
@@ -80,13 +65,18 @@ impl DraftTask {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
             chance: RoundChance::new(spec.noise, base_len, InnerCall::default()),
-            want: want(spec, asked.stop_rule),
+            want: want(spec, &asked),
             unscaled: Vec::new(),
+            stopping: Stopping::new(asked.stop_rule),
+            head,
+            scratch: Scratch::default(),
+            has_stopped: false,
             spec: Arc::clone(spec),
             asked,
             tokens,
             base_len,
             drafted: 0,
+            forwards: vec![0; models],
             reports,
         };
         (task, receiver)
@@ -107,13 +97,23 @@ impl DraftTask {
             confidence: spec.telling.confidences,
             unscaled: spec.telling.unscaled,
         };
-        let by_rule =
-            self.drafted < self.asked.max_tokens && self.asked.stop_rule.stops(confidence);
-        if by_rule || self.drafted == self.asked.max_tokens {
+        let is_full = self.drafted == self.asked.max_tokens;
+        self.has_stopped |= !is_full && self.stopping.stops_before(confidence);
+        if is_full || self.has_stopped {
             let propose = || drafting::propose(law, unscaled, confidence, telling);
-            return Ok(Drafted::Ended {
-                bonus: self.asked.bonus_q.then(propose),
-                by_rule,
+            let bonus = self.asked.bonus_q.then(propose);
+            let cause = if self.has_stopped {
+                StopCause::Policy
+            } else {
+                self.asked.cause()
+            };
+            return Ok(Drafted {
+                drawn: None,
+                ending: Some(Ending {
+                    cause,
+                    bonus,
+                    forwards: std::mem::take(&mut self.forwards),
+                }),
                 figures,
             });
         }
@@ -128,36 +128,53 @@ impl DraftTask {
             let unscaled = unscaled.or(kept.as_deref()).unwrap_or(law);
             proposal.logprob = Some(unscaled[id as usize].ln_portable());
         }
+        let unscaled = unscaled.unwrap_or(law);
+        let shape = self.asked.tree;
+        let siblings = drafting::siblings(shape, law, unscaled, id, &spec.noise, position);
+        Ok(Drafted {
+            drawn: Some(Drawn {
+                token: DraftToken { id, proposal },
+                siblings,
+            }),
+            ending: self.drawn(id),
+            figures,
+        })
+    }
+
+    /// Takes note of a drawn token, and ends the block after it if it is the last.
+    fn drawn(&mut self, id: TokenId) -> Option<Ending> {
         self.tokens.push(id);
         self.history.push(id);
         self.drafted += 1;
-        Ok(Drafted::Token(DraftToken { id, proposal }, figures))
+        // What ends the block after the law behind it was told ends it here if that is not wanted.
+        self.has_stopped = self.stopping.drawn();
+        let cause = match () {
+            () if self.spec.sampling.end_tokens.contains(&id) => StopCause::EndToken,
+            () if self.asked.bonus_q => return None,
+            () if self.drafted == self.asked.max_tokens => self.asked.cause(),
+            () if self.has_stopped => StopCause::Policy,
+            () => return None,
+        };
+        Some(Ending {
+            cause,
+            bonus: None,
+            forwards: std::mem::take(&mut self.forwards),
+        })
     }
 
-    /// Whether another forward is needed after `drafted`.
-    fn goes_on(&self, drafted: &Drafted) -> bool {
-        match drafted {
-            Drafted::Token(token, _) => {
-                let ended = self.spec.sampling.end_tokens.contains(&token.id);
-                !ended && (self.drafted < self.asked.max_tokens || self.asked.bonus_q)
-            }
-            Drafted::Ended { .. } | Drafted::Failed(_) => false,
-        }
-    }
-
-    fn report(&self, drafted: Drafted) {
+    fn report(&self, drafted: Result<Drafted, RoundError>) {
         // The receiver is gone if nobody waits any more; the task is then cancelled.
         let _ = self.reports.try_send(drafted);
     }
 }
 
 /// What must be known of each law beside itself.
-fn want(spec: &SessionSpec, stop_rule: StopRule) -> Want {
-    let telling = spec.telling;
+fn want(spec: &SessionSpec, asked: &Asked) -> Want {
+    let (telling, rule) = (spec.telling, asked.stop_rule);
     Want {
-        max: telling.confidences || matches!(stop_rule, StopRule::MaxBelow(_)),
-        entropy: telling.entropies || matches!(stop_rule, StopRule::EntropyAbove(_)),
-        unscaled: telling.unscaled || telling.logprobs,
+        max: telling.confidences || matches!(rule, StopRule::MaxBelow(_)),
+        entropy: telling.entropies || matches!(rule, StopRule::EntropyAbove(_)),
+        unscaled: telling.unscaled || telling.logprobs || asked.tree != TreeShape::Chain,
     }
 }
 
@@ -170,13 +187,23 @@ impl Task for DraftTask {
         self.tokens.len() - 1
     }
 
+    fn wants_hidden(&self) -> bool {
+        self.head.is_some()
+    }
+
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let figures = rows.figures();
-        let drafted = self
-            .draft(rows.row_mut(0), figures)
-            .unwrap_or_else(|error| Drafted::Failed(error.into()));
-        let goes_on = self.goes_on(&drafted);
-        self.report(drafted);
+        self.forwards[0] += 1;
+        if let Some(head) = &self.head
+            && self.stopping.wants_prediction()
+        {
+            // The row of the last drawn token: its hidden state, and the law of the next one.
+            let accept = head.accept_probability(rows.hidden(0), &mut self.scratch);
+            self.stopping.predicted(f64::from(accept));
+        }
+        let drafted = self.draft(rows.row_mut(0), figures);
+        let goes_on = matches!(&drafted, Ok(Drafted { ending: None, .. }));
+        self.report(drafted.map_err(RoundError::from));
         if goes_on {
             Progress::Continue
         } else {
@@ -189,6 +216,6 @@ impl Task for DraftTask {
     }
 
     fn fail(self: Box<Self>, error: EngineError) {
-        self.report(Drafted::Failed(error.into()));
+        self.report(Err(error.into()));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! coordinator ──Verify stream──▶ stream.rs ──task──▶ engine thread (model::engine)
-//!             ◀──Verdict, Slice, Decoded──          ◀──  verify.rs, score.rs, decode.rs
+//!             ◀──Verdict, Slice, Decoded──          ◀──  verify.rs, tree.rs, score.rs, decode.rs
 //! ```
 
 mod config;
@@ -13,6 +13,7 @@ mod score;
 mod service;
 mod session;
 mod stream;
+mod tree;
 mod verify;
 
 pub use config::VerifierConfig;

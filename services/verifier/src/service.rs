@@ -157,6 +157,7 @@ fn describe<M: LanguageModel>(
             max_lease_ms: open::MAX_LEASE_MS,
         }),
         eos_token_ids: served.eos_token_ids.clone(),
+        trees: true,
         ..wire::describe::capabilities()
     }
 }

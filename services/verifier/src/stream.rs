@@ -6,19 +6,22 @@ use model::engine::StepFigures;
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
 use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
 use wire::open::{self, SessionSpec};
 use wire::round::Round;
 use wire::status::{BadField, overloaded};
-use wire::{proposal, round, v1, verdict};
+use wire::verdict::PathVerdict;
+use wire::{drafting, proposal, round, v1, verdict};
 
 use crate::decode::DecodeTask;
 use crate::error::RoundError;
 use crate::score::ScoreTask;
 use crate::service::Shared;
 use crate::session::Session;
+use crate::tree::{self, TreeTask};
 use crate::verify::{Asked, VerifyTask};
 
 impl SessionService for Shared {
@@ -108,7 +111,7 @@ async fn verify(
 ) -> Result<(), Status> {
     let began = Instant::now();
     let (header, slices) = (wire.header.take(), wire.slices);
-    let asked = asked(service, session, wire)?;
+    let (drafts, asked) = asked(service, session, wire)?;
     let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
     if let Some(kept) = session.replies.find(&round.key) {
         let header = Some(round.reply_header(true));
@@ -118,14 +121,16 @@ async fn verify(
         };
         return replies.send(reply(Reply::Verdict(again))).await;
     }
-    check_room(service, session, round.key.base_len, asked.drafts.len())?;
+    // A node stands at its depth, so what a tree needs of the context is its longest path.
+    let levels = drafts.levels() as usize;
+    check_room(service, session, round.key.base_len, levels)?;
     if !advance(session, replies, &round).await? {
         return Ok(());
     }
     let late = |_| RoundError::Late(round.timeout);
     if session.spec.accept_at_coordinator {
         let wanted = slices.unwrap_or_default();
-        let scoring = score(session, &round, &asked.drafts, wanted, began);
+        let scoring = score(session, &round, drafts.tokens(), wanted, began);
         let slices = tokio::time::timeout(round.timeout, scoring)
             .await
             .map_err(late)??;
@@ -135,7 +140,13 @@ async fn verify(
         }
         return Ok(());
     }
-    let deciding = decide(session, &round, asked, began);
+    let deciding = async {
+        if drafts.is_chain() {
+            decide(session, &round, asked, began).await
+        } else {
+            decide_tree(session, &round, drafts, began).await
+        }
+    };
     let verdict = tokio::time::timeout(round.timeout, deciding)
         .await
         .map_err(late)??;
@@ -143,33 +154,51 @@ async fn verify(
     replies.send(reply(Reply::Verdict(verdict))).await
 }
 
-/// Checks what a round asks to be decided. Where the coordinator decides, only the draft tokens.
-fn asked(service: &Shared, session: &Session, wire: v1::VerifyRound) -> Result<Asked, BadField> {
+/// Checks what a round asks to be decided. Where the coordinator decides, and of a tree, only the draft
+/// tokens.
+fn asked(
+    service: &Shared,
+    session: &Session,
+    wire: v1::VerifyRound,
+) -> Result<(DraftTree, Asked), BadField> {
     let spec = &session.spec;
     let limits = service.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
-    let drafts = round::chain_from_wire(wire.drafts, limit, spec.vocab_size)?;
+    let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
+    if !drafts.is_chain() {
+        tree::check(spec)?;
+        let told = [
+            ("proposals", !wire.proposals.is_empty()),
+            ("bonus_q", wire.bonus_q.is_some()),
+            ("layers", !wire.layers.is_empty()),
+            ("horizon", wire.horizon.is_some()),
+        ];
+        if let Some((field, _)) = told.into_iter().find(|(_, is_told)| *is_told) {
+            return Err(BadField::new(field, "does not go with a tree"));
+        }
+    }
     if spec.accept_at_coordinator {
-        return Ok(Asked {
-            drafts,
-            ..Asked::default()
-        });
+        return Ok((drafts, Asked::default()));
     }
     if wire.slices.is_some() {
         let problem = "come only where the coordinator decides";
         return Err(BadField::new("slices", problem));
     }
+    if !drafts.is_chain() {
+        return Ok((drafts, Asked::default()));
+    }
     let (form, telling) = (spec.proposal_form, spec.telling);
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, telling));
-    Ok(Asked {
+    let asked = Asked {
         proposals: proposal::from_wire(wire.proposals, drafts.len(), form, telling)?,
         bonus: bonus.transpose()?,
         horizon: horizon(wire.horizon, drafts.len(), limit)?,
         layers: verdict::layers_from_wire(&wire.layers)?,
-        drafts,
-    })
+        drafts: drafts.tokens().to_vec(),
+    };
+    Ok((drafts, asked))
 }
 
 /// Draft tokens there would be if no end token had cut the block.
@@ -194,11 +223,24 @@ async fn decide(
     session.slot.try_submit(task)?;
     let decided = answer.await.map_err(|_| RoundError::Dropped)??;
     Ok(verdict::to_wire(
-        decided.verdict,
+        PathVerdict::of_chain(decided.verdict),
         decided.deferral,
         round.reply_header(false),
         timing(decided.figures, began),
     ))
+}
+
+async fn decide_tree(
+    session: &Session,
+    round: &Round,
+    drafts: DraftTree,
+    began: Instant,
+) -> Result<v1::Verdict, RoundError> {
+    let (task, answer) = TreeTask::new(session, drafts);
+    session.slot.try_submit(task)?;
+    let (verdict, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
+    let (header, timing) = (round.reply_header(false), timing(figures, began));
+    Ok(verdict::to_wire(verdict, Vec::new(), header, timing))
 }
 
 async fn score(

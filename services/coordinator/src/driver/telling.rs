@@ -104,6 +104,9 @@ impl Driver {
             }))
             .await;
         }
+        if let Some(measured) = self.session.goodput() {
+            self.request.keep_estimate(measured);
+        }
         let (finish_reason, code, error) = report::finish(reason);
         let moves = self.links.moves();
         let statistics = self.session.statistics();
@@ -130,7 +133,7 @@ impl Driver {
             effective_method: self.effective_method().to_owned(),
             exact: !moves.numerics_changed && self.session.is_exact(),
             seed: self.request.seed,
-            settings: report::settings(&self.request.method),
+            settings: report::settings(&self.request.method, self.request.draft_len),
             lossless: self.request.method.is_lossless(),
             reproducible: self.request.method.is_reproducible(),
         };

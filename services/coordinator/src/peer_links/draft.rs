@@ -1,11 +1,10 @@
 //! What a drafter is asked, and what it tells.
 
 use speculation::TokenId;
-use speculation::drafting::StopRule;
+use speculation::drafting::Drafting;
 use speculation::proposal::Proposal;
 use speculation::session::{DraftStop, Input};
-use v1::draft_length::Policy;
-use wire::{proposal, v1};
+use wire::{drafting, proposal, v1};
 
 use super::PeerLinks;
 use crate::error::PeerError;
@@ -33,18 +32,35 @@ impl PeerLinks {
         let link = self.drafter.link(&mut self.opener, ask.timeout).await?;
         let request = &self.opener.request;
         let len = (request.prompt.len() + ask.output.len()) as u32;
-        let room = (link.context_len + u32::from(!bonus_q)).saturating_sub(len);
-        // If there is no room at all, the drafter says so better than a request for nothing.
-        let room = room.max(u32::from(!bonus_q));
-        let most = max_tokens.min(link.max_draft_tokens);
+        let room = match request.method.drafting {
+            // No model reads the context.
+            Drafting::MaxGram => u32::MAX,
+            // Of a cascade the largest model's is told; the drafter cuts to the others'.
+            Drafting::Model | Drafting::Cascade => {
+                let last = u32::from(!bonus_q);
+                let free = link.context_len.saturating_add(last).saturating_sub(len);
+                // If there is no room at all, the drafter says so better than a request for nothing.
+                free.max(last)
+            }
+        };
+        // All nodes of a tree count.
+        let most_levels = (link.max_draft_tokens / request.method.tree.width()).max(1);
+        let most = max_tokens.min(most_levels);
         let max_tokens = most.min(room);
         let wire = v1::DraftRound {
             max_tokens,
             bonus_q,
-            draft_length: draft_length(request.method.stop_rule),
+            drafting: match request.method.drafting {
+                // Drafters that draft in no other way need not be told.
+                Drafting::Model => v1::Drafting::Unspecified,
+                drafting => drafting::to_wire(drafting),
+            }
+            .into(),
+            draft_length: drafting::rule_to_wire(request.method.stop_rule),
+            tree: drafting::shape_to_wire(request.method.tree),
             ..Default::default()
         };
-        let drafted = exchange::draft(link, ask, wire, request.laws()).await?;
+        let drafted = exchange::draft(link, ask, wire, request.bounds()).await?;
         let logprobs: Option<Vec<f32>> = if request.method.scores() {
             drafted.proposals.iter().map(|told| told.logprob).collect()
         } else {
@@ -67,9 +83,10 @@ impl PeerLinks {
         };
         Ok(Input::Drafted {
             round: ask.round,
-            tokens: drafted.tokens,
+            drafts: drafted.drafts,
             stop,
             logprobs,
+            forwards: drafted.forwards,
         })
     }
 
@@ -103,7 +120,7 @@ impl PeerLinks {
             bonus_q: true,
             ..Default::default()
         };
-        let drafted = exchange::draft(link, ask, wire, request.laws()).await?;
+        let drafted = exchange::draft(link, ask, wire, request.bounds()).await?;
         self.laws_fetched += 1;
         let Some(bonus) = drafted.bonus else {
             return Err(link.malformed("the law after the block did not come"));
@@ -111,16 +128,4 @@ impl PeerLinks {
         let bonus = proposal::one_from_wire(bonus, request.method.proposal, request.telling());
         bonus.map_err(|error| link.malformed(error.to_string()))
     }
-}
-
-/// When the drafter stops, as it is told.
-fn draft_length(stop_rule: StopRule) -> Option<v1::DraftLength> {
-    let policy = match stop_rule {
-        StopRule::Never => return None,
-        StopRule::MaxBelow(least) => Policy::Confidence(least),
-        StopRule::EntropyAbove(most) => Policy::Entropy(most),
-    };
-    Some(v1::DraftLength {
-        policy: Some(policy),
-    })
 }

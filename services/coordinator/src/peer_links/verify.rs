@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
 use speculation::proposal::BadProposal;
 use speculation::session::{Input, Peer};
-use speculation::verification::Verdict;
 use speculation::verification::layers::Layer;
-use wire::{v1, verdict};
+use wire::verdict::PathVerdict;
+use wire::{drafting, v1, verdict};
 
 use super::PeerLinks;
 use crate::decide::{self, Unreadable, WireBlock};
@@ -17,7 +17,7 @@ use crate::request::CheckedRequest;
 
 /// A block as the verifier is asked about it, with what the drafter told of it.
 struct Asked<'a> {
-    drafts: &'a [TokenId],
+    drafts: &'a DraftTree,
     proposals: Vec<v1::Proposal>,
     bonus: Option<v1::Proposal>,
     horizon: u32,
@@ -29,7 +29,7 @@ impl PeerLinks {
     pub(super) async fn verify(
         &mut self,
         ask: Ask<'_>,
-        drafts: &[TokenId],
+        drafts: &DraftTree,
         horizon: u32,
         layers: &[Layer],
     ) -> Result<Input, PeerError> {
@@ -63,14 +63,14 @@ impl PeerLinks {
         self.times.verifier = timing.unwrap_or_default();
         if request.report_laws {
             self.laws = Some(v1::RoundLaws {
-                draft_token_ids: drafts.to_vec(),
+                draft_token_ids: drafts.tokens().to_vec(),
                 draft: asked.proposals.clone(),
                 target: slices.clone(),
             });
         }
         let block = WireBlock {
             base_len: ask.output.len() as u32,
-            drafts: drafts.to_vec(),
+            drafts: drafts.tokens().to_vec(),
             proposals: asked.proposals,
             bonus: asked.bonus,
             horizon: asked.horizon,
@@ -107,7 +107,10 @@ impl PeerLinks {
             let decided;
             (decided, block) = blocking(deciding).await?;
             match decided {
-                Ok((verdict, deferral)) => return Ok(verified(ask.round, verdict, deferral)),
+                Ok((verdict, deferral)) => {
+                    let verdict = PathVerdict::of_chain(verdict);
+                    return Ok(verified(ask.round, verdict, deferral));
+                }
                 Err(BadProposal::MissingBonus) if block.bonus.is_none() => {
                     match self.bonus(ask, &block.drafts).await {
                         Ok(bonus) => block.bonus = Some(bonus),
@@ -142,10 +145,7 @@ async fn blocking<T: Send + 'static>(
 /// The message that asks a verifier to decide or to score a block.
 fn round(request: &CheckedRequest, asked: &Asked<'_>) -> v1::VerifyRound {
     let round = v1::VerifyRound {
-        drafts: Some(v1::TokenTree {
-            token_ids: asked.drafts.to_vec(),
-            parents: Vec::new(),
-        }),
+        drafts: Some(drafting::tree_to_wire(asked.drafts)),
         ..Default::default()
     };
     if request.method.accept_at_coordinator {
@@ -156,7 +156,8 @@ fn round(request: &CheckedRequest, asked: &Asked<'_>) -> v1::VerifyRound {
         });
         return v1::VerifyRound { slices, ..round };
     }
-    let outlives_block = asked.horizon != asked.drafts.len() as u32;
+    // Only layers have a horizon, and there are none with trees.
+    let outlives_block = asked.drafts.is_chain() && asked.horizon != asked.drafts.len() as u32;
     v1::VerifyRound {
         proposals: asked.proposals.clone(),
         bonus_q: asked.bonus.clone(),
@@ -166,11 +167,11 @@ fn round(request: &CheckedRequest, asked: &Asked<'_>) -> v1::VerifyRound {
     }
 }
 
-fn verified(round: u64, verdict: Verdict, deferral: Vec<f32>) -> Input {
+fn verified(round: u64, PathVerdict { verdict, path }: PathVerdict, deferral: Vec<f32>) -> Input {
     Input::Verified {
         round,
         emitted: verdict.emitted,
-        accepted: verdict.accepted,
+        path,
         last: verdict.last,
         deferral,
         layers: verdict.layers,

@@ -7,19 +7,25 @@ use server::deadline::within;
 use server::transport::MAX_MESSAGE_BYTES;
 use tonic::{Code, Status};
 use wire::describe::{check_protocol, check_vocabularies};
-use wire::status::{PeerFailure, classify};
+use wire::status::{BadField, PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
 
 use super::Endpoint;
+use super::estimates::Estimates;
 use super::replicas::Replicas;
 use crate::config::{CoordinatorConfig, ModelGroup};
+use crate::demand::Demand;
 use crate::error::{CoordinatorError, PeerError};
 use crate::text::ServedText;
 
 /// How long a peer may take to describe itself or to send its tokenizer.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
+/// not say by then, they say when they are asked to draft.
+const ABILITY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A served model with its peers.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(crate) struct Group {
     drafters: Replicas,
     verifiers: Replicas,
     text: Mutex<Option<Arc<ServedText>>>,
+    /// What requests measured, for draft lengths that follow it.
+    pub(crate) estimates: Estimates,
 }
 
 /// All served models, the default one first.
@@ -100,6 +108,7 @@ impl Group {
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
             text: Mutex::default(),
+            estimates: Estimates::default(),
         })
     }
 
@@ -121,7 +130,7 @@ impl Group {
         if let Some(text) = self.with_text(|text| text.clone()) {
             return Ok(text);
         }
-        let endpoint = self.pick(Kind::Verifier, &[0; 16]).await?;
+        let endpoint = self.pick(Kind::Verifier, &[0; 16], None).await?;
         let description = describe(&endpoint, Kind::Verifier).await?;
         let fetching = ServedText::fetch(&endpoint, description);
         let Ok(fetched) = within(DESCRIBE_TIMEOUT, "fetching the tokenizer", fetching).await else {
@@ -138,7 +147,7 @@ impl Group {
         action(&mut self.text.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The peer for `session`.
+    /// The peer for `session`; one that is not known to fall short of `demand`, if there is one.
     ///
     /// # Errors
     /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
@@ -147,16 +156,66 @@ impl Group {
         &self,
         kind: Kind,
         session: &[u8; 16],
+        demand: Option<Demand>,
     ) -> Result<Arc<Endpoint>, PeerError> {
         let (replicas, who) = match kind {
             Kind::Drafter => (&self.drafters, "drafter"),
             Kind::Verifier => (&self.verifiers, "verifier"),
         };
         let even_dead = kind == Kind::Verifier;
-        replicas
-            .pick(session, even_dead)
-            .await
-            .ok_or(PeerError::NoneAlive { who })
+        let suits = |endpoint: &Endpoint| {
+            let known = endpoint.description();
+            demand
+                .zip(known)
+                .is_none_or(|(demand, known)| demand.check(&known).is_ok())
+        };
+        if let Some(endpoint) = replicas.pick(session, even_dead, suits).await {
+            return Ok(endpoint);
+        }
+        // One that fell short is asked anew: it may have been restarted, and if not it says what it lacks.
+        let endpoint = replicas.pick(session, even_dead, |_| true).await;
+        let endpoint = endpoint.ok_or(PeerError::NoneAlive { who })?;
+        endpoint.forget();
+        Ok(endpoint)
+    }
+
+    /// Refuses at once what none of the drafters can do, as far as all of them say so in time. What every
+    /// draft model can do is never refused: without one the target goes on alone, and the answer says why.
+    ///
+    /// # Errors
+    /// What the first of them lacks.
+    pub(crate) async fn check_demand(
+        &self,
+        demand: Demand,
+        text: &ServedText,
+    ) -> Result<(), BadField> {
+        if !demand.needs_asking() {
+            return Ok(());
+        }
+        if !self.has_drafters() && demand.is_special() {
+            return Err(demand.without_drafters(&self.name));
+        }
+        let mut refusal = None;
+        for endpoint in self.drafters.all().await {
+            if !endpoint.is_alive() {
+                // It might be able to, and is done without like any that is lost.
+                return Ok(());
+            }
+            let known = endpoint.description();
+            if known.is_some_and(|known| demand.check(&known).is_ok()) {
+                return Ok(());
+            }
+            // It may have been started anew with what it lacked.
+            let asked = self.ask(&endpoint, Kind::Drafter, text);
+            let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, asked).await else {
+                return Ok(());
+            };
+            match demand.check(&described) {
+                Ok(()) => return Ok(()),
+                Err(bad) => refusal = refusal.or(Some(bad)),
+            }
+        }
+        refusal.map_or(Ok(()), Err)
     }
 
     /// What a peer says of itself, asked once until it fails.
@@ -169,10 +228,30 @@ impl Group {
         kind: Kind,
         text: &ServedText,
     ) -> Result<Arc<PeerDescription>, PeerError> {
-        let description = match endpoint.description() {
-            Some(description) => description,
-            None => describe(endpoint, kind).await?,
-        };
+        match endpoint.description() {
+            Some(description) => self.checked(endpoint, kind, text, description),
+            None => self.ask(endpoint, kind, text).await,
+        }
+    }
+
+    /// What a peer says of itself now.
+    async fn ask(
+        &self,
+        endpoint: &Endpoint,
+        kind: Kind,
+        text: &ServedText,
+    ) -> Result<Arc<PeerDescription>, PeerError> {
+        let description = describe(endpoint, kind).await?;
+        self.checked(endpoint, kind, text, description)
+    }
+
+    fn checked(
+        &self,
+        endpoint: &Endpoint,
+        kind: Kind,
+        text: &ServedText,
+        description: Arc<PeerDescription>,
+    ) -> Result<Arc<PeerDescription>, PeerError> {
         if let Err(mismatch) = check_vocabularies(&description, &text.target) {
             if kind == Kind::Verifier {
                 // The model behind the name was replaced: the next request asks for its tokenizer.

@@ -2,8 +2,10 @@
 
 mod breaker;
 mod endpoint;
+mod estimates;
 mod group;
 mod replicas;
 
 pub(crate) use endpoint::Endpoint;
+pub(crate) use estimates::Kind as EstimateKind;
 pub(crate) use group::{Group, Groups, Kind, drafter_client, failed, verifier_client};

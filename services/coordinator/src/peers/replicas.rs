@@ -50,11 +50,17 @@ impl Replicas {
         self.urls.is_empty()
     }
 
-    /// The endpoint for `session`: of those alive the one with the highest hash of session and
-    /// address, so that a session stays where it is while other replicas come and go. With
+    /// The endpoint for `session`: of those alive that `suit` the one with the highest hash of session
+    /// and address, so that a session stays where it is while other replicas come and go. With
     /// `even_dead` the best of all if none is alive.
-    pub(super) async fn pick(&self, session: &[u8; 16], even_dead: bool) -> Option<Arc<Endpoint>> {
-        let endpoints = self.endpoints().await;
+    pub(super) async fn pick(
+        &self,
+        session: &[u8; 16],
+        even_dead: bool,
+        suits: impl Fn(&Endpoint) -> bool,
+    ) -> Option<Arc<Endpoint>> {
+        let mut endpoints = self.all().await;
+        endpoints.retain(|endpoint| suits(endpoint));
         let weight = |endpoint: &Arc<Endpoint>| {
             let mut hasher = DefaultHasher::new();
             (session, endpoint.address()).hash(&mut hasher);
@@ -71,7 +77,8 @@ impl Replicas {
         best.or_else(any).cloned()
     }
 
-    async fn endpoints(&self) -> Vec<Arc<Endpoint>> {
+    /// All of them, dead or alive.
+    pub(super) async fn all(&self) -> Vec<Arc<Endpoint>> {
         let now = Instant::now();
         let stale = self.with(|known| {
             let stale = known
@@ -153,7 +160,10 @@ mod tests {
         let mut counts = BTreeMap::new();
         let mut first = Vec::new();
         for byte in 0..=255 {
-            let endpoint = replicas.pick(&[byte; 16], false).await.expect("alive");
+            let endpoint = replicas
+                .pick(&[byte; 16], false, |_| true)
+                .await
+                .expect("alive");
             *counts.entry(endpoint.address().to_owned()).or_insert(0) += 1;
             first.push(endpoint);
         }
@@ -164,7 +174,10 @@ mod tests {
         let dead = first[0].clone();
         dead.unreachable();
         for (byte, before) in (0..=255).zip(&first) {
-            let now = replicas.pick(&[byte; 16], false).await.expect("alive");
+            let now = replicas
+                .pick(&[byte; 16], false, |_| true)
+                .await
+                .expect("alive");
             let moved = now.address() != before.address();
             assert_eq!(moved, before.address() == dead.address());
         }
@@ -174,18 +187,18 @@ mod tests {
     async fn only_the_last_resort_is_dead() {
         let replicas = replicas(&["http://127.0.0.1:1"]);
         replicas
-            .pick(&[0; 16], false)
+            .pick(&[0; 16], false, |_| true)
             .await
             .expect("alive")
             .unreachable();
-        assert!(replicas.pick(&[0; 16], false).await.is_none());
-        assert!(replicas.pick(&[0; 16], true).await.is_some());
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
+        assert!(replicas.pick(&[0; 16], true, |_| true).await.is_some());
     }
 
     #[tokio::test]
     async fn a_name_stands_for_all_its_addresses() {
         let replicas = replicas(&["http://localhost:7"]);
-        assert!(replicas.pick(&[0; 16], false).await.is_some());
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
         assert!(
             Replicas::new(
                 &["nonsense".into()],

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::TokenId;
+use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use wire::status::BadField;
+use wire::v1;
 use wire::v1::generate_request::Prompt;
 
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
@@ -141,6 +143,18 @@ pub(super) fn check_window(method: &Choice, most_drafts: u32) -> Result<(), BadF
     }
 }
 
+/// Refuses a tree that the verifier would not understand.
+pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Result<(), BadField> {
+    if method.tree == TreeShape::Chain || verifier.trees {
+        return Ok(());
+    }
+    let problem = format!(
+        "verifier '{}' does not verify trees; ask for a chain",
+        verifier.model
+    );
+    Err(BadField::new("tree", problem))
+}
+
 /// Refuses laws that would not fit into one message.
 pub(super) fn check_rows(
     method: &Choice,
@@ -208,6 +222,27 @@ mod tests {
         let error = max_tokens(None, 512, 512).expect_err("no room");
         assert_eq!(error.field, "prompt");
         assert!(error.to_string().contains("512"), "{error}");
+    }
+
+    #[test]
+    fn a_tree_is_for_a_verifier_that_understands_it() {
+        let method = |tree| {
+            let asked = Asked {
+                tree: Some(tree),
+                ..Default::default()
+            };
+            Choice::resolve(&asked, 1.0, false).expect("a method")
+        };
+        let (chain, comb) = (method(TreeShape::Chain), method(TreeShape::Comb(4)));
+        let peer = |trees| v1::PeerDescription {
+            model: "x".to_owned(),
+            trees,
+            ..Default::default()
+        };
+        assert_eq!(check_trees(&chain, &peer(false)), Ok(()));
+        assert_eq!(check_trees(&comb, &peer(true)), Ok(()));
+        let bad = check_trees(&comb, &peer(false)).expect_err("of chains");
+        assert!(bad.field == "tree" && bad.problem.contains("'x'"), "{bad}");
     }
 
     #[test]

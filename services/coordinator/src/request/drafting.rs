@@ -1,0 +1,204 @@
+//! What a request asks of drafting, from the message to numbers in range.
+
+use speculation::drafting::{DraftLen, Drafting, TreeShape};
+use speculation::methods::Choice;
+use speculation::methods::names::DRAFT_CAP;
+use wire::drafting::Length;
+use wire::status::BadField;
+use wire::{drafting, v1};
+
+use super::limits::in_range;
+use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
+
+/// What a request asks of drafting; none where it leaves that open.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct DraftingAsked {
+    pub(crate) drafting: Option<Drafting>,
+    pub(crate) draft_len: Option<DraftLen>,
+    pub(crate) tree: Option<TreeShape>,
+    /// Most tokens of a chain, or levels of a tree.
+    most: Option<u32>,
+}
+
+impl DraftingAsked {
+    /// Reads `request`.
+    ///
+    /// # Errors
+    /// Names the field that is unknown, out of range, or contradicts another.
+    pub(crate) fn read(request: &v1::GenerateRequest) -> Result<Self, BadField> {
+        let mut asked = Self {
+            drafting: drafting::from_wire(request.drafting)?,
+            draft_len: None,
+            tree: match request.tree {
+                None => None,
+                tree => Some(drafting::shape_from_wire(tree)?),
+            },
+            most: request.draft_len,
+        };
+        match drafting::length_from_wire(request.draft_length)? {
+            None => {}
+            Some(Length::Policy(policy)) => asked.draft_len = Some(policy),
+            Some(Length::Fixed(tokens)) => {
+                in_range("draft_length.fixed", tokens, 1, MAX_DRAFT_LEN)?;
+                if let Some(most) = asked.most.filter(|&most| most != tokens) {
+                    let problem =
+                        format!("{tokens} contradicts draft_len {most}, leave one of them out");
+                    return Err(BadField::new("draft_length.fixed", problem));
+                }
+                asked.most = Some(tokens);
+            }
+        }
+        if let Some(most) = asked.most {
+            in_range("draft_len", most, 1, MAX_DRAFT_LEN)?;
+        }
+        Ok(asked)
+    }
+
+    /// Most levels of a draft block of `method`, of which the verifier takes `most_nodes` nodes.
+    ///
+    /// What the verifier takes is a matter of its configuration, and shorter drafts change nothing but
+    /// speed: so a chain is cut in silence. A tree that was asked for in these very sizes is not.
+    ///
+    /// # Errors
+    /// Names the tree, its sizes and the limit.
+    pub(crate) fn levels(
+        self,
+        method: &Choice,
+        most_nodes: u32,
+        config: &CoordinatorConfig,
+    ) -> Result<u32, BadField> {
+        let default = if method.default_draft_len() == DRAFT_CAP {
+            config.draft_cap
+        } else {
+            config.draft_len
+        };
+        let width = method.tree.width();
+        let fit = most_nodes / width;
+        let refused = |problem: String| Err(BadField::new("tree", problem));
+        if fit == 0 {
+            return refused(format!(
+                "a level has {width} nodes, the verifier takes {most_nodes} in a round"
+            ));
+        }
+        match self.most {
+            Some(levels) if width > 1 && levels > fit => refused(format!(
+                "{levels} levels of {width} nodes are {}, the verifier takes {most_nodes} in a round; \
+                 ask for a draft_len of at most {fit}, or for fewer nodes a level",
+                levels * width
+            )),
+            most => Ok(most.unwrap_or(default.get()).min(fit)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use speculation::methods::Asked;
+    use v1::draft_length::Policy;
+    use v1::tree_shape::Shape;
+
+    use super::*;
+
+    fn request(draft_len: Option<u32>, policy: Option<Policy>) -> v1::GenerateRequest {
+        v1::GenerateRequest {
+            draft_len,
+            draft_length: policy.map(|policy| v1::DraftLength {
+                policy: Some(policy),
+            }),
+            ..Default::default()
+        }
+    }
+
+    fn levels(request: &v1::GenerateRequest, most_nodes: u32) -> Result<u32, BadField> {
+        let asked = DraftingAsked::read(request)?;
+        let method = Asked {
+            drafting: asked.drafting,
+            draft_len: asked.draft_len,
+            tree: asked.tree,
+            ..Default::default()
+        };
+        let method = Choice::resolve(&method, 1.0, false).expect("a method");
+        asked.levels(&method, most_nodes, &CoordinatorConfig::default())
+    }
+
+    #[test]
+    fn a_policy_has_a_cap_where_a_fixed_length_has_its_default() {
+        assert_eq!(levels(&request(None, None), 64), Ok(4));
+        assert_eq!(levels(&request(Some(7), None), 64), Ok(7));
+        assert_eq!(levels(&request(None, Some(Policy::Fixed(7))), 64), Ok(7));
+        assert_eq!(levels(&request(Some(7), Some(Policy::Fixed(7))), 64), Ok(7));
+        let stops = Policy::Confidence(0.4);
+        assert_eq!(levels(&request(None, Some(stops)), 64), Ok(20));
+        assert_eq!(levels(&request(Some(9), Some(stops)), 64), Ok(9));
+        assert_eq!(
+            levels(&request(None, Some(Policy::Goodput(true))), 64),
+            Ok(20)
+        );
+        let cascade = v1::GenerateRequest {
+            drafting: v1::Drafting::Cascade.into(),
+            ..Default::default()
+        };
+        assert_eq!(levels(&cascade, 64), Ok(20));
+        let max_gram = v1::GenerateRequest {
+            drafting: v1::Drafting::MaxGram.into(),
+            ..Default::default()
+        };
+        assert_eq!(levels(&max_gram, 64), Ok(4));
+        // A chain is cut to what the verifier takes.
+        assert_eq!(levels(&request(Some(9), None), 3), Ok(3));
+    }
+
+    #[test]
+    fn a_tree_fits_into_a_round_or_is_refused() {
+        let tree = |draft_len, siblings| v1::GenerateRequest {
+            tree: Some(v1::TreeShape {
+                shape: Some(Shape::Comb(siblings)),
+            }),
+            ..request(draft_len, None)
+        };
+        assert_eq!(levels(&tree(None, 8), 64), Ok(4));
+        assert_eq!(levels(&tree(Some(8), 8), 64), Ok(8));
+        assert_eq!(levels(&tree(None, 8), 24), Ok(3));
+        let of_cascade = |siblings| v1::GenerateRequest {
+            drafting: v1::Drafting::Cascade.into(),
+            ..tree(None, siblings)
+        };
+        assert_eq!(levels(&of_cascade(8), 64), Ok(8));
+        assert_eq!(levels(&of_cascade(3), 64), Ok(20));
+        for (draft_len, most, words) in [
+            (Some(9), 64, "9 levels of 8 nodes are 72"),
+            (Some(4), 31, "at most 3"),
+            (None, 7, "takes 7 in a round"),
+        ] {
+            let bad = levels(&tree(draft_len, 8), most).expect_err("too large");
+            assert_eq!(bad.field, "tree");
+            assert!(bad.problem.contains(words), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_or_is_out_of_range_is_named() {
+        for (bad, field) in [
+            (request(Some(0), None), "draft_len"),
+            (request(Some(65), None), "draft_len"),
+            (request(None, Some(Policy::Fixed(65))), "draft_length.fixed"),
+            (
+                request(Some(4), Some(Policy::Fixed(5))),
+                "draft_length.fixed",
+            ),
+            (
+                request(None, Some(Policy::Confidence(1.5))),
+                "draft_length.confidence",
+            ),
+        ] {
+            let error = DraftingAsked::read(&bad).expect_err(field);
+            assert_eq!(error.field, field);
+        }
+        let unknown = v1::GenerateRequest {
+            drafting: 9,
+            ..Default::default()
+        };
+        let error = DraftingAsked::read(&unknown).expect_err("unknown");
+        assert_eq!(error.field, "drafting");
+    }
+}

@@ -1,0 +1,235 @@
+//! What a round asks for, if this drafter can do it.
+
+use speculation::drafting::{AcceptanceLabel, Drafting, StopRule, TreeShape};
+use speculation::methods::names::of_drafting;
+use speculation::proposal::ProposalForm;
+use speculation::target::TargetDistribution;
+use speculation::verification::Verification;
+use wire::open::{SessionSpec, Telling};
+use wire::status::BadField;
+use wire::{drafting, v1};
+
+use crate::error::RoundError;
+use crate::service::Shared;
+use crate::session::Session;
+
+/// What is asked of a drafter in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Asked {
+    /// Who drafts.
+    pub(crate) drafting: Drafting,
+    /// Most tokens; of a tree, most levels.
+    pub(crate) max_tokens: u32,
+    /// Whether `max_tokens` is less than was wanted, because the context is full there.
+    pub(crate) is_cut: bool,
+    /// Whether the law at the position after the block is wanted.
+    pub(crate) bonus_q: bool,
+    /// When to stop before `max_tokens`.
+    pub(crate) stop_rule: StopRule,
+    /// Shape of the block.
+    pub(crate) tree: TreeShape,
+}
+
+impl Asked {
+    /// Why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
+    pub(crate) fn cause(&self) -> v1::StopCause {
+        if self.is_cut {
+            v1::StopCause::Context
+        } else {
+            v1::StopCause::Length
+        }
+    }
+
+    /// Reads what `wire` asks of `service`.
+    ///
+    /// # Errors
+    /// Names the field that is out of range, or what this drafter cannot do.
+    pub(crate) fn from_wire(
+        service: &Shared,
+        spec: &SessionSpec,
+        wire: &v1::DraftRound,
+    ) -> Result<Self, BadField> {
+        let limits = service.description.limits.unwrap_or_default();
+        let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
+        if !(least..=limit).contains(&wire.max_tokens) {
+            let asked = wire.max_tokens;
+            let problem = format!("{asked} is out of range, expected {least} to {limit}");
+            return Err(BadField::new("max_tokens", problem));
+        }
+        let (stop_rule, max_tokens) = drafting::rule_from_wire(wire.draft_length, wire.max_tokens)?;
+        let asked = Self {
+            drafting: who(service, wire.drafting)?,
+            max_tokens,
+            is_cut: false,
+            bonus_q: wire.bonus_q,
+            stop_rule,
+            tree: drafting::shape_from_wire(wire.tree)?,
+        };
+        asked.check_who(service, spec)?;
+        asked.check_length(service, spec)?;
+        asked.check_tree(spec, limit)?;
+        Ok(asked)
+    }
+
+    /// Whether those who are to draft can tell what the session wants to know.
+    fn check_who(&self, service: &Shared, spec: &SessionSpec) -> Result<(), BadField> {
+        let refused = |problem: String| {
+            let who = of_drafting(self.drafting);
+            Err(BadField::new("drafting", format!("'{who}' {problem}")))
+        };
+        if self.drafting == Drafting::Model {
+            return Ok(());
+        }
+        if spec.target != TargetDistribution::Exact {
+            let problem = "goes with the exact target only: others need the draft model's law at each \
+                           position";
+            return refused(problem.to_owned());
+        }
+        if matches!(spec.verification, Verification::Bild { .. }) {
+            return refused("does not go with BiLD, whose draft model hands over".to_owned());
+        }
+        if self.bonus_q {
+            return refused("has no law at the position after a block".to_owned());
+        }
+        if spec.telling != Telling::default() {
+            return refused("tells of its tokens nothing but their laws".to_owned());
+        }
+        let form = spec.proposal_form;
+        let sends_nothing = spec.verification == Verification::Coupled;
+        match self.drafting {
+            Drafting::MaxGram if form == ProposalForm::Point || sends_nothing => Ok(()),
+            Drafting::MaxGram => {
+                refused("sends laws of one token, expected proposal form POINT".to_owned())
+            }
+            Drafting::Cascade if spec.verification == Verification::BlockGreedy => refused(
+                "does not go with greedy block verification, whose residual needs one draft model's \
+                 laws; choose block verification"
+                    .to_owned(),
+            ),
+            Drafting::Cascade if sends_nothing => Ok(()),
+            // Every law is one-hot then, and told as such in each form but none.
+            Drafting::Cascade
+                if spec.sampling.temperature == 0.0 && form != ProposalForm::None =>
+            {
+                Ok(())
+            }
+            _ => match service.proposers.check_form(form) {
+                Ok(()) => Ok(()),
+                Err(problem) => refused(problem),
+            },
+        }
+    }
+
+    /// Whether drafting can stop as asked.
+    fn check_length(&self, service: &Shared, spec: &SessionSpec) -> Result<(), BadField> {
+        let refused = |problem: &str| Err(BadField::new("draft_length", problem));
+        match self.stop_rule {
+            StopRule::Never => return Ok(()),
+            _ if self.drafting != Drafting::Model => {
+                let problem = format!(
+                    "a stop rule reads a draft model, and '{}' drafts",
+                    of_drafting(self.drafting)
+                );
+                return refused(&problem);
+            }
+            _ if spec.verification == Verification::BlockGreedy => {
+                return refused(
+                    "greedy block verification needs a length that does not depend on what is drafted; \
+                     leave the policy out, or choose block verification",
+                );
+            }
+            StopRule::MaxBelow(_) | StopRule::EntropyAbove(_) => return Ok(()),
+            StopRule::Learned { .. } => {}
+        }
+        let Some(label) = AcceptanceLabel::of(spec.verification) else {
+            return refused("no acceptance head predicts what BiLD keeps");
+        };
+        if service.proposers.head(label).is_some() {
+            return Ok(());
+        }
+        let model = &service.description.model;
+        let problem = format!(
+            "'{model}' has no acceptance head for label '{}'; train one with `outrider train-head`",
+            label.name()
+        );
+        Err(BadField::new("draft_length.learned", problem))
+    }
+
+    /// Whether a tree can be verified, and is not too large.
+    fn check_tree(&self, spec: &SessionSpec, limit: u32) -> Result<(), BadField> {
+        let refused = |problem: String| Err(BadField::new("tree", problem));
+        let width = self.tree.width();
+        let nodes = u64::from(width) * u64::from(self.max_tokens);
+        match self.tree {
+            TreeShape::Chain => Ok(()),
+            _ if spec.verification != Verification::Coupled
+                || spec.target != TargetDistribution::Exact =>
+            {
+                refused("goes with coupled verification and the exact target only".to_owned())
+            }
+            _ if spec.proposal_form != ProposalForm::None || spec.telling != Telling::default() => {
+                refused("laws are not told of a tree, expected proposal form NONE".to_owned())
+            }
+            _ if self.bonus_q => refused("a tree has no one position after it".to_owned()),
+            _ if self.drafting == Drafting::MaxGram => refused(
+                "'max-gram' proposes one token a position, there are no siblings".to_owned(),
+            ),
+            _ if nodes > u64::from(limit) => refused(format!(
+                "{} levels of {width} nodes are {nodes}, expected at most {limit}",
+                self.max_tokens
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same, as far as the models' contexts have room after `base_len` output tokens.
+    ///
+    /// # Errors
+    /// If there is no room at all.
+    pub(crate) fn within_context(
+        mut self,
+        service: &Shared,
+        session: &Session,
+        base_len: u32,
+    ) -> Result<Self, RoundError> {
+        let Some(context_len) = service.proposers.context_len(self.drafting) else {
+            return Ok(self);
+        };
+        let len = session.spec.prompt.len() + base_len as usize;
+        // The last draft token is not forwarded, and needs no place, unless the law after it is wanted.
+        let last = usize::from(!self.bonus_q);
+        match (context_len + 1).saturating_sub(len) {
+            0 => Err(RoundError::ContextFull { len, context_len }),
+            free => {
+                let room = (free + last - 1) as u32;
+                self.is_cut = room < self.max_tokens;
+                self.max_tokens = self.max_tokens.min(room);
+                Ok(self)
+            }
+        }
+    }
+}
+
+/// Who drafts, if this drafter holds them.
+fn who(service: &Shared, wire: i32) -> Result<Drafting, BadField> {
+    let proposers = &service.proposers;
+    let held = proposers.draftings();
+    let Some(asked) = drafting::from_wire(wire)? else {
+        return Ok(held[0]);
+    };
+    if held.contains(&asked) {
+        return Ok(asked);
+    }
+    let drafter = &service.description.model;
+    let lacks = match asked {
+        Drafting::Model => "holds no draft model",
+        Drafting::MaxGram => {
+            "has no bigram table; make one with `outrider bigram build` and set drafter.bigram"
+        }
+        Drafting::Cascade => {
+            "holds no cascade of draft models; set drafter.cascade or drafter.bigram"
+        }
+    };
+    let problem = format!("'{}': drafter '{drafter}' {lacks}", of_drafting(asked));
+    Err(BadField::new("drafting", problem))
+}

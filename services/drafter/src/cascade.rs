@@ -1,0 +1,339 @@
+//! Drafting with a cascade of draft models: each forward is a task on its model's engine.
+//!
+//! All that a block needs moves into the task and back, and from engine to engine, so that laws are
+//! read where they were computed.
+
+use std::sync::Arc;
+
+use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use speculation::TokenId;
+use speculation::cascade::{
+    CallNoise, Cascade, DraftBlock, DraftLaws, DraftRows, Grams, Next, Reviewing,
+};
+use speculation::drafting::{self, DraftToken, TreeShape};
+use speculation::history::History;
+use speculation::max_gram::{Bigram, MaxGram};
+use speculation::pipeline::{Pipeline, Want};
+use speculation::proposal::Proposal;
+use speculation::verification::Verification;
+use tokio::sync::oneshot;
+use wire::open::SessionSpec;
+use wire::v1::StopCause;
+
+use crate::asked::Asked;
+use crate::error::RoundError;
+use crate::grams;
+use crate::proposers::Proposers;
+use crate::report::{Drafted, Drawn, Ending};
+use crate::session::Session;
+
+/// Drafts a block.
+///
+/// # Errors
+/// If an engine takes no task, or a model fails.
+pub(crate) async fn draft(
+    proposers: &Proposers,
+    session: &mut Session,
+    asked: &Asked,
+) -> Result<Vec<Drafted>, RoundError> {
+    let mut grams = None;
+    if let Some(bigram) = proposers.cascade_bigram() {
+        grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
+    }
+    let mut block = Box::new(Block::new(proposers, session, asked, grams)?);
+    while let Next::Score { level, from, .. } = block.next() {
+        let (done, scored) = oneshot::channel();
+        let task = ReviewTask {
+            block: Some(block),
+            level,
+            from,
+            done: Some(done),
+        };
+        session.slots[level - 1].try_submit(task)?;
+        block = scored.await.map_err(|_| RoundError::Dropped)??;
+    }
+    let models = proposers.models();
+    let (drafted, index) = block.finish(models);
+    session.grams = index.or(session.grams.take());
+    Ok(drafted)
+}
+
+/// A draft block in the making.
+struct Block {
+    cascade: Cascade<f32, CallNoise>,
+    grams: Option<(MaxGram, Arc<Bigram>)>,
+    spec: Arc<SessionSpec>,
+    asked: Asked,
+    pipeline: Pipeline,
+    /// What the penalties count, before the block.
+    history: History,
+    want: Want,
+    unscaled: Vec<f32>,
+    /// Prompt, output, and the draft tokens that the next forward needs.
+    tokens: Vec<TokenId>,
+    /// Prompt and output.
+    context_len: usize,
+    base_len: u32,
+    /// Tokens that may stand beside each draft token that the largest model reviewed, the best first.
+    ranked: Vec<Vec<TokenId>>,
+    figures: StepFigures,
+}
+
+impl Block {
+    fn new(
+        proposers: &Proposers,
+        session: &Session,
+        asked: &Asked,
+        grams: Option<(MaxGram, Arc<Bigram>)>,
+    ) -> Result<Self, RoundError> {
+        let spec = Arc::clone(&session.spec);
+        let output = session.committed.tokens();
+        let base_len = output.len() as u32;
+        let config = proposers.cascade().ok_or(RoundError::Dropped)?;
+        let reviewing = match spec.verification {
+            _ if spec.sampling.temperature == 0.0 => Reviewing::Greedy,
+            Verification::Coupled | Verification::Bild { .. } => {
+                Reviewing::Coupled { noise: spec.noise }
+            }
+            _ => Reviewing::Sampling {
+                chance: CallNoise::new(spec.noise, base_len),
+                form: spec.proposal_form,
+            },
+        };
+        let is_lenient = config.lenience() > 1.0 && matches!(reviewing, Reviewing::Greedy);
+        let block = DraftBlock {
+            base_len,
+            max_tokens: asked.max_tokens as usize,
+            ends: spec.sampling.end_tokens.clone(),
+        };
+        let tokens = [&spec.prompt, output].concat();
+        Ok(Self {
+            cascade: Cascade::new(Arc::clone(config), reviewing, block)?,
+            grams,
+            asked: *asked,
+            pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
+            history: History::new(&spec.sampling, &spec.prompt, output),
+            want: Want {
+                unscaled: is_lenient || asked.tree != TreeShape::Chain,
+                ..Want::default()
+            },
+            unscaled: Vec::new(),
+            context_len: tokens.len(),
+            tokens,
+            base_len,
+            ranked: Vec::new(),
+            figures: StepFigures::default(),
+            spec,
+        })
+    }
+
+    /// What the cascade wants next; `tokens` is then what that forward needs.
+    fn next(&mut self) -> Next {
+        let grams = self.grams.as_mut();
+        let grams = grams.map(|(index, bigram)| Grams { index, bigram });
+        let next = self.cascade.next(grams);
+        if let Next::Score { from, rows, .. } = next {
+            self.tokens.truncate(self.context_len);
+            // The row of the last draft token is not wanted where nothing can follow it.
+            let needed = from + rows - 1;
+            self.tokens
+                .extend_from_slice(&self.cascade.tokens()[..needed]);
+        }
+        next
+    }
+
+    /// Lets the model whose rows are here review.
+    fn review(&mut self, from: usize, rows: StepRows<'_>) -> Result<(), RoundError> {
+        let figures = rows.figures();
+        self.figures.queue += figures.queue;
+        self.figures.forward += figures.forward;
+        let sequences = &mut self.figures.batch_sequences;
+        *sequences = (*sequences).max(figures.batch_sequences);
+        let mut laws = Laws {
+            rows,
+            from,
+            vocab_size: self.spec.vocab_size as usize,
+            base_len: self.base_len,
+            pipeline: &mut self.pipeline,
+            history: self.history.clone(),
+            drafts: &self.tokens[self.context_len..],
+            counted: 0,
+            want: self.want,
+            unscaled: &mut self.unscaled,
+        };
+        let (tree, noise, base_len) = (self.asked.tree, &self.spec.noise, self.base_len);
+        let ranked = &mut self.ranked;
+        self.cascade.supply(&mut laws, |index, laws| {
+            let Some(tree) = with_one_more(tree) else {
+                return;
+            };
+            let unscaled = laws.unscaled.unwrap_or(laws.law);
+            let position = base_len + index as u32;
+            // The largest model has its turn first, so its tokens are the first of the block.
+            debug_assert_eq!(ranked.len(), index);
+            // The token itself is not known yet; it is left out later.
+            let all = drafting::siblings(tree, laws.law, unscaled, TokenId::MAX, noise, position);
+            ranked.push(all);
+        })
+    }
+
+    /// The block, and Max-Gram's index.
+    fn finish(mut self, models: usize) -> (Vec<Drafted>, Option<MaxGram>) {
+        let forwards = self.cascade.calls()[..models].to_vec();
+        let wanted = self.asked.tree.width() as usize - 1;
+        let form = self.spec.proposal_form;
+        let tokens = self.cascade.finish();
+        let is_full = tokens.len() == self.asked.max_tokens as usize;
+        let mut cause = if is_full {
+            self.asked.cause()
+        } else {
+            StopCause::Policy
+        };
+        self.ranked.resize(tokens.len(), Vec::new());
+        let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
+        for (token, mut siblings) in tokens.into_iter().zip(self.ranked) {
+            siblings.retain(|&sibling| sibling != token.id);
+            siblings.truncate(wanted);
+            if self.spec.sampling.end_tokens.contains(&token.id) {
+                cause = StopCause::EndToken;
+            }
+            let proposal = Proposal {
+                law: token.law.proposal(form),
+                ..Default::default()
+            };
+            drafted.push(Drafted {
+                drawn: Some(Drawn {
+                    token: DraftToken {
+                        id: token.id,
+                        proposal,
+                    },
+                    siblings,
+                }),
+                ..Default::default()
+            });
+        }
+        if let Some(last) = drafted.last_mut() {
+            last.figures = self.figures;
+            last.ending = Some(Ending {
+                cause,
+                bonus: None,
+                forwards,
+            });
+        }
+        (drafted, self.grams.map(|(index, _)| index))
+    }
+}
+
+/// The shape with one more node at each depth; none for a chain.
+fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
+    match tree {
+        TreeShape::Chain => None,
+        TreeShape::Comb(siblings) => Some(TreeShape::Comb(siblings + 1)),
+        TreeShape::Alternates(alternates) => Some(TreeShape::Alternates(alternates + 1)),
+    }
+}
+
+/// The laws of one forward, computed as the review asks for them.
+struct Laws<'a> {
+    rows: StepRows<'a>,
+    /// Draft tokens before the first row.
+    from: usize,
+    vocab_size: usize,
+    base_len: u32,
+    pipeline: &'a mut Pipeline,
+    history: History,
+    /// The draft tokens that were forwarded.
+    drafts: &'a [TokenId],
+    /// Draft tokens that `history` counts.
+    counted: usize,
+    want: Want,
+    unscaled: &'a mut Vec<f32>,
+}
+
+impl DraftRows<f32> for Laws<'_> {
+    type Error = RoundError;
+
+    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f32>, RoundError> {
+        for &token in &self.drafts[self.counted..offset] {
+            self.history.push(token);
+        }
+        self.counted = offset;
+        let law = &mut self.rows.row_mut(offset - self.from)[..self.vocab_size];
+        let position = self.base_len + offset as u32;
+        let seen = self
+            .pipeline
+            .laws(law, self.unscaled, self.want, &self.history, position)?;
+        Ok(DraftLaws {
+            law,
+            unscaled: seen.unscaled.then_some(&self.unscaled[..]),
+        })
+    }
+}
+
+/// The forwards that one model makes for a block before another has its turn.
+struct ReviewTask {
+    /// Given back through `done` at the end.
+    block: Option<Box<Block>>,
+    /// The model, 1 for the largest.
+    level: usize,
+    /// Draft tokens before the first position whose row is wanted.
+    from: usize,
+    done: Option<oneshot::Sender<Result<Box<Block>, RoundError>>>,
+}
+
+impl ReviewTask {
+    /// The block after its review: here again for another forward of the same model, or none once it was
+    /// given back.
+    fn advance(&mut self, rows: StepRows<'_>) -> Option<Box<Block>> {
+        let mut block = self.block.take()?;
+        if let Err(error) = block.review(self.from, rows) {
+            self.give_back(Err(error));
+            return None;
+        }
+        // Most forwards of a model follow one another, with Max-Gram between them.
+        match block.next() {
+            Next::Score { level, from, .. } if level == self.level => {
+                self.from = from;
+                Some(block)
+            }
+            Next::Score { .. } | Next::Done => {
+                self.give_back(Ok(block));
+                None
+            }
+        }
+    }
+
+    fn give_back(&mut self, block: Result<Box<Block>, RoundError>) {
+        if let Some(done) = self.done.take() {
+            // The receiver is gone if nobody waits any more.
+            let _ = done.send(block);
+        }
+    }
+}
+
+impl Task for ReviewTask {
+    fn tokens(&self) -> &[TokenId] {
+        self.block.as_ref().map_or(&[], |block| &block.tokens)
+    }
+
+    fn scored_from(&self) -> usize {
+        let context_len = self.block.as_ref().map_or(1, |block| block.context_len);
+        context_len - 1 + self.from
+    }
+
+    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+        self.block = self.advance(rows);
+        match self.block {
+            Some(_) => Progress::Continue,
+            None => Progress::Done,
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.done.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    fn fail(mut self: Box<Self>, error: EngineError) {
+        self.give_back(Err(error.into()));
+    }
+}

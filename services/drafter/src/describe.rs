@@ -1,0 +1,93 @@
+//! What a drafter tells of itself.
+
+use model::Llama;
+use model::source::ServedModel;
+use server::transport::MAX_MESSAGE_BYTES;
+use speculation::ports::LanguageModel;
+use wire::{drafting, open, v1};
+
+use crate::config::DrafterConfig;
+use crate::loaded::Loaded;
+
+/// The name of Max-Gram among models, and of a drafter that has nothing else.
+pub(crate) const MAX_GRAM: &str = "max-gram";
+
+/// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
+const MAX_GRAM_CONTEXT: u32 = 1 << 20;
+
+/// The description of a drafter of what is `loaded`.
+pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
+    let names = loaded.models.iter().map(|model| model.name.clone());
+    let cascade = loaded.cascade.as_ref().map(|cascade| {
+        let max_gram = cascade.max_gram().then(|| MAX_GRAM.to_owned());
+        v1::DraftCascade {
+            models: names.chain(max_gram).collect(),
+            lenient: cascade.lenience() > 1.0,
+        }
+    });
+    let heads = loaded.heads.iter().map(|head| v1::AcceptanceHead {
+        label: drafting::label_to_wire(head.info().label).into(),
+        depth: head.info().depth as u32,
+    });
+    let draftings = loaded.draftings().into_iter();
+    v1::PeerDescription {
+        limits: Some(v1::PeerLimits {
+            max_draft_tokens: config.max_draft_tokens.get(),
+            max_sessions: config.max_sessions.get() as u32,
+            max_message_bytes: MAX_MESSAGE_BYTES as u32,
+            max_lease_ms: open::MAX_LEASE_MS,
+        }),
+        trees: !loaded.models.is_empty(),
+        draftings: draftings
+            .map(|drafting| drafting::to_wire(drafting).into())
+            .collect(),
+        heads: heads.collect(),
+        cascade,
+        ..match loaded.models.first() {
+            Some(model) => of_model(model),
+            None => of_max_gram(loaded, config),
+        }
+    }
+}
+
+fn of_model(served: &ServedModel<Llama>) -> v1::PeerDescription {
+    let shape = served.model.shape();
+    v1::PeerDescription {
+        model: served.name.clone(),
+        logits_size: shape.vocab_size as u32,
+        vocab_size: served.vocab_size,
+        vocab_fingerprint: served.vocab_fingerprint.to_vec(),
+        context_len: shape.context_len as u32,
+        numerics: Some(v1::Numerics {
+            weights: served.numerics.weights.clone(),
+            dtype: served.numerics.dtype.clone(),
+            kernels: served.numerics.kernels.clone(),
+        }),
+        eos_token_ids: served.eos_token_ids.clone(),
+        ..wire::describe::capabilities()
+    }
+}
+
+fn of_max_gram(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
+    let Some(file) = &loaded.bigram else {
+        return wire::describe::capabilities();
+    };
+    let name = match config.model.name.as_str() {
+        "" => MAX_GRAM.to_owned(),
+        name => name.to_owned(),
+    };
+    v1::PeerDescription {
+        model: name,
+        logits_size: file.vocab_size(),
+        vocab_size: file.vocab_size(),
+        vocab_fingerprint: file.vocab_fingerprint.to_vec(),
+        context_len: MAX_GRAM_CONTEXT,
+        numerics: Some(v1::Numerics {
+            weights: file.fingerprint(),
+            dtype: String::new(),
+            kernels: MAX_GRAM.to_owned(),
+        }),
+        eos_token_ids: file.eos_token_ids.clone(),
+        ..wire::describe::capabilities()
+    }
+}

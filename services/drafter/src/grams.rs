@@ -1,0 +1,75 @@
+//! Drafting with Max-Gram alone, and the upkeep of its index.
+
+use speculation::TokenId;
+use speculation::drafting::DraftToken;
+use speculation::max_gram::{Bigram, MaxGram};
+use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use wire::v1::StopCause;
+
+use crate::asked::Asked;
+use crate::report::{Drafted, Drawn, Ending};
+use crate::session::Session;
+
+/// Tokens indexed before other work on this thread has its turn: about a millisecond's worth.
+const PIECE: usize = 4_096;
+
+/// Takes the session's index, made to hold prompt and output. It is to be put back: otherwise the next
+/// round makes a new one.
+pub(crate) async fn take_index(session: &mut Session) -> MaxGram {
+    let mut index = session.grams.take().unwrap_or_else(|| MaxGram::new(&[]));
+    let context = [&session.spec.prompt, session.committed.tokens()].concat();
+    for left in index.reconcile_by(&context, PIECE) {
+        if left > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    index
+}
+
+/// Drafts a block with Max-Gram, in a drafter of `models` draft models.
+pub(crate) async fn draft(
+    session: &mut Session,
+    bigram: &Bigram,
+    asked: &Asked,
+    models: usize,
+) -> Vec<Drafted> {
+    let mut index = take_index(session).await;
+    let tokens = index.propose(asked.max_tokens as usize, bigram);
+    session.grams = Some(index);
+    let ends = &session.spec.sampling.end_tokens;
+    let law = match session.spec.proposal_form {
+        ProposalForm::Point => ProposalLaw::Point,
+        _ => ProposalLaw::None,
+    };
+    let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
+    let mut cause = asked.cause();
+    for id in tokens {
+        drafted.push(Drafted {
+            drawn: Some(point(id, law.clone())),
+            ..Default::default()
+        });
+        if ends.contains(&id) {
+            cause = StopCause::EndToken;
+            break;
+        }
+    }
+    if let Some(last) = drafted.last_mut() {
+        last.ending = Some(Ending {
+            cause,
+            bonus: None,
+            forwards: vec![0; models.max(1)],
+        });
+    }
+    drafted
+}
+
+fn point(id: TokenId, law: ProposalLaw) -> Drawn {
+    let proposal = Proposal {
+        law,
+        ..Default::default()
+    };
+    Drawn {
+        token: DraftToken { id, proposal },
+        siblings: Vec::new(),
+    }
+}

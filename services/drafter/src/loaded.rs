@@ -1,0 +1,259 @@
+//! What a drafter's configuration names, loaded and checked.
+
+use std::path::Path;
+
+use model::bigram::{BigramError, BigramFile};
+use model::head::AcceptanceHead;
+use model::source::ServedModel;
+use model::{Llama, WeightFormat};
+use speculation::cascade::CascadeConfig;
+use speculation::drafting::Drafting;
+
+use crate::config::{AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, NO_MODEL};
+use crate::describe::MAX_GRAM;
+use crate::error::DrafterError;
+
+/// A bigram table in a model's folder.
+const BESIDE_MODEL: &str = "bigram.safetensors";
+
+/// Everyone who can propose, not yet running.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Draft models, the largest first; none if Max-Gram drafts alone.
+    pub(crate) models: Vec<ServedModel<Llama>>,
+    /// Acceptance heads of the first model, at most one for each label.
+    pub(crate) heads: Vec<AcceptanceHead>,
+    /// Max-Gram's table.
+    pub(crate) bigram: Option<BigramFile>,
+    /// The cascade, of all models and Max-Gram if it says so.
+    pub(crate) cascade: Option<CascadeConfig>,
+}
+
+impl Loaded {
+    /// Loads all that `config` names.
+    ///
+    /// # Errors
+    /// [`DrafterError`] naming the setting, and what is wrong with it.
+    pub fn load(config: &DrafterConfig) -> Result<Self, DrafterError> {
+        check_limits(config)?;
+        if config.model.path != NO_MODEL {
+            let served = config.model.load()?;
+            return Self::beside(served, config);
+        }
+        let no_model = |setting: &str, given: bool| {
+            if !given {
+                return Ok(());
+            }
+            let problem = "goes with a draft model, and drafter.model.path is none";
+            Err(DrafterError::setting(setting, problem))
+        };
+        no_model("heads", !config.heads.is_empty())?;
+        no_model("cascade.models", !config.cascade.models.is_empty())?;
+        no_model("cascade.k", !config.cascade.k.is_empty())?;
+        // Nothing is done with the rest of it here; see `cascade`.
+        cascade(&config.cascade, &[], true)?;
+        let bigram = match config.bigram.as_str() {
+            "none" => {
+                let problem = "none leaves nobody to draft, since drafter.model.path is none too";
+                return Err(DrafterError::setting("bigram", problem));
+            }
+            AUTOMATIC => BigramFile::open("embedded")?,
+            path => BigramFile::open(path)?,
+        };
+        Ok(Self {
+            models: Vec::new(),
+            heads: Vec::new(),
+            bigram: Some(bigram),
+            cascade: None,
+        })
+    }
+
+    /// Takes `served` as the draft model, and loads the rest of what `config` names.
+    ///
+    /// # Errors
+    /// As [`Loaded::load`].
+    pub fn beside(
+        served: ServedModel<Llama>,
+        config: &DrafterConfig,
+    ) -> Result<Self, DrafterError> {
+        let mut models = smaller(&served, config)?;
+        models.insert(0, served);
+        Self::of(models, config)
+    }
+
+    /// Takes `models` as the draft models, the largest first and at least one, and loads the rest of what
+    /// `config` names.
+    ///
+    /// # Errors
+    /// As [`Loaded::load`].
+    ///
+    /// # Panics
+    /// If there is no model.
+    pub fn of(
+        mut models: Vec<ServedModel<Llama>>,
+        config: &DrafterConfig,
+    ) -> Result<Self, DrafterError> {
+        check_limits(config)?;
+        let heads = heads(&mut models[0], config)?;
+        let bigram = bigram(&models[0], config)?;
+        let has_max_gram = config.cascade.max_gram && bigram.is_some();
+        let cascade = cascade(&config.cascade, &models, has_max_gram)?;
+        Ok(Self {
+            models,
+            heads,
+            bigram,
+            cascade,
+        })
+    }
+}
+
+impl Loaded {
+    /// The acceptance heads, at most one for each label.
+    pub fn heads(&self) -> &[AcceptanceHead] {
+        &self.heads
+    }
+
+    /// Max-Gram's table, if there is one.
+    pub fn bigram(&self) -> Option<&BigramFile> {
+        self.bigram.as_ref()
+    }
+
+    /// The ways of drafting, the default first; never empty.
+    pub(crate) fn draftings(&self) -> Vec<Drafting> {
+        let ways = [
+            (Drafting::Model, !self.models.is_empty()),
+            (Drafting::MaxGram, self.bigram.is_some()),
+            (Drafting::Cascade, self.cascade.is_some()),
+        ];
+        let held = ways.into_iter().filter(|&(_, held)| held);
+        held.map(|(way, _)| way).collect()
+    }
+}
+
+fn check_limits(config: &DrafterConfig) -> Result<(), DrafterError> {
+    let tokens = config.max_draft_tokens.get();
+    if tokens <= MAX_DRAFT_TOKENS {
+        return Ok(());
+    }
+    let problem = format!("{tokens} is out of range, expected 1 to {MAX_DRAFT_TOKENS}");
+    Err(DrafterError::setting("max_draft_tokens", &problem))
+}
+
+/// The heads found with the model, and those the configuration names.
+fn heads(
+    served: &mut ServedModel<Llama>,
+    config: &DrafterConfig,
+) -> Result<Vec<AcceptanceHead>, DrafterError> {
+    let mut heads: Vec<AcceptanceHead> = Vec::new();
+    for file in &config.heads {
+        let head = AcceptanceHead::open(Path::new(file))?;
+        head.check(
+            served.model.config().hidden_size,
+            &served.weights_fingerprint,
+        )?;
+        let label = head.info().label;
+        if let Some(twin) = heads.iter().find(|twin| twin.info().label == label) {
+            let (one, other) = (twin.origin(), head.origin());
+            let problem = format!(
+                "'{one}' and '{other}' are both for label '{}', leave one of them out",
+                label.name()
+            );
+            return Err(DrafterError::setting("heads", &problem));
+        }
+        // Of a model in an unknown format heads are computed exactly.
+        let format = served.numerics.dtype.parse().unwrap_or(WeightFormat::F32);
+        heads.push(head.in_format(format));
+    }
+    for found in std::mem::take(&mut served.heads) {
+        if !heads
+            .iter()
+            .any(|head| head.info().label == found.info().label)
+        {
+            heads.push(found);
+        }
+    }
+    Ok(heads)
+}
+
+/// Max-Gram's table, of the model's vocabulary.
+fn bigram(
+    served: &ServedModel<Llama>,
+    config: &DrafterConfig,
+) -> Result<Option<BigramFile>, DrafterError> {
+    let fits = |file: &BigramFile, path: &str| {
+        file.check(&served.vocab_fingerprint, served.vocab_size, path)
+    };
+    let named = |path: &str| {
+        let file = BigramFile::open(path)?;
+        fits(&file, path)?;
+        Ok(Some(file))
+    };
+    let beside = Path::new(&config.model.path).join(BESIDE_MODEL);
+    match config.bigram.as_str() {
+        "none" => Ok(None),
+        AUTOMATIC if beside.is_file() => named(&beside.to_string_lossy()),
+        AUTOMATIC => match BigramFile::open("embedded") {
+            Ok(file) => Ok(Some(file).filter(|file| fits(file, "embedded").is_ok())),
+            Err(BigramError::NotEmbedded) => Ok(None),
+            Err(error) => Err(error.into()),
+        },
+        path => named(path),
+    }
+}
+
+/// The models of the cascade after the first, of the first one's vocabulary.
+fn smaller(
+    served: &ServedModel<Llama>,
+    config: &DrafterConfig,
+) -> Result<Vec<ServedModel<Llama>>, DrafterError> {
+    let sources = config.cascade.models.iter().enumerate();
+    sources
+        .map(|(index, source)| {
+            let model = source.load().map_err(|error| error.to_string());
+            model
+                .and_then(|model| same_vocabulary(model, served))
+                .map_err(|problem| {
+                    DrafterError::setting(&format!("cascade.models[{index}]"), &problem)
+                })
+        })
+        .collect()
+}
+
+/// `model`, if its vocabulary is that of `served`.
+fn same_vocabulary(
+    model: ServedModel<Llama>,
+    served: &ServedModel<Llama>,
+) -> Result<ServedModel<Llama>, String> {
+    let vocabulary = |of: &ServedModel<Llama>| (of.vocab_size, of.vocab_fingerprint);
+    if vocabulary(&model) == vocabulary(served) {
+        return Ok(model);
+    }
+    Err(format!(
+        "'{}' has another vocabulary ({} tokens) than '{}' ({} tokens); the models of a cascade must share \
+         one tokenizer",
+        model.name, model.vocab_size, served.name, served.vocab_size
+    ))
+}
+
+/// The cascade of `models`, if there are two drafts.
+fn cascade(
+    section: &CascadeSection,
+    models: &[ServedModel<Llama>],
+    has_max_gram: bool,
+) -> Result<Option<CascadeConfig>, DrafterError> {
+    let drafts = models.len() + usize::from(has_max_gram);
+    let k = match &section.k {
+        k if k.is_empty() => CascadeSection::default_k(drafts, has_max_gram),
+        k => k.clone(),
+    };
+    let (lenience, max_gram_tokens) = (section.lenience, section.max_gram_tokens);
+    // Checked even where there is nothing to be done with it: a wrong setting should not lie in wait.
+    let cascade = CascadeConfig::new(drafts, has_max_gram, k, lenience, max_gram_tokens);
+    let cascade = cascade.map_err(|source| {
+        let mut names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+        names.extend(has_max_gram.then_some(MAX_GRAM));
+        let drafts = names.join(", ");
+        DrafterError::Cascade { source, drafts }
+    })?;
+    Ok((drafts > 1).then_some(cascade))
+}
