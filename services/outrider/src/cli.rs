@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
 
 use crate::config::Config;
-use crate::{bench, generate, methods, print_config, record, replay, serve, sweep};
+use crate::{
+    bench, bigram, generate, methods, print_config, record, replay, serve, sweep, train_head,
+};
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
 /// coordinator talks to clients.
@@ -49,7 +51,7 @@ enum Command {
     /// loopback ports, and goes through the same gRPC.
     Generate(Box<generate::GenerateArgs>),
     /// Compares methods with the target alone, on the same prompts, in the same run. `bench laws`
-    /// times acceptance by itself.
+    /// times acceptance by itself, `bench parts` single parts of a round.
     Bench(bench::BenchArgs),
     /// Measures what quality each method keeps at which cost, on a task whose answers are known.
     Sweep(sweep::SweepArgs),
@@ -57,6 +59,25 @@ enum Command {
     Record(record::RecordArgs),
     /// Evaluates methods on recorded laws, without any model.
     Replay(replay::ReplayArgs),
+    /// Makes the table that Max-Gram drafts from where it has nothing to copy.
+    Bigram(bigram::BigramArgs),
+    /// Trains an acceptance head, which stops drafting where a refusal is likely (SpecDec++).
+    ///
+    /// Learnt stopping (SpecDec++) needs an acceptance head: a small network that tells from the draft model's
+    /// hidden state how likely a draft token is to be accepted. This command trains one. It lets the target
+    /// model answer prompts, through its verifier service; draws at each position what the draft model would
+    /// have drafted; labels it with the probability of acceptance under the verification the head is meant
+    /// for; and learns. Sampling takes most of the time; what was sampled is kept in --cache, so an
+    /// interrupted run goes on where it stopped, and a second head from the same samples costs little.
+    ///
+    /// The head belongs to the draft model's weights and to the label: serve it as head-coupled.safetensors or
+    /// head-rejection.safetensors beside the draft model's weights. Same inputs and seed, same file.
+    ///
+    /// At the end it prints how far predictions are from labels (mean divergence in nats) beside the best
+    /// constant prediction, on responses not learnt from; how predictions agree with labels; and which
+    /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
+    /// labels along the response: a round's second token would follow the first one drafted instead.
+    TrainHead(Box<train_head::TrainHeadArgs>),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
     /// Shows the configuration.
@@ -83,6 +104,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Sweep(args) => sweep::run(args, global.load_quietly()?).await,
         Command::Record(args) => record::run(args, global.load_quietly()?).await,
         Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Bigram(args) => bigram::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::TrainHead(args) => train_head::run(*args, global.load_quietly()?).await,
         Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => {
             let loaded = global.load(json!({}))?;

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use coordinator::{Coordinator, ModelGroup};
-use drafter::Drafter;
+use drafter::{Drafter, Loaded};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,12 +37,11 @@ impl Cluster {
         }];
         let coordinator_url = url(&coordinator_listener)?;
 
-        let draft_source = config.drafter.model.clone();
+        let draft_config = config.drafter.clone();
         let target_source = config.verifier.model.clone();
-        let draft = tokio::task::spawn_blocking(move || draft_source.load());
+        let draft = tokio::task::spawn_blocking(move || Loaded::load(&draft_config));
         let target = tokio::task::spawn_blocking(move || target_source.load());
-        let drafter =
-            Drafter::start(draft.await?.context("drafter.model")?, config.drafter).await?;
+        let drafter = Drafter::start(draft.await??, config.drafter).await?;
         let verifier =
             Verifier::start(target.await?.context("verifier.model")?, config.verifier).await?;
         let coordinator = Coordinator::new(config.coordinator).await?;
@@ -81,7 +80,8 @@ impl Cluster {
     }
 }
 
-fn url(listener: &TcpListener) -> anyhow::Result<String> {
+/// Where a service on `listener` is reached from this process.
+pub(crate) fn url(listener: &TcpListener) -> anyhow::Result<String> {
     let mut address = listener.local_addr()?;
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.

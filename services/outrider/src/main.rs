@@ -2,9 +2,11 @@
 //! `config`.
 
 mod bench;
+mod bigram;
 mod cli;
 mod cluster;
 mod config;
+mod drafting_args;
 mod generate;
 mod memory;
 mod method_args;
@@ -15,6 +17,7 @@ mod record;
 mod replay;
 mod serve;
 mod sweep;
+mod train_head;
 
 use std::process::ExitCode;
 

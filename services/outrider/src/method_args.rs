@@ -7,6 +7,8 @@ use speculation::target::Beta;
 use wire::v1::target_distribution::Kind;
 use wire::{open, proposal, v1};
 
+use crate::drafting_args::DraftingArgs;
+
 /// A method, and what overrides its presets.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Method")]
@@ -58,6 +60,8 @@ pub(crate) struct MethodArgs {
     /// Who decides acceptance: `verifier` (the default) or `coordinator`.
     #[arg(long, value_name = "WHO")]
     pub(crate) accept_at: Option<String>,
+    #[command(flatten)]
+    pub(crate) drafting: DraftingArgs,
 }
 
 impl MethodArgs {
@@ -104,7 +108,7 @@ impl MethodArgs {
             max_run: self.max_run,
             mean: self.mean.then_some(true),
         });
-        Ok(())
+        self.drafting.apply(request)
     }
 }
 

@@ -36,8 +36,8 @@ struct PeerArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
-    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), or embedded:draft,
-    /// embedded:target.
+    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), or embedded:target,
+    /// embedded:draft, embedded:small.
     #[arg(long, value_name = "PATH")]
     model: Option<String>,
     /// Format the weights are computed in: q8_0 or f32.

@@ -17,7 +17,8 @@ use super::spec::MethodSpec;
 pub(crate) struct Setting {
     pub(crate) method: MethodSpec,
     pub(crate) temperature: f32,
-    pub(crate) draft_len: u32,
+    /// Draft tokens a round; without it as the method says.
+    pub(crate) draft_len: Option<u32>,
     pub(crate) max_tokens: u32,
     /// The output ends before the first of these texts.
     pub(crate) stop: Vec<String>,
@@ -31,7 +32,7 @@ pub(crate) struct Answer {
 }
 
 /// What one or several requests took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) tokens: f64,
     /// From the request to its end, prefill included.
@@ -39,6 +40,10 @@ pub(crate) struct Measured {
     pub(crate) rounds: f64,
     pub(crate) accepted: f64,
     pub(crate) drafted: f64,
+    /// Draft tokens not emitted.
+    pub(crate) discarded: f64,
+    /// Forwards of each draft model, the largest first.
+    pub(crate) draft_forwards: Vec<f64>,
     /// Forwards of the target model.
     pub(crate) target_forwards: f64,
     /// Rounds asked of the peers, whether drafted or not.
@@ -72,6 +77,12 @@ impl Measured {
             rounds: f64::from(speculation.num_spec_steps),
             accepted: f64::from(speculation.num_accepted_draft_tokens),
             drafted: f64::from(speculation.num_draft_tokens),
+            discarded: f64::from(speculation.discarded),
+            draft_forwards: speculation
+                .draft_forwards_by_model
+                .iter()
+                .map(|&forwards| f64::from(forwards))
+                .collect(),
             target_forwards: f64::from(speculation.target_forwards),
             asked: speculation.rounds as f64,
             wire_bytes: speculation.wire_bytes_per_round * speculation.rounds as f64,
@@ -87,12 +98,22 @@ impl Measured {
         self.rounds += other.rounds;
         self.accepted += other.accepted;
         self.drafted += other.drafted;
+        self.discarded += other.discarded;
         self.target_forwards += other.target_forwards;
+        let models = self.draft_forwards.len().max(other.draft_forwards.len());
+        self.draft_forwards = (0..models)
+            .map(|model| self.draft_forwards_of(model) + other.draft_forwards_of(model))
+            .collect();
         self.asked += other.asked;
         self.wire_bytes += other.wire_bytes;
         self.deferrable += other.deferrable;
         self.deferred += other.deferred;
         self.times.add(&other.times);
+    }
+
+    /// Forwards of a draft model, 0 the largest.
+    pub(crate) fn draft_forwards_of(&self, model: usize) -> f64 {
+        self.draft_forwards.get(model).copied().unwrap_or_default()
     }
 
     pub(crate) fn tokens_per_second(&self) -> f64 {
@@ -175,7 +196,7 @@ pub(crate) async fn measure(
             ..Default::default()
         }),
         seed: Some(seed),
-        draft_len: Some(setting.draft_len),
+        draft_len: setting.draft_len,
         stop: setting.stop.clone(),
         report_rounds: true,
         ..Default::default()

@@ -1,8 +1,11 @@
 //! `outrider bench`: methods against the target alone, on the same prompts, in the same run; and
-//! `outrider bench laws`: acceptance alone, without a model.
+//! `outrider bench drafting`: who drafts and how far; `outrider bench laws`: acceptance alone,
+//! without a model; and `outrider bench parts`: single parts of a round.
 
+mod drafting;
 mod laws;
 pub(crate) mod measure;
+mod parts;
 pub(crate) mod prompts;
 pub(crate) mod spec;
 pub(crate) mod table;
@@ -44,6 +47,12 @@ enum What {
     /// Times acceptance alone, without a model: every target distribution under every verification,
     /// as a multiple of one softmax over a row of the same size.
     Laws(laws::LawsArgs),
+    /// Compares who drafts and how far: discard rate, verification rate, and the speedup modelled
+    /// from what forwards cost, the best of each family beside the best fixed draft length.
+    Drafting(drafting::DraftingArgs),
+    /// Times single parts of a round, as multiples of one another: forwards of token trees, Max-Gram,
+    /// acceptance heads, forwards of several positions.
+    Parts(parts::PartsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -59,8 +68,9 @@ struct MethodsArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     per_kind: usize,
     /// Methods to compare with target-only, or `all`. Parameters stand after colons, alternatives
-    /// between slashes: `coupled,spec-cascade:rule=opt:alpha=0.3/0.6,lossy:beta=tuned`. They are
-    /// the method flags of `outrider generate`; `outrider methods` tells which method takes which.
+    /// between slashes: `coupled,spec-cascade:rule=opt:alpha=0.3/0.6,lossy:beta=tuned`,
+    /// `coupled:draft-len=confidence:0.4/specdec++:0.7:draft-cap=12`. They are the method and drafting
+    /// flags of `outrider generate`; `outrider methods` tells which method takes which.
     #[arg(
         long,
         value_name = "METHODS",
@@ -71,7 +81,7 @@ struct MethodsArgs {
     /// Temperatures.
     #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
     temperatures: Vec<f32>,
-    /// Draft tokens a round.
+    /// Draft tokens a round, of methods that do not say.
     #[arg(long, value_name = "K", default_value_t = 4)]
     draft_len: u32,
     /// Output tokens of each request, unless it ends before.
@@ -87,6 +97,8 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let args = match args.what {
         Some(What::Laws(args)) => return laws::run(&args),
+        Some(What::Drafting(args)) => return drafting::run(args, config).await,
+        Some(What::Parts(args)) => return parts::run(&args),
         None => args.methods,
     };
     let methods = methods(&args.methods)?;
@@ -136,7 +148,7 @@ async fn compare(
     let setting = |method: &MethodSpec, temperature| Setting {
         method: method.clone(),
         temperature,
-        draft_len: args.draft_len,
+        draft_len: Some(args.draft_len),
         max_tokens: args.max_tokens,
         stop: Vec::new(),
     };

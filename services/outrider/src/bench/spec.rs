@@ -166,13 +166,25 @@ fn split(text: &str) -> (&str, Vec<String>) {
     let mut settings: Vec<String> = Vec::new();
     for part in parts {
         match settings.last_mut() {
-            Some(last) if last.starts_with("proposal=") && !part.contains('=') => {
+            Some(last) if goes_on(last, part) => {
                 *last = format!("{last}:{part}");
             }
             _ => settings.push(part.to_owned()),
         }
     }
     (name, settings)
+}
+
+/// Whether `part` belongs to the value of the setting before it: `sparse:8`, `dense:f16`,
+/// `specdec++:0.7`, `comb:8`. What follows such a value is another setting, whose name begins with no
+/// digit.
+fn goes_on(setting: &str, part: &str) -> bool {
+    let has_colons = ["proposal=", "draft-len=", "draft_len=", "tree="];
+    let is_setting = part.contains('=');
+    let is_number = part.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    let is_precision = setting.starts_with("proposal=") && !is_setting;
+    let takes_more = has_colons.iter().any(|name| setting.starts_with(name));
+    takes_more && (is_number && !is_setting || is_precision)
 }
 
 #[cfg(test)]
@@ -209,6 +221,37 @@ mod tests {
     }
 
     #[test]
+    fn values_with_colons_do_not_swallow_what_follows() {
+        use v1::draft_length::Policy;
+        let policy_of = |request: &v1::GenerateRequest| {
+            let length = request.draft_length;
+            length.and_then(|length| length.policy)
+        };
+        let drafted = request("coupled:draft-len=confidence:0.4:draft-cap=12:tree=comb:8");
+        assert_eq!(policy_of(&drafted), Some(Policy::Confidence(0.4)));
+        assert_eq!(drafted.draft_len, Some(12));
+        let shape = drafted.tree.and_then(|tree| tree.shape);
+        assert_eq!(shape, Some(v1::tree_shape::Shape::Comb(8)));
+        let learned = request("block:drafting=model:draft_len=specdec++:.7:proposal=dense:f16");
+        assert!(matches!(policy_of(&learned), Some(Policy::Learned(_))));
+        assert_eq!(learned.proposal_form(), v1::ProposalForm::DenseF16);
+        // A flag after a value with no colon of its own.
+        let flag = request("sequence-cascade:draft-len=4:mean");
+        assert_eq!(flag.parameters.expect("set").mean, Some(true));
+        let item = "coupled:draft-len=confidence:0.2/confidence:0.4/goodput".to_owned();
+        let lists = series(&[item]).expect("series");
+        let values: Vec<_> = (lists[0].methods.iter())
+            .map(|variant| variant.values.as_str())
+            .collect();
+        let expected = [
+            "draft-len=confidence:0.2",
+            "draft-len=confidence:0.4",
+            "draft-len=goodput",
+        ];
+        assert_eq!(values, expected);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, words) in [
             ("nonsense", "expected one of coupled"),
@@ -217,6 +260,8 @@ mod tests {
             ("lossy:alpha", "alpha"),
             ("lossy:beta=most", "most"),
             ("lossy:verification=none", "none"),
+            ("coupled:draft-len=confidence:much", "much"),
+            ("coupled:tree=comb:1", "2 to 64"),
             ("coupled:", "no parameter"),
             ("coupled:method=lossy", "--method"),
         ] {

@@ -49,9 +49,6 @@ pub(crate) struct GenerateArgs {
     /// Makes the output repeatable; drawn, and reported, if not given.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Draft tokens a round, 1 to 64; 4 if not given.
-    #[arg(long, value_name = "K")]
-    draft_len: Option<u32>,
     /// Ends the output before this text; may be given several times.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
@@ -83,7 +80,6 @@ impl GenerateArgs {
                 ..Default::default()
             }),
             seed: self.seed,
-            draft_len: self.draft_len,
             stop: self.stop.clone(),
             ignore_eos: self.ignore_eos,
             report_rounds: self.show_rounds,

@@ -1,7 +1,9 @@
 //! The registry for programs.
 
 use serde_json::{Value, json};
-use speculation::methods::{self, METHODS, Method, Range, Setting, TargetAsked, names};
+use speculation::methods::{
+    self, Axis, METHODS, Method, Range, Setting, TargetAsked, axes_listing, names,
+};
 use speculation::target::{Beta, Rule};
 
 /// Everything there is to choose from.
@@ -17,13 +19,22 @@ pub(super) fn registry() -> Value {
     json!({
         "methods": METHODS.iter().map(method).collect::<Vec<_>>(),
         "rules": rules.collect::<Vec<_>>(),
-        "axes": {
-            "plan": names::plans(),
-            "target": names::targets(),
-            "verification": names::verifications(),
-            "proposal": names::proposals(),
-            "accept_at": names::acceptors(),
-        },
+        "axes": axes_listing().iter().map(|listed| (listed.name, axis(listed))).collect::<Value>(),
+    })
+}
+
+fn axis(axis: &Axis) -> Value {
+    let values = axis.values.iter().map(|value| {
+        json!({
+            "form": value.form,
+            "range": value.range,
+            "help": value.help,
+        })
+    });
+    json!({
+        "help": axis.help,
+        "default": axis.default,
+        "values": values.collect::<Vec<_>>(),
     })
 }
 

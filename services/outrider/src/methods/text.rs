@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use speculation::methods::{Method, Setting, TargetAsked, Value, names};
+use speculation::methods::{AxisValue, Method, Setting, TargetAsked, Value, axes_listing, names};
 use speculation::target::Rule;
 
 /// Everything there is to choose from.
@@ -109,14 +109,25 @@ fn axes(out: &mut impl Write) -> io::Result<()> {
         out,
         "\nA method presets the axes; one given beside it replaces the preset."
     )?;
-    for (axis, values) in [
-        ("plan", names::plans()),
-        ("target", vec!["exact", "lossy", "or a rule below"]),
-        ("verification", names::verifications()),
-        ("proposal", names::proposals()),
-        ("accept-at", names::acceptors()),
-    ] {
-        writeln!(out, "  {axis:<13} {}", values.join(", "))?;
+    for axis in axes_listing() {
+        let flag = axis.name.replace('_', "-");
+        writeln!(out, "  {flag:<13} {}; default {}", axis.help, axis.default)?;
+        let is_explained = |value: &AxisValue| !value.help.is_empty();
+        if !axis.values.iter().any(is_explained) {
+            let forms: Vec<_> = match axis.name {
+                "target" => vec!["exact", "lossy", "or a rule below"],
+                _ => axis.values.iter().map(|value| value.form).collect(),
+            };
+            writeln!(out, "  {:<13}   {}", "", forms.join(", "))?;
+            continue;
+        }
+        for AxisValue { form, range, help } in axis.values {
+            let range = match &range[..] {
+                "" => String::new(),
+                range => format!(" ({range})"),
+            };
+            writeln!(out, "  {:<13}   {form:<15} {help}{range}", "")?;
+        }
     }
     Ok(())
 }

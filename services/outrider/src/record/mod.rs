@@ -11,6 +11,7 @@ use clap::Args;
 use server::channel::{self, ChannelConfig};
 use server::telemetry;
 use server::transport::MAX_MESSAGE_BYTES;
+use speculation::methods::names::{DRAFT_CAP, DRAFT_LEN};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use wire::v1;
@@ -20,6 +21,7 @@ use crate::bench::prompts;
 use crate::cli::INTERRUPTED;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::drafting_args::DraftingArgs;
 use crate::progress;
 use file::File;
 
@@ -69,9 +71,6 @@ pub(crate) struct RecordArgs {
         allow_negative_numbers = true
     )]
     min_p: f32,
-    /// Draft tokens a round, 1 to 64. Replay can shorten blocks, not lengthen them.
-    #[arg(long, value_name = "K", default_value_t = 4)]
-    draft_len: u32,
     /// Seed of the first prompt; each next prompt takes the next seed.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
@@ -85,6 +84,9 @@ pub(crate) struct RecordArgs {
     /// Served model; the coordinator's first one if not given.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    // Replay can shorten blocks, not lengthen them.
+    #[command(flatten)]
+    drafting: DraftingArgs,
 }
 
 /// Generates and records.
@@ -125,7 +127,7 @@ async fn record(
                 is_scaled: args.is_scaled(),
                 top: args.top as usize,
             };
-            let request = args.request(&prompt.text, index);
+            let request = args.request(&prompt.text, index)?;
             prompt::record(&mut client, request, &recorded, &mut file).await?;
             file.flush()?;
             let (done, positions) = (index + 1, file.positions());
@@ -196,7 +198,7 @@ async fn header(
         vocab_size: verifier.vocab_size,
         sampling: Some(args.sampling()),
         top: args.top,
-        draft_len: args.draft_len,
+        draft_len: args.most_drafts()?,
         seed: args.seed,
         prompts: u32::try_from(prompts)?,
         ..Default::default()
@@ -219,20 +221,30 @@ impl RecordArgs {
         self.temperature != 1.0 || self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
     }
 
+    /// Most draft tokens of a block.
+    fn most_drafts(&self) -> anyhow::Result<u32> {
+        let request = self.request("", 0)?;
+        Ok(request.draft_len.unwrap_or(DRAFT_CAP))
+    }
+
     /// The request for the prompt at `index`.
-    fn request(&self, prompt: &str, index: usize) -> v1::GenerateRequest {
-        v1::GenerateRequest {
+    fn request(&self, prompt: &str, index: usize) -> anyhow::Result<v1::GenerateRequest> {
+        let mut request = v1::GenerateRequest {
             model: self.model.clone().unwrap_or_default(),
             prompt: Some(v1::generate_request::Prompt::Text(prompt.to_owned())),
             max_tokens: Some(self.max_tokens),
             sampling: Some(self.sampling()),
             seed: Some(self.seed.wrapping_add(index as u64)),
             method: "rejection".to_owned(),
-            draft_len: Some(self.draft_len),
+            draft_len: Some(DRAFT_LEN),
             proposal_form: v1::ProposalForm::DenseF32.into(),
             accept_at: v1::AcceptAt::Coordinator.into(),
             report_laws: true,
             ..Default::default()
-        }
+        };
+        self.drafting.apply(&mut request)?;
+        // The recording says how long blocks may be, whatever the coordinator's default is.
+        request.draft_len.get_or_insert(DRAFT_CAP);
+        Ok(request)
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct SweepArgs {
     /// Outputs of each prompt, each with a seed of its own; at temperature 0 one is made.
     #[arg(long, value_name = "N", default_value_t = 3)]
     seeds: usize,
-    /// Draft tokens a round.
+    /// Draft tokens a round, of methods that do not say.
     #[arg(long, value_name = "K", default_value_t = 4)]
     draft_len: u32,
     /// Output tokens of each request, unless it ends before.
@@ -144,7 +144,7 @@ async fn measure_all(
     let setting = |method: &spec::MethodSpec| Setting {
         method: method.clone(),
         temperature: args.temperature,
-        draft_len: args.draft_len,
+        draft_len: Some(args.draft_len),
         max_tokens: args.max_tokens,
         stop: vec!["\n".to_owned()],
     };

@@ -34,6 +34,10 @@ fn generate_prints_one_json_object_with_everything_in_it() {
     assert!(number("mean_acceptance_length") > 1.3);
     assert_eq!(number("num_draft_tokens"), sum("per_step_drafted"));
     assert_eq!(
+        number("drafted") + number("target_forwards"),
+        48.0 + number("discarded") + number("withheld")
+    );
+    assert_eq!(
         number("num_accepted_draft_tokens"),
         sum("per_step_accepted")
     );
@@ -98,6 +102,15 @@ fn bad_requests_name_the_field_and_the_limit() {
         (&["--max-tokens", "0"], &["max_tokens", "0"]),
         (&["--max-tokens", "9999"], &["max_tokens", "9999", "512"]),
         (&["--draft-len", "0"], &["draft_len", "0", "1 to 64"]),
+        (&["--draft-len", "confidence:2"], &["draft_len", "0 to 1"]),
+        (&["--draft-len", "long"], &["draft_len", "long", "goodput"]),
+        (&["--drafting", "guess"], &["drafting", "guess", "max-gram"]),
+        (&["--tree", "comb:1"], &["tree", "comb:1", "2 to 64"]),
+        (&["--draft-cap", "9"], &["--draft-cap", "9"]),
+        (
+            &["--draft-len", "9", "--tree", "comb:8"],
+            &["tree", "9 levels of 8 nodes are 72", "64"],
+        ),
         (
             &["--method", "nonsense"],
             &["method", "nonsense", "target-only"],
@@ -120,4 +133,50 @@ fn bad_requests_name_the_field_and_the_limit() {
     assert!(refused(&["generate", "--prompt", ""]).contains("prompt: empty"));
     assert!(refused(&["generate"]).contains("--prompt"));
     assert!(refused(&["generate", "--prompt-file", "no/such/file"]).contains("no/such/file"));
+}
+
+/// Flags of drafting reach the services, and change how the same tokens come about.
+#[test]
+fn every_way_of_drafting_can_be_asked_for() {
+    let base = [
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "32",
+        "--seed",
+        "11",
+    ];
+    let with = |flags: &[&str]| json(&[&base, flags].concat());
+    let expected = with(&["--method", "target-only"]);
+    for (flags, told) in [
+        (
+            &["--drafting", "max-gram", "--draft-len", "7"][..],
+            ["max-gram", "7", "chain"],
+        ),
+        (&["--drafting", "cascade"], ["cascade", "20", "chain"]),
+        (
+            &["--draft-len", "specdec++:0.7", "--draft-cap", "9"],
+            ["model", "specdec++:0.7", "chain"],
+        ),
+        (
+            &["--draft-len", "confidence:0.4"],
+            ["model", "confidence:0.4", "chain"],
+        ),
+        (&["--draft-len", "goodput"], ["model", "goodput", "chain"]),
+        (&["--tree", "comb:8"], ["model", "4", "comb:8"]),
+        (
+            &["--tree", "alternates:2", "--draft-len", "6"],
+            ["model", "6", "alternates:2"],
+        ),
+    ] {
+        let answer = with(flags);
+        assert_eq!(answer["token_ids"], expected["token_ids"], "{flags:?}");
+        assert_eq!(answer["speculation"]["fallbacks"], 0, "{flags:?}");
+        let names = ["drafting", "draft_len", "tree"];
+        assert_eq!(
+            names.map(|name| &answer["settings"][name]),
+            told,
+            "{flags:?}"
+        );
+    }
 }

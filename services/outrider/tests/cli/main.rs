@@ -1,10 +1,12 @@
 //! The binary as its users run it.
 
+mod drafter;
 mod generate;
 mod measuring;
 mod record_replay;
 mod serving;
 mod settings;
+mod train_head;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};

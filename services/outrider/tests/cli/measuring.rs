@@ -20,6 +20,16 @@ fn methods_are_listed_for_people_and_programs() {
     for name in listed("methods").iter().chain(&listed("rules")) {
         assert!(text.contains(name.as_str()), "{name}");
     }
+    for (axis, form) in [
+        ("drafting", "max-gram"),
+        ("draft_len", "specdec++:H"),
+        ("tree", "comb:N"),
+        ("accept_at", "coordinator"),
+    ] {
+        let values = list["axes"][axis]["values"].as_array().expect("values");
+        assert!(values.iter().any(|value| value["form"] == form), "{axis}");
+        assert!(text.contains(form) && text.contains(&axis.replace('_', "-")));
+    }
     let lossy = &list["methods"][4];
     assert_eq!(
         (&lossy["lossless"], &lossy["reproducible"]),
@@ -125,6 +135,43 @@ fn acceptance_alone_is_timed_over_a_small_vocabulary() {
         .collect();
     assert_eq!(rows.len(), 100);
     assert!(refused(&["bench", "laws", "--vocab", "3"]).contains("--vocab: 3"));
+}
+
+#[test]
+fn parts_of_a_round_are_timed_on_both_models() {
+    let output = run(&[
+        "bench",
+        "parts",
+        "--contexts",
+        "8",
+        "--repeats",
+        "1",
+        "--hidden",
+        "64",
+        "--layers",
+        "1",
+        "--json",
+    ]);
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
+    // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
+    // two contexts.
+    let counts = [
+        ("embedded", 6),
+        ("random, 64 x 1", 11),
+        ("embedded draft", 5),
+        ("few tokens often", 2),
+        ("a passage repeated", 2),
+    ];
+    for (on, count) in counts {
+        assert_eq!(rows.iter().filter(|row| row["on"] == on).count(), count);
+    }
+    assert_eq!(rows.len(), 26);
+    let stderr = refused(&["bench", "parts", "--contexts", "510"]);
+    assert!(stderr.contains("--contexts: 510"), "{stderr}");
 }
 
 #[test]
