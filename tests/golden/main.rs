@@ -4,6 +4,8 @@
 //! Each folder of `models` holds a checkpoint and `golden.safetensors`: two rows of input ids, the
 //! logits and the last hidden states at every position, and each row's greedy continuation.
 
+mod trees;
+
 use std::{fs, path::PathBuf};
 
 use model::{Checkpoint, Llama, LlamaCache, WeightFormat};
@@ -79,6 +81,7 @@ fn extend(model: &mut Llama, cache: &mut LlamaCache, tokens: &[TokenId]) -> (Vec
     let segment = Segment {
         cache,
         tokens,
+        parents: &[],
         scored_from: 0,
     };
     model.forward(&mut [segment], &mut rows).unwrap();
@@ -107,7 +110,7 @@ fn argmax(logits: &[f32]) -> TokenId {
 }
 
 /// Calls `check` for every model, format and row of input.
-fn for_each(check: impl Fn(&str, &mut Llama, &[TokenId])) {
+fn for_each(mut check: impl FnMut(&str, &mut Llama, &[TokenId])) {
     for name in MODELS {
         for format in WeightFormat::ALL {
             let mut model = load(name, format);
@@ -228,6 +231,7 @@ fn a_batch_is_each_sequence_alone() {
             .map(|(cache, (held, count, scored_from))| Segment {
                 cache,
                 tokens: &input[held..held + count],
+                parents: &[],
                 scored_from,
             })
             .collect();

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
-use drafter::{Drafter, DrafterConfig};
+use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
-use model::{Checkpoint, Llama, WeightFormat, embedded};
+use model::{Checkpoint, Llama, ModelConfig, WeightFormat, embedded};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
@@ -54,6 +54,18 @@ pub(crate) fn random_draft() -> ServedModel<Llama> {
     load(checkpoint, "random")
 }
 
+/// A draft model of the same vocabulary that knows nothing, and holds `context_len` tokens.
+pub(crate) fn short_draft(context_len: usize) -> ServedModel<Llama> {
+    let draft = embedded::draft().expect("embedded");
+    let config = ModelConfig {
+        context_len,
+        ..draft.config().clone()
+    };
+    let random = Checkpoint::random(config, 7).expect("random weights");
+    let tokenizer = draft.tokenizer_json().expect("a tokenizer").to_vec();
+    load(&random.with_tokenizer(tokenizer), "short")
+}
+
 fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Llama> {
     serve(checkpoint, WeightFormat::Q8_0, name.to_owned(), name).expect("a model")
 }
@@ -76,8 +88,17 @@ pub(crate) async fn drafter_with(
 ) -> (Service, drafter::Monitor) {
     let mut config = DrafterConfig::default();
     configure(&mut config);
+    let loaded = Loaded::beside(model, &config).expect("a configuration in order");
+    drafter_of(loaded, config).await
+}
+
+/// Starts a drafter of what is loaded.
+pub(crate) async fn drafter_of(
+    loaded: Loaded,
+    config: DrafterConfig,
+) -> (Service, drafter::Monitor) {
     let (listener, address) = listener().await;
-    let drafter = Drafter::start(model, config).await.expect("a drafter");
+    let drafter = Drafter::start(loaded, config).await.expect("a drafter");
     let monitor = drafter.monitor();
     let task = tokio::spawn(async move {
         drafter

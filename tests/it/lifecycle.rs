@@ -203,6 +203,8 @@ async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
         vocab_size: sound.vocab_size,
         vocab_fingerprint: sound.vocab_fingerprint,
         numerics: sound.numerics,
+        weights_fingerprint: sound.weights_fingerprint,
+        heads: sound.heads,
         eos_token_ids: sound.eos_token_ids,
         tokenizer_json: sound.tokenizer_json,
         chat_template: sound.chat_template,

@@ -2,6 +2,8 @@
 
 mod client;
 mod cluster;
+mod drafter;
+mod drafting;
 mod errors;
 mod faults;
 mod layering;

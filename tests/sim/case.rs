@@ -5,7 +5,8 @@ use std::time::Duration;
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
-use speculation::drafting::StopRule;
+use speculation::drafting::{StopRule, TreeShape};
+use speculation::goodput::Estimator;
 use speculation::methods::{self, Method};
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
@@ -48,6 +49,10 @@ pub(crate) struct Case {
     pub(crate) temperature: f32,
     pub(crate) draft_model: DraftModel,
     pub(crate) draft_len: u32,
+    /// Whether the length of blocks, up to `draft_len`, follows what is measured.
+    pub(crate) goodput: bool,
+    /// The shape of blocks; other than a chain with coupled verification of the exact target only.
+    pub(crate) tree: TreeShape,
     pub(crate) max_tokens: u32,
     pub(crate) retries: u32,
     pub(crate) deadline: Option<Duration>,
@@ -65,6 +70,8 @@ impl Case {
             temperature: 1.0,
             draft_model: DraftModel::Near,
             draft_len: 4,
+            goodput: false,
+            tree: TreeShape::Chain,
             max_tokens: 32,
             retries: 2,
             deadline: Some(Duration::from_secs(20)),
@@ -123,7 +130,7 @@ impl Case {
             0 => dice.time(1..1_000),
             _ => dice.time(1_000..30_000),
         };
-        Self {
+        let case = Self {
             temperature: dice.pick(&[0.0, 0.7, 1.0]),
             draft_model: dice.pick(&[DraftModel::Near, DraftModel::Unrelated]),
             draft_len: dice.pick(&[1, 4, 8]),
@@ -131,11 +138,26 @@ impl Case {
             retries: dice.below(4),
             deadline: Some(deadline),
             ..Self::new(seed, method)
+        };
+        let shapes = match method {
+            "coupled" => &[
+                TreeShape::Chain,
+                TreeShape::Comb(4),
+                TreeShape::Alternates(2),
+            ][..],
+            _ => &[TreeShape::Chain],
+        };
+        Self {
+            goodput: dice.below(3) == 0,
+            tree: dice.pick(shapes),
+            ..case
         }
     }
 
     pub(crate) fn session_config(&self) -> SessionConfig {
         SessionConfig {
+            goodput: self.goodput.then(Estimator::default),
+            tree: self.tree,
             bonus_q: self.verifier_needs_law() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
             carries_layers: self.verification() == Verification::BlockGreedy,

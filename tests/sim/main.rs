@@ -31,3 +31,4 @@ mod lossless;
 mod outages;
 mod rejection;
 mod sweep;
+mod trees;

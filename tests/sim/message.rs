@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use speculation::TokenId;
+use speculation::draft_tree::DraftTree;
 use speculation::proposal::Proposal;
 use speculation::session::{DraftStop, Input, Peer, Request};
 use speculation::verification::{LastToken, Verdict};
@@ -44,11 +45,15 @@ pub(crate) struct Reply {
 pub(crate) enum Answer {
     Drafted {
         tokens: Vec<TokenId>,
+        /// Of each token in a tree; empty for a chain.
+        parents: Vec<Option<u32>>,
         stop: DraftStop,
         proposals: Vec<Proposal>,
     },
     Verified {
         verdict: Verdict,
+        /// The accepted nodes of a tree; none for a chain.
+        path: Option<Vec<u32>>,
         deferral: Vec<f32>,
     },
     Decoded {
@@ -103,22 +108,50 @@ impl Answer {
         Some(match self {
             Self::Drafted {
                 tokens,
+                parents,
                 stop,
                 proposals,
             } => {
                 let drafted = proposals.iter().take(tokens.len());
                 let logprobs = drafted.filter_map(|proposal| proposal.logprob).collect();
+                let drafts = if parents.is_empty() {
+                    tokens.into()
+                } else {
+                    match DraftTree::new(tokens, parents) {
+                        Ok(drafts) => drafts,
+                        // Whoever reads the message finds it.
+                        Err(error) => {
+                            return Some(Input::Failed {
+                                round,
+                                peer,
+                                reason: error.to_string(),
+                                retry: false,
+                            });
+                        }
+                    }
+                };
                 Input::Drafted {
                     round,
-                    tokens,
+                    drafts,
                     stop,
                     logprobs,
+                    forwards: Vec::new(),
                 }
             }
-            Self::Verified { verdict, deferral } => Input::Verified {
+            Self::Verified {
+                verdict,
+                path,
+                deferral,
+            } => Input::Verified {
                 round,
                 emitted: verdict.emitted,
-                accepted: verdict.accepted,
+                path: match path {
+                    Some(mut path) => {
+                        path.resize(verdict.accepted, 0);
+                        path
+                    }
+                    None => (0..verdict.accepted as u32).collect(),
+                },
                 last: verdict.last,
                 deferral,
                 layers: verdict.layers,

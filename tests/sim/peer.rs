@@ -84,13 +84,27 @@ impl<'a> SimPeer<'a> {
                 max_tokens,
                 bonus_q,
             } => sequence.draft((*max_tokens).min(MOST_DRAFTED), *bonus_q),
+            Request::Verify { drafts, .. } if !drafts.is_chain() => {
+                let (verdict, path) = sequence.walk(drafts);
+                self.decisions.push(Decision {
+                    round: *round,
+                    base_len,
+                    drafts: drafts.tokens().to_vec(),
+                    verdict: verdict.clone(),
+                });
+                Answer::Verified {
+                    verdict,
+                    path: Some(path),
+                    deferral: Vec::new(),
+                }
+            }
             Request::Verify {
                 drafts,
                 horizon,
                 layers,
             } => match sequence.verify(
                 &BlockAsked {
-                    drafts,
+                    drafts: drafts.tokens(),
                     horizon: *horizon,
                     layers,
                 },
@@ -100,10 +114,14 @@ impl<'a> SimPeer<'a> {
                     self.decisions.push(Decision {
                         round: *round,
                         base_len,
-                        drafts: drafts.clone(),
+                        drafts: drafts.tokens().to_vec(),
                         verdict: verdict.clone(),
                     });
-                    Answer::Verified { verdict, deferral }
+                    Answer::Verified {
+                        verdict,
+                        path: None,
+                        deferral,
+                    }
                 }
                 Err(error) => {
                     let reason = error.to_string();

@@ -125,6 +125,9 @@ impl Record {
         let late = self.case.deadline.is_some_and(|by| ended_at > by);
         assert!(!late, "it ended at {ended_at:?}");
 
+        let (spent, came_to) = self.statistics.balance();
+        assert_eq!(spent, came_to, "{:?}", self.statistics);
+
         let stream = self.stream();
         assert_eq!(self.output, stream, "the session counts what it emitted");
         let ends = stream.iter().position(|&token| token == END_TOKEN);

@@ -1,10 +1,13 @@
 //! Prompt, output and drafts at a peer, and what its model makes of them.
 
+use std::convert::Infallible;
+
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
-use speculation::drafting::{Telling, draw, propose};
+use speculation::draft_tree::DraftTree;
+use speculation::drafting::{Growth, Telling, TreeShape, draw, propose, siblings};
 use speculation::history::History;
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
@@ -14,6 +17,7 @@ use speculation::session::DraftStop;
 use speculation::target::TargetLaw;
 use speculation::toy::ToyModel;
 use speculation::verification::layers::Layer;
+use speculation::verification::tree::{self, NodeLaws};
 use speculation::verification::{Block, Verdict, verify};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
@@ -72,7 +76,7 @@ impl<'a> Sequence<'a> {
     /// A draft block of at most `max_tokens` tokens, with the law after it if `bonus_q`.
     pub(crate) fn draft(mut self, max_tokens: u32, bonus_q: bool) -> Answer {
         let mut chance = self.chance();
-        let (mut tokens, mut proposals) = (Vec::new(), Vec::new());
+        let (mut growth, mut proposals) = (Growth::default(), Vec::new());
         let mut stop = DraftStop::Length;
         for offset in 0..max_tokens {
             let mut law = self.law();
@@ -85,8 +89,8 @@ impl<'a> Sequence<'a> {
             let mut proposal = self.propose(&mut law);
             let token = draw(&law, verification, &self.noise, at, &mut chance);
             proposal.logprob = Some(law[token as usize].ln());
+            growth.push(token, &self.siblings(&law, token));
             self.push(token);
-            tokens.push(token);
             proposals.push(proposal);
             if token == END_TOKEN {
                 stop = DraftStop::EndToken;
@@ -97,11 +101,46 @@ impl<'a> Sequence<'a> {
             let mut law = self.law();
             proposals.push(self.propose(&mut law));
         }
+        let drafts = growth.finish();
         Answer::Drafted {
-            tokens,
+            tokens: drafts.tokens().to_vec(),
+            parents: drafts.parents().to_vec(),
             stop,
             proposals,
         }
+    }
+
+    /// What stands beside `lead`, which was drawn from `law`.
+    fn siblings(&self, law: &[f32], lead: TokenId) -> Vec<TokenId> {
+        if self.case.tree == TreeShape::Chain {
+            return Vec::new();
+        }
+        let mut unscaled = vec![0.0; VOCAB_SIZE as usize];
+        self.model.logits(&self.context, &mut unscaled);
+        for logit in &mut unscaled {
+            *logit = logit.exp();
+        }
+        let position = (self.context.len() - PROMPT.len()) as u32;
+        siblings(self.case.tree, law, &unscaled, lead, &self.noise, position)
+    }
+
+    /// Decides a tree; with the accepted nodes.
+    pub(crate) fn walk(self, drafts: &DraftTree) -> (Verdict, Vec<u32>) {
+        let (base_len, noise) = (self.base_len, self.noise);
+        let mut laws = Walk {
+            sequence: self,
+            drafts,
+            law: Vec::new(),
+        };
+        let verdict = tree::verify(drafts, base_len, &[END_TOKEN], &noise, &mut laws);
+        let verdict = verdict.unwrap_or_else(|never| match never {});
+        let decided = Verdict {
+            accepted: verdict.path.len(),
+            emitted: verdict.emitted,
+            last: verdict.last,
+            layers: Vec::new(),
+        };
+        (decided, verdict.path)
     }
 
     /// Cuts a draft law to what the verifier is told of it.
@@ -180,6 +219,25 @@ pub(crate) struct BlockAsked<'a> {
     pub(crate) drafts: &'a [TokenId],
     pub(crate) horizon: u32,
     pub(crate) layers: &'a [Layer],
+}
+
+/// Laws along a path through a tree.
+struct Walk<'a> {
+    sequence: Sequence<'a>,
+    drafts: &'a DraftTree,
+    law: Vec<f32>,
+}
+
+impl NodeLaws<f32> for Walk<'_> {
+    type Error = Infallible;
+
+    fn after(&mut self, node: Option<usize>) -> Result<&[f32], Infallible> {
+        if let Some(node) = node {
+            self.sequence.push(self.drafts.tokens()[node]);
+        }
+        self.law = self.sequence.law();
+        Ok(&self.law)
+    }
 }
 
 /// Laws along a block.

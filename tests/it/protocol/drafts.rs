@@ -146,7 +146,7 @@ async fn sparse_laws_come_with_tokens_drawn_from_them() {
 
 #[tokio::test]
 async fn what_is_not_carried_out_is_refused_by_name() {
-    use wire::v1::{DraftLength, Drafting, TreeShape, draft_length::Policy};
+    use wire::v1::{DraftLength, TreeShape, draft_length::Policy};
     let (drafter, _) = drafter(draft()).await;
     let length = |policy| {
         Some(DraftLength {
@@ -158,7 +158,7 @@ async fn what_is_not_carried_out_is_refused_by_name() {
         (asked(65), "max_tokens"),
         (
             DraftRound {
-                drafting: Drafting::MaxGram.into(),
+                drafting: 77,
                 ..asked(4)
             },
             "drafting",
@@ -175,7 +175,7 @@ async fn what_is_not_carried_out_is_refused_by_name() {
                 draft_length: length(Policy::Goodput(true)),
                 ..asked(4)
             },
-            "draft_length",
+            "draft_length.goodput",
         ),
         (
             DraftRound {

@@ -2,6 +2,7 @@
 
 mod drafts;
 mod streams;
+mod trees;
 mod verdicts;
 
 use tokio::sync::mpsc;
@@ -16,10 +17,10 @@ use wire::v1::{
 use wire::v1::{drafter_client::DrafterClient, verifier_client::VerifierClient};
 
 /// "Once upon a time" and the like need no tokenizer here.
-const PROMPT: [u32; 6] = [1, 400, 500, 600, 700, 800];
+pub(crate) const PROMPT: [u32; 6] = [1, 400, 500, 600, 700, 800];
 
 /// A session's opening; `change` what a test is about.
-fn open(change: impl FnOnce(&mut Open)) -> Open {
+pub(crate) fn open(change: impl FnOnce(&mut Open)) -> Open {
     let mut open = Open {
         session_id: vec![3; 16],
         epoch: 1,
@@ -34,7 +35,7 @@ fn open(change: impl FnOnce(&mut Open)) -> Open {
 }
 
 /// `request` with a header on top of `committed` output tokens, all of them said.
-fn with_header<R: Digestible>(mut request: R, round: u64, committed: &[u32]) -> R {
+pub(crate) fn with_header<R: Digestible>(mut request: R, round: u64, committed: &[u32]) -> R {
     let digest = digest(&request);
     *request.header_mut() = Some(RoundHeader {
         round,
@@ -103,13 +104,13 @@ impl VerifyStream {
 }
 
 /// A `Draft` stream.
-struct DraftStream {
+pub(crate) struct DraftStream {
     requests: mpsc::Sender<DraftRequest>,
     replies: Streaming<DraftReply>,
 }
 
 impl DraftStream {
-    async fn open(url: String, open: Open) -> Result<Self, Status> {
+    pub(crate) async fn open(url: String, open: Open) -> Result<Self, Status> {
         let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
         let opening = draft_request::Request::Open(open);
@@ -131,14 +132,14 @@ impl DraftStream {
         }
     }
 
-    async fn receive(&mut self) -> Result<draft_reply::Reply, Status> {
+    pub(crate) async fn receive(&mut self) -> Result<draft_reply::Reply, Status> {
         let message = self.replies.message().await?;
         message
             .and_then(|message| message.reply)
             .ok_or_else(|| Status::unavailable("ended"))
     }
 
-    async fn send(&self, round: DraftRound) {
+    pub(crate) async fn send(&self, round: DraftRound) {
         let request = Some(draft_request::Request::Round(round));
         self.requests
             .send(DraftRequest { request })

@@ -252,7 +252,7 @@ async fn a_verifier_that_holds_too_little_says_what_it_needs() {
 async fn malformed_rounds_are_refused_by_name() {
     let (verifier, _) = verifier(target()).await;
     let tree = Some(TokenTree {
-        token_ids: vec![900, 901],
+        token_ids: vec![900, 900],
         parents: vec![-1, -1],
     });
     let mut wrong_epoch = with_header(block(&[900]), 1, &[]);

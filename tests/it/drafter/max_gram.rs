@@ -1,0 +1,110 @@
+//! Max-Gram drafts what its index says, kept over rounds.
+
+use model::bigram::BigramFile;
+use speculation::max_gram::MaxGram;
+use wire::v1::{Drafting, ProposalForm, StopCause, Verification};
+
+use super::{Rounds, asked, max_gram_alone, three};
+use crate::protocol::{PROMPT, open};
+
+/// What Max-Gram proposes after the prompt and `output`.
+fn proposed(output: &[u32], count: usize) -> Vec<u32> {
+    let table = BigramFile::open("embedded").expect("a table").table;
+    let mut index = MaxGram::new(&[]);
+    index.reconcile(&[&PROMPT, output].concat());
+    index.propose(count, &table)
+}
+
+/// Outputs of rounds that follow each other: tokens are taken back, and others come.
+fn outputs() -> Vec<Vec<u32>> {
+    let story: Vec<u32> = [900, 901, 902, 903, 900, 901, 904, 902, 900, 901].into();
+    let mut outputs: Vec<Vec<u32>> = (0..story.len()).map(|len| story[..len].to_vec()).collect();
+    outputs.push([&story[..6], &[902, 903, 900]].concat());
+    outputs.push(vec![600, 700]);
+    outputs.push([&[600, 700], &story[..], &[600]].concat());
+    outputs.push(vec![]);
+    outputs
+}
+
+#[tokio::test]
+async fn each_round_continues_the_longest_match() {
+    for drafter in [three().await, max_gram_alone().await] {
+        let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+        let mut copied = 0;
+        for output in outputs() {
+            let block = rounds.ask(&output, asked(Drafting::MaxGram, 7)).await;
+            let expected = proposed(&output, 7);
+            assert_eq!(block.tokens(), expected, "after {output:?}");
+            assert_eq!(block.stop, StopCause::Length);
+            assert!(block.forwards.iter().all(|&forwards| forwards == 0));
+            assert!(!block.forwards.is_empty() && block.proposals.is_empty());
+            let context = [&PROMPT[..], &output].concat();
+            copied += usize::from(context.windows(2).any(|pair| expected.starts_with(pair)));
+        }
+        assert!(copied > 5, "almost nothing was ever copied");
+    }
+}
+
+#[tokio::test]
+async fn drafting_ends_at_an_end_token() {
+    let drafter = max_gram_alone().await;
+    let opening = open(|open| open.end_token_ids = vec![902]);
+    let mut rounds = Rounds::open(&drafter, opening).await;
+    let output = [900, 901, 902, 903, 900, 901];
+    let block = rounds.ask(&output, asked(Drafting::MaxGram, 7)).await;
+    assert_eq!(
+        (block.tokens(), block.stop),
+        (&[902][..], StopCause::EndToken)
+    );
+}
+
+#[tokio::test]
+async fn a_retry_is_answered_alike_and_messages_are_cut() {
+    let drafter = max_gram_alone().await;
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let mut cut = asked(Drafting::MaxGram, 7);
+    cut.tokens_per_block = 3;
+    let first = rounds.ask(&[900, 901], cut.clone()).await;
+    assert_eq!(first.messages, [3, 3, 1]);
+    rounds.round -= 1;
+    let again = rounds.ask(&[900, 901], cut).await;
+    assert!(again.is_replayed && !first.is_replayed);
+    assert_eq!(
+        (again.drafts, again.messages),
+        (first.drafts, first.messages)
+    );
+}
+
+/// Rejection needs to know that each token's law is its own one-hot law; form POINT says so.
+#[tokio::test]
+async fn rejection_is_told_of_points() {
+    let drafter = three().await;
+    for verification in [
+        Verification::Token,
+        Verification::Block,
+        Verification::BlockGreedy,
+    ] {
+        let opening = open(|open| {
+            open.verification = verification.into();
+            open.proposal_form = ProposalForm::Point.into();
+        });
+        let mut rounds = Rounds::open(&drafter, opening).await;
+        let block = rounds.ask(&[900, 901], asked(Drafting::MaxGram, 5)).await;
+        assert_eq!(block.tokens(), proposed(&[900, 901], 5));
+        assert!(block.proposals.is_empty());
+    }
+}
+
+/// A context that is longer than any model's is none of Max-Gram's concern.
+#[tokio::test]
+async fn the_draft_models_context_does_not_bound_max_gram() {
+    let drafter = three().await;
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let long: Vec<u32> = (0..5_000).map(|at| 300 + at % 1_000).collect();
+    let model = rounds.try_ask(&long, asked(Drafting::Model, 4)).await;
+    let refused = model.expect_err("the context is full").message().to_owned();
+    assert!(refused.contains("the draft model holds 512"), "{refused}");
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let block = rounds.ask(&long, asked(Drafting::MaxGram, 4)).await;
+    assert_eq!(block.tokens(), [300, 301, 302, 303]);
+}

@@ -1,0 +1,292 @@
+//! Whoever drafts, however much and in whichever shape: the tokens are the target's own.
+
+use model::source::ModelSource;
+use speculation::drafting::AcceptanceLabel;
+use wire::v1::generate_request::Prompt;
+use wire::v1::tree_shape::Shape;
+use wire::v1::{Drafting, FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
+
+use super::{
+    Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving, statistics,
+};
+use crate::client::{Answer, With, generate, request};
+use crate::cluster::{Service, draft, short_draft};
+use crate::drafter::learned::{head, saved};
+use crate::drafter::smaller;
+use crate::prompts;
+
+const TEMPERATURES: [f32; 3] = [0.0, 0.7, 1.0];
+
+/// Generates `asked` and checks it against the target alone.
+async fn equals(
+    coordinator: &Service,
+    what: &str,
+    asked: GenerateRequest,
+    alone: &Answer,
+) -> Answer {
+    let answer = generate(coordinator, asked).await;
+    assert_eq!(answer.tokens, alone.tokens, "{what}");
+    assert_eq!(answer.text, alone.text, "{what}");
+    assert_eq!(answer.finished.reason(), alone.finished.reason(), "{what}");
+    assert!(answer.finished.exact, "{what}");
+    assert_eq!(
+        answer.fallbacks(),
+        0,
+        "{what}: {:?}",
+        statistics(&answer).fallbacks
+    );
+    answer
+}
+
+async fn target_only(coordinator: &Service, asked: &GenerateRequest) -> Answer {
+    generate(coordinator, asked.clone().method("target-only")).await
+}
+
+#[tokio::test]
+async fn every_way_of_drafting_gives_the_targets_tokens() {
+    let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    let mut accepted = std::collections::BTreeMap::new();
+    for (index, prompt) in prompts::mixed(4).iter().enumerate() {
+        for temperature in TEMPERATURES {
+            let asked = request(prompt, 40)
+                .temperature(temperature)
+                .seed(index as u64);
+            let alone = target_only(&serving.coordinator, &asked).await;
+            for (what, asked) in every_way(&asked) {
+                let what_at = format!("{what} T={temperature} {prompt:?}");
+                let answer = equals(&serving.coordinator, &what_at, asked, &alone).await;
+                *accepted.entry(what).or_insert(0) += statistics(&answer).num_accepted_draft_tokens;
+            }
+        }
+    }
+    assert!(accepted.values().all(|&count| count > 0), "{accepted:?}");
+}
+
+/// Penalties and a least length count what was drafted before, along the node's own path.
+#[tokio::test]
+async fn penalties_follow_every_way_of_drafting() {
+    let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    for prompt in &prompts::mixed(3) {
+        let mut asked = request(prompt, 40).temperature(0.7);
+        let sampling = asked.sampling.get_or_insert_default();
+        sampling.repetition_penalty = Some(1.4);
+        sampling.frequency_penalty = 0.5;
+        sampling.min_tokens = 30;
+        sampling.top_k = 50;
+        let alone = target_only(&serving.coordinator, &asked).await;
+        for (what, asked) in every_way(&asked) {
+            let what = format!("{what} {prompt:?}");
+            equals(&serving.coordinator, &what, asked, &alone).await;
+        }
+    }
+}
+
+/// End tokens are banned up to a position, not up to a round: a node's position is its depth's.
+#[tokio::test]
+async fn a_least_length_ends_within_a_block() {
+    let drafter = plain_drafter().await;
+    let serving = serving(&[&drafter]).await;
+    let mut ended = 0;
+    for prompt in &prompts::mixed(3) {
+        let asked = request(prompt, 32).ignoring_eos();
+        let whole = target_only(&serving.coordinator, &asked).await;
+        for min_tokens in 3..11 {
+            let mut asked = asked.clone();
+            asked.stop_token_ids = whole.tokens.clone();
+            asked.sampling.get_or_insert_default().min_tokens = min_tokens;
+            let alone = target_only(&serving.coordinator, &asked).await;
+            for shape in [Shape::Comb(8), Shape::Alternates(2)] {
+                let what = format!("at least {min_tokens}, {shape:?}, {prompt:?}");
+                let tree = asked.clone().tree(shape);
+                let answer = equals(&serving.coordinator, &what, tree, &alone).await;
+                ended += statistics(&answer).withheld;
+            }
+        }
+    }
+    assert!(ended > 0, "no output ended within a tree");
+}
+
+/// Of a tree only its depth takes room in the models' contexts.
+#[tokio::test]
+async fn trees_are_drafted_up_to_the_contexts_end() {
+    let drafter = plain_drafter().await;
+    let serving = serving(&[&drafter]).await;
+    let mut asked = request("", 24).temperature(0.0).ignoring_eos();
+    let ids = (0..488).map(|at| 300 + at * 7 % 900).collect();
+    asked.prompt = Some(Prompt::TokenIds(TokenIds { ids }));
+    let alone = target_only(&serving.coordinator, &asked).await;
+    assert_eq!(alone.tokens.len(), 24);
+    let comb = asked.tree(Shape::Comb(8));
+    let answer = equals(&serving.coordinator, "a full context", comb, &alone).await;
+    assert!(statistics(&answer).num_draft_tokens > 0);
+}
+
+/// Every block has as many tokens as were asked for, or as many as may still be emitted with the target's
+/// own behind them.
+fn blocks_are_whole(what: &str, told: &SpeculationStatistics, draft_len: u32, max_tokens: u32) {
+    let mut left = max_tokens;
+    for (&drafted, &accepted) in told.per_step_drafted.iter().zip(&told.per_step_accepted) {
+        assert_eq!(
+            drafted,
+            draft_len.min(left - 1),
+            "{what}, {left} left: {told:?}"
+        );
+        left -= accepted + 1;
+    }
+    // The very last token is the target's own.
+    assert!(left <= 1, "{what}: {told:?}");
+}
+
+/// No model reads the context for Max-Gram: where the draft model's is full, it drafts on.
+#[tokio::test]
+async fn max_gram_is_not_bound_by_the_draft_models_context() {
+    let drafter = drafter(vec![short_draft(24)], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    let asked = request("one two three one two three", 60).ignoring_eos();
+    let alone = target_only(&serving.coordinator, &asked).await;
+    let long = asked.clone().by(Drafting::MaxGram).draft_len(6);
+    let answer = equals(&serving.coordinator, "max-gram", long, &alone).await;
+    blocks_are_whole("max-gram", statistics(&answer), 6, 60);
+    // The model itself is at its end by then.
+    let by_model = generate(&serving.coordinator, asked.draft_len(6)).await;
+    assert_eq!(by_model.tokens, alone.tokens);
+    assert!(by_model.fallbacks() > 0, "{:?}", statistics(&by_model));
+}
+
+/// An end token that is drafted, accepted or refused, at any depth of a tree.
+#[tokio::test]
+async fn end_tokens_end_every_way_of_drafting() {
+    let drafter = drafter(vec![draft()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    for (index, prompt) in prompts::mixed(2).iter().enumerate() {
+        for temperature in [0.0, 1.0] {
+            let asked = request(prompt, 40)
+                .temperature(temperature)
+                .seed(index as u64)
+                .ignoring_eos();
+            let whole = target_only(&serving.coordinator, &asked).await;
+            for at in [5, 12, 23] {
+                let mut asked = asked.clone();
+                asked.stop_token_ids = vec![whole.tokens[at], whole.tokens[at + 9]];
+                let alone = target_only(&serving.coordinator, &asked).await;
+                assert_eq!(alone.finished.reason(), FinishReason::Stop);
+                for (what, asked) in every_way(&asked) {
+                    let what = format!("{what} T={temperature} end {at} {prompt:?}");
+                    equals(&serving.coordinator, &what, asked, &alone).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn cascades_of_every_matrix_and_lenience_give_the_targets_tokens() {
+    let three = [
+        (vec![vec![2, 2, 10], vec![0, 2, 10], vec![0, 0, 10]], 1.0),
+        (vec![vec![1, 3, 0], vec![0, 1, 4], vec![0, 0, 2]], 3.0),
+        (vec![vec![3, 0, 6], vec![0, 3, 1], vec![0, 0, 5]], 1.5),
+    ];
+    for (k, lenience) in three {
+        let drafter = drafter(vec![draft(), smaller()], |config| {
+            config.cascade.k.clone_from(&k);
+            config.cascade.lenience = lenience;
+        })
+        .await;
+        let serving = serving(&[&drafter]).await;
+        for temperature in TEMPERATURES {
+            let asked = request("Once upon a time", 40).temperature(temperature);
+            let alone = target_only(&serving.coordinator, &asked).await;
+            let what = format!("K={k:?} lenience={lenience} T={temperature}");
+            let cascade = asked.by(Drafting::Cascade);
+            let answer = equals(&serving.coordinator, &what, cascade, &alone).await;
+            let forwards = &statistics(&answer).draft_forwards_by_model;
+            assert_eq!(forwards.len(), 2, "{what}: {forwards:?}");
+            assert_eq!(
+                forwards.iter().sum::<u32>(),
+                statistics(&answer).draft_forwards
+            );
+            assert!(
+                forwards.iter().all(|&count| count > 0),
+                "{what}: {forwards:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_drafter_of_max_gram_alone_serves() {
+    let drafter = max_gram_alone().await;
+    let serving = serving(&[&drafter]).await;
+    let prompt = "one two three four one two three four one two three";
+    for temperature in TEMPERATURES {
+        let asked = request(prompt, 40).temperature(temperature).ignoring_eos();
+        let alone = target_only(&serving.coordinator, &asked).await;
+        for (draft_len, method) in [(1, ""), (8, ""), (8, "coupled")] {
+            let asked = asked.clone().by(Drafting::MaxGram).draft_len(draft_len);
+            let what = format!("K={draft_len} T={temperature}");
+            let asked = asked.method(method);
+            let answer = equals(&serving.coordinator, &what, asked, &alone).await;
+            let told = statistics(&answer);
+            assert_eq!(told.draft_forwards, 0, "no model drafts");
+            blocks_are_whole(&what, told, draft_len, 40);
+        }
+    }
+}
+
+/// With a head that was never trained lengths vary, and nothing else does.
+#[tokio::test]
+async fn learned_stopping_gives_the_targets_tokens() {
+    let (_folder, file) = saved(&head(AcceptanceLabel::Coupled));
+    let mut model = ModelSource::embedded("draft").load().expect("embedded");
+    model.heads.clear();
+    let drafter = drafter(vec![model], |config| {
+        config.heads = vec![file.display().to_string()];
+    })
+    .await;
+    let serving = serving(&[&drafter]).await;
+    let mut lengths = std::collections::BTreeSet::new();
+    for temperature in TEMPERATURES {
+        let asked = request("Once upon a time", 48).temperature(temperature);
+        let alone = target_only(&serving.coordinator, &asked).await;
+        for threshold in [0.0, 0.5, 0.9, 1.0] {
+            let asked = asked.clone().policy(learned(threshold));
+            let what = format!("h={threshold} T={temperature}");
+            let answer = equals(&serving.coordinator, &what, asked.clone(), &alone).await;
+            lengths.extend(statistics(&answer).per_step_drafted.clone());
+            let tree = asked.tree(Shape::Alternates(1));
+            equals(&serving.coordinator, &what, tree, &alone).await;
+        }
+    }
+    assert!(lengths.len() > 3, "{lengths:?}");
+    assert!(lengths.last() <= Some(&20), "{lengths:?}");
+}
+
+/// Siblings are worth something: a verdict that only ever walked the lead path would give the same
+/// tokens, in as many rounds as a chain.
+#[tokio::test]
+async fn trees_take_fewer_rounds_than_chains() {
+    let drafter = plain_drafter().await;
+    let serving = serving(&[&drafter]).await;
+    for temperature in [0.0, 1.0] {
+        let mut forwards = [0; 3];
+        for (index, prompt) in prompts::mixed(6).iter().enumerate() {
+            let chain = request(prompt, 40)
+                .temperature(temperature)
+                .seed(index as u64);
+            let shapes = [Shape::Comb(8), Shape::Alternates(3)];
+            let trees = shapes.map(|shape| chain.clone().tree(shape));
+            let ways = [chain].into_iter().chain(trees);
+            for (sum, asked) in forwards.iter_mut().zip(ways) {
+                let answer = generate(&serving.coordinator, asked).await;
+                *sum += statistics(&answer).target_forwards;
+            }
+        }
+        let [chain, comb, alternates] = forwards;
+        assert!(
+            comb * 100 < chain * 95 && alternates * 100 < chain * 95,
+            "T={temperature}: {forwards:?}"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Every way of drafting over the three services.
+
+mod exactness;
+mod identity;
+mod losses;
+mod refusals;
+mod settings;
+
+use wire::v1::draft_length::Policy;
+use wire::v1::tree_shape::Shape;
+use wire::v1::{
+    DraftLength, Drafting, GenerateRequest, LearnedStop, SpeculationStatistics, TreeShape,
+};
+
+use crate::client::{Answer, With};
+use crate::cluster::{Service, config, coordinator, draft, target, verifier};
+use crate::drafter::{drafter, max_gram_alone};
+
+/// What is varied here.
+trait Choosing {
+    fn by(self, who: Drafting) -> Self;
+    fn policy(self, policy: Policy) -> Self;
+    fn tree(self, shape: Shape) -> Self;
+}
+
+impl Choosing for GenerateRequest {
+    fn by(mut self, who: Drafting) -> Self {
+        self.drafting = who.into();
+        self
+    }
+
+    fn policy(mut self, policy: Policy) -> Self {
+        self.draft_length = Some(DraftLength {
+            policy: Some(policy),
+        });
+        self
+    }
+
+    fn tree(mut self, shape: Shape) -> Self {
+        self.tree = Some(TreeShape { shape: Some(shape) });
+        self
+    }
+}
+
+fn learned(threshold: f64) -> Policy {
+    Policy::Learned(LearnedStop {
+        threshold,
+        min_tokens: 0,
+    })
+}
+
+/// Every way of drafting that needs no acceptance head, by name.
+fn every_way(asked: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
+    let asked = || asked.clone();
+    vec![
+        ("max-gram", asked().by(Drafting::MaxGram).draft_len(6)),
+        ("cascade", asked().by(Drafting::Cascade)),
+        ("short cascade", asked().by(Drafting::Cascade).draft_len(3)),
+        ("confidence", asked().policy(Policy::Confidence(0.4))),
+        ("entropy", asked().policy(Policy::Entropy(1.5)).draft_len(7)),
+        ("goodput", asked().policy(Policy::Goodput(true))),
+        (
+            "max-gram goodput",
+            asked().by(Drafting::MaxGram).policy(Policy::Goodput(true)),
+        ),
+        ("comb", asked().tree(Shape::Comb(8))),
+        ("deep comb", asked().tree(Shape::Comb(3)).draft_len(12)),
+        ("alternates", asked().tree(Shape::Alternates(2))),
+        (
+            "cascade comb",
+            asked().by(Drafting::Cascade).tree(Shape::Comb(6)),
+        ),
+        (
+            "cascade alternates",
+            asked()
+                .by(Drafting::Cascade)
+                .tree(Shape::Alternates(2))
+                .draft_len(5),
+        ),
+        (
+            "unsure alternates",
+            asked()
+                .tree(Shape::Alternates(1))
+                .policy(Policy::Confidence(0.3)),
+        ),
+        (
+            "goodput comb",
+            asked().tree(Shape::Comb(4)).policy(Policy::Goodput(true)),
+        ),
+    ]
+}
+
+fn statistics(answer: &Answer) -> &SpeculationStatistics {
+    answer.finished.speculation.as_ref().expect("statistics")
+}
+
+/// The axis or parameter called `name`.
+fn setting<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    let found = answer.finished.settings.iter().find(|set| set.name == name);
+    found.map(|set| &set.value[..])
+}
+
+/// A coordinator for the target of the embedded pair and `drafters`. What serves it lives as long.
+struct Serving {
+    coordinator: Service,
+    _verifier: Service,
+}
+
+async fn serving(drafters: &[&Service]) -> Serving {
+    let (verifier, _) = verifier(target()).await;
+    let drafters: Vec<_> = drafters.iter().map(|drafter| drafter.url()).collect();
+    Serving {
+        coordinator: coordinator(config(&drafters, &[verifier.url()])).await,
+        _verifier: verifier,
+    }
+}
+
+/// The embedded draft model alone: no table, no cascade, no head.
+async fn plain_drafter() -> Service {
+    let mut model = draft();
+    model.heads.clear();
+    drafter(vec![model], |config| {
+        "none".clone_into(&mut config.bigram);
+    })
+    .await
+}

@@ -1,0 +1,224 @@
+//! What a drafter cannot do, and what does not go together, is refused by name before anything is
+//! generated.
+
+use model::source::ModelSource;
+use speculation::drafting::AcceptanceLabel;
+use tonic::Code;
+use wire::status::names_field;
+use wire::v1::draft_length::Policy;
+use wire::v1::tree_shape::Shape;
+use wire::v1::{AcceptAt, Drafting, GenerateRequest, Plan, ProposalForm, Verification};
+
+use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving, statistics};
+use crate::client::{With, generate, request, try_generate};
+use crate::cluster::{
+    Service, config, coordinator, draft, drafter_with, target, verifier, verifier_with,
+};
+use crate::drafter::learned::{head, saved};
+
+fn asked() -> GenerateRequest {
+    request("Once upon a time", 8)
+}
+
+/// The request is refused, and `field` and every one of `words` are named.
+async fn refused(coordinator: &Service, asked: GenerateRequest, field: &str, words: &[&str]) {
+    let status = try_generate(coordinator, asked).await;
+    let status = status.expect_err(field);
+    let told = status.message();
+    assert_eq!(status.code(), Code::InvalidArgument, "{told}");
+    assert!(names_field(&status, field), "{field}: {told}");
+    for word in words {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_drafter_lacks_is_named_at_once() {
+    let plain = plain_drafter().await;
+    let here = serving(&[&plain]).await;
+    let coordinator = &here.coordinator;
+    for (who, words) in [
+        (Drafting::MaxGram, ["'draft'", "bigram table"]),
+        (Drafting::Cascade, ["'draft'", "no cascade"]),
+    ] {
+        refused(coordinator, asked().by(who), "drafting", &words).await;
+    }
+    let coupled = asked().policy(learned(0.7));
+    let words = ["'draft'", "label 'coupled'", "outrider train-head"];
+    refused(coordinator, coupled.clone(), "draft_length", &words).await;
+    let rejection = coupled.method("rejection");
+    let words = ["label 'rejection'", "outrider train-head"];
+    refused(coordinator, rejection, "draft_length", &words).await;
+    // What it can do is done, before and after.
+    generate(coordinator, asked().policy(Policy::Confidence(0.4))).await;
+    refused(coordinator, asked().by(Drafting::Cascade), "drafting", &[]).await;
+
+    let alone = max_gram_alone().await;
+    let here = serving(&[&alone]).await;
+    generate(&here.coordinator, asked().by(Drafting::MaxGram)).await;
+    // Who asks for nothing special is served by the target, and told why.
+    for _ in 0..3 {
+        let answer = generate(&here.coordinator, asked()).await;
+        let reason = &statistics(&answer).fallbacks[0].reason;
+        assert!(reason.contains("'max-gram' has no draft model"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_for_another_label_does_not_do() {
+    let (_folder, file) = saved(&head(AcceptanceLabel::Rejection));
+    let mut model = ModelSource::embedded("draft").load().expect("embedded");
+    model.heads.clear();
+    let drafter = drafter(vec![model], |config| {
+        config.heads = vec![file.display().to_string()];
+    })
+    .await;
+    let here = serving(&[&drafter]).await;
+    let learned = asked().policy(learned(0.7));
+    let coupled = learned.clone();
+    refused(
+        &here.coordinator,
+        coupled,
+        "draft_length",
+        &["label 'coupled'"],
+    )
+    .await;
+    for method in ["rejection", "block"] {
+        generate(&here.coordinator, learned.clone().method(method)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lenient_cascade_does_not_cut_its_laws() {
+    let drafter = drafter(vec![draft()], |config| config.cascade.lenience = 2.0).await;
+    let here = serving(&[&drafter]).await;
+    let unsaid = asked().method("rejection").by(Drafting::Cascade);
+    let mut sparse = unsaid.clone();
+    sparse.proposal_form = ProposalForm::Sparse.into();
+    sparse.proposal_top = 32;
+    // A whole law is a large message, and so never what comes unasked.
+    for cut in [unsaid.clone(), sparse] {
+        let words = ["lenient", "DENSE_F32", "dense:f32"];
+        refused(&here.coordinator, cut, "proposal_form", &words).await;
+    }
+    let mut whole = unsaid;
+    whole.proposal_form = ProposalForm::DenseF32.into();
+    let answer = generate(&here.coordinator, whole).await;
+    assert_eq!(answer.fallbacks(), 0);
+}
+
+#[tokio::test]
+async fn trees_that_fit_no_round_are_refused() {
+    let limit = 12.try_into().expect("not zero");
+    let (verifier, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
+    let (drafter, _) = drafter_with(draft(), |_| {}).await;
+    let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let comb = |siblings| asked().tree(Shape::Comb(siblings));
+    let words = ["4 levels of 4 nodes are 16", "12"];
+    refused(&here, comb(4).draft_len(4), "tree", &words).await;
+    refused(&here, comb(13), "tree", &["13 nodes", "12"]).await;
+    // Where the request does not say how deep, it is as deep as fits.
+    let answer = generate(&here, comb(4)).await;
+    assert_eq!(super::setting(&answer, "draft_len"), Some("3"));
+    assert_eq!(answer.fallbacks(), 0);
+}
+
+#[tokio::test]
+async fn a_drafter_of_small_blocks_drafts_small_trees() {
+    let limit = 6.try_into().expect("not zero");
+    let (verifier, _) = verifier(target()).await;
+    let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = limit).await;
+    let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let answer = generate(&here, asked().tree(Shape::Comb(3)).draft_len(4)).await;
+    assert_eq!(answer.fallbacks(), 0);
+    let drafted = &super::statistics(&answer).per_step_drafted;
+    assert_eq!(drafted.iter().max(), Some(&6));
+    // The drafter was heard of by now.
+    let words = ["at most 6", "8"];
+    refused(&here, asked().tree(Shape::Comb(8)), "tree", &words).await;
+}
+
+#[tokio::test]
+async fn what_does_not_go_together_is_named() {
+    let drafter = drafter(vec![draft()], |_| {}).await;
+    let here = serving(&[&drafter]).await;
+    let comb = || asked().tree(Shape::Comb(4));
+    let at_coordinator = GenerateRequest {
+        accept_at: AcceptAt::Coordinator.into(),
+        ..comb()
+    };
+    let target_only = GenerateRequest {
+        plan: Plan::TargetOnly.into(),
+        ..asked().by(Drafting::MaxGram)
+    };
+    let tokens = GenerateRequest {
+        verification: Verification::Token.into(),
+        ..comb()
+    };
+    let greedy = || asked().method("block-greedy");
+    let laws = |who| GenerateRequest {
+        accept_at: AcceptAt::Coordinator.into(),
+        report_laws: true,
+        ..asked().method("rejection").by(who)
+    };
+    for (asked, field, words) in [
+        (laws(Drafting::MaxGram), "report_laws", "'max-gram'"),
+        (laws(Drafting::Cascade), "report_laws", "'cascade'"),
+        (comb().method("rejection"), "tree", "coupled"),
+        (tokens, "tree", "coupled"),
+        (comb().method("spec-cascade"), "tree", "exact"),
+        (at_coordinator, "tree", "verifier"),
+        (comb().by(Drafting::MaxGram), "tree", "cascade"),
+        (
+            asked().method("spec-cascade").by(Drafting::Cascade),
+            "drafting",
+            "exact",
+        ),
+        (
+            asked().method("lossy").by(Drafting::MaxGram),
+            "drafting",
+            "exact",
+        ),
+        (target_only, "drafting", "speculative"),
+        (greedy().by(Drafting::Cascade), "drafting", "block-greedy"),
+        (
+            greedy().policy(Policy::Entropy(1.0)),
+            "draft_length",
+            "block-greedy",
+        ),
+        (
+            asked().by(Drafting::MaxGram).policy(learned(0.7)),
+            "draft_length",
+            "model",
+        ),
+        (asked().tree(Shape::Comb(1)), "tree.comb", "2 to 64"),
+        (
+            asked().tree(Shape::Alternates(17)),
+            "tree.alternates",
+            "1 to 16",
+        ),
+        (
+            asked().policy(learned(1.5)),
+            "draft_length.learned.threshold",
+            "0 to 1",
+        ),
+        (
+            asked().policy(Policy::Fixed(9)).draft_len(4),
+            "draft_length.fixed",
+            "draft_len 4",
+        ),
+    ] {
+        refused(&here.coordinator, asked, field, &[words]).await;
+    }
+}
+
+#[tokio::test]
+async fn without_drafters_only_what_a_drafter_must_do_is_refused() {
+    let (verifier, _) = verifier(target()).await;
+    let here = coordinator(config(&[], &[verifier.url()])).await;
+    let answer = generate(&here, asked()).await;
+    assert_eq!(answer.finished.effective_method, "target-only");
+    let words = ["needs a drafter", "'default'"];
+    refused(&here, asked().by(Drafting::MaxGram), "drafting", &words).await;
+    refused(&here, asked().policy(learned(0.7)), "draft_length", &words).await;
+}

@@ -1,0 +1,137 @@
+//! Draft trees at the verifier.
+
+use tonic::{Code, Status};
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::verify_reply::Reply;
+use wire::v1::verify_request::Request;
+use wire::v1::{
+    AcceptAt, DescribeRequest, LastToken, Open, ProposalForm, TokenTree, Verdict, Verification,
+    VerifyRound,
+};
+
+use super::{VerifyStream, open, with_header};
+use crate::cluster::{Service, target, verifier};
+
+/// What a session is opened with.
+type Change = fn(&mut Open);
+
+fn tree(token_ids: &[u32], parents: &[i32]) -> VerifyRound {
+    VerifyRound {
+        drafts: Some(TokenTree {
+            token_ids: token_ids.to_vec(),
+            parents: parents.to_vec(),
+        }),
+        ..Default::default()
+    }
+}
+
+async fn opened(verifier: &Service, change: impl FnOnce(&mut Open)) -> VerifyStream {
+    let opened = VerifyStream::open(verifier.url(), open(change)).await;
+    opened.expect("open").0
+}
+
+async fn verdict(stream: &mut VerifyStream, round: VerifyRound) -> Result<Verdict, Status> {
+    match stream.ask(Request::Round(round)).await? {
+        Reply::Verdict(verdict) => Ok(verdict),
+        other => panic!("another reply: {other:?}"),
+    }
+}
+
+/// The target's own tokens, one a round.
+async fn own_tokens(verifier: &Service, count: u64) -> Vec<u32> {
+    let mut stream = opened(verifier, |open| open.session_id = vec![9; 16]).await;
+    let mut tokens = Vec::new();
+    for round in 1..=count {
+        let next = verdict(&mut stream, with_header(tree(&[], &[]), round, &tokens)).await;
+        tokens.extend(next.expect("a verdict").emitted);
+    }
+    tokens
+}
+
+#[tokio::test]
+async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there() {
+    let (verifier, _) = verifier(target()).await;
+    let own = own_tokens(&verifier, 7).await;
+    let other = |at: usize| if own[at] == 77 { 78 } else { 77 };
+    let mut stream = opened(&verifier, |_| {}).await;
+    // Others stand before the right ones, have children of their own, and come in between.
+    let tokens = [other(0), own[0], other(1), own[1], own[1], own[2], other(2)];
+    let asked = with_header(tree(&tokens, &[-1, -1, 1, 1, 0, 3, 3]), 1, &[]);
+    let told = verdict(&mut stream, asked.clone())
+        .await
+        .expect("a verdict");
+    assert_eq!(told.path, [1, 3, 5]);
+    assert_eq!(told.accepted_len, 3);
+    assert_eq!(told.emitted, own[..4]);
+    assert_eq!(told.last(), LastToken::Bonus);
+    // A repetition gets the verdict that was kept, its path with it.
+    let again = verdict(&mut stream, asked).await.expect("a verdict");
+    assert!(again.header.expect("a header").replayed);
+    assert_eq!((&again.path, &again.emitted), (&told.path, &told.emitted));
+    // Refused at the second level: nothing below it counts, and what it emits is the target's own.
+    let tokens = [own[4], other(5), own[6], own[6]];
+    let asked = with_header(tree(&tokens, &[-1, 0, 1, -1]), 2, &told.emitted);
+    let next = verdict(&mut stream, asked).await.expect("a verdict");
+    assert_eq!(next.path, [0]);
+    assert_eq!(next.emitted, own[4..6]);
+    assert_eq!(next.last(), LastToken::Recovered);
+}
+
+#[tokio::test]
+async fn what_is_no_tree_or_too_large_is_refused() {
+    let (verifier, _) = verifier(target()).await;
+    let wide: Vec<u32> = (100..165).collect();
+    for (tokens, parents, field) in [
+        (&[900, 900][..], &[-1, -1][..], "drafts.parents"),
+        (&[900, 901], &[1, -1], "drafts.parents"),
+        (&[900, 901], &[-1], "drafts.parents"),
+        (&[900, 901], &[-1, -2], "drafts.parents"),
+        (&wide, &[-1; 65], "drafts"),
+    ] {
+        let mut stream = opened(&verifier, |_| {}).await;
+        let round = with_header(tree(tokens, parents), 1, &[]);
+        let status = verdict(&mut stream, round).await.expect_err("refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let told = status.message();
+        assert_eq!(told.split(':').next(), Some(field), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn trees_go_with_coupled_verification_at_the_verifier_only() {
+    let (verifier, _) = verifier(target()).await;
+    let branches = || tree(&[900, 901], &[-1, -1]);
+    let token = |open: &mut Open| {
+        open.verification = Verification::Token.into();
+        open.proposal_form = ProposalForm::Point.into();
+        open.sampling.get_or_insert_default().temperature = Some(0.0);
+    };
+    let elsewhere = |open: &mut Open| open.accept_at = AcceptAt::Coordinator.into();
+    let with_horizon = VerifyRound {
+        horizon: Some(4),
+        ..branches()
+    };
+    let asked: [(Change, VerifyRound, &str, &str); 3] = [
+        (token, branches(), "drafts.parents", "COUPLED"),
+        (elsewhere, branches(), "drafts.parents", "accept_at"),
+        (|_| {}, with_horizon, "horizon", "tree"),
+    ];
+    for (change, round, field, word) in asked {
+        let mut stream = opened(&verifier, change).await;
+        let round = with_header(round, 1, &[]);
+        let status = verdict(&mut stream, round).await.expect_err("refused");
+        let told = status.message();
+        assert_eq!(told.split(':').next(), Some(field), "{told}");
+        assert!(told.contains(word), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_verifier_says_that_it_knows_trees() {
+    let (verifier, _) = verifier(target()).await;
+    let mut client = VerifierClient::connect(verifier.url())
+        .await
+        .expect("a connection");
+    let described = client.describe(DescribeRequest {}).await;
+    assert!(described.expect("a description").into_inner().trees);
+}
