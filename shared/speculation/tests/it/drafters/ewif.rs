@@ -13,9 +13,11 @@ use speculation::chance::Chance;
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::BadProposal;
 
-/// Table 1: acceptance of the small and the base model, and their costs, are those that reproduce it.
+/// The paper's Table 1, at the acceptance of the small and the base model and the costs that are known to
+/// reproduce it. The figures on the right were written down from memory and not compared with the print:
+/// this holds the formulas fast, it is no evidence of what the paper says.
 #[test]
-fn the_table_of_the_paper_is_reproduced() {
+fn the_simulated_table_comes_out() {
     let (small, base) = (0.0069, 0.022);
     let close = |found: f64, printed: f64| {
         assert!((found - printed).abs() < 0.006, "{found} is not {printed}");
@@ -35,7 +37,12 @@ fn the_lengths_of_the_table_are_the_best() {
         let worth = |&len: &u32| (speculative(acceptance, len, cost) * 1e9) as u64;
         (0..40).max_by_key(worth)
     };
-    for (acceptance, cost, len) in [(0.65, 0.0069, 9), (0.73, 0.022, 8), (0.75, 0.0069, 12)] {
+    for (acceptance, cost, len) in [
+        (0.65, 0.0069, 9),
+        (0.73, 0.022, 8),
+        (0.75, 0.0069, 12),
+        (0.80, 0.022, 11),
+    ] {
         assert_eq!(best(acceptance, cost), Some(len));
     }
 }
