@@ -1,168 +1,199 @@
-//! Causal grouped-query attention of one position over a sequence's cache.
+//! Causal grouped-query attention of the rows of a batch over the caches of their sequences.
 //!
 //! Every sum runs over the logical positions in a fixed order: a score over the dimensions, the
 //! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart.
-//! So the result depends on the sequence alone, not on how it was cut into forwards.
+//! So the result depends on the sequence alone, not on how it was cut into forwards, nor on the rows that
+//! are computed beside it.
 //!
 //! A row of a token tree sees a sequence that ends in a branch. The branch's keys and values stay in
 //! the slots they were written to; its scores are brought to their logical positions before anything is
 //! summed over them, and its values are read in logical order. So the bits are those of the path alone.
+//!
+//! The query heads that share a key head, of several rows, go together over a page: its keys and values are
+//! read once for them. Positions that no row of them sees are not computed.
 
-use speculation::simd::Kernel;
+/// Does `body` for each `n` below `count`, at most 4, without a loop: the compiler keeps sums in registers
+/// only where their index is a constant.
+macro_rules! unrolled {
+    ($n:ident in $count:expr => $body:expr) => {{
+        unrolled!(@ 0, $n, $count, $body);
+        unrolled!(@ 1, $n, $count, $body);
+        unrolled!(@ 2, $n, $count, $body);
+        unrolled!(@ 3, $n, $count, $body);
+    }};
+    (@ $value:literal, $n:ident, $count:expr, $body:expr) => {
+        if $value < $count {
+            let $n: usize = $value;
+            $body;
+        }
+    };
+}
 
-use speculation::exp::exp;
+mod kernel;
+mod lanes;
+mod mixing;
+mod scores;
 
-use crate::{
-    cache::{LANES, LayerCache},
-    norm::sum_lanes,
-};
+use std::sync::{Mutex, PoisonError};
 
-/// Dimensions of a value summed side by side.
-const STRIP: usize = 32;
+use self::kernel::{Item, Part, PartScratch};
+use crate::{cache::LayerCache, cpu::Cpu};
 
-/// One position's attention in one layer.
-pub(crate) struct Attention<'a> {
-    /// `(heads, head_dim)`.
-    pub(crate) query: &'a [f32],
-    pub(crate) cache: &'a LayerCache,
-    /// Positions attended to: the query's own and all before it.
+/// Multiply-adds of attention below which a batch stays on the calling thread: some 2 µs, for keys and values
+/// of a decoding step come from the outermost cache, as fast as a core can read it.
+const PARALLEL_WORK: usize = 48 << 10;
+/// Most queries that go together over the pages: their scores should stay in the cache.
+const TOGETHER: usize = 16;
+
+/// How a layer turns products of query and key into weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scoring {
+    /// What products are multiplied by.
+    pub(crate) scale: f32,
+    /// Scores s become c tanh(s / c) (Gemma 2).
+    pub(crate) softcap: Option<f32>,
+    /// Most positions seen, the query's own included.
+    pub(crate) window: Option<usize>,
+}
+
+/// What is added to the scores of one query, by head and position (T5).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bias<'a> {
+    /// For head `h` and position `t` at `h * stride + offset + t`.
+    pub(crate) table: &'a [f32],
+    pub(crate) stride: usize,
+    pub(crate) offset: usize,
+}
+
+/// What one row sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// Positions attended to: the row's own and all before it.
     pub(crate) visible: usize,
     /// Where the last of them stand, as distances from the slot of the first of these; they grow.
     /// Empty where slots are positions.
     pub(crate) branch: &'a [u32],
-    /// Room for the scores, reused.
-    pub(crate) scores: &'a mut Vec<f32>,
-    /// The result, `(heads, head_dim)`.
-    pub(crate) output: &'a mut [f32],
+    /// Added to the scores, by position.
+    pub(crate) bias: Option<Bias<'a>>,
 }
 
-impl Kernel for Attention<'_> {
-    type Output = ();
+/// What the rows of a batch see: caches, one for each segment, and views, one for each row.
+pub(crate) trait Views: Sync {
+    /// Number of segments.
+    fn segments(&self) -> usize;
+    /// Rows of a segment.
+    fn rows(&self, segment: usize) -> usize;
+    /// Keys and values that the rows of a segment attend to.
+    fn cache(&self, segment: usize) -> &LayerCache;
+    /// What row `row` of the segment sees of them.
+    fn view(&self, segment: usize, row: usize) -> View<'_>;
+}
 
-    #[inline(always)]
-    fn run(self) {
-        let head_dim = self.cache.head_dim();
-        let group = self.query.len() / head_dim / self.cache.kv_heads();
-        let trunk = self.visible - self.branch.len();
-        let slots = (self.branch.last()).map_or(self.visible, |last| trunk + *last as usize + 1);
-        self.scores.clear();
-        self.scores.resize(slots.next_multiple_of(LANES), 0.0);
-        let padded = self.visible.next_multiple_of(LANES);
-        let queries = self.query.chunks_exact(head_dim);
-        let outputs = self.output.chunks_exact_mut(head_dim);
-        for (head, (query, output)) in queries.zip(outputs).enumerate() {
-            let kv_head = head / group;
-            score(query, self.cache, kv_head, self.scores);
-            for (position, &slot) in (trunk..).zip(self.branch) {
-                // Never overwrites a score yet to be read: a node stands after its ancestors.
-                self.scores[position] = self.scores[trunk + slot as usize];
-            }
-            let total = softmax(&mut self.scores[..padded], self.visible);
-            let (values, stride) = self.cache.values(kv_head);
-            for (strip, output) in output.chunks_mut(STRIP).enumerate() {
-                let values = &values[strip * STRIP..];
-                let weights = &self.scores[..self.visible];
-                if output.len() == STRIP {
-                    mix::<STRIP>(weights, values, stride, self.branch, output);
-                } else {
-                    for (i, output) in output.chunks_mut(1).enumerate() {
-                        mix::<1>(weights, &values[i..], stride, self.branch, output);
-                    }
-                }
-            }
-            for output in output {
-                *output /= total;
-            }
-        }
+/// Attention of one layer.
+pub(crate) struct Attention<'a, V> {
+    /// One row after the other, each beginning with its query, `(heads, head_dim)`.
+    pub(crate) queries: &'a [f32],
+    /// From one row of `queries` to the next.
+    pub(crate) stride: usize,
+    pub(crate) views: &'a V,
+    pub(crate) scoring: Scoring,
+}
+
+/// Buffers that attention reuses.
+#[derive(Debug, Default)]
+pub(crate) struct AttentionScratch {
+    items: Vec<Item>,
+    /// For each thread that shares the work.
+    parts: Vec<Mutex<PartScratch>>,
+}
+
+impl Clone for AttentionScratch {
+    /// Buffers of its own.
+    fn clone(&self) -> Self {
+        Self::default()
     }
 }
 
-/// Scaled products of `query`, `(head_dim)`, with the keys of `kv_head`, for whole blocks of 16
-/// slots. A score's bits do not depend on its lane.
-#[inline(always)]
-fn score(query: &[f32], cache: &LayerCache, kv_head: usize, scores: &mut [f32]) {
-    let scale = 1.0 / (query.len() as f32).sqrt();
-    for (block, scores) in scores.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        let mut sums = [0.0_f32; LANES];
-        for (&q, keys) in query.iter().zip(cache.keys(block, kv_head)) {
-            for lane in 0..LANES {
-                sums[lane] += q * keys[lane];
-            }
+impl<V: Views> Attention<'_, V> {
+    /// Writes the results to `output`, `(rows, heads, head_dim)`.
+    pub(crate) fn forward(&self, cpu: &Cpu, output: &mut [f32], scratch: &mut AttentionScratch) {
+        let rows: usize = (0..self.views.segments()).map(|s| self.views.rows(s)).sum();
+        if rows == 0 {
+            return;
         }
-        *scores = sums.map(|sum| sum * scale);
-    }
-}
-
-/// Turns the first `visible` scores into exponentials relative to the largest, the rest into zeros,
-/// and returns their sum.
-#[inline(always)]
-fn softmax(scores: &mut [f32], visible: usize) -> f32 {
-    scores[visible..].fill(f32::NEG_INFINITY);
-    let blocks = scores.as_chunks_mut::<LANES>().0;
-    let mut largest = [f32::NEG_INFINITY; LANES];
-    for block in &*blocks {
-        for lane in 0..LANES {
-            largest[lane] = larger(largest[lane], block[lane]);
-        }
-    }
-    let largest = largest.into_iter().fold(f32::NEG_INFINITY, larger);
-    let mut sums = [0.0_f32; LANES];
-    for block in blocks {
-        for lane in 0..LANES {
-            block[lane] = exp(block[lane] - largest);
-            sums[lane] += block[lane];
-        }
-    }
-    sum_lanes(sums)
-}
-
-/// The larger of two scores; unlike `f32::max` one instruction, for it need not care for NaN.
-#[inline(always)]
-fn larger(a: f32, b: f32) -> f32 {
-    if b > a { b } else { a }
-}
-
-/// `output[d]` = sum over positions `t` of `weights[t] * values[slot(t) * stride + d]`, for `N`
-/// dimensions; the slots of the last positions are given by `branch`.
-#[inline(always)]
-fn mix<const N: usize>(
-    weights: &[f32],
-    values: &[f32],
-    stride: usize,
-    branch: &[u32],
-    output: &mut [f32],
-) {
-    let mut even = [0.0_f32; N];
-    let mut odd = [0.0_f32; N];
-    let (trunk, outer) = weights.split_at(weights.len() - branch.len());
-    let (pairs, last) = trunk.as_chunks::<2>();
-    for (t, [first, second]) in pairs.iter().enumerate() {
-        let a = &values[2 * t * stride..][..N];
-        let b = &values[(2 * t + 1) * stride..][..N];
-        for d in 0..N {
-            even[d] += first * a[d];
-            odd[d] += second * b[d];
-        }
-    }
-    for weight in last {
-        let a = &values[(trunk.len() - 1) * stride..][..N];
-        for d in 0..N {
-            even[d] += weight * a[d];
-        }
-    }
-    for ((position, weight), &slot) in (trunk.len()..).zip(outer).zip(branch) {
-        let a = &values[(trunk.len() + slot as usize) * stride..][..N];
-        let sums = if position % 2 == 0 {
-            &mut even
+        let query_dim = output.len() / rows;
+        let work = self.divide(query_dim, &mut scratch.items);
+        let threads = if work < PARALLEL_WORK {
+            1
         } else {
-            &mut odd
+            cpu.threads.count()
         };
-        for d in 0..N {
-            sums[d] += weight * a[d];
+        let AttentionScratch { items, parts } = scratch;
+        if parts.len() < threads {
+            parts.resize_with(threads, Mutex::default);
+        }
+        for part in &mut parts[..threads] {
+            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+            part.items.clear();
+            part.work = 0;
+        }
+        for item in &*items {
+            let parts = parts[..threads]
+                .iter_mut()
+                .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
+            if let Some(idlest) = parts.min_by_key(|part| part.work) {
+                idlest.work += item.work;
+                idlest.items.push(*item);
+            }
+        }
+        let run = |part: usize| {
+            let mut part = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+            let part = Part {
+                attention: self,
+                scratch: &mut part,
+            };
+            part.run(cpu.level);
+        };
+        if threads == 1 {
+            run(0);
+        } else {
+            cpu.threads.each(threads, run);
+        }
+        for part in &mut parts[..threads] {
+            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+            part.copy_to(output, query_dim);
         }
     }
-    for d in 0..N {
-        output[d] = even[d] + odd[d];
+
+    /// Cuts the batch into items: a key head's queries of some rows of a segment. Returns their work, in
+    /// multiply-adds.
+    fn divide(&self, query_dim: usize, items: &mut Vec<Item>) -> usize {
+        items.clear();
+        let mut first = 0;
+        for segment in 0..self.views.segments() {
+            let cache = self.views.cache(segment);
+            let group = query_dim / cache.head_dim() / cache.kv_heads();
+            let rows = self.views.rows(segment);
+            let together = (TOGETHER / group).max(1);
+            for row in (0..rows).step_by(together) {
+                let count = together.min(rows - row);
+                let visible = self.views.view(segment, row + count - 1).visible;
+                let seen = (self.scoring.window).map_or(visible, |window| visible.min(window));
+                let work = 2 * count * group * seen * cache.head_dim();
+                items.extend((0..cache.kv_heads()).map(|kv_head| Item {
+                    segment,
+                    row,
+                    rows: count,
+                    batch_row: first + row,
+                    kv_head,
+                    group,
+                    head_dim: cache.head_dim(),
+                    work,
+                }));
+            }
+            first += rows;
+        }
+        items.iter().map(|item| item.work).sum()
     }
 }
 

@@ -1,64 +1,70 @@
-//! Keys and values of one sequence.
+//! Keys and values of one sequence, in pages.
+//!
+//! Each layer holds its own pages, all of one size and from one pool, so that a layer with a sliding
+//! window can give back those that have left it. Growing takes pages and never moves what is held. A
+//! clone of a cache shares its pages until one of the two writes.
 
-use speculation::ports::KvCache;
+mod cross;
+mod layer;
+mod page;
 
-/// Slots whose keys stand interleaved.
-pub(crate) const LANES: usize = 16;
-/// Slots by which a cache grows.
-const STEP: usize = 64;
+use std::sync::Arc;
 
-/// State of one sequence of a [`crate::Llama`].
+use speculation::ports::{KvCache, KvMemory};
+
+use self::layer::UNCOMMITTED;
+pub(crate) use self::{
+    cross::CrossCache,
+    layer::LayerCache,
+    page::{LANES, PAGE, PagePool},
+};
+
+/// State of one sequence of a [`crate::Model`].
 #[derive(Clone, Debug)]
-pub struct LlamaCache {
+pub struct SequenceCache {
     pub(crate) layers: Vec<LayerCache>,
     len: usize,
     /// Where a tree begins that nobody has chosen a path of.
     tree_from: Option<usize>,
+    /// Key and value of a token on the move, reused.
+    moving: Vec<f32>,
+    /// Of an encoder-decoder model, what the tokens see of the source. Truncation leaves it alone.
+    cross: Option<CrossCache>,
 }
 
-/// Keys and values of one layer, by slot. A token's slot is its position, but for those of a tree: they
-/// stand in the order they came in, and their keys are rotated to their depth. So slots may outnumber
-/// the positions of the model's context. What lies behind the sequence's length is left over from a
-/// truncation, and never read before it is overwritten.
-#[derive(Clone, Debug)]
-pub(crate) struct LayerCache {
-    /// `(slots / 16, kv_heads, head_dim, 16)`: sixteen scores are computed side by side.
-    keys: Vec<[f32; LANES]>,
-    /// `(slots, kv_heads, head_dim)`.
-    values: Vec<f32>,
-    kv_heads: usize,
-    head_dim: usize,
-}
-
-impl LlamaCache {
-    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Self {
-        let layer = LayerCache {
-            keys: Vec::new(),
-            values: Vec::new(),
-            kv_heads,
-            head_dim,
-        };
+impl SequenceCache {
+    /// The state of an empty sequence; `windows` names for each layer the most positions seen.
+    pub(crate) fn new(
+        pool: &Arc<PagePool>,
+        windows: impl IntoIterator<Item = Option<usize>>,
+    ) -> Self {
         Self {
-            layers: vec![layer; layers],
+            layers: windows
+                .into_iter()
+                .map(|window| LayerCache::new(pool, window))
+                .collect(),
             len: 0,
             tree_from: None,
+            moving: Vec::new(),
+            cross: None,
         }
     }
 
     /// Makes room for slots below `len`.
     pub(crate) fn reserve(&mut self, len: usize) {
-        let capacity = len.next_multiple_of(STEP);
         for layer in &mut self.layers {
-            let width = layer.kv_heads * layer.head_dim;
-            if layer.values.len() < capacity * width {
-                layer.values.resize(capacity * width, 0.0);
-                layer.keys.resize(capacity / LANES * width, [0.0; LANES]);
-            }
+            layer.reserve(self.len, len);
         }
     }
 
     /// Declares the slots below `len` written, in every layer; those from `tree_from` on form a tree.
+    /// Layers with a window let go what neither they nor any truncation to before this forward, or of the
+    /// last 128 tokens, will see again.
     pub(crate) fn set_len(&mut self, len: usize, tree_from: Option<usize>) {
+        let keeps = self.len.min(len.saturating_sub(UNCOMMITTED));
+        for layer in &mut self.layers {
+            layer.give_back(keeps);
+        }
         self.len = len;
         self.tree_from = tree_from;
     }
@@ -69,14 +75,32 @@ impl LlamaCache {
     }
 }
 
-impl KvCache for LlamaCache {
+/// What the caches of a model with `layers` layers take of `pool`.
+pub(crate) fn memory(pool: &PagePool, layers: usize) -> KvMemory {
+    KvMemory {
+        used_pages: pool.used(),
+        page_tokens: PAGE,
+        pages_a_run: layers,
+    }
+}
+
+impl KvCache for SequenceCache {
     fn len(&self) -> usize {
         self.len
     }
 
+    /// Layers with a window hold no more than it, the tokens of the last forward, and the last 128. A
+    /// truncation to before that forgets the whole sequence.
     fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        self.tree_from.take_if(|from| len <= *from);
+        if len >= self.len {
+            return;
+        }
+        let holds_windows = self.layers.iter().all(|layer| layer.can_truncate(len));
+        self.len = if holds_windows { len } else { 0 };
+        self.tree_from.take_if(|from| self.len <= *from);
+        for layer in &mut self.layers {
+            layer.truncate(self.len);
+        }
     }
 
     fn keep(&mut self, from: usize, path: &[u32]) {
@@ -89,61 +113,34 @@ impl KvCache for LlamaCache {
             );
             if slot != to {
                 for layer in &mut self.layers {
-                    layer.copy(slot, to);
+                    layer.copy(slot, to, &mut self.moving);
                 }
             }
         }
-        self.len = self.len.min(from + path.len());
         self.tree_from.take_if(|tree| from <= *tree);
+        self.truncate(from + path.len());
+    }
+
+    fn pages(&self) -> usize {
+        self.layers.iter().map(LayerCache::pages).sum()
+    }
+
+    fn pages_for(&self, more: usize, at_once: usize) -> usize {
+        let (from, to) = (self.len, self.len + more);
+        let layers = self.layers.iter();
+        layers.map(|layer| layer.pages_for(from, to, at_once)).sum()
+    }
+
+    fn share(&self, len: usize) -> Option<Self> {
+        // What a decoder with an encoder holds is of one source, whatever its tokens.
+        if self.tree_from.is_some() || self.cross.is_some() {
+            return None;
+        }
+        let mut shared = self.clone();
+        shared.truncate(len.min(self.len) / PAGE * PAGE);
+        (!shared.is_empty()).then_some(shared)
     }
 }
 
-impl LayerCache {
-    /// Writes key and value of `slot`, each `(kv_heads, head_dim)`.
-    pub(crate) fn write(&mut self, slot: usize, key: &[f32], value: &[f32]) {
-        let width = self.kv_heads * self.head_dim;
-        let block = &mut self.keys[slot / LANES * width..][..width];
-        for (lanes, &key) in block.iter_mut().zip(key) {
-            lanes[slot % LANES] = key;
-        }
-        self.values[slot * width..][..width].copy_from_slice(value);
-    }
-
-    /// Copies key and value of slot `from` to slot `to`.
-    fn copy(&mut self, from: usize, to: usize) {
-        let width = self.kv_heads * self.head_dim;
-        let blocks = [from, to].map(|slot| slot / LANES * width);
-        for i in 0..width {
-            let key = self.keys[blocks[0] + i][from % LANES];
-            self.keys[blocks[1] + i][to % LANES] = key;
-        }
-        self.values
-            .copy_within(from * width..(from + 1) * width, to * width);
-    }
-
-    /// Keys of `kv_head` at slots `16 * block..16 * block + 16`, `(head_dim, 16)`.
-    #[inline(always)]
-    pub(crate) fn keys(&self, block: usize, kv_head: usize) -> &[[f32; LANES]] {
-        &self.keys[(block * self.kv_heads + kv_head) * self.head_dim..][..self.head_dim]
-    }
-
-    /// Values of `kv_head` from the first slot on: every `stride` numbers `head_dim` of them
-    /// are one slot's. Returns (values, stride).
-    #[inline(always)]
-    pub(crate) fn values(&self, kv_head: usize) -> (&[f32], usize) {
-        (
-            &self.values[kv_head * self.head_dim..],
-            self.kv_heads * self.head_dim,
-        )
-    }
-
-    #[inline(always)]
-    pub(crate) fn kv_heads(&self) -> usize {
-        self.kv_heads
-    }
-
-    #[inline(always)]
-    pub(crate) fn head_dim(&self) -> usize {
-        self.head_dim
-    }
-}
+#[cfg(test)]
+mod tests;

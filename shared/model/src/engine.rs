@@ -13,9 +13,14 @@
 //!
 //! Slots keep a sequence's keys and values between tasks. Each step reconciles the slot with the
 //! task's own token list, so a slot is only ever a cache: it may be evicted at any time, at the
-//! price of a prefill.
+//! price of a prefill. That happens to idle slots, the longest unused first, when the next forward would
+//! exceed the budget of [`EngineConfig::kv_tokens`], and then to the youngest of the running tasks: they
+//! wait, the oldest goes on.
 
+mod batch;
+mod budget;
 mod handle;
+mod prefixes;
 mod running;
 mod slot;
 mod slots;
@@ -26,9 +31,9 @@ use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle};
 
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
-use self::{handle::Shared, worker::Worker};
+use self::{budget::Budget, handle::Shared, worker::Worker};
 pub use self::{
-    handle::{EngineHandle, Gauges, Rejected},
+    handle::{EngineHandle, Gauges, MemoryGauges, Rejected},
     slot::Slot,
     task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
 };
@@ -43,9 +48,22 @@ pub struct EngineConfig {
     /// Most tokens of one task forwarded at once ahead of its scored rows, so that a long prompt
     /// does not stall the others.
     pub prefill_chunk: NonZeroUsize,
+    /// Most tokens in one forward, of all tasks together. Rows to be scored go first, prompts share the
+    /// rest, and no less than a quarter. Only a single block that is larger exceeds it, for it goes at once.
+    pub max_batch_tokens: NonZeroUsize,
     /// Most sequences whose keys and values are kept; beyond it the idle slot that was used the
     /// longest time ago is evicted. Running tasks are never evicted.
     pub max_sequences: NonZeroUsize,
+    /// Most tokens of all sequences whose keys and values are in memory, counted in whole pages of the
+    /// model; none allows `max_sequences` of the model's context. Models that do not count their memory
+    /// ([`LanguageModel::memory`]) know no such bound.
+    pub kv_tokens: Option<NonZeroUsize>,
+    /// Most tokens of a tree at the end of a sequence: its nodes take room side by side, so a sequence's longest
+    /// length leaves room for them.
+    pub tree_tokens: usize,
+    /// Whether what sequences began with is kept when their slot is freed, within `kv_tokens`, for later
+    /// sequences of the same tenant.
+    pub prefix_sharing: bool,
 }
 
 impl Default for EngineConfig {
@@ -55,7 +73,11 @@ impl Default for EngineConfig {
             max_batch: bound(32),
             queue: bound(256),
             prefill_chunk: bound(256),
+            max_batch_tokens: bound(512),
             max_sequences: bound(64),
+            kv_tokens: None,
+            tree_tokens: 0,
+            prefix_sharing: false,
         }
     }
 }
@@ -66,7 +88,7 @@ impl Default for EngineConfig {
 /// join it then.
 ///
 /// # Errors
-/// If the first forward fails, or the system refuses a thread.
+/// If the first forward fails, the budget holds not even one token, or the system refuses a thread.
 pub fn spawn<M>(
     mut model: M,
     config: EngineConfig,
@@ -77,10 +99,21 @@ where
     M::Cache: Send,
 {
     warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
+    let budget = Budget::of(&model, &config)?;
+    let (longest, context_len) = (budget.longest, model.shape().context_len);
+    if longest < context_len {
+        let kv_tokens = budget.tokens;
+        tracing::warn!(
+            kv_tokens,
+            longest,
+            context_len,
+            "kv_tokens bounds the length of a sequence"
+        );
+    }
     let (sender, receiver) = mpsc::channel();
-    let shared = Shared::new(config.queue);
+    let shared = Shared::new(config.queue, budget.longest);
     let handle = EngineHandle::new(sender, shared.clone());
-    let worker = Worker::new(model, config, receiver, shared);
+    let worker = Worker::new(model, config, budget, receiver, shared);
     let thread = std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || worker.run())
@@ -94,6 +127,16 @@ pub enum SpawnError {
     /// The first forward failed.
     #[error("the model failed its first forward")]
     WarmUp(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The budget for keys and values holds no token.
+    #[error(
+        "kv_tokens is {kv_tokens}: it must be at least {least}, the tokens of a page of the model's"
+    )]
+    Budget {
+        /// The budget.
+        kv_tokens: usize,
+        /// The least.
+        least: usize,
+    },
     /// The system refused a thread.
     #[error("no thread for the engine")]
     Thread(#[source] std::io::Error),
@@ -102,6 +145,9 @@ pub enum SpawnError {
 /// Forwards one token and forgets it, so that the first request does not pay for page faults.
 fn warm_up<M: LanguageModel>(model: &mut M) -> Result<(), M::Error> {
     let mut cache = model.new_cache();
+    if model.shape().source_len > 0 {
+        model.encode(&mut cache, &[0])?;
+    }
     let mut segment = [Segment {
         cache: &mut cache,
         tokens: &[0],

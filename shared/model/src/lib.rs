@@ -1,7 +1,7 @@
-//! The model runtime: checkpoints of the Llama family, run on CPUs, and the engine thread that
+//! The model runtime: checkpoints, run on CPUs, and the engine thread that
 //! batches many sequences through one of them.
 //!
-//! [`Checkpoint`] opens what a model is stored as, [`Llama`] computes it, [`engine`] serves it.
+//! [`Checkpoint`] opens what a model is stored as, [`Model`] computes it, [`engine`] serves it.
 //! This crate knows nothing of speculation but the ports in [`speculation::ports`].
 //!
 //! Every kernel keeps one promise: a row's bits depend on its own sequence alone, not on the batch,
@@ -10,30 +10,47 @@
 //! must be the token that decoding one by one would have chosen.
 
 mod activation;
+mod architecture;
 mod attention;
 pub mod bigram;
 mod cache;
 pub mod checkpoint;
+pub mod computation;
 pub mod config;
+mod cpu;
+pub mod decoder;
+pub mod device;
 pub mod embedded;
 pub mod engine;
+mod forward_error;
+pub mod gguf;
 pub mod head;
+#[cfg(feature = "hub")]
+pub mod hub;
+pub mod kernels;
 mod linear;
-pub mod llama;
+mod load_progress;
 mod norm;
 mod rope;
+mod runtime;
 mod sequence;
 pub mod source;
+pub mod t5;
 pub mod tokenizer;
 pub mod weights;
 
 pub use self::{
-    cache::LlamaCache,
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
-    config::ModelConfig,
+    computation::Computation,
+    config::{Activation, Architecture, ModelConfig, RopeConfig},
+    cpu::set_process_threads,
+    decoder::Decoder,
+    device::{DeviceModel, NumberFormat, Place},
+    forward_error::ForwardError,
     head::AcceptanceHead,
-    linear::{UnknownWeightFormat, WeightFormat},
-    llama::Llama,
+    linear::{GgmlFormat, UnknownWeightFormat, WeightFormat},
     rope::RopeScaling,
+    runtime::{Model, SequenceCache},
     sequence::Sequence,
+    t5::T5,
 };

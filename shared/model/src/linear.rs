@@ -1,23 +1,41 @@
-//! Products of activations with a weight matrix, in one of two compute formats.
+//! Products of activations with a weight matrix, in one of three compute formats.
 //!
 //! A row of a product has the same bits whatever the other rows are, however many there are,
-//! whatever the number of threads and whatever the CPU: see [`q8`] and [`dense`].
+//! whatever the number of threads and whatever the CPU: see [`q8`], [`q4`] and [`dense`].
+
+mod blocked;
 
 mod dense;
+#[cfg(target_arch = "x86_64")]
+mod dense_x86;
+mod ggml;
+mod inputs;
+#[cfg(target_arch = "x86_64")]
+mod inputs_x86;
+mod q4;
+#[cfg(target_arch = "x86_64")]
+mod q4_x86;
 mod q8;
 #[cfg(target_arch = "x86_64")]
 mod q8_x86;
+mod shared_slice;
+mod storage;
 
 use std::{fmt, str::FromStr};
 
-use rayon::prelude::*;
 use thiserror::Error;
 
+pub use self::ggml::GgmlFormat;
+pub(crate) use self::storage::Storage;
 use self::{
+    blocked::{Output, Packed, multiply},
     dense::DenseMatrix,
-    q8::{InputBlock, LANES, Q8Matrix},
+    inputs::{InputBlock, quantize_rows},
+    q4::Q4Matrix,
+    q8::Q8Matrix,
+    shared_slice::SharedSlice,
 };
-use speculation::simd::Level;
+use crate::cpu::Cpu;
 
 /// How weights are held and multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,18 +44,24 @@ pub enum WeightFormat {
     /// memory traffic of [`WeightFormat::F32`], which is what decoding costs.
     #[default]
     Q8_0,
+    /// 4-bit numbers in blocks of 256 with 6-bit scales and minima for each 32, activations as in
+    /// [`WeightFormat::Q8_0`]; about half its memory traffic. Matrices whose rows are no multiple of
+    /// 256 inputs are held in [`WeightFormat::Q8_0`].
+    #[allow(non_camel_case_types, reason = "so it is called")]
+    Q4_K,
     /// Full precision.
     F32,
 }
 
 impl WeightFormat {
-    /// Both formats.
-    pub const ALL: [Self; 2] = [Self::Q8_0, Self::F32];
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Q8_0, Self::Q4_K, Self::F32];
 
     /// The name in configuration and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Q8_0 => "q8_0",
+            Self::Q4_K => "q4_k",
             Self::F32 => "f32",
         }
     }
@@ -47,7 +71,8 @@ impl WeightFormat {
     pub(crate) fn kernel_family(self) -> &'static str {
         match self {
             Self::Q8_0 => "outrider-q8_0-x32-v1",
-            Self::F32 => "outrider-f32-x2-v1",
+            Self::Q4_K => "outrider-q4_k-x32-v1",
+            Self::F32 => "outrider-f32-c128-fma-v4",
         }
     }
 }
@@ -71,12 +96,13 @@ impl FromStr for WeightFormat {
 
 /// No weight format has that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no weight format {0:?}: q8_0 and f32 are known")]
+#[error("no weight format {0:?}: q8_0, q4_k and f32 are known")]
 pub struct UnknownWeightFormat(pub String);
 
-/// Multiply-adds below which a product stays on the calling thread: waking another costs about as
-/// much as this many take.
-const PARALLEL_WORK: usize = 16 << 20;
+/// Multiply-adds below which a product stays on the calling thread: what handing a part over costs.
+const PARALLEL_WORK: usize = 64 << 10;
+/// Parts that a thread's share is cut into, so that an idle thread finds some to take over.
+const PARTS: usize = 8;
 
 /// A linear layer: `y = W x + b`, W of shape `(outputs, inputs)`.
 #[derive(Clone, Debug)]
@@ -90,6 +116,7 @@ pub(crate) struct Linear {
 #[derive(Clone, Debug)]
 enum Matrix {
     Q8(Q8Matrix),
+    Q4(Q4Matrix),
     Dense(DenseMatrix),
 }
 
@@ -97,13 +124,6 @@ enum Matrix {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinearScratch {
     quantized: Vec<InputBlock>,
-}
-
-/// Activations as the kernel of the format reads them.
-#[derive(Clone, Copy)]
-enum Activations<'a> {
-    Q8(&'a Q8Matrix, &'a [InputBlock]),
-    Dense(&'a DenseMatrix, &'a [f32]),
 }
 
 impl Linear {
@@ -117,6 +137,11 @@ impl Linear {
         let outputs = weights.len() / inputs;
         let matrix = match format {
             WeightFormat::Q8_0 => Matrix::Q8(Q8Matrix::quantize(weights, inputs)),
+            // As llama.cpp does: rows that are no whole blocks get the format that has smaller ones.
+            WeightFormat::Q4_K if !inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => {
+                Matrix::Q8(Q8Matrix::quantize(weights, inputs))
+            }
+            WeightFormat::Q4_K => Matrix::Q4(Q4Matrix::quantize(weights, inputs)),
             WeightFormat::F32 => Matrix::Dense(DenseMatrix::interleave(weights, inputs)),
         };
         Self {
@@ -127,93 +152,102 @@ impl Linear {
         }
     }
 
+    /// Takes ggml's blocks as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they are
+    /// not as many bytes as that takes, or rows are no whole blocks.
+    pub(crate) fn from_ggml(
+        format: GgmlFormat,
+        bytes: &[u8],
+        bias: Option<Vec<f32>>,
+        outputs: usize,
+        inputs: usize,
+    ) -> Option<Self> {
+        if format.matrix_bytes(outputs, inputs) != Some(bytes.len()) {
+            return None;
+        }
+        let matrix = match format {
+            GgmlFormat::Q8_0 => Matrix::Q8(Q8Matrix::from_ggml(bytes, outputs, inputs)),
+            GgmlFormat::Q4_K => Matrix::Q4(Q4Matrix::from_ggml(bytes, outputs, inputs)),
+        };
+        Some(Self {
+            matrix,
+            bias,
+            inputs,
+            outputs,
+        })
+    }
+
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// Bytes of the weights, what pads them included.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.matrix {
+            Matrix::Q8(matrix) => matrix.bytes(),
+            Matrix::Q4(matrix) => matrix.bytes(),
+            Matrix::Dense(matrix) => matrix.bytes(),
+        }
     }
 
     /// Writes the weights of output `output`, `(inputs)`, as they are held: an embedding look-up.
     pub(crate) fn read_row(&self, output: usize, row: &mut [f32]) {
         match &self.matrix {
             Matrix::Q8(matrix) => matrix.read_row(output, row),
+            Matrix::Q4(matrix) => matrix.read_row(output, row),
             Matrix::Dense(matrix) => matrix.read_row(output, row),
         }
     }
 
     /// Writes the products of `x`, `(rows, inputs)`, to `y`, `(rows, outputs)`.
-    pub(crate) fn forward(
-        &self,
-        level: Level,
-        x: &[f32],
-        y: &mut [f32],
-        scratch: &mut LinearScratch,
-    ) {
+    pub(crate) fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
         debug_assert_eq!(x.len() / self.inputs, y.len() / self.outputs);
         if x.is_empty() {
             return;
         }
-        let activations = match &self.matrix {
+        let output = Output::new(y, self.outputs, self.bias.as_deref());
+        match &self.matrix {
             Matrix::Q8(matrix) => {
-                matrix.quantize_inputs(level, x, &mut scratch.quantized);
-                Activations::Q8(matrix, &scratch.quantized)
+                quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
+                self.product(cpu, matrix, &scratch.quantized, x.len(), output);
             }
-            Matrix::Dense(matrix) => Activations::Dense(matrix, x),
-        };
-        let groups = self.outputs.div_ceil(LANES);
-        let threads = if x.len() * self.outputs < PARALLEL_WORK {
+            Matrix::Q4(matrix) => {
+                quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
+                self.product(cpu, matrix, &scratch.quantized, x.len(), output);
+            }
+            Matrix::Dense(matrix) => self.product(cpu, matrix, x, x.len(), output),
+        }
+    }
+
+    /// Shares a product of `numbers` activations among the threads, each a range of outputs.
+    fn product<P: Packed>(
+        &self,
+        cpu: &Cpu,
+        matrix: &P,
+        x: &[P::Input],
+        numbers: usize,
+        output: Output<'_>,
+    ) {
+        let groups = matrix.groups();
+        let threads = if numbers * self.outputs < PARALLEL_WORK {
             1
         } else {
-            rayon::current_num_threads().min(groups)
+            cpu.threads.count()
         };
-        if threads == 1 {
-            let mut rows: Vec<&mut [f32]> = y.chunks_exact_mut(self.outputs).collect();
-            self.groups(level, activations, 0, &mut rows);
-            return;
-        }
-        let width = groups.div_ceil(threads) * LANES;
-        columns(y, self.outputs, width)
-            .into_par_iter()
-            .enumerate()
-            .for_each(|(part, mut rows)| {
-                self.groups(level, activations, part * width, &mut rows);
-            });
+        let width = if threads == 1 {
+            groups
+        } else {
+            groups.div_ceil(PARTS * threads)
+        };
+        cpu.threads.each(groups.div_ceil(width), |part| {
+            let range = part * width..groups.min((part + 1) * width);
+            // SAFETY: the ranges do not overlap.
+            unsafe { multiply(matrix, cpu.level, range, x, output) };
+        });
     }
-
-    /// Computes the outputs from `first` on, a multiple of 16, into `rows`: a slice for each row of
-    /// the activations, as long as there are outputs to be computed.
-    fn groups(&self, level: Level, x: Activations<'_>, first: usize, rows: &mut [&mut [f32]]) {
-        let outputs = rows[0].len();
-        for start in (0..outputs).step_by(LANES) {
-            let end = outputs.min(start + LANES);
-            let bias = self
-                .bias
-                .as_ref()
-                .map(|bias| &bias[first + start..first + end]);
-            let write = |row: usize, results: &[f32; LANES]| {
-                let y = &mut rows[row][start..end];
-                y.copy_from_slice(&results[..end - start]);
-                if let Some(bias) = bias {
-                    y.iter_mut().zip(bias).for_each(|(y, b)| *y += b);
-                }
-            };
-            let group = (first + start) / LANES;
-            match x {
-                Activations::Q8(matrix, x) => matrix.product(level, group, x, write),
-                Activations::Dense(matrix, x) => matrix.product(level, group, x, write),
-            }
-        }
-    }
-}
-
-/// Cuts `y`, `(rows, outputs)`, into column ranges of `width`: for each, its part of every row.
-fn columns(y: &mut [f32], outputs: usize, width: usize) -> Vec<Vec<&mut [f32]>> {
-    let mut parts: Vec<Vec<&mut [f32]>> = Vec::new();
-    parts.resize_with(outputs.div_ceil(width), Vec::new);
-    for row in y.chunks_exact_mut(outputs) {
-        for (part, range) in parts.iter_mut().zip(row.chunks_mut(width)) {
-            part.push(range);
-        }
-    }
-    parts
 }
 
 #[cfg(test)]

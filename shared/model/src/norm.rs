@@ -18,28 +18,29 @@ impl RmsNorm {
         Self { weight, eps }
     }
 
+    /// A norm that multiplies by 1 + `weight`, `(hidden)`, as Gemma's do.
+    pub(crate) fn plus_one(mut weight: Vec<f32>, eps: f32) -> Self {
+        for weight in &mut weight {
+            *weight += 1.0;
+        }
+        Self::new(weight, eps)
+    }
+
     /// Normalises each row of `x`, `(rows, hidden)`, into `y`, of the same shape.
     pub(crate) fn forward(&self, level: Level, x: &[f32], y: &mut [f32]) {
-        let hidden = self.weight.len();
-        for (x, y) in x.chunks_exact(hidden).zip(y.chunks_exact_mut(hidden)) {
-            level.run(Row { norm: self, x, y });
-        }
+        level.run(Rows { norm: self, x, y });
     }
-}
 
-struct Row<'a> {
-    norm: &'a RmsNorm,
-    x: &'a [f32],
-    y: &'a mut [f32],
-}
+    /// Normalises each row of `x`, `(rows, hidden)`, where it stands.
+    pub(crate) fn forward_in_place(&self, level: Level, x: &mut [f32]) {
+        level.run(RowsInPlace { norm: self, x });
+    }
 
-impl Kernel for Row<'_> {
-    type Output = ();
-
+    /// What a row's numbers are multiplied by, beside the weights.
     #[inline(always)]
-    fn run(self) {
+    fn inverse(&self, x: &[f32]) -> f32 {
         let mut sums = [0.0_f32; LANES];
-        let (chunks, rest) = self.x.as_chunks::<LANES>();
+        let (chunks, rest) = x.as_chunks::<LANES>();
         for chunk in chunks {
             for lane in 0..LANES {
                 sums[lane] += chunk[lane] * chunk[lane];
@@ -48,10 +49,49 @@ impl Kernel for Row<'_> {
         for (sum, x) in sums.iter_mut().zip(rest) {
             *sum += x * x;
         }
-        let mean = sum_lanes(sums) / self.x.len() as f32;
-        let inverse = 1.0 / (mean + self.norm.eps).sqrt();
-        for ((y, x), weight) in self.y.iter_mut().zip(self.x).zip(&self.norm.weight) {
-            *y = weight * (x * inverse);
+        let mean = sum_lanes(sums) / x.len() as f32;
+        1.0 / (mean + self.eps).sqrt()
+    }
+}
+
+struct Rows<'a> {
+    norm: &'a RmsNorm,
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let weight = &self.norm.weight;
+        let rows = self.x.chunks_exact(weight.len());
+        for (x, y) in rows.zip(self.y.chunks_exact_mut(weight.len())) {
+            let inverse = self.norm.inverse(x);
+            for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
+                *y = weight * (x * inverse);
+            }
+        }
+    }
+}
+
+struct RowsInPlace<'a> {
+    norm: &'a RmsNorm,
+    x: &'a mut [f32],
+}
+
+impl Kernel for RowsInPlace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let weight = &self.norm.weight;
+        for x in self.x.chunks_exact_mut(weight.len()) {
+            let inverse = self.norm.inverse(x);
+            for (x, weight) in x.iter_mut().zip(weight) {
+                *x = weight * (*x * inverse);
+            }
         }
     }
 }
@@ -97,5 +137,23 @@ mod tests {
             })
             .collect();
         assert!(rows.iter().all(|row| *row == rows[0]));
+        for level in Level::all() {
+            let mut in_place = x.clone();
+            norm.forward_in_place(level, &mut in_place);
+            assert_eq!(in_place, rows[0], "{level:?}");
+        }
+    }
+
+    #[test]
+    fn weights_may_count_from_one() {
+        let x = [3.0, -4.0, 1.0, 0.5];
+        let forward = |norm: &RmsNorm| {
+            let mut y = x;
+            norm.forward_in_place(Level::detect(), &mut y);
+            y
+        };
+        let plain = RmsNorm::new(vec![1.5, 1.0, 0.75, 2.0], 1e-6);
+        let plus_one = RmsNorm::plus_one(vec![0.5, 0.0, -0.25, 1.0], 1e-6);
+        assert_eq!(forward(&plus_one), forward(&plain));
     }
 }

@@ -1,12 +1,20 @@
-//! Rotary position embedding (Su et al. 2021), with the frequency scaling of Llama 3.1.
+//! Rotary position embedding (Su et al. 2021), with linear frequency scaling and that of
+//! Llama 3.1.
 
 use std::f64::consts::PI;
+
+use speculation::simd::{Kernel, Level};
 
 /// How rotation frequencies are stretched beyond the context a model was first trained on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RopeScaling {
     /// Not at all.
     Default,
+    /// Positions are divided by `factor`, and so all frequencies (Chen et al. 2023).
+    Linear {
+        /// Divisor of every frequency.
+        factor: f64,
+    },
     /// Llama 3.1: frequencies whose wave is longer than the original context are divided by
     /// `factor`, short waves are kept, and those between are interpolated.
     Llama3 {
@@ -49,9 +57,21 @@ impl Rotary {
         }
     }
 
+    /// Rotates nothing.
+    pub(crate) fn none() -> Self {
+        Self {
+            frequencies: Vec::new(),
+            cos: Vec::new(),
+            sin: Vec::new(),
+        }
+    }
+
     /// Makes sure that positions below `len` can be applied.
     pub(crate) fn reserve(&mut self, len: usize) {
         let half = self.frequencies.len();
+        if half == 0 {
+            return;
+        }
         let held = self.cos.len() / half;
         if len <= held {
             return;
@@ -66,18 +86,45 @@ impl Rotary {
         }
     }
 
+    /// Cosines and sines of `position`, `(head_dim / 2)` each; [`Rotary::reserve`] made sure of it.
+    pub(crate) fn at(&self, position: usize) -> (&[f32], &[f32]) {
+        let half = self.frequencies.len();
+        let row = position * half..(position + 1) * half;
+        (&self.cos[row.clone()], &self.sin[row])
+    }
+
     /// Rotates each head of `heads`, `(heads, head_dim)`, to `position`: dimension `i` is paired
     /// with `i + head_dim / 2`.
-    pub(crate) fn apply(&self, heads: &mut [f32], position: usize) {
+    pub(crate) fn apply(&self, level: Level, heads: &mut [f32], position: usize) {
         let half = self.frequencies.len();
-        let cos = &self.cos[position * half..][..half];
-        let sin = &self.sin[position * half..][..half];
-        for head in heads.chunks_exact_mut(2 * half) {
+        if half == 0 {
+            return;
+        }
+        let (cos, sin) = self.at(position);
+        level.run(Rotation { heads, cos, sin });
+    }
+}
+
+/// Rotates `heads`, `(heads, head_dim)`, by angles whose cosines and sines are given.
+struct Rotation<'a> {
+    heads: &'a mut [f32],
+    cos: &'a [f32],
+    sin: &'a [f32],
+}
+
+impl Kernel for Rotation<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let half = self.cos.len();
+        let sin = &self.sin[..half];
+        for head in self.heads.chunks_exact_mut(2 * half) {
             let (first, second) = head.split_at_mut(half);
             for i in 0..half {
                 let (a, b) = (first[i], second[i]);
-                first[i] = a * cos[i] - b * sin[i];
-                second[i] = b * cos[i] + a * sin[i];
+                first[i] = a * self.cos[i] - b * sin[i];
+                second[i] = b * self.cos[i] + a * sin[i];
             }
         }
     }
@@ -86,6 +133,7 @@ impl Rotary {
 fn scale(frequency: f64, scaling: RopeScaling) -> f64 {
     match scaling {
         RopeScaling::Default => frequency,
+        RopeScaling::Linear { factor } => frequency / factor,
         RopeScaling::Llama3 {
             factor,
             low_freq_factor,
@@ -117,8 +165,8 @@ mod tests {
         let dot = |p: usize, q: usize| {
             let mut a = [0.3, -1.0, 0.5, 0.2, 0.9, 0.1, -0.4, 0.7];
             let mut b = [0.6, 0.4, -0.2, 0.8, -0.5, 0.3, 0.1, 0.2];
-            rotary.apply(&mut a, p);
-            rotary.apply(&mut b, q);
+            rotary.apply(Level::detect(), &mut a, p);
+            rotary.apply(Level::detect(), &mut b, q);
             a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>()
         };
         assert!((dot(5, 2) - dot(43, 40)).abs() < 1e-5);
@@ -126,12 +174,47 @@ mod tests {
     }
 
     #[test]
+    fn every_level_gives_the_bits_of_the_formula() {
+        let mut rotary = Rotary::new(10_000.0, 38, RopeScaling::Default);
+        rotary.reserve(10);
+        let heads: Vec<f32> = (0..2 * 38).map(|i| (i as f32 * 0.7).sin()).collect();
+        let (cos, sin) = rotary.at(9);
+        for level in Level::all() {
+            let mut rotated = heads.clone();
+            rotary.apply(level, &mut rotated, 9);
+            for (head, rotated) in heads.chunks(38).zip(rotated.chunks(38)) {
+                for i in 0..19 {
+                    let (a, b) = (head[i], head[19 + i]);
+                    assert_eq!(rotated[i], a * cos[i] - b * sin[i], "{level:?} {i}");
+                    assert_eq!(rotated[19 + i], b * cos[i] + a * sin[i], "{level:?} {i}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn position_zero_is_the_identity() {
         let mut rotary = Rotary::new(10_000.0, 4, RopeScaling::Default);
         rotary.reserve(1);
         let mut head = [1.0, 2.0, 3.0, 4.0];
-        rotary.apply(&mut head, 0);
+        rotary.apply(Level::detect(), &mut head, 0);
         assert_eq!(head, [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn linear_scaling_divides_positions() {
+        let rotated = |scaling, position| {
+            let mut rotary = Rotary::new(10_000.0, 8, scaling);
+            rotary.reserve(64);
+            let mut head = [0.3, -1.0, 0.5, 0.2, 0.9, 0.1, -0.4, 0.7];
+            rotary.apply(Level::detect(), &mut head, position);
+            head
+        };
+        let plain = rotated(RopeScaling::Default, 5);
+        let scaled = rotated(RopeScaling::Linear { factor: 8.0 }, 40);
+        for (a, b) in plain.iter().zip(scaled) {
+            assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+        }
     }
 
     #[test]

@@ -10,6 +10,11 @@ use speculation::{TokenId, ports::KvCache};
 pub struct Sequence<C> {
     cache: C,
     tokens: Vec<TokenId>,
+    /// Tokens from the first on that were held before the cache was made to forget them, and must be
+    /// forwarded again.
+    lost: usize,
+    /// What the cache's encoder read; empty of a model without one.
+    source: Vec<TokenId>,
 }
 
 impl<C: KvCache> Sequence<C> {
@@ -19,7 +24,45 @@ impl<C: KvCache> Sequence<C> {
         Self {
             cache,
             tokens: Vec::new(),
+            lost: 0,
+            source: Vec::new(),
         }
+    }
+
+    /// Takes an empty cache in place of one that held `lost` tokens.
+    pub fn after_loss(cache: C, lost: usize) -> Self {
+        Self {
+            lost,
+            ..Self::new(cache)
+        }
+    }
+
+    /// Goes on from `cache`, which holds `tokens`.
+    pub fn resume(cache: C, tokens: &[TokenId]) -> Self {
+        debug_assert_eq!(cache.len(), tokens.len());
+        Self {
+            cache,
+            tokens: tokens.to_vec(),
+            lost: 0,
+            source: Vec::new(),
+        }
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &C {
+        &self.cache
+    }
+
+    /// Tokens that the cache held once and must be told again.
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+
+    /// Gives the cache's memory back. Its tokens will be forwarded again.
+    pub fn forget(&mut self) {
+        self.lost = self.lost.max(self.tokens.len());
+        self.cache.truncate(0);
+        self.tokens.clear();
     }
 
     /// The tokens held.
@@ -27,9 +70,21 @@ impl<C: KvCache> Sequence<C> {
         &self.tokens
     }
 
+    /// The source that the tokens are written from; empty if none was encoded.
+    pub fn source(&self) -> &[TokenId] {
+        &self.source
+    }
+
+    /// Records that `source` was encoded, whereupon the cache forgot its tokens.
+    pub fn encoded(&mut self, source: &[TokenId]) {
+        source.clone_into(&mut self.source);
+        self.tokens.clear();
+        debug_assert!(self.cache.is_empty());
+    }
+
     /// Truncates to the longest prefix shared with `tokens`, and to `limit` at most: positions that
     /// are to be scored must be forwarded, though the cache holds them. Returns how many tokens are
-    /// kept; `tokens` from there on must be forwarded.
+    /// kept, fewer still if the cache cannot go on from there; `tokens` from there on must be forwarded.
     pub fn reconcile(&mut self, tokens: &[TokenId], limit: usize) -> usize {
         let shared = self
             .tokens
@@ -37,9 +92,13 @@ impl<C: KvCache> Sequence<C> {
             .zip(tokens)
             .take_while(|(a, b)| a == b)
             .count();
-        let kept = shared.min(limit);
+        let wanted = shared.min(limit);
+        self.cache.truncate(wanted);
+        let kept = self.cache.len();
+        if kept < wanted {
+            self.lost = self.lost.max(wanted);
+        }
         self.tokens.truncate(kept);
-        self.cache.truncate(kept);
         kept
     }
 
@@ -49,10 +108,17 @@ impl<C: KvCache> Sequence<C> {
     }
 
     /// Records that `tokens` were forwarded. If they end in a tree, [`Sequence::keep`] must follow:
-    /// nodes side by side are no sequence that tokens could be compared with.
-    pub fn extend(&mut self, tokens: &[TokenId]) {
+    /// nodes side by side are no sequence that tokens could be compared with. Returns how many of them had
+    /// been forwarded before, and were lost.
+    pub fn extend(&mut self, tokens: &[TokenId]) -> usize {
+        let from = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
         debug_assert_eq!(self.tokens.len(), self.cache.len());
+        let again = self.lost.min(self.tokens.len()).saturating_sub(from);
+        if self.lost <= self.tokens.len() {
+            self.lost = 0;
+        }
+        again
     }
 
     /// Keeps, of the tree from token `from` on, the nodes of `path`; see [`KvCache::keep`].

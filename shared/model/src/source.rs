@@ -1,139 +1,69 @@
-//! Which model a service serves, and the model once it is loaded.
+//! Which model a service serves: where it is, and how it is computed.
 
-use std::path::Path;
-use std::time::Instant;
+mod error;
+mod reference;
+mod served;
+mod special_tokens;
+
+pub use error::SourceError;
+#[cfg(feature = "hub")]
+pub(crate) use reference::check_path;
+pub use reference::{BadReference, HubReference, ModelReference};
+pub use served::{Numerics, ServedModel, serve};
+pub use special_tokens::SpecialTokens;
+
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::checkpoint::Checkpoint;
+use crate::computation::{self, Computation, UnknownComputation};
+use crate::device::Place;
 use crate::embedded;
-use crate::head::{self, AcceptanceHead, HeadError};
-use crate::linear::WeightFormat;
-use crate::llama::Llama;
-use crate::tokenizer::{TokenizerError, vocabulary_fingerprint};
+use crate::head;
+use crate::runtime::Model;
 
 /// A model as a section of a service's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSource {
-    /// A checkpoint folder in the Hugging Face layout, or `embedded:target`, `embedded:draft` or
-    /// `embedded:small` for a model that is compiled in.
+    /// A checkpoint folder in the Hugging Face layout, a GGUF file, `org/name[@revision][:file]` for a model
+    /// of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
     pub path: String,
     /// Name the model is served under; empty takes the last part of the path.
     #[serde(default)]
     pub name: String,
-    /// Format the weights are computed in: `q8_0` or `f32`. Where a list of models leaves it out, `q8_0`.
+    /// Format the weights are computed in: `q8_0`, `q4_k` or `f32` on a CPU; `bf16`, `f16` or `f32` on a GPU;
+    /// `auto` is the first of these, but `q4_k` for files that are in it.
     #[serde(default = "default_dtype")]
     pub dtype: String,
+    /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU.
+    #[serde(default = "default_device")]
+    pub device: String,
 }
 
 fn default_dtype() -> String {
-    WeightFormat::Q8_0.to_string()
+    computation::AUTOMATIC.to_owned()
 }
 
-/// A model ready to serve, and what its peers must know of it.
-#[derive(Debug)]
-pub struct ServedModel<M> {
-    /// The model.
-    pub model: M,
-    /// Name it is served under.
-    pub name: String,
-    /// Number of token ids of its tokenizer.
-    pub vocab_size: u32,
-    /// SHA-256 over the tokenizer's ids and bytes.
-    pub vocab_fingerprint: [u8; 32],
-    /// What its numbers depend on.
-    pub numerics: Numerics,
-    /// Fingerprint of its weights, the same whatever format they are computed in.
-    pub weights_fingerprint: String,
-    /// Its acceptance heads, trained for these weights, at most one for each label.
-    pub heads: Vec<AcceptanceHead>,
-    /// Its own end tokens.
-    pub eos_token_ids: Vec<u32>,
-    /// The bytes of its `tokenizer.json`.
-    pub tokenizer_json: Vec<u8>,
-    /// Its chat template, in Jinja.
-    pub chat_template: Option<String>,
-}
-
-/// Two models with equal numerics give equal bits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Numerics {
-    /// Fingerprint of weights, constants, format and kernels, in hexadecimal.
-    pub weights: String,
-    /// Format the weights are computed in.
-    pub dtype: String,
-    /// Family of kernels.
-    pub kernels: String,
-}
-
-/// Why a model cannot be served.
-#[derive(Debug, Error)]
-pub enum SourceError {
-    /// No such embedded model.
-    #[error(
-        "path: '{0}' is not embedded, expected embedded:target, embedded:draft or embedded:small"
-    )]
-    UnknownEmbedded(String),
-    /// The weight format is unknown.
-    #[error("dtype: {0}")]
-    Dtype(#[from] crate::linear::UnknownWeightFormat),
-    /// The checkpoint cannot be opened or loaded.
-    #[error("'{path}': {}", causes(source))]
-    Checkpoint {
-        /// Where it is.
-        path: String,
-        /// What is wrong with it.
-        source: CheckpointError,
-    },
-    /// The tokenizer is missing or broken.
-    #[error("'{path}': {source}")]
-    Tokenizer {
-        /// Where it is.
-        path: String,
-        /// What is wrong with it.
-        source: TokenizerError,
-    },
-    /// An acceptance head beside the model cannot be used with it.
-    #[error("'{path}': {source}")]
-    Head {
-        /// Where the model is.
-        path: String,
-        /// What is wrong with the head.
-        source: HeadError,
-    },
-    /// The tokenizer has ids the model does not.
-    #[error("'{path}': the tokenizer has {tokens} tokens, the model only {rows}")]
-    VocabularyTooLarge {
-        /// Where it is.
-        path: String,
-        /// Ids of the tokenizer.
-        tokens: usize,
-        /// Rows of the embedding.
-        rows: usize,
-    },
-}
-
-/// An error with all its causes in one line, outermost first.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        line = format!("{line}: {cause}");
-        source = cause.source();
-    }
-    line
+fn default_device() -> String {
+    Place::Cpu.to_string()
 }
 
 impl ModelSource {
-    /// The embedded model in the role `target`, `draft` or `small`, in Q8_0.
-    pub fn embedded(role: &str) -> Self {
+    /// The model at `path`, with defaults for everything else.
+    pub fn new(path: impl Into<String>) -> Self {
         Self {
-            path: format!("embedded:{role}"),
+            path: path.into(),
             name: String::new(),
             dtype: default_dtype(),
+            device: default_device(),
         }
+    }
+
+    /// The embedded model in the role `target`, `draft` or `small`, in Q8_0 on a CPU.
+    pub fn embedded(role: &str) -> Self {
+        Self::new(format!("embedded:{role}"))
     }
 
     /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
@@ -142,15 +72,18 @@ impl ModelSource {
     /// # Errors
     /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
     /// weights is one.
-    pub fn load(&self) -> Result<ServedModel<Llama>, SourceError> {
-        let mut served = self.load_without_heads()?;
+    pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
+        let located = self.locate()?;
+        let mut served = self.load_located(&located)?;
         let at = |source| SourceError::Head {
             path: self.path.clone(),
             source,
         };
-        let heads = match self.path.strip_prefix("embedded:") {
-            Some(role) => embedded::heads(role),
-            None => head::beside(Path::new(&self.path)),
+        let heads = match &located {
+            Located::Embedded(role) => embedded::heads(role),
+            // Heads belong to the weights of one checkpoint; a GGUF file shares its folder with others.
+            Located::Stored(path) if path.is_file() => Ok(Vec::new()),
+            Located::Stored(folder) => head::beside(folder),
         };
         let heads = heads.map_err(at)?;
         let hidden_size = served.model.config().hidden_size;
@@ -158,7 +91,7 @@ impl ModelSource {
             head.check(hidden_size, &served.weights_fingerprint)
                 .map_err(at)?;
         }
-        let format: WeightFormat = self.dtype.parse()?;
+        let format = self.computation()?.on_cpu();
         let heads = heads.into_iter().map(|head| head.in_format(format));
         served.heads = head::one_for_each_label(heads.collect()).map_err(at)?;
         Ok(served)
@@ -169,30 +102,96 @@ impl ModelSource {
     ///
     /// # Errors
     /// As [`ModelSource::load`], heads apart.
-    pub fn load_without_heads(&self) -> Result<ServedModel<Llama>, SourceError> {
-        let format: WeightFormat = self.dtype.parse()?;
-        let checkpoint = self.open()?;
-        let name = match (self.name.as_str(), self.path.strip_prefix("embedded:")) {
-            ("", Some(role)) => format!("default-{role}"),
-            ("", None) => {
-                let last = Path::new(&self.path).file_name();
-                last.map_or_else(
-                    || self.path.clone(),
-                    |name| name.to_string_lossy().into_owned(),
-                )
-            }
-            (name, _) => name.to_owned(),
-        };
-        serve(&checkpoint, format, name, &self.path)
+    pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
+        self.load_located(&self.locate()?)
     }
 
-    fn open(&self) -> Result<Checkpoint, SourceError> {
-        let opened = match self.path.strip_prefix("embedded:") {
-            Some("target") => embedded::target(),
-            Some("draft") => embedded::draft(),
-            Some("small") => embedded::small(),
-            Some(_) => return Err(SourceError::UnknownEmbedded(self.path.clone())),
-            None => Checkpoint::open(Path::new(&self.path)),
+    /// The name the model is served under.
+    pub fn served_name(&self) -> String {
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        let last = match ModelReference::parse(&self.path) {
+            Ok(ModelReference::Embedded(role)) => return format!("default-{role}"),
+            Ok(ModelReference::Hub(wanted)) => wanted.repo.rsplit('/').next().map(str::to_owned),
+            _ => {
+                (Path::new(&self.path).file_name()).map(|name| name.to_string_lossy().into_owned())
+            }
+        };
+        last.unwrap_or_else(|| self.path.clone())
+    }
+
+    /// What `device` and `dtype` say.
+    ///
+    /// # Errors
+    /// If there is no such device, or no such format on it.
+    pub fn computation(&self) -> Result<Computation, UnknownComputation> {
+        Computation::read(&self.device, &self.dtype)
+    }
+
+    /// What `device` and `dtype` mean for `checkpoint`: which format is best depends on the file's.
+    ///
+    /// # Errors
+    /// As [`ModelSource::computation`].
+    pub fn computation_of(
+        &self,
+        checkpoint: &Checkpoint,
+    ) -> Result<Computation, UnknownComputation> {
+        let computation = self.computation()?;
+        Ok(match computation {
+            Computation::Cpu(_) if self.dtype == computation::AUTOMATIC => {
+                Computation::Cpu(checkpoint.best_format())
+            }
+            other => other,
+        })
+    }
+
+    /// Opens the model's files, without loading its weights.
+    ///
+    /// # Errors
+    /// [`SourceError`] naming the path.
+    pub fn open(&self) -> Result<Checkpoint, SourceError> {
+        self.open_located(&self.locate()?)
+    }
+
+    /// Finds the model, and downloads it if it is one of the hub's that is not here.
+    fn locate(&self) -> Result<Located, SourceError> {
+        match ModelReference::parse(&self.path)? {
+            ModelReference::Embedded(role) => Ok(Located::Embedded(role)),
+            ModelReference::Local(path) if path.exists() => Ok(Located::Stored(path)),
+            ModelReference::Local(_) => Err(SourceError::NotHere(self.path.clone())),
+            #[cfg(feature = "hub")]
+            ModelReference::Hub(wanted) => {
+                let snapshot = crate::hub::Hub::from_env()?.fetch(&wanted)?;
+                tracing::info!(model = %wanted, commit = snapshot.commit, "model from the hub");
+                Ok(Located::Stored(snapshot.path))
+            }
+            #[cfg(not(feature = "hub"))]
+            ModelReference::Hub(_) => Err(SourceError::NoHub(self.path.clone())),
+        }
+    }
+
+    fn load_located(&self, located: &Located) -> Result<ServedModel<Model>, SourceError> {
+        let checkpoint = self.open_located(located)?;
+        let computation = self.computation_of(&checkpoint)?;
+        let mut served = serve(&checkpoint, computation, self.served_name(), &self.path)?;
+        if let Located::Stored(folder) = located
+            && let Some(named) = SpecialTokens::named_in(folder)
+        {
+            served.special_tokens = named;
+        }
+        Ok(served)
+    }
+
+    fn open_located(&self, located: &Located) -> Result<Checkpoint, SourceError> {
+        let opened = match located {
+            Located::Embedded(role) => match role.as_str() {
+                "target" => embedded::target(),
+                "draft" => embedded::draft(),
+                "small" => embedded::small(),
+                _ => return Err(SourceError::UnknownEmbedded(self.path.clone())),
+            },
+            Located::Stored(path) => Checkpoint::open(path),
         };
         opened.map_err(|source| SourceError::Checkpoint {
             path: self.path.clone(),
@@ -201,67 +200,19 @@ impl ModelSource {
     }
 }
 
-/// Loads `checkpoint` in `format` to be served as `name`, without acceptance heads; `path` is for messages.
-///
-/// # Errors
-/// If weights or tokenizer are missing or broken.
-pub fn serve(
-    checkpoint: &Checkpoint,
-    format: WeightFormat,
-    name: String,
-    path: &str,
-) -> Result<ServedModel<Llama>, SourceError> {
-    let began = Instant::now();
-    let at = || path.to_owned();
-    let tokenizer = checkpoint
-        .tokenizer()
-        .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
-    // Ids may have gaps, so their number is not their bound.
-    let tokens = tokenizer
-        .get_vocab(true)
-        .into_values()
-        .max()
-        .map_or(0, |id| id as usize + 1);
-    let rows = checkpoint.config().vocab_size;
-    if tokens > rows {
-        return Err(SourceError::VocabularyTooLarge {
-            path: at(),
-            tokens,
-            rows,
-        });
-    }
-    let model = checkpoint
-        .load(format)
-        .map_err(|source| SourceError::Checkpoint { path: at(), source })?;
-    let numerics = Numerics {
-        weights: checkpoint.numerics(format),
-        dtype: format.to_string(),
-        kernels: format.kernel_family().to_owned(),
-    };
-    let load_ms = began.elapsed().as_millis() as u64;
-    tracing::info!(
-        model = name,
-        dtype = numerics.dtype,
-        load_ms,
-        "model loaded"
-    );
-    Ok(ServedModel {
-        model,
-        name,
-        vocab_size: tokens as u32,
-        vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-        numerics,
-        weights_fingerprint: checkpoint.fingerprint(),
-        heads: Vec::new(),
-        eos_token_ids: checkpoint.eos_token_ids(),
-        tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
-        chat_template: checkpoint.chat_template().map(str::to_owned),
-    })
+/// Where a model is on this machine.
+enum Located {
+    /// Compiled in, by role.
+    Embedded(String),
+    /// A folder or a file.
+    Stored(PathBuf),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "embedded")]
+    use crate::head::AcceptanceHead;
 
     fn message(source: &ModelSource) -> String {
         source.load().expect_err("refused").to_string()
@@ -281,12 +232,17 @@ mod tests {
         };
         assert!(message(&other).contains("int3"));
         let other = ModelSource {
+            device: "tpu".into(),
+            ..source.clone()
+        };
+        assert!(message(&other).contains("tpu"));
+        let other = ModelSource {
             path: "no/such/folder".into(),
             ..source
         };
         let message = message(&other);
         assert!(
-            message.contains("no/such/folder") && message.contains("config.json"),
+            message.contains("no/such/folder") && message.contains("org/name[@revision]"),
             "{message}"
         );
     }

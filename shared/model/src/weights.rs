@@ -1,23 +1,26 @@
-//! Tensors of a checkpoint: safetensors files, or bytes in memory.
+//! Tensors of a checkpoint: safetensors files, bytes in memory, or a GGUF file.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Path, PathBuf},
-};
+mod error;
+mod shards;
+mod stored;
+
+use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
 use candle_core::{
-    DType, Device, Tensor,
+    quantized::GgmlDType,
     safetensors::{BufferedSafetensors, MmapedSafetensors, SliceSafetensors},
 };
 use safetensors::tensor::TensorView;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
-const SINGLE: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+pub use self::error::WeightsError;
+use self::stored::StoredTensor;
+use crate::gguf::{
+    container::Container,
+    encode, ggml_type,
+    tensor_names::{Layout, NamedTensor},
+};
+use crate::linear::{GgmlFormat, Linear, WeightFormat};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
@@ -28,81 +31,11 @@ enum Source {
     Files(Vec<MmapedSafetensors>),
     Static(SliceSafetensors<'static>),
     Owned(BufferedSafetensors),
-}
-
-/// Why weights cannot be read.
-#[derive(Debug, Error)]
-pub enum WeightsError {
-    /// Neither a single file nor an index of shards.
-    #[error("{} holds neither {SINGLE} nor {INDEX}", folder.display())]
-    NoWeights {
-        /// Where they were looked for.
-        folder: PathBuf,
+    Gguf {
+        file: Container,
+        /// What the file's tensors are in a Hugging Face checkpoint, by the name they have there.
+        names: BTreeMap<String, NamedTensor>,
     },
-    /// A file cannot be opened.
-    #[error("{} cannot be read", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The index of shards is not what it should be.
-    #[error("{} is not an index of shards", path.display())]
-    Index {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// The index names a file outside the folder.
-    #[error("{} names the shard {shard:?}, which is not a plain file name", path.display())]
-    ShardPath {
-        /// The index.
-        path: PathBuf,
-        /// The name it gives.
-        shard: String,
-    },
-    /// Not safetensors, or shorter than its header says.
-    #[error("{file} is truncated or not a safetensors file: {reason}")]
-    Malformed {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// No such tensor.
-    #[error("tensor {0} is missing")]
-    Missing(String),
-    /// A tensor holds NaN or an infinity.
-    #[error("tensor {name} holds numbers that are not finite")]
-    NotFinite {
-        /// The tensor.
-        name: String,
-    },
-    /// The tensor's shape is not what the config implies.
-    #[error("tensor {name} has shape {found:?}, the config implies {expected:?}")]
-    Shape {
-        /// The tensor.
-        name: String,
-        /// What the config implies.
-        expected: Vec<usize>,
-        /// What the file holds.
-        found: Vec<usize>,
-    },
-    /// Numbers in a format that is not read.
-    #[error("tensor {name} is of type {found}: F32, F16 and BF16 are read")]
-    Dtype {
-        /// The tensor.
-        name: String,
-        /// Its type.
-        found: String,
-    },
-}
-
-#[derive(Deserialize)]
-struct ShardIndex {
-    weight_map: BTreeMap<String, String>,
 }
 
 impl Weights {
@@ -112,16 +45,16 @@ impl Weights {
     /// # Errors
     /// If there are none, or a file is truncated; the message names the file.
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
-        let maps = files(folder)?
+        let maps = shards::files(folder)?
             .into_iter()
             .map(|path| {
                 // Opened once before it is mapped, to tell a file that cannot be read from one
                 // that makes no sense.
-                fs::File::open(&path).map_err(|source| io_error(&path, source))?;
+                fs::File::open(&path).map_err(|source| WeightsError::io(&path, source))?;
                 // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while
                 // it is served is the operator's part, as for every program that maps weights.
                 unsafe { MmapedSafetensors::new(&path) }
-                    .map_err(|error| malformed(&path.display().to_string(), &error))
+                    .map_err(|error| WeightsError::malformed(&path.display().to_string(), &error))
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -140,12 +73,31 @@ impl Weights {
         };
         source
             .map(|source| Self { source })
-            .map_err(|error| malformed("the file in memory", &error))
+            .map_err(|error| WeightsError::malformed("the file in memory", &error))
     }
 
     /// Whether there is a tensor of that name.
     pub fn contains(&self, name: &str) -> bool {
-        self.view(name).is_ok()
+        self.stored(name).is_some()
+    }
+
+    /// Checks that there is a tensor `name` of the shape `expected`.
+    ///
+    /// # Errors
+    /// If it is missing or has another shape.
+    pub(crate) fn check(&self, name: &str, expected: &[usize]) -> Result<(), WeightsError> {
+        self.view(name, expected).map(|_| ())
+    }
+
+    /// Takes the tensors of a GGUF file, known under the names in `tensors`.
+    pub(crate) fn from_gguf(file: Container, tensors: Vec<NamedTensor>) -> Self {
+        let names = tensors
+            .into_iter()
+            .map(|tensor| (tensor.hugging_face.clone(), tensor))
+            .collect();
+        Self {
+            source: Source::Gguf { file, names },
+        }
     }
 
     /// The tensor `name` in f32, row by row.
@@ -153,33 +105,137 @@ impl Weights {
     /// # Errors
     /// If it is missing, has another shape than `expected`, or holds numbers of another kind.
     pub fn tensor(&self, name: &str, expected: &[usize]) -> Result<Vec<f32>, WeightsError> {
-        let view = self.view(name)?;
-        if view.shape() != expected {
-            return Err(WeightsError::Shape {
-                name: name.to_owned(),
-                expected: expected.to_vec(),
-                found: view.shape().to_vec(),
-            });
-        }
+        let mut values = Vec::new();
+        self.append(name, expected, &mut values)?;
+        Ok(values)
+    }
+
+    /// Appends the tensor `name` in f32, row by row, to `values`: tensors that are stacked need no
+    /// copy.
+    ///
+    /// # Errors
+    /// As [`Weights::tensor`].
+    pub fn append(
+        &self,
+        name: &str,
+        expected: &[usize],
+        values: &mut Vec<f32>,
+    ) -> Result<(), WeightsError> {
+        let stored = self.view(name, expected)?;
         let unreadable = || WeightsError::Dtype {
-            name: name.to_owned(),
-            found: format!("{:?}", view.dtype()),
+            name: self.described(name),
+            found: stored.format_name.clone(),
+            gguf: matches!(self.source, Source::Gguf { .. }),
         };
-        let dtype = DType::try_from(view.dtype()).map_err(|_| unreadable())?;
-        if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
-            return Err(unreadable());
-        }
-        let values: Vec<f32> = Tensor::from_raw_buffer(view.data(), dtype, expected, &Device::Cpu)
-            .and_then(|tensor| tensor.to_dtype(DType::F32)?.flatten_all()?.to_vec1())
-            .map_err(|_| unreadable())?;
-        if values
+        let format = stored.format.ok_or_else(unreadable)?;
+        let first = values.len();
+        values.reserve_exact(expected.iter().product());
+        stored.decode(format, values).map_err(|_| unreadable())?;
+        if values[first..]
             .iter()
             .fold(false, |any, value| any | !value.is_finite())
         {
-            let name = name.to_owned();
+            let name = self.described(name);
             return Err(WeightsError::NotFinite { name });
         }
-        Ok(values)
+        Ok(())
+    }
+
+    /// Formats of all matrices that a GGUF file holds for the model; none of other files, which are
+    /// not quantised.
+    pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {
+        let Source::Gguf { names, .. } = &self.source else {
+            return Vec::new();
+        };
+        let stored = names.keys().filter_map(|name| self.stored(name));
+        let matrices = stored.filter(|stored| stored.shape.len() == 2);
+        matrices.filter_map(|stored| stored.format).collect()
+    }
+
+    /// Matrices of one input as one, `(outputs, inputs)` each, in `format`.
+    ///
+    /// Blocks that are in that format already are taken as they are; of others no more than this one
+    /// matrix is in f32 at a time.
+    ///
+    /// # Errors
+    /// As [`Weights::tensor`].
+    pub(crate) fn linear(
+        &self,
+        parts: &[(String, [usize; 2])],
+        bias: Option<Vec<f32>>,
+        format: WeightFormat,
+    ) -> Result<Linear, WeightsError> {
+        let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
+        let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
+        if let Some((ggml, dtype)) = blocks_of(format, inputs)
+            && let Some(bytes) = self.stacked_blocks(parts, dtype)?
+            && let Some(linear) = Linear::from_ggml(ggml, &bytes, bias.clone(), outputs, inputs)
+        {
+            return Ok(linear);
+        }
+        let mut values = Vec::with_capacity(outputs * inputs);
+        for (name, shape) in parts {
+            self.append(name, shape, &mut values)?;
+        }
+        Ok(Linear::new(&values, bias, inputs, format))
+    }
+
+    /// Matrices as one, in blocks of the format `wanted`: as they are stored, or quantised where a matrix
+    /// beside them is stored so; `None` if none is.
+    fn stacked_blocks(
+        &self,
+        parts: &[(String, [usize; 2])],
+        wanted: GgmlDType,
+    ) -> Result<Option<Vec<u8>>, WeightsError> {
+        let is_stored = |(name, _): &(String, [usize; 2])| {
+            let stored = self.stored(name);
+            stored.is_some_and(|stored| stored.format == Some(wanted))
+        };
+        if !parts.iter().any(is_stored) {
+            return Ok(None);
+        }
+        let mut stacked = Vec::new();
+        for (name, shape) in parts {
+            if let Some(bytes) = self.blocks(name, shape, wanted)? {
+                stacked.extend(bytes);
+                continue;
+            }
+            let values = self.tensor(name, shape)?;
+            let Ok(bytes) = encode(&values, wanted) else {
+                return Ok(None);
+            };
+            stacked.extend(bytes);
+        }
+        Ok(Some(stacked))
+    }
+
+    /// The matrix `name` as it is stored, in blocks of the format `wanted`, rows in their order;
+    /// `None` if it is stored otherwise.
+    ///
+    /// # Errors
+    /// If it is missing, has another shape than `expected`, or holds numbers that are not finite.
+    pub(crate) fn blocks(
+        &self,
+        name: &str,
+        expected: &[usize],
+        wanted: GgmlDType,
+    ) -> Result<Option<Vec<u8>>, WeightsError> {
+        let stored = self.view(name, expected)?;
+        if stored.format != Some(wanted) || stored.layout == Layout::PlusOne {
+            return Ok(None);
+        }
+        let bytes = stored.rows(wanted).into_owned();
+        let finite = match stored::scales_are_finite(wanted, &bytes) {
+            Some(finite) => finite,
+            // What is wrong with it is found in its numbers.
+            None => self.tensor(name, expected).map(|_| true)?,
+        };
+        if finite {
+            Ok(Some(bytes))
+        } else {
+            let name = self.described(name);
+            Err(WeightsError::NotFinite { name })
+        }
     }
 
     /// Feeds names, types, shapes and contents to `hash`, in the order of the names: the same
@@ -189,6 +245,14 @@ impl Weights {
             Source::Files(maps) => maps.iter().flat_map(MmapedSafetensors::tensors).collect(),
             Source::Static(file) => file.tensors(),
             Source::Owned(file) => file.tensors(),
+            Source::Gguf { file, .. } => {
+                for (name, info, bytes) in file.tensors() {
+                    let format = ggml_type::name(info.type_id);
+                    hash.update(format!("{name} {format} {:?}\n", info.shape));
+                    hash.update(bytes);
+                }
+                return;
+            }
         };
         tensors.sort_by(|a, b| a.0.cmp(&b.0));
         for (name, view) in tensors {
@@ -197,65 +261,71 @@ impl Weights {
         }
     }
 
-    fn view(&self, name: &str) -> Result<TensorView<'_>, WeightsError> {
-        match &self.source {
+    /// The tensor as it is stored.
+    fn stored(&self, name: &str) -> Option<StoredTensor<'_>> {
+        let view = match &self.source {
             Source::Files(maps) => maps.iter().find_map(|map| map.get(name).ok()),
             Source::Static(file) => file.get(name).ok(),
             Source::Owned(file) => file.get(name).ok(),
-        }
-        .ok_or_else(|| WeightsError::Missing(name.to_owned()))
+            Source::Gguf { file, names } => {
+                let named = names.get(name)?;
+                let (info, bytes) = file.tensor(&named.gguf)?;
+                return Some(StoredTensor {
+                    format: ggml_type::from_id(info.type_id),
+                    format_name: ggml_type::name(info.type_id),
+                    shape: info.shape.clone(),
+                    layout: named.layout,
+                    bytes,
+                });
+            }
+        }?;
+        Some(StoredTensor {
+            format: stored::format_of(view.dtype()),
+            format_name: format!("{:?}", view.dtype()),
+            shape: view.shape().to_vec(),
+            layout: Layout::Same,
+            bytes: view.data(),
+        })
     }
-}
 
-/// The safetensors files of the checkpoint in `folder`.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, WeightsError> {
-    let single = folder.join(SINGLE);
-    if single.exists() {
-        return Ok(vec![single]);
-    }
-    let path = folder.join(INDEX);
-    let json = match fs::read(&path) {
-        Ok(json) => json,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(WeightsError::NoWeights {
-                folder: folder.to_owned(),
+    /// The tensor as it is stored, of the shape `expected`.
+    fn view(&self, name: &str, expected: &[usize]) -> Result<StoredTensor<'_>, WeightsError> {
+        let stored = self
+            .stored(name)
+            .ok_or_else(|| WeightsError::Missing(self.described(name)))?;
+        if stored.shape != expected {
+            return Err(WeightsError::Shape {
+                name: self.described(name),
+                expected: expected.to_vec(),
+                found: stored.shape,
             });
         }
-        Err(source) => return Err(io_error(&path, source)),
-    };
-    let index: ShardIndex =
-        serde_json::from_slice(&json).map_err(|source| WeightsError::Index {
-            path: path.clone(),
-            source,
-        })?;
-    let shards: BTreeSet<String> = index.weight_map.into_values().collect();
-    shards
-        .into_iter()
-        .map(|shard| {
-            if Path::new(&shard)
-                .file_name()
-                .is_none_or(|name| name != shard.as_str())
-            {
-                let path = path.clone();
-                return Err(WeightsError::ShardPath { path, shard });
+        Ok(stored)
+    }
+
+    /// A tensor's name as it stands in the file.
+    fn described(&self, name: &str) -> String {
+        match &self.source {
+            Source::Gguf { names, .. } => {
+                let named = names.get(name).map(|named| named.gguf.clone());
+                named.unwrap_or_else(|| name.to_owned())
             }
-            Ok(folder.join(shard))
-        })
-        .collect()
-}
-
-fn io_error(path: &Path, source: io::Error) -> WeightsError {
-    WeightsError::Io {
-        path: path.to_owned(),
-        source,
+            _ => name.to_owned(),
+        }
     }
 }
 
-fn malformed(file: &str, error: &candle_core::Error) -> WeightsError {
-    WeightsError::Malformed {
-        file: file.to_owned(),
-        reason: error.to_string(),
-    }
+/// Blocks that a matrix is held in, if its rows are whole ones.
+fn blocks_of(format: WeightFormat, inputs: usize) -> Option<(GgmlFormat, GgmlDType)> {
+    let q4_k = (GgmlFormat::Q4_K, GgmlDType::Q4K);
+    let q8_0 = (GgmlFormat::Q8_0, GgmlDType::Q8_0);
+    let formats: &[(GgmlFormat, GgmlDType)] = match format {
+        WeightFormat::F32 => &[],
+        WeightFormat::Q8_0 => &[q8_0],
+        WeightFormat::Q4_K => &[q4_k, q8_0],
+    };
+    let fits = |(format, _): &&(GgmlFormat, GgmlDType)| inputs.is_multiple_of(format.block());
+    formats.iter().find(fits).copied()
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
+use std::sync::Arc;
+
 use super::*;
 use speculation::simd::Level;
 
-use crate::cache::LlamaCache;
+use crate::cache::{PagePool, SequenceCache};
+use crate::cpu::Cpu;
+use speculation::exp::exp;
 
 const HEADS: usize = 6;
 const KV_HEADS: usize = 2;
@@ -10,59 +14,147 @@ fn noise(i: usize) -> f32 {
     ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0
 }
 
-/// A cache of `positions` positions and a query.
-fn setting(positions: usize, head_dim: usize) -> (LlamaCache, Vec<f32>) {
-    let mut cache = LlamaCache::new(1, KV_HEADS, head_dim);
-    cache.reserve(positions);
-    let width = KV_HEADS * head_dim;
-    for position in 0..positions {
-        let row = |seed: usize| -> Vec<f32> {
-            (0..width)
-                .map(|i| noise(seed + position * width + i))
-                .collect()
-        };
-        cache.layers[0].write(position, &row(0), &row(1 << 20));
-    }
-    (
-        cache,
-        (0..HEADS * head_dim).map(|i| 3.0 * noise(i + 77)).collect(),
-    )
+fn key(slot: usize, i: usize, head_dim: usize) -> f32 {
+    noise(slot * KV_HEADS * head_dim + i)
 }
 
-fn attend(level: Level, cache: &LlamaCache, query: &[f32], visible: usize) -> Vec<f32> {
-    let mut output = vec![0.0; query.len()];
-    level.run(Attention {
-        query,
-        cache: &cache.layers[0],
+fn value(slot: usize, i: usize, head_dim: usize) -> f32 {
+    noise((1 << 20) + slot * KV_HEADS * head_dim + i)
+}
+
+fn pool(head_dim: usize) -> Arc<PagePool> {
+    PagePool::new(KV_HEADS, head_dim)
+}
+
+/// A cache of `slots` slots.
+fn cache(slots: usize, head_dim: usize) -> SequenceCache {
+    let mut cache = SequenceCache::new(&pool(head_dim), [None]);
+    cache.reserve(slots);
+    let width = KV_HEADS * head_dim;
+    for slot in 0..slots {
+        let keys: Vec<f32> = (0..width).map(|i| key(slot, i, head_dim)).collect();
+        let values: Vec<f32> = (0..width).map(|i| value(slot, i, head_dim)).collect();
+        cache.layers[0].write(slot, &keys, &values);
+    }
+    cache
+}
+
+fn query(row: usize, head_dim: usize) -> Vec<f32> {
+    (0..HEADS * head_dim)
+        .map(|i| 3.0 * noise(i + 77 + row * 7919))
+        .collect()
+}
+
+/// Rows of one segment, and what each sees.
+struct Rows<'a> {
+    cache: &'a SequenceCache,
+    views: Vec<View<'a>>,
+}
+
+impl Views for Rows<'_> {
+    fn segments(&self) -> usize {
+        1
+    }
+
+    fn rows(&self, _segment: usize) -> usize {
+        self.views.len()
+    }
+
+    fn cache(&self, _segment: usize) -> &LayerCache {
+        &self.cache.layers[0]
+    }
+
+    fn view(&self, _segment: usize, row: usize) -> View<'_> {
+        self.views[row]
+    }
+}
+
+fn sees(visible: usize) -> View<'static> {
+    View {
         visible,
         branch: &[],
-        scores: &mut Vec::new(),
-        output: &mut output,
-    });
+        bias: None,
+    }
+}
+
+fn plain(head_dim: usize) -> Scoring {
+    Scoring {
+        scale: 1.0 / (head_dim as f32).sqrt(),
+        softcap: None,
+        window: None,
+    }
+}
+
+fn attend(level: Level, rows: &Rows<'_>, scoring: Scoring) -> Vec<f32> {
+    let head_dim = rows.cache.layers[0].head_dim();
+    let queries: Vec<f32> = (0..rows.views.len())
+        .flat_map(|row| query(row, head_dim))
+        .collect();
+    let cpu = Cpu {
+        level,
+        ..Cpu::detect()
+    };
+    let attention = Attention {
+        queries: &queries,
+        stride: HEADS * head_dim,
+        views: rows,
+        scoring,
+    };
+    let mut output = vec![f32::NAN; queries.len()];
+    attention.forward(&cpu, &mut output, &mut AttentionScratch::default());
     output
+}
+
+/// The canonical order of all sums, one query and one number after the other. `slots` holds the slot of
+/// each position.
+fn canonical(row: usize, slots: &[usize], head_dim: usize, scoring: Scoring) -> Vec<f32> {
+    let first = (scoring.window).map_or(0, |window| slots.len().saturating_sub(window));
+    let query = query(row, head_dim);
+    let mut result = Vec::new();
+    for (head, query) in query.chunks(head_dim).enumerate() {
+        let offset = head / (HEADS / KV_HEADS) * head_dim;
+        let score = |slot: usize| {
+            let dot = |sum, (d, q): (usize, &f32)| sum + q * key(slot, offset + d, head_dim);
+            let score = query.iter().enumerate().fold(0.0_f32, dot) * scoring.scale;
+            (scoring.softcap).map_or(score, |cap| cap * crate::activation::tanh(score / cap))
+        };
+        let scores: Vec<f32> = slots[first..].iter().map(|&slot| score(slot)).collect();
+        let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let weights: Vec<f32> = scores.iter().map(|score| exp(score - largest)).collect();
+        let mut lanes = [0.0_f32; 16];
+        for (position, weight) in (first..).zip(&weights) {
+            lanes[position % 16] += weight;
+        }
+        let total = crate::norm::sum_lanes(lanes);
+        result.extend((0..head_dim).map(|d| {
+            let mut sums = [0.0_f32; 2];
+            for (position, weight) in (first..).zip(&weights) {
+                sums[position % 2] += weight * value(slots[position], offset + d, head_dim);
+            }
+            (sums[0] + sums[1]) / total
+        }));
+    }
+    result
 }
 
 /// The textbook formula in double precision.
 fn expected(query: &[f32], visible: usize, head_dim: usize) -> Vec<f64> {
-    let width = KV_HEADS * head_dim;
     let mut result = Vec::new();
     for (head, query) in query.chunks(head_dim).enumerate() {
         let offset = head / (HEADS / KV_HEADS) * head_dim;
         let weights: Vec<f64> = (0..visible)
             .map(|t| {
                 let dot: f64 = (0..head_dim)
-                    .map(|d| f64::from(query[d]) * f64::from(noise(t * width + offset + d)))
+                    .map(|d| f64::from(query[d]) * f64::from(key(t, offset + d, head_dim)))
                     .sum();
                 (dot / (head_dim as f64).sqrt()).exp()
             })
             .collect();
         let total: f64 = weights.iter().sum();
         result.extend((0..head_dim).map(|d| {
-            let value = |t: usize| f64::from(noise((1 << 20) + t * width + offset + d));
+            let weights = weights.iter().enumerate();
             weights
-                .iter()
-                .enumerate()
-                .map(|(t, w)| w / total * value(t))
+                .map(|(t, w)| w / total * f64::from(value(t, offset + d, head_dim)))
                 .sum::<f64>()
         }));
     }
@@ -72,9 +164,14 @@ fn expected(query: &[f32], visible: usize, head_dim: usize) -> Vec<f64> {
 #[test]
 fn matches_the_formula() {
     for head_dim in [8, 32, 40, 64] {
-        let (cache, query) = setting(100, head_dim);
-        for visible in [1, 2, 15, 16, 17, 33, 100] {
-            let found = attend(Level::detect(), &cache, &query, visible);
+        let cache = cache(100, head_dim);
+        for visible in [1, 2, 15, 16, 17, 33, 64, 65, 100] {
+            let rows = Rows {
+                cache: &cache,
+                views: vec![sees(visible)],
+            };
+            let found = attend(Level::detect(), &rows, plain(head_dim));
+            let query = query(0, head_dim);
             for (found, expected) in found.iter().zip(expected(&query, visible, head_dim)) {
                 assert!(
                     (f64::from(*found) - expected).abs() < 2e-6,
@@ -85,20 +182,148 @@ fn matches_the_formula() {
     }
 }
 
+/// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
 #[test]
-fn later_positions_change_no_bit() {
-    let (mut cache, query) = setting(40, 64);
-    let before = attend(Level::detect(), &cache, &query, 23);
-    cache.layers[0].write(23, &[9.0; 128], &[9.0; 128]);
-    cache.layers[0].write(31, &[9.0; 128], &[f32::NAN; 128]);
-    assert_eq!(attend(Level::detect(), &cache, &query, 23), before);
+fn every_row_has_the_bits_of_the_canonical_order() {
+    for head_dim in [10, 64] {
+        let cache = cache(230, head_dim);
+        let slots: Vec<usize> = (0..230).collect();
+        for (window, softcap) in [
+            (None, None),
+            (Some(1), None),
+            (Some(7), Some(2.0)),
+            (Some(70), None),
+        ] {
+            let scoring = Scoring {
+                softcap,
+                window,
+                ..plain(head_dim)
+            };
+            for (start, count) in [(0, 3), (14, 5), (63, 9), (100, 1), (120, 110)] {
+                let seen = start + 1..start + count + 1;
+                let expected: Vec<f32> = seen
+                    .clone()
+                    .enumerate()
+                    .flat_map(|(row, visible)| canonical(row, &slots[..visible], head_dim, scoring))
+                    .collect();
+                let rows = Rows {
+                    cache: &cache,
+                    views: seen.map(sees).collect(),
+                };
+                for level in Level::all() {
+                    let found = attend(level, &rows, scoring);
+                    let what = format!("{head_dim} {window:?} {start}+{count} {level:?}");
+                    assert!(found == expected, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Nodes of a tree that begins at slot 60, so that it lies on two pages.
+#[test]
+fn a_node_has_the_bits_of_its_path() {
+    let paths: [&[u32]; 6] = [&[0], &[1], &[1, 2], &[0, 3], &[1, 2, 9], &[0, 11]];
+    let head_dim = 64;
+    let cache = cache(80, head_dim);
+    for window in [None, Some(2), Some(30)] {
+        let scoring = Scoring {
+            window,
+            ..plain(head_dim)
+        };
+        let (mut views, mut expected) = (Vec::new(), Vec::new());
+        for (row, &path) in paths.iter().enumerate() {
+            let nodes = path.iter().map(|&node| 60 + node as usize);
+            let slots: Vec<usize> = (0..60).chain(nodes).collect();
+            expected.extend(canonical(row, &slots, head_dim, scoring));
+            views.push(View {
+                visible: slots.len(),
+                branch: path,
+                bias: None,
+            });
+        }
+        let rows = Rows {
+            cache: &cache,
+            views,
+        };
+        for level in Level::all() {
+            assert!(
+                attend(level, &rows, scoring) == expected,
+                "{window:?} {level:?}"
+            );
+        }
+    }
 }
 
 #[test]
-fn every_level_gives_the_same_bits() {
-    let (cache, query) = setting(61, 64);
-    let expected = attend(Level::Baseline, &cache, &query, 61);
-    for level in Level::all() {
-        assert_eq!(attend(level, &cache, &query, 61), expected, "{level:?}");
+fn biases_go_by_head_and_position() {
+    let head_dim = 64;
+    let cache = cache(40, head_dim);
+    for (window, position) in [(None, 20), (Some(10), 28)] {
+        let with = |bias: Option<Bias<'_>>| {
+            let rows = Rows {
+                cache: &cache,
+                views: vec![View { bias, ..sees(33) }],
+            };
+            let scoring = Scoring {
+                window,
+                ..plain(head_dim)
+            };
+            attend(Level::detect(), &rows, scoring)
+        };
+        // Only this position counts for head 4, and all alike for the others.
+        let mut table = vec![0.5; HEADS * 50];
+        table[4 * 50 + 3 + position] = 100.0;
+        let found = with(Some(Bias {
+            table: &table,
+            stride: 50,
+            offset: 3,
+        }));
+        let without = with(None);
+        for (head, (found, without)) in found.chunks(64).zip(without.chunks(64)).enumerate() {
+            for (d, (found, without)) in found.iter().zip(without).enumerate() {
+                let alone = value(position, head / 3 * head_dim + d, head_dim);
+                let expected = if head == 4 { alone } else { *without };
+                assert!((found - expected).abs() < 1e-5, "{head} {d} {window:?}");
+            }
+        }
     }
+}
+
+#[test]
+fn later_positions_change_no_bit() {
+    for visible in [22, 23] {
+        let mut cache = cache(40, 64);
+        let attend = |cache: &SequenceCache| {
+            let rows = Rows {
+                cache,
+                views: vec![sees(visible - 1), sees(visible)],
+            };
+            attend(Level::detect(), &rows, plain(64))
+        };
+        let before = attend(&cache);
+        cache.layers[0].write(visible, &[9.0; 128], &[9.0; 128]);
+        cache.layers[0].write(31, &[9.0; 128], &[f32::NAN; 128]);
+        assert_eq!(attend(&cache), before);
+        // The last row's own, too, is nothing to the row before it.
+        cache.layers[0].write(visible - 1, &[f32::NAN; 128], &[f32::NAN; 128]);
+        assert_eq!(attend(&cache)[..384], before[..384]);
+    }
+}
+
+#[test]
+fn threads_share_the_work_and_change_no_bit() {
+    let cache = cache(600, 64);
+    let rows = Rows {
+        cache: &cache,
+        views: (580..600).map(sees).collect(),
+    };
+    let slots: Vec<usize> = (0..600).collect();
+    // Two products for each number of the queries and each position they see.
+    const { assert!(2 * 20 * 580 * HEADS * 64 > PARALLEL_WORK) };
+    let expected: Vec<f32> = (580..600)
+        .enumerate()
+        .flat_map(|(row, visible)| canonical(row, &slots[..visible], 64, plain(64)))
+        .collect();
+    assert!(attend(Level::detect(), &rows, plain(64)) == expected);
 }

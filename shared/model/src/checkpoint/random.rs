@@ -4,24 +4,35 @@ use std::collections::BTreeMap;
 
 use safetensors::{Dtype, serialize, tensor::TensorView};
 
-use crate::{config::ModelConfig, weights::WeightsError};
+use crate::{
+    architecture,
+    config::{Architecture, ModelConfig},
+    decoder::tensors::{Part, TensorNames},
+    weights::WeightsError,
+};
 
 /// A safetensors file with every tensor that `config` implies. Matrices are uniform with the
-/// variance 1 / inputs, so that hidden states neither vanish nor explode; norms are 1, biases 0.
-pub(super) fn weights(config: &ModelConfig, seed: u64) -> Result<Vec<u8>, WeightsError> {
+/// variance 1 / inputs, so that hidden states neither vanish nor explode, times what `scale` says of
+/// their names; norms multiply by 1, biases are 0.
+pub(super) fn weights(
+    config: &ModelConfig,
+    seed: u64,
+    scale: impl Fn(&str) -> f32,
+) -> Result<Vec<u8>, WeightsError> {
     let mut generator = SplitMix(seed);
+    let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
     let data: BTreeMap<String, (Vec<usize>, Vec<u8>)> = shapes(config)
         .into_iter()
         .map(|(name, shape)| {
             let count = shape.iter().product::<usize>();
             let values: Vec<f32> = match shape[..] {
                 [_, inputs] => {
-                    let width = (3.0 / inputs as f32).sqrt();
+                    let width = (3.0 / inputs as f32).sqrt() * scale(&name);
                     (0..count)
                         .map(|_| width * generator.next_signed())
                         .collect()
                 }
-                _ if name.contains("norm") => vec![1.0; count],
+                _ if name.contains("norm") => vec![norm; count],
                 _ => vec![0.0; count],
             };
             let bytes = values
@@ -47,37 +58,25 @@ pub(super) fn weights(config: &ModelConfig, seed: u64) -> Result<Vec<u8>, Weight
 
 /// Names and shapes of a checkpoint's tensors.
 fn shapes(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
-    let query = config.heads * config.head_dim;
-    let kv = config.kv_heads * config.head_dim;
+    if config.architecture == Architecture::T5 {
+        return architecture::t5::shapes(config);
+    }
+    let (vocab, hidden) = (config.vocab_size, config.hidden_size);
+    let names = TensorNames::TEXT;
     let mut shapes = vec![
-        (
-            "model.embed_tokens.weight".to_owned(),
-            vec![config.vocab_size, hidden],
-        ),
-        ("model.norm.weight".to_owned(), vec![hidden]),
+        (names.embedding(), vec![vocab, hidden]),
+        (names.norm(), vec![hidden]),
     ];
     if !config.tie_word_embeddings {
-        shapes.push(("lm_head.weight".to_owned(), vec![config.vocab_size, hidden]));
+        shapes.push((names.head(), vec![vocab, hidden]));
     }
     for layer in 0..config.layers {
-        for norm in ["input_layernorm", "post_attention_layernorm"] {
-            shapes.push((format!("model.layers.{layer}.{norm}.weight"), vec![hidden]));
-        }
-        for (part, outputs, inputs, has_bias) in [
-            ("self_attn.q_proj", query, hidden, config.attention_bias),
-            ("self_attn.k_proj", kv, hidden, config.attention_bias),
-            ("self_attn.v_proj", kv, hidden, config.attention_bias),
-            ("self_attn.o_proj", hidden, query, config.attention_bias),
-            ("mlp.gate_proj", ffn, hidden, config.mlp_bias),
-            ("mlp.up_proj", ffn, hidden, config.mlp_bias),
-            ("mlp.down_proj", hidden, ffn, config.mlp_bias),
-        ] {
-            let name = format!("model.layers.{layer}.{part}");
-            shapes.push((format!("{name}.weight"), vec![outputs, inputs]));
-            if has_bias {
-                shapes.push((format!("{name}.bias"), vec![outputs]));
+        for part in Part::of(config) {
+            let shape = part.shape(config);
+            if part.has_bias(config) {
+                shapes.push((names.bias(config, layer, part), vec![shape[0]]));
             }
+            shapes.push((names.weight(config, layer, part), shape));
         }
     }
     shapes

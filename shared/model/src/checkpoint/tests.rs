@@ -1,6 +1,7 @@
 use speculation::ports::{LanguageModel, Rows, Segment};
 
 use super::*;
+use crate::linear::WeightFormat;
 
 const CONFIG: &str = r#"{"model_type": "llama", "vocab_size": 33, "hidden_size": 32,
     "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -21,7 +22,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     write(
         folder.path(),
         "model.safetensors",
-        &random::weights(&config(), 1).unwrap(),
+        &random::weights(&config(), 1, |_| 1.0).unwrap(),
     );
     for (name, text) in files {
         write(folder.path(), name, text.as_bytes());
@@ -35,7 +36,7 @@ fn a_folder_and_its_files_in_memory_are_the_same_model() {
     let opened = Checkpoint::open(folder.path()).unwrap();
     let in_memory = Checkpoint::from_bytes(CheckpointFiles {
         config: CONFIG.as_bytes().into(),
-        weights: random::weights(&config(), 1).unwrap().into(),
+        weights: random::weights(&config(), 1, |_| 1.0).unwrap().into(),
         tokenizer: None,
         tokenizer_config: None,
     })
@@ -56,7 +57,7 @@ fn numerics_tell_weights_formats_and_constants_apart() {
     let base = Checkpoint::random(config(), 1).unwrap();
     let other = Checkpoint::random(config(), 2).unwrap();
     let mut constants = config();
-    constants.rope_theta = 20_000.0;
+    constants.rms_norm_eps = 2e-5;
     let constants = Checkpoint::random(constants, 1).unwrap();
     let fingerprints = [
         base.numerics(WeightFormat::Q8_0),

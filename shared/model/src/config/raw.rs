@@ -1,92 +1,139 @@
 //! The file as it is written, before it is understood.
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 use speculation::TokenId;
 
-use super::ConfigError;
+use super::{Activation, ConfigError};
 
-/// The keys this crate reads. Unknown keys are ignored: every release of transformers adds some.
-#[derive(Debug, Deserialize)]
-pub(super) struct RawConfig {
-    pub(super) vocab_size: usize,
-    pub(super) hidden_size: usize,
-    pub(super) intermediate_size: usize,
-    pub(super) num_hidden_layers: usize,
-    pub(super) num_attention_heads: usize,
-    pub(super) num_key_value_heads: Option<usize>,
-    pub(super) head_dim: Option<usize>,
-    pub(super) hidden_act: Option<String>,
-    pub(super) max_position_embeddings: usize,
-    pub(super) rms_norm_eps: f32,
-    pub(super) rope_theta: Option<f64>,
-    pub(super) rope_scaling: Option<RawRope>,
-    pub(super) rope_parameters: Option<RawRope>,
-    #[serde(default)]
-    pub(super) tie_word_embeddings: bool,
-    #[serde(default)]
-    pub(super) attention_bias: bool,
-    #[serde(default)]
-    pub(super) mlp_bias: bool,
-    pub(super) bos_token_id: Option<TokenId>,
-    pub(super) eos_token_id: Option<OneOrMany>,
+/// The keys of a `config.json`. Unknown keys are never looked at: every release of transformers adds some.
+#[derive(Clone, Debug)]
+pub(crate) struct RawConfig {
+    keys: Map<String, Value>,
 }
 
-/// `rope_parameters`, or `rope_scaling` in older files.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct RawRope {
-    pub(super) rope_theta: Option<f64>,
-    #[serde(alias = "type")]
-    pub(super) rope_type: Option<String>,
-    pub(super) factor: Option<f64>,
-    pub(super) low_freq_factor: Option<f64>,
-    pub(super) high_freq_factor: Option<f64>,
-    pub(super) original_max_position_embeddings: Option<usize>,
-}
-
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum OneOrMany {
+enum OneOrMany {
     One(TokenId),
     Many(Vec<TokenId>),
 }
 
-impl From<OneOrMany> for Vec<TokenId> {
-    fn from(ids: OneOrMany) -> Self {
-        match ids {
-            OneOrMany::One(id) => vec![id],
-            OneOrMany::Many(ids) => ids,
-        }
-    }
-}
-
-/// What says of which family a model is, read first: the other keys mean nothing before it.
-#[derive(Deserialize)]
-struct Family {
-    model_type: Option<String>,
-    #[serde(default)]
-    architectures: Option<Vec<String>>,
-}
-
 impl RawConfig {
-    pub(super) fn read(json: &[u8]) -> Result<Self, ConfigError> {
-        let family: Family = serde_json::from_slice(json)?;
-        let model_type = family.model_type.unwrap_or_default();
-        if model_type != "llama" {
-            return Err(ConfigError::UnsupportedModel(model_type));
-        }
-        let architecture = family.architectures.unwrap_or_default().into_iter().next();
-        if let Some(other) = architecture.filter(|name| name != "LlamaForCausalLM") {
-            return Err(ConfigError::UnsupportedArchitecture(other));
-        }
-        // Some files carry both `type` and `rope_type`; serde takes an alias twice for an error.
-        let mut value: serde_json::Value = serde_json::from_slice(json)?;
-        for key in ["rope_scaling", "rope_parameters"] {
-            if let Some(rope) = value.get_mut(key).and_then(|rope| rope.as_object_mut())
-                && rope.contains_key("rope_type")
-            {
-                rope.remove("type");
+    pub(crate) fn read(json: &[u8]) -> Result<Self, ConfigError> {
+        let keys = serde_json::from_slice(json)?;
+        Ok(Self { keys })
+    }
+
+    /// Fills in `defaults`, an object, where a key is absent. A key that is null stays null: that is how
+    /// files say that a model has no window, or no cap.
+    pub(crate) fn or(&self, defaults: Value) -> Self {
+        let mut keys = self.keys.clone();
+        if let Value::Object(defaults) = defaults {
+            for (key, value) in defaults {
+                keys.entry(key).or_insert(value);
             }
         }
-        Ok(serde_json::from_value(value)?)
+        Self { keys }
+    }
+
+    /// The value of `key`, `None` if it is absent or null.
+    pub(crate) fn optional<T: DeserializeOwned>(
+        &self,
+        key: &'static str,
+    ) -> Result<Option<T>, ConfigError> {
+        match self.keys.get(key) {
+            None => Ok(None),
+            Some(value) => serde_json::from_value(value.clone())
+                .map_err(|source| ConfigError::Key { key, source }),
+        }
+    }
+
+    /// The value of `key`.
+    pub(crate) fn required<T: DeserializeOwned>(
+        &self,
+        key: &'static str,
+    ) -> Result<T, ConfigError> {
+        self.optional(key)?.ok_or(ConfigError::Missing(key))
+    }
+
+    /// Whether `key` is there and true.
+    pub(crate) fn flag(&self, key: &'static str) -> Result<bool, ConfigError> {
+        Ok(self.optional(key)?.unwrap_or(false))
+    }
+
+    /// The object at `key`.
+    pub(crate) fn section(&self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+        Ok(self.optional(key)?.map(|keys| Self { keys }))
+    }
+
+    /// One token or several, at `key`.
+    pub(crate) fn tokens(&self, key: &'static str) -> Result<Vec<TokenId>, ConfigError> {
+        Ok(match self.optional(key)? {
+            None => Vec::new(),
+            Some(OneOrMany::One(id)) => vec![id],
+            Some(OneOrMany::Many(ids)) => ids,
+        })
+    }
+
+    /// The function that `key` names; it must be one of `supported`.
+    pub(crate) fn activation(
+        &self,
+        key: &'static str,
+        supported: &[Activation],
+    ) -> Result<Activation, ConfigError> {
+        let name: String = self.required(key)?;
+        let found = Activation::of_name(&name).filter(|found| supported.contains(found));
+        found.ok_or_else(|| ConfigError::UnsupportedActivation {
+            key,
+            found: name,
+            supported: supported
+                .iter()
+                .flat_map(|activation| activation.names())
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" or "),
+        })
+    }
+
+    /// Which of `layers` layers have a window, as `layer_types` tells; `None` if it does not.
+    pub(crate) fn windowed(&self, layers: usize) -> Result<Option<Vec<bool>>, ConfigError> {
+        const KEY: &str = "layer_types";
+        let Some(types) = self.optional::<Vec<String>>(KEY)? else {
+            return Ok(None);
+        };
+        if types.len() != layers {
+            return Err(ConfigError::invalid(
+                KEY,
+                format!("a list of {}", types.len()),
+                "it must have an entry for each of num_hidden_layers",
+            ));
+        }
+        let windowed = types.iter().map(|kind| match kind.as_str() {
+            "full_attention" => Ok(false),
+            "sliding_attention" => Ok(true),
+            other => Err(ConfigError::invalid(
+                KEY,
+                format!("{other:?} for a layer"),
+                "full_attention and sliding_attention are supported",
+            )),
+        });
+        windowed.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Refuses what no model of this crate does.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if let Some(quantization) = self.section("quantization_config")? {
+            let method: Option<String> = quantization.optional("quant_method")?;
+            return Err(ConfigError::Quantized(method.unwrap_or_default()));
+        }
+        if self.flag("use_bidirectional_attention")? {
+            return Err(ConfigError::invalid(
+                "use_bidirectional_attention",
+                true,
+                "a model whose tokens see later ones generates no text",
+            ));
+        }
+        Ok(())
     }
 }

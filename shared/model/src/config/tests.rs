@@ -44,8 +44,8 @@ fn llama3() -> Value {
 fn optional_keys_have_defaults() {
     let config = read(json!({})).unwrap();
     assert_eq!((config.kv_heads, config.head_dim), (4, 16));
-    assert_eq!(config.rope_theta, 10_000.0);
-    assert_eq!(config.rope_scaling, RopeScaling::Default);
+    assert_eq!(config.rope.unwrap().theta, 10_000.0);
+    assert_eq!(config.rope.unwrap().scaling, RopeScaling::Default);
     assert!(!config.tie_word_embeddings);
     assert!(config.eos_token_ids.is_empty());
 }
@@ -65,7 +65,7 @@ fn old_and_new_rope_keys_mean_the_same() {
     assert_eq!(new, both);
     assert_eq!(new, older);
     assert!(matches!(
-        new.rope_scaling,
+        new.rope.unwrap().scaling,
         RopeScaling::Llama3 { factor: 8.0, .. }
     ));
 }
@@ -88,8 +88,9 @@ fn eos_may_be_one_or_many() {
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     assert_eq!(
-        message(json!({"model_type": "qwen3"})),
-        "model type \"qwen3\" is not supported: llama is"
+        message(json!({"model_type": "mamba"})),
+        "model type \"mamba\" is not supported: \
+         llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, t5 are"
     );
     assert_eq!(
         message(json!({"architectures": ["LlamaForSequenceClassification"]})),
@@ -97,15 +98,24 @@ fn what_is_not_supported_is_refused_by_name() {
     );
     assert_eq!(
         message(json!({"rope_scaling": {"type": "yarn", "factor": 4.0}})),
-        "rope type \"yarn\" is not supported: default and llama3 are"
+        "rope type \"yarn\" is not supported: default, linear and llama3 are"
     );
     assert_eq!(
         message(json!({"rope_scaling": {"rope_type": "llama3", "factor": 4.0}})),
         "rope type llama3 needs low_freq_factor"
     );
     assert_eq!(
+        message(json!({"rope_scaling": {"rope_type": "linear"}})),
+        "rope type linear needs factor"
+    );
+    assert_eq!(
         message(json!({"hidden_act": "gelu"})),
-        "hidden_act \"gelu\" is not supported: silu is"
+        "hidden_act \"gelu\" is not supported: silu or swish is"
+    );
+    assert_eq!(
+        message(json!({"quantization_config": {"quant_method": "gptq", "bits": 4}})),
+        "weights quantised by \"gptq\" are not supported: \
+         take the model in f32, f16 or bf16, it is quantised when loaded"
     );
 }
 
@@ -120,6 +130,23 @@ fn impossible_sizes_are_refused_by_name() {
         (json!({"vocab_size": u64::MAX}), "vocab_size"),
         (json!({"rms_norm_eps": 0.0}), "rms_norm_eps"),
         (json!({"rope_theta": -1.0}), "rope_theta"),
+        (
+            json!({"partial_rotary_factor": 0.5}),
+            "partial_rotary_factor",
+        ),
+        (
+            json!({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}),
+            "rope_parameters",
+        ),
+        (
+            json!({"rope_scaling": {"rope_type": "linear", "factor": 0.5}}),
+            "factor",
+        ),
+        (
+            json!({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}),
+            "low_freq_factor",
+        ),
         (json!({"eos_token_id": [1, 100]}), "eos_token_id"),
         (
             json!({"rope_scaling": {"rope_type": "llama3", "factor": 0.0, "low_freq_factor": 1.0,
@@ -133,10 +160,23 @@ fn impossible_sizes_are_refused_by_name() {
 }
 
 #[test]
-fn a_missing_key_is_named() {
+fn a_missing_key_and_one_of_another_kind_are_named() {
     let mut config = base();
     config.as_object_mut().unwrap().remove("hidden_size");
     let error = ModelConfig::from_json(config.to_string().as_bytes()).unwrap_err();
-    let cause = std::error::Error::source(&error).unwrap().to_string();
-    assert!(cause.contains("hidden_size"), "{cause}");
+    assert_eq!(error.to_string(), "config.json has no hidden_size");
+    for (key, value) in [
+        ("hidden_size", json!("64")),
+        ("head_dim", json!(-3)),
+        ("rope_scaling", json!("yarn")),
+    ] {
+        assert_eq!(
+            message(json!({key: value})),
+            format!("config.json's {key} cannot be read")
+        );
+    }
+    assert!(matches!(
+        ModelConfig::from_json(b"[]"),
+        Err(ConfigError::Json(_))
+    ));
 }

@@ -4,7 +4,7 @@ use std::{
     num::NonZeroUsize,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc::Sender,
     },
     time::Instant,
@@ -34,6 +34,24 @@ pub struct Gauges {
     pub cached_tokens: usize,
 }
 
+/// What an engine does with its memory, sampled. All zero if the model does not count its memory, but for
+/// evictions and what they cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryGauges {
+    /// Pages of keys and values in use, those of kept prefixes included.
+    pub pages: usize,
+    /// The same in tokens.
+    pub tokens: usize,
+    /// Most of these tokens.
+    pub budget_tokens: usize,
+    /// Sequences that were made to give their memory back, since the engine started.
+    pub evictions: u64,
+    /// Tokens forwarded again because their keys and values were gone.
+    pub reprefilled_tokens: u64,
+    /// Tokens not forwarded because an earlier sequence of the tenant began with them.
+    pub shared_tokens: u64,
+}
+
 /// Why a task was not accepted; the task is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Rejected {
@@ -59,6 +77,16 @@ impl EngineHandle {
     /// # Errors
     /// [`Rejected`], at once: this never blocks.
     pub fn try_submit(&self, slot: SlotId, task: impl Task) -> Result<(), Rejected> {
+        self.submit(slot, None, Box::new(task))
+    }
+
+    /// The same on a slot of `tenant`.
+    pub(super) fn submit(
+        &self,
+        slot: SlotId,
+        tenant: Option<Arc<str>>,
+        task: Box<dyn Task>,
+    ) -> Result<(), Rejected> {
         let capacity = self.shared.capacity.get();
         self.shared
             .queued
@@ -68,7 +96,8 @@ impl EngineHandle {
             .map_err(|_| Rejected::Full { capacity })?;
         let job = Job::Run(Queued {
             slot,
-            task: Box::new(task),
+            tenant,
+            task,
             since: Instant::now(),
         });
         self.sender.send(job).map_err(|_| {
@@ -86,6 +115,24 @@ impl EngineHandle {
     /// Whether the thread runs and nothing on it has panicked.
     pub fn is_healthy(&self) -> bool {
         self.shared.healthy.load(Ordering::Acquire)
+    }
+
+    /// Longest sequence whose keys and values fit into the budget, in tokens; at most the model's context.
+    pub fn longest_sequence(&self) -> usize {
+        self.shared.longest
+    }
+
+    /// What the engine does with its memory.
+    pub fn memory(&self) -> MemoryGauges {
+        let shared = &self.shared;
+        MemoryGauges {
+            pages: shared.pages.load(Ordering::Relaxed),
+            tokens: shared.tokens.load(Ordering::Relaxed),
+            budget_tokens: shared.budget_tokens.load(Ordering::Relaxed),
+            evictions: shared.evictions.load(Ordering::Relaxed),
+            reprefilled_tokens: shared.reprefilled_tokens.load(Ordering::Relaxed),
+            shared_tokens: shared.prefix_tokens.load(Ordering::Relaxed),
+        }
     }
 
     /// What the engine is doing.
@@ -109,6 +156,8 @@ pub(super) enum Job {
 /// A task on its way to the batch.
 pub(super) struct Queued {
     pub(super) slot: SlotId,
+    /// Whose prefixes it may share; none shares nothing.
+    pub(super) tenant: Option<Arc<str>>,
     pub(super) task: Box<dyn Task>,
     pub(super) since: Instant,
 }
@@ -121,17 +170,32 @@ pub(super) struct Shared {
     pub(super) running: AtomicUsize,
     pub(super) sequences: AtomicUsize,
     pub(super) cached_tokens: AtomicUsize,
+    /// See [`MemoryGauges`].
+    pub(super) pages: AtomicUsize,
+    pub(super) tokens: AtomicUsize,
+    pub(super) budget_tokens: AtomicUsize,
+    pub(super) evictions: AtomicU64,
+    pub(super) reprefilled_tokens: AtomicU64,
+    pub(super) prefix_tokens: AtomicU64,
+    pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
 }
 
 impl Shared {
-    pub(super) fn new(capacity: NonZeroUsize) -> Arc<Self> {
+    pub(super) fn new(capacity: NonZeroUsize, longest: usize) -> Arc<Self> {
         Arc::new(Self {
             capacity,
             queued: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             sequences: AtomicUsize::new(0),
             cached_tokens: AtomicUsize::new(0),
+            pages: AtomicUsize::new(0),
+            tokens: AtomicUsize::new(0),
+            budget_tokens: AtomicUsize::new(0),
+            evictions: AtomicU64::new(0),
+            reprefilled_tokens: AtomicU64::new(0),
+            prefix_tokens: AtomicU64::new(0),
+            longest,
             healthy: AtomicBool::new(true),
         })
     }

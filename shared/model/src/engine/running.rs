@@ -2,11 +2,13 @@
 
 use std::{
     ops::Range,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use speculation::{
-    ports::{KvCache, ModelShape, Segment},
+    TokenId,
+    ports::{KvCache, LanguageModel, ModelShape, Segment},
     tree_paths::TreePaths,
 };
 
@@ -19,9 +21,18 @@ use crate::sequence::Sequence;
 /// A task, with the sequence of its slot.
 pub(super) struct Running<C> {
     pub(super) slot: SlotId,
+    pub(super) tenant: Option<Arc<str>>,
     pub(super) task: Box<dyn Task>,
     pub(super) sequence: Sequence<C>,
     pub(super) done: bool,
+    /// Whether the memory holds what the task asks for.
+    pub(super) has_room: bool,
+    /// Forwards since the last it had a share of.
+    pub(super) waited: u32,
+    /// From this token on all is forwarded, and at once: the scored ones and the tree.
+    whole_from: usize,
+    /// Whether the source must be encoded before anything is forwarded.
+    encodes: bool,
     plan: Plan,
     /// The tree that the task's tokens end in.
     tree: TreePaths,
@@ -52,9 +63,14 @@ impl<C: KvCache> Running<C> {
     pub(super) fn new(queued: Queued, sequence: Sequence<C>) -> Self {
         Self {
             slot: queued.slot,
+            tenant: queued.tenant,
             task: queued.task,
             sequence,
             done: false,
+            has_room: false,
+            waited: 0,
+            whole_from: 0,
+            encodes: false,
             plan: Plan::default(),
             tree: TreePaths::default(),
             submitted: Some(queued.since),
@@ -62,9 +78,8 @@ impl<C: KvCache> Running<C> {
         }
     }
 
-    /// Reconciles the sequence with what the task wants, and decides what the next forward does for
-    /// it: at most `chunk` positions ahead of the scored ones and of the tree, which come all at once.
-    pub(super) fn plan(&mut self, shape: ModelShape, chunk: usize) -> Result<(), EngineError> {
+    /// Reconciles the sequence with what the task wants, and checks that.
+    pub(super) fn reconcile(&mut self, shape: ModelShape) -> Result<(), EngineError> {
         let tokens = self.task.tokens();
         let scored_from = self.task.scored_from();
         let (vocab_size, context_len) = (shape.vocab_size, shape.context_len);
@@ -82,25 +97,100 @@ impl<C: KvCache> Running<C> {
                 context_len,
             });
         }
-        // From here on all is forwarded, and at once.
-        let whole_from = scored_from.min(trunk);
-        let kept = self.sequence.reconcile(tokens, whole_from);
-        let mut missing = tokens[kept..].iter();
-        if let Some(&token) = missing.find(|token| **token as usize >= vocab_size) {
+        let source = self.task.source();
+        if source.len() > shape.source_len {
+            return Err(EngineError::SourceTooLong {
+                tokens: source.len(),
+                source_len: shape.source_len,
+            });
+        }
+        if source.is_empty() && shape.source_len > 0 {
+            return Err(EngineError::NoSource);
+        }
+        let is_in_range = |token: &&TokenId| (**token as usize) < vocab_size;
+        if let Some(&token) = source.iter().find(|token| !is_in_range(token)) {
             return Err(EngineError::TokenOutOfRange { token, vocab_size });
         }
-        self.plan = if whole_from - kept > chunk {
-            Plan {
-                positions: kept..kept + chunk,
-                scored_from: kept + chunk,
-            }
-        } else {
-            Plan {
-                positions: kept..tokens.len(),
-                scored_from,
-            }
-        };
+        self.encodes = source != self.sequence.source();
+        self.whole_from = scored_from.min(trunk);
+        // Whatever the sequence holds was written from another source.
+        let limit = if self.encodes { 0 } else { self.whole_from };
+        let kept = self.sequence.reconcile(tokens, limit);
+        let mut missing = tokens[kept..].iter();
+        if let Some(&token) = missing.find(|token| !is_in_range(token)) {
+            return Err(EngineError::TokenOutOfRange { token, vocab_size });
+        }
         Ok(())
+    }
+
+    /// Tokens of the source that must be encoded before anything is forwarded.
+    pub(super) fn unread(&self) -> usize {
+        if self.encodes {
+            self.task.source().len()
+        } else {
+            0
+        }
+    }
+
+    /// Has `model` read the source, if the sequence was written from another.
+    pub(super) fn encode<M>(&mut self, model: &mut M) -> Result<(), M::Error>
+    where
+        M: LanguageModel<Cache = C>,
+    {
+        if std::mem::take(&mut self.encodes) {
+            let source = self.task.source();
+            model.encode(self.sequence.cache_mut(), source)?;
+            self.sequence.encoded(source);
+            self.figures.forwarded_tokens += source.len();
+        }
+        Ok(())
+    }
+
+    /// Tokens that must be forwarded before the scored ones and the tree.
+    pub(super) fn missing(&self) -> usize {
+        self.whole_from - self.sequence.tokens().len()
+    }
+
+    /// Tokens that are forwarded at once after them.
+    pub(super) fn block(&self) -> usize {
+        self.task.tokens().len() - self.whole_from
+    }
+
+    /// Pages that all this takes beyond those held.
+    pub(super) fn pages_needed(&self, chunk: usize) -> usize {
+        let more = self.missing() + self.block();
+        let at_once = chunk + self.block();
+        self.sequence.cache().pages_for(more, at_once)
+    }
+
+    /// Leaves the task out of the next forward.
+    pub(super) fn wait(&mut self) {
+        self.plan = Plan::default();
+        self.waited += 1;
+    }
+
+    /// Forwards everything next.
+    pub(super) fn forward_all(&mut self) {
+        self.waited = 0;
+        self.plan = Plan {
+            positions: self.sequence.tokens().len()..self.task.tokens().len(),
+            scored_from: self.task.scored_from(),
+        };
+    }
+
+    /// Forwards the first `part` missing tokens next.
+    pub(super) fn forward_part(&mut self, part: usize) {
+        self.waited = 0;
+        let from = self.sequence.tokens().len();
+        self.plan = Plan {
+            positions: from..from + part,
+            scored_from: from + part,
+        };
+    }
+
+    /// Whether the task has a share of the next forward.
+    pub(super) fn is_planned(&self) -> bool {
+        !self.plan.positions.is_empty()
     }
 
     /// This task's share of the next forward.
@@ -120,10 +210,10 @@ impl<C: KvCache> Running<C> {
         self.plan.positions.end - self.plan.scored_from
     }
 
-    /// Records the planned forward.
-    pub(super) fn forwarded(&mut self, forward: Forward) {
+    /// Records the planned forward. Returns how many of the tokens had been forwarded before.
+    pub(super) fn forwarded(&mut self, forward: Forward) -> usize {
         let tokens = &self.task.tokens()[self.plan.positions.clone()];
-        self.sequence.extend(tokens);
+        let again = self.sequence.extend(tokens);
         if let Some(submitted) = self.submitted.take() {
             self.figures.queue = forward.started.duration_since(submitted);
         }
@@ -131,6 +221,7 @@ impl<C: KvCache> Running<C> {
         self.figures.forwarded_tokens += tokens.len();
         self.figures.batch_tokens = forward.tokens;
         self.figures.batch_sequences = forward.sequences;
+        again
     }
 
     /// Hands the task its rows: `logits` is `(rows, vocab_size)`, `hidden` `(rows, hidden_size)` or

@@ -1,5 +1,6 @@
 //! A sequence's place in an engine, freed when dropped.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::handle::{EngineHandle, Rejected};
@@ -13,14 +14,23 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 pub struct Slot {
     engine: EngineHandle,
     id: SlotId,
+    tenant: Option<Arc<str>>,
 }
 
 impl EngineHandle {
     /// A slot that no one else uses. It takes memory from its first task on.
     pub fn new_slot(&self) -> Slot {
+        self.new_slot_of("")
+    }
+
+    /// A slot that no one else uses, of `tenant`. Where
+    /// [`EngineConfig::prefix_sharing`](super::EngineConfig::prefix_sharing) allows it, its sequence may
+    /// begin with the memory of earlier ones of the same tenant; where that is empty it never does.
+    pub fn new_slot_of(&self, tenant: &str) -> Slot {
         Slot {
             engine: self.clone(),
             id: SlotId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            tenant: (!tenant.is_empty()).then(|| tenant.into()),
         }
     }
 }
@@ -31,7 +41,8 @@ impl Slot {
     /// # Errors
     /// [`Rejected`], at once: this never blocks.
     pub fn try_submit(&self, task: impl Task) -> Result<(), Rejected> {
-        self.engine.try_submit(self.id, task)
+        let tenant = self.tenant.clone();
+        self.engine.submit(self.id, tenant, Box::new(task))
     }
 }
 

@@ -33,6 +33,13 @@ pub trait Task: Send + 'static {
     /// output, and the drafts to be scored.
     fn tokens(&self) -> &[TokenId];
 
+    /// What an encoder-decoder model's sequence is written from; [`Task::tokens`] are then the decoder's,
+    /// start token first. Where it is not what the slot holds, it is encoded, whole, before anything is
+    /// forwarded. Empty for a model without an encoder.
+    fn source(&self) -> &[TokenId] {
+        &[]
+    }
+
     /// Index into [`Task::tokens`] of the first position whose row is wanted; the rows go on to the
     /// last position. The row of position `i` is the law of the token after `tokens[i]`. To decode,
     /// this is `tokens.len() - 1`; to verify a block of drafts, the last token before the block.
@@ -149,9 +156,9 @@ impl<'a> StepRows<'a> {
 pub struct StepFigures {
     /// From submission to the task's first forward; zero from its second step on.
     pub queue: Duration,
-    /// Time in forwards since the task's last step, chunks of its prefill included.
+    /// Time in forwards since the task's last step, chunks of its prefill and its encoding included.
     pub forward: Duration,
-    /// Tokens of this task forwarded since its last step.
+    /// Tokens of this task forwarded since its last step, those of an encoded source included.
     pub forwarded_tokens: usize,
     /// Tokens of all tasks in the step's last forward.
     pub batch_tokens: usize,
@@ -169,6 +176,27 @@ pub enum EngineError {
         tokens: usize,
         /// Tokens the model can hold.
         context_len: usize,
+    },
+    /// The source is longer than the encoder takes.
+    #[error("the model takes sources of {source_len} tokens, the task's has {tokens}")]
+    SourceTooLong {
+        /// Tokens of the source.
+        tokens: usize,
+        /// Tokens of the longest; 0 of a model without an encoder.
+        source_len: usize,
+    },
+    /// The model decodes from a source, and the task has none.
+    #[error("the task has no source, and an encoder-decoder model decodes from one")]
+    NoSource,
+    /// Keys and values of the sequence take more memory than all sequences together may.
+    #[error(
+        "the sequence takes the memory of {tokens} tokens, the engine's kv_tokens is {kv_tokens}: raise it"
+    )]
+    OverBudget {
+        /// What the task needs.
+        tokens: usize,
+        /// What the engine has.
+        kv_tokens: usize,
     },
     /// A token id the model does not have.
     #[error("token {token} is not in the vocabulary of {vocab_size}")]

@@ -1,9 +1,13 @@
+mod batch;
+mod generating;
+mod memory;
+mod sources;
 mod toy;
 mod trees;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },

@@ -12,7 +12,9 @@ use speculation::ports::{LanguageModel, Rows, Segment};
 
 use super::{
     EngineConfig,
-    handle::{Job, Shared},
+    budget::Budget,
+    handle::{Job, Queued, Shared},
+    prefixes::Prefixes,
     running::{Forward, Running},
     slots::SlotTable,
     task::{EngineError, SlotId},
@@ -21,13 +23,16 @@ use crate::sequence::Sequence;
 
 /// Everything the thread owns.
 pub(super) struct Worker<M: LanguageModel> {
-    model: M,
-    config: EngineConfig,
+    pub(super) model: M,
+    pub(super) config: EngineConfig,
+    pub(super) budget: Budget,
     receiver: Receiver<Job>,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     waiting: VecDeque<Job>,
-    running: Vec<Running<M::Cache>>,
-    slots: SlotTable<M::Cache>,
+    /// The oldest first.
+    pub(super) running: Vec<Running<M::Cache>>,
+    pub(super) slots: SlotTable<M::Cache>,
+    pub(super) prefixes: Prefixes<M::Cache>,
     rows: Rows,
 }
 
@@ -35,17 +40,20 @@ impl<M: LanguageModel> Worker<M> {
     pub(super) fn new(
         model: M,
         config: EngineConfig,
+        budget: Budget,
         receiver: Receiver<Job>,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             model,
             config,
+            budget,
             receiver,
             shared,
             waiting: VecDeque::new(),
             running: Vec::new(),
             slots: SlotTable::new(),
+            prefixes: Prefixes::new(),
             rows: Rows::default(),
         }
     }
@@ -79,8 +87,10 @@ impl<M: LanguageModel> Worker<M> {
     fn turn(&mut self) {
         self.drop_cancelled();
         self.admit();
-        self.plan();
-        if self.running.is_empty() {
+        self.reconcile();
+        self.make_room();
+        self.share_tokens();
+        if !self.running.iter().any(Running::is_planned) {
             return;
         }
         match self.forward() {
@@ -97,7 +107,8 @@ impl<M: LanguageModel> Worker<M> {
             .running
             .extract_if(.., |running| running.task.is_cancelled())
         {
-            self.slots.put(cancelled.slot, cancelled.sequence);
+            self.slots
+                .put(cancelled.slot, cancelled.tenant, cancelled.sequence);
         }
     }
 
@@ -125,13 +136,11 @@ impl<M: LanguageModel> Worker<M> {
                     self.shared.queued.fetch_sub(1, Ordering::AcqRel);
                     if !is_cancelled {
                         busy.insert(slot);
-                        let sequence = self.slots.take(slot);
-                        let sequence =
-                            sequence.unwrap_or_else(|| Sequence::new(self.model.new_cache()));
+                        let sequence = self.sequence(&queued);
                         self.running.push(Running::new(queued, sequence));
                     }
                 }
-                Some(Job::Free(slot)) => drop(self.slots.take(slot)),
+                Some(Job::Free(slot)) => self.free(slot),
                 None => return,
             }
         }
@@ -140,36 +149,72 @@ impl<M: LanguageModel> Worker<M> {
             .max_sequences
             .get()
             .saturating_sub(self.running.len());
-        self.slots.evict_beyond(room);
+        let evicted = self.slots.evict_beyond(room);
+        self.count_evictions(evicted);
     }
 
-    /// Decides what the next forward does for each task; those that ask for the impossible end
-    /// here, and take nobody with them.
-    fn plan(&mut self) {
+    /// The sequence that a task begins with: its slot's, or what an earlier one of the tenant left.
+    fn sequence(&mut self, queued: &Queued) -> Sequence<M::Cache> {
+        let sequence = (self.slots).take_or(queued.slot, || self.model.new_cache());
+        let Some(tenant) = queued.tenant.as_deref() else {
+            return sequence;
+        };
+        if !sequence.tokens().is_empty() {
+            return sequence;
+        }
+        // The scored tokens are forwarded anyway; a task that scores none is refused later.
+        let tokens = queued.task.tokens();
+        let tokens = &tokens[..queued.task.scored_from().min(tokens.len())];
+        let Some(shared) = self.prefixes.begin(tenant, tokens) else {
+            return sequence;
+        };
+        let count = shared.tokens().len() as u64;
+        let counted = &self.shared.prefix_tokens;
+        counted.fetch_add(count, Ordering::Relaxed);
+        shared
+    }
+
+    /// Forgets a slot; what its sequence began with may serve its tenant again.
+    fn free(&mut self, slot: SlotId) {
+        let freed = self.slots.free(slot);
+        if let Some((tenant, sequence)) = freed.filter(|_| self.config.prefix_sharing) {
+            let bound = self.config.max_sequences.get();
+            self.prefixes.keep(tenant, &sequence, bound);
+        }
+    }
+
+    /// Brings each sequence to what its task wants; tasks that ask for the impossible end here, and take
+    /// nobody with them.
+    fn reconcile(&mut self) {
         let shape = self.model.shape();
-        let chunk = self.config.prefill_chunk.get();
         let mut index = 0;
         while let Some(running) = self.running.get_mut(index) {
-            match running.plan(shape, chunk) {
+            match running.reconcile(shape) {
                 Ok(()) => index += 1,
                 Err(error) => {
                     let running = self.running.remove(index);
-                    self.slots.put(running.slot, running.sequence);
-                    running.task.fail(error);
+                    self.end(running, error);
                 }
             }
         }
     }
 
+    /// Fails a task; its sequence is as before.
+    pub(super) fn end(&mut self, running: Running<M::Cache>, error: EngineError) {
+        self.slots
+            .put(running.slot, running.tenant, running.sequence);
+        running.task.fail(error);
+    }
+
     /// One forward of all tasks' segments.
     fn forward(&mut self) -> Result<(), M::Error> {
         let started = Instant::now();
-        self.rows.want_hidden = self
-            .running
-            .iter()
-            .any(|running| running.task.wants_hidden());
-        let mut segments: Vec<Segment<'_, M::Cache>> =
-            self.running.iter_mut().map(Running::segment).collect();
+        let mut planned = self.running.iter_mut().filter(|own| own.is_planned());
+        planned.try_for_each(|running| running.encode(&mut self.model))?;
+        let planned = || self.running.iter().filter(|running| running.is_planned());
+        self.rows.want_hidden = planned().any(|running| running.task.wants_hidden());
+        let planned = self.running.iter_mut().filter(|own| own.is_planned());
+        let mut segments: Vec<Segment<'_, M::Cache>> = planned.map(Running::segment).collect();
         let sequences = segments.len();
         let tokens = segments.iter().map(|segment| segment.tokens.len()).sum();
         self.model.forward(&mut segments, &mut self.rows)?;
@@ -179,9 +224,10 @@ impl<M: LanguageModel> Worker<M> {
             tokens,
             sequences,
         };
-        for running in &mut self.running {
-            running.forwarded(forward);
-        }
+        let planned = self.running.iter_mut().filter(|own| own.is_planned());
+        let again: usize = planned.map(|running| running.forwarded(forward)).sum();
+        let counted = &self.shared.reprefilled_tokens;
+        counted.fetch_add(again as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -197,15 +243,19 @@ impl<M: LanguageModel> Worker<M> {
             running.step(own, own_hidden.unwrap_or_default(), shape);
         }
         for done in self.running.extract_if(.., |running| running.done) {
-            self.slots.put(done.slot, done.sequence);
+            self.slots.put(done.slot, done.tenant, done.sequence);
         }
     }
 
-    /// Fails the tasks of the batch; their sequences are as before.
+    /// Fails the tasks of the forward; their sequences are as before.
     fn end_batch(&mut self, error: &EngineError) {
-        for running in self.running.drain(..) {
-            self.slots.put(running.slot, running.sequence);
-            running.task.fail(error.clone());
+        let (failed, waiting) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition(Running::is_planned);
+        self.running = waiting;
+        let failed: Vec<Running<M::Cache>> = failed;
+        for running in failed {
+            self.end(running, error.clone());
         }
     }
 
@@ -241,6 +291,13 @@ impl<M: LanguageModel> Worker<M> {
         shared
             .cached_tokens
             .store(running_tokens + self.slots.tokens(), Ordering::Relaxed);
+        if let Some(memory) = self.model.memory() {
+            let tokens = memory.used_tokens();
+            shared.pages.store(memory.used_pages, Ordering::Relaxed);
+            shared.tokens.store(tokens, Ordering::Relaxed);
+            let budget = self.budget.tokens;
+            shared.budget_tokens.store(budget, Ordering::Relaxed);
+        }
     }
 }
 

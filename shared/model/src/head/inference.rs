@@ -40,10 +40,10 @@ impl AcceptanceHead {
         linear.resize(width, 0.0);
         for block in 0..self.info.depth {
             let stored = if self.info.tied { 0 } else { block };
-            self.blocks[stored].forward(self.level, x, linear, quantized);
-            self.level.run(Residual { x, linear });
+            self.blocks[stored].forward(&self.cpu, x, linear, quantized);
+            self.cpu.level.run(Residual { x, linear });
         }
-        self.level.run(Sigmoid {
+        self.cpu.level.run(Sigmoid {
             x,
             weight: &self.margin,
             bias: self.margin_bias,

@@ -16,8 +16,8 @@ mod reference;
 mod tests;
 pub mod train;
 
+use crate::cpu::Cpu;
 use speculation::drafting::AcceptanceLabel;
-use speculation::simd::Level;
 
 use crate::linear::{Linear, WeightFormat};
 
@@ -68,7 +68,7 @@ pub struct AcceptanceHead {
     /// Where it came from, for messages.
     origin: String,
     weights: HeadWeights,
-    level: Level,
+    cpu: Cpu,
     /// One if the blocks are tied.
     blocks: Vec<Linear>,
     /// Row 1 less row 0 of the last layer: only z1 - z0 counts.
@@ -126,7 +126,7 @@ impl AcceptanceHead {
         }
         let (refused, accepted) = weights.out_weight.split_at(hidden);
         Ok(Self {
-            level: Level::detect(),
+            cpu: Cpu::detect(),
             blocks: weights.blocks_in(WeightFormat::F32, hidden),
             margin: accepted.iter().zip(refused).map(|(a, r)| a - r).collect(),
             margin_bias: weights.out_bias[1] - weights.out_bias[0],

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use speculation::drafting::AcceptanceLabel;
+use speculation::simd::Level;
 
 use super::reference::Reference;
 use super::*;
@@ -148,7 +149,7 @@ fn the_served_head_is_the_reference_at_every_width_and_on_every_cpu() {
             let mut head = head.in_format(format);
             let near = match format {
                 WeightFormat::F32 => 1e-5,
-                WeightFormat::Q8_0 => 1e-2,
+                WeightFormat::Q8_0 | WeightFormat::Q4_K => 1e-2,
             };
             let mut uniforms = train::Uniforms::new(5, hidden as u32);
             for _ in 0..8 {
@@ -158,13 +159,13 @@ fn the_served_head_is_the_reference_at_every_width_and_on_every_cpu() {
                 let wide: Vec<f64> = x.iter().map(|&x| x.into()).collect();
                 let (_, logits) = reference.logits(&wide);
                 let expected = 1.0 / (1.0 + (logits[0] - logits[1]).exp());
-                head.level = Level::detect();
+                head.cpu.level = Level::detect();
                 let served = head.accept_probability(&x, &mut scratch);
                 assert!(
                     (f64::from(served) - expected).abs() < near,
                     "{hidden} {depth} {tied} {format}: {served} {expected}"
                 );
-                head.level = Level::Baseline;
+                head.cpu.level = Level::Baseline;
                 let baseline = head.accept_probability(&x, &mut scratch);
                 assert_eq!(
                     served.to_bits(),
@@ -300,9 +301,11 @@ fn a_model_is_served_with_the_heads_beside_it() {
         std::fs::copy(default.join(from), folder.path().join(to)).expect("copied");
     }
     let load = |dtype: &str| {
-        let path = folder.path().display().to_string();
-        let (name, dtype) = (String::new(), dtype.to_owned());
-        crate::source::ModelSource { path, name, dtype }.load()
+        let source = crate::source::ModelSource {
+            dtype: dtype.to_owned(),
+            ..crate::source::ModelSource::new(folder.path().display().to_string())
+        };
+        source.load()
     };
     let served = load("q8_0").expect("served");
     assert!(served.heads.is_empty());
@@ -329,7 +332,7 @@ fn a_model_is_served_with_the_heads_beside_it() {
     save("head-b.safetensors", rejection, &fingerprint);
     save("head-a.safetensors", coupled, &fingerprint);
     save("other.safetensors", coupled, "another");
-    let labels = |served: &crate::source::ServedModel<crate::Llama>| -> Vec<_> {
+    let labels = |served: &crate::source::ServedModel<crate::Model>| -> Vec<_> {
         served.heads.iter().map(|head| head.info.label).collect()
     };
     let served = load("q8_0").expect("served");

@@ -1,21 +1,31 @@
-//! Full precision: f32 weights, sixteen outputs interleaved.
+//! Full precision: f32 weights, 32 outputs interleaved.
 //!
-//! Each result is the sum of the products at even inputs plus the sum of those at odd inputs, each
-//! in the order of the inputs: two chains hide some of an addition's latency. Lanes are outputs, so
-//! the width of the vectors changes nothing.
+//! Within a chunk of the inputs each result is one chain of fused multiply-adds in their order: a product is
+//! never rounded by itself. The chunks' results are added in order, which is more precise than one long chain.
+//! Lanes are outputs, so the width of the vectors changes nothing.
 
-use speculation::simd::{Kernel, Level};
+use std::ops::Range;
 
-/// Outputs that stand interleaved.
-pub(super) const LANES: usize = 16;
-/// Most activation rows served by one pass over the weights of a group.
-const TILE: usize = 5;
+use speculation::simd::Level;
+
+#[cfg(target_arch = "x86_64")]
+use super::dense_x86;
+use super::{
+    blocked::{Ahead, GROUP, LANES, Packed, Sums, VECTORS},
+    storage::Storage,
+};
+
+/// Inputs of a chunk.
+const CHUNK: usize = 128;
+
+/// Weights of one input.
+pub(super) type Weights = [[f32; LANES]; VECTORS];
 
 /// A matrix `(outputs, inputs)`.
 #[derive(Clone, Debug)]
 pub(super) struct DenseMatrix {
-    /// `(groups of 16 outputs, inputs, 16)`, padded with zeros.
-    weights: Vec<[f32; LANES]>,
+    /// `(groups of 32 outputs, inputs, 32)`, padded with zeros.
+    weights: Storage<Weights>,
     inputs: usize,
 }
 
@@ -23,11 +33,12 @@ impl DenseMatrix {
     /// Interleaves `weights`, `(outputs, inputs)`.
     pub(super) fn interleave(weights: &[f32], inputs: usize) -> Self {
         let outputs = weights.len() / inputs;
-        let mut interleaved = vec![[0.0; LANES]; outputs.div_ceil(LANES) * inputs];
+        let mut interleaved =
+            Storage::filled([[0.0; LANES]; VECTORS], outputs.div_ceil(GROUP) * inputs);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
-            let group = &mut interleaved[output / LANES * inputs..][..inputs];
-            for (lanes, &weight) in group.iter_mut().zip(row) {
-                lanes[output % LANES] = weight;
+            let group = &mut interleaved[output / GROUP * inputs..][..inputs];
+            for (weights, &weight) in group.iter_mut().zip(row) {
+                weights.as_flattened_mut()[output % GROUP] = weight;
             }
         }
         Self {
@@ -36,77 +47,103 @@ impl DenseMatrix {
         }
     }
 
-    /// Writes the weights of one output, `(inputs)`.
-    pub(super) fn read_row(&self, output: usize, row: &mut [f32]) {
-        let group = &self.weights[output / LANES * self.inputs..];
-        for (value, lanes) in row.iter_mut().zip(group) {
-            *value = lanes[output % LANES];
-        }
+    /// Bytes of the weights.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.weights)
     }
 
-    /// The products of every row of `x`, `(rows, inputs)`, with the 16 outputs of `group`, handed
-    /// to `write` as (row, results).
-    pub(super) fn product(
+    /// Writes the weights of one output, `(inputs)`.
+    pub(super) fn read_row(&self, output: usize, row: &mut [f32]) {
+        let group = &self.weights[output / GROUP * self.inputs..];
+        for (value, weights) in row.iter_mut().zip(group) {
+            *value = weights.as_flattened()[output % GROUP];
+        }
+    }
+}
+
+impl Packed for DenseMatrix {
+    type Input = f32;
+
+    fn groups(&self) -> usize {
+        self.weights.len() / self.inputs
+    }
+
+    fn row_len(&self) -> usize {
+        self.inputs
+    }
+
+    fn chunk_len(&self) -> usize {
+        CHUNK
+    }
+
+    fn add(
         &self,
         level: Level,
         group: usize,
+        chunk: Range<usize>,
         x: &[f32],
-        mut write: impl FnMut(usize, &[f32; LANES]),
+        sums: &mut [Sums],
+        ahead: Ahead,
     ) {
-        let weights = &self.weights[group * self.inputs..][..self.inputs];
-        for (tile, x) in x.chunks(TILE * self.inputs).enumerate() {
-            let mut results = [[0.0; LANES]; TILE];
-            let rows = x.len() / self.inputs;
-            match rows {
-                1 => level.run(Dot::<1>(weights, x, &mut results)),
-                2 => level.run(Dot::<2>(weights, x, &mut results)),
-                3 => level.run(Dot::<3>(weights, x, &mut results)),
-                4 => level.run(Dot::<4>(weights, x, &mut results)),
-                _ => level.run(Dot::<TILE>(weights, x, &mut results)),
-            }
-            for (row, result) in results.iter().take(rows).enumerate() {
-                write(tile * TILE + row, result);
-            }
+        let weights = &self.weights[group * self.inputs..][..self.inputs][chunk.clone()];
+        let x = &x[chunk.start..];
+        match sums.len() {
+            1 => dot::<1>(level, weights, x, self.inputs, sums, ahead),
+            2 => dot::<2>(level, weights, x, self.inputs, sums, ahead),
+            3 => dot::<3>(level, weights, x, self.inputs, sums, ahead),
+            4 => dot::<4>(level, weights, x, self.inputs, sums, ahead),
+            5 => dot::<5>(level, weights, x, self.inputs, sums, ahead),
+            _ => dot::<6>(level, weights, x, self.inputs, sums, ahead),
         }
     }
 }
 
-/// Products of `ROWS` rows with 16 outputs: weights `(inputs, 16)`, rows `(ROWS, inputs)`, and
-/// where the results go, `(ROWS, 16)`.
-struct Dot<'a, const ROWS: usize>(&'a [[f32; LANES]], &'a [f32], &'a mut [[f32; LANES]; TILE]);
-
-impl<const ROWS: usize> Kernel for Dot<'_, ROWS> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self(weights, x, results) = self;
-        let x: [&[f32]; ROWS] =
-            std::array::from_fn(|row| &x[row * weights.len()..][..weights.len()]);
-        let mut even = [[0.0_f32; LANES]; ROWS];
-        let mut odd = [[0.0_f32; LANES]; ROWS];
-        let (pairs, last) = weights.as_chunks::<2>();
-        for (i, [first, second]) in pairs.iter().enumerate() {
-            for row in 0..ROWS {
-                add_scaled(&mut even[row], first, x[row][2 * i]);
-                add_scaled(&mut odd[row], second, x[row][2 * i + 1]);
+/// Adds the products of `ROWS` rows of `x`, a row every `stride` numbers, with `weights`.
+fn dot<const ROWS: usize>(
+    level: Level,
+    weights: &[Weights],
+    x: &[f32],
+    stride: usize,
+    sums: &mut [Sums],
+    ahead: Ahead,
+) {
+    let x: [&[f32]; ROWS] = std::array::from_fn(|row| &x[row * stride..][..weights.len()]);
+    let sums: &mut [Sums; ROWS] = sums.try_into().expect("a sum a row");
+    match level {
+        // SAFETY: this level is made only on CPUs with the features that `dot_avx512` enables; the
+        // lengths are as it asks, by the lines above, and weights are held in aligned storage.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512Vnni { .. } => unsafe {
+            let start = ahead.start(weights);
+            match ahead {
+                Ahead::None => dense_x86::dot_avx512::<ROWS, 0>(weights, x, sums, start),
+                Ahead::Half(_) => dense_x86::dot_avx512::<ROWS, 1>(weights, x, sums, start),
+                Ahead::Soon => dense_x86::dot_avx512::<ROWS, 2>(weights, x, sums, start),
             }
-        }
-        for weight in last {
-            for row in 0..ROWS {
-                add_scaled(&mut even[row], weight, x[row][weights.len() - 1]);
-            }
-        }
-        for row in 0..ROWS {
-            add_scaled(&mut even[row], &odd[row], 1.0);
-            results[row] = even[row];
-        }
+        },
+        // SAFETY: as above, with AVX2.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 { .. } => unsafe { dense_x86::dot_avx2(weights, x, sums) },
+        Level::Baseline => dot_portable(weights, x, sums),
     }
 }
 
-#[inline(always)]
-fn add_scaled(sums: &mut [f32; LANES], weights: &[f32; LANES], x: f32) {
-    for (sum, weight) in sums.iter_mut().zip(weights) {
-        *sum += weight * x;
+fn dot_portable<const ROWS: usize>(
+    weights: &[Weights],
+    x: [&[f32]; ROWS],
+    sums: &mut [Sums; ROWS],
+) {
+    for (x, totals) in x.into_iter().zip(sums) {
+        let mut sums = Weights::default();
+        for (weights, &x) in weights.iter().zip(x) {
+            let sums = sums.as_flattened_mut().iter_mut();
+            for (sum, weight) in sums.zip(weights.as_flattened()) {
+                *sum = weight.mul_add(x, *sum);
+            }
+        }
+        let totals = totals.as_flattened_mut().iter_mut();
+        for (total, sum) in totals.zip(sums.as_flattened()) {
+            *total += sum;
+        }
     }
 }

@@ -1,231 +1,207 @@
 //! Q8_0: blocks of 32 signed bytes with one half-precision scale, as in GGUF, laid out for reading
 //! once.
 //!
-//! Sixteen outputs stand interleaved, four consecutive inputs of each at a time, so that a vector
+//! Outputs stand interleaved, four consecutive inputs of each at a time, so that a vector
 //! holds sixteen independent results and one pass over the weights serves several activation rows.
 //! Activations are quantised the same way, a scale for each 32. Within a block sums are integers,
 //! hence exact in any order; across blocks they are added in f32 in the order of the inputs. So a
 //! result depends neither on the other rows nor on the instruction set.
 
+use std::ops::Range;
+
+use speculation::simd::Level;
+
 #[cfg(target_arch = "x86_64")]
 use super::q8_x86;
-use speculation::simd::{Kernel, Level};
+use super::{
+    blocked::{Ahead, CHUNK_BYTES, GROUP, LANES, Packed, Sums, VECTORS},
+    ggml,
+    inputs::{BLOCK, InputBlock, STEPS, quantize_block},
+    storage::Storage,
+};
 
-/// Inputs that share a scale.
-const BLOCK: usize = 32;
-/// Outputs that stand interleaved.
-pub(super) const LANES: usize = 16;
-/// Steps of four inputs in a block.
-pub(super) const STEPS: usize = BLOCK / 4;
-/// Most activation rows served by one pass over the weights of a group.
-pub(super) const TILE: usize = 6;
-
-/// 32 inputs of 16 outputs.
-#[derive(Clone, Debug)]
+/// 32 inputs of 32 outputs.
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct WeightBlock {
-    /// The weight of output `l` and input `4 * s + i` at `[s][4 * l + i]`, with 128 added.
-    pub(super) quants: [[u8; 4 * LANES]; STEPS],
-    pub(super) scales: [f32; LANES],
-}
-
-/// 32 inputs of one activation row.
-#[derive(Clone, Debug)]
-pub(super) struct InputBlock {
-    /// Four signed bytes each, the first in the lowest bits.
-    pub(super) quants: [i32; STEPS],
-    pub(super) scale: f32,
-    /// -128 times the sum of the quants, which undoes the 128 added to the weights.
-    pub(super) offset: i32,
-}
-
-impl InputBlock {
-    const ZERO: Self = Self {
-        quants: [0; STEPS],
-        scale: 0.0,
-        offset: 0,
-    };
+    /// The weight of output `16 * v + l` and input `4 * s + i` at `[s][v][4 * l + i]`, with 128 added.
+    pub(super) quants: [[[u8; 4 * LANES]; VECTORS]; STEPS],
+    pub(super) scales: [[f32; LANES]; VECTORS],
 }
 
 /// A matrix `(outputs, inputs)`.
 #[derive(Clone, Debug)]
 pub(super) struct Q8Matrix {
-    /// `(groups of 16 outputs, blocks of 32 inputs)`, both padded with zeros.
-    blocks: Vec<WeightBlock>,
+    /// `(groups of 32 outputs, blocks of 32 inputs)`, both padded with zeros.
+    blocks: Storage<WeightBlock>,
     inputs: usize,
 }
 
 impl Q8Matrix {
     /// Quantises `weights`, `(outputs, inputs)`.
     pub(super) fn quantize(weights: &[f32], inputs: usize) -> Self {
-        let empty = WeightBlock {
-            quants: [[128; 4 * LANES]; STEPS],
-            scales: [0.0; LANES],
-        };
-        let per_row = inputs.div_ceil(BLOCK);
-        let outputs = weights.len() / inputs;
-        let mut blocks = vec![empty; outputs.div_ceil(LANES) * per_row];
+        let mut matrix = Self::empty(weights.len() / inputs, inputs);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
-            let (group, lane) = (output / LANES, output % LANES);
-            for (values, block) in row.chunks(BLOCK).zip(&mut blocks[group * per_row..]) {
+            for (index, values) in row.chunks(BLOCK).enumerate() {
                 let (scale, quants) = quantize_block(values);
-                block.scales[lane] = half::f16::from_f32(scale).to_f32();
-                for (i, quant) in quants.into_iter().enumerate() {
-                    block.quants[i / 4][4 * lane + i % 4] = (quant + 128) as u8;
-                }
+                let scale = half::f16::from_f32(scale).to_f32();
+                matrix.set(output, index, scale, quants);
             }
         }
-        Self { blocks, inputs }
+        matrix
+    }
+
+    /// Takes ggml's blocks of `outputs` rows, each of a multiple of 32 inputs, as they are.
+    pub(super) fn from_ggml(bytes: &[u8], outputs: usize, inputs: usize) -> Self {
+        let mut matrix = Self::empty(outputs, inputs);
+        let row_bytes = inputs / BLOCK * ggml::Q8_0_BYTES;
+        for (output, row) in bytes.chunks_exact(row_bytes).enumerate() {
+            let blocks = row.as_chunks::<{ ggml::Q8_0_BYTES }>().0;
+            for (index, block) in blocks.iter().enumerate() {
+                let (scale, quants) = ggml::q8_0(block);
+                matrix.set(output, index, scale, quants);
+            }
+        }
+        matrix
+    }
+
+    fn empty(outputs: usize, inputs: usize) -> Self {
+        let empty = WeightBlock {
+            quants: [[[128; 4 * LANES]; VECTORS]; STEPS],
+            scales: [[0.0; LANES]; VECTORS],
+        };
+        let blocks = outputs.div_ceil(GROUP) * inputs.div_ceil(BLOCK);
+        Self {
+            blocks: Storage::filled(empty, blocks),
+            inputs,
+        }
+    }
+
+    /// Writes block `index` of one output.
+    fn set(&mut self, output: usize, index: usize, scale: f32, quants: [i32; BLOCK]) {
+        let position = output / GROUP * self.blocks_per_row() + index;
+        let (vector, lane) = (output % GROUP / LANES, output % LANES);
+        let block = &mut self.blocks[position];
+        block.scales[vector][lane] = scale;
+        for (i, quant) in quants.into_iter().enumerate() {
+            block.quants[i / 4][vector][4 * lane + i % 4] = (quant + 128) as u8;
+        }
     }
 
     fn blocks_per_row(&self) -> usize {
         self.inputs.div_ceil(BLOCK)
     }
 
+    /// Bytes of the weights.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.blocks)
+    }
+
     /// Writes the weights of one output, `(inputs)`.
     pub(super) fn read_row(&self, output: usize, row: &mut [f32]) {
-        let (group, lane) = (output / LANES, output % LANES);
-        let blocks = &self.blocks[group * self.blocks_per_row()..];
+        let (vector, lane) = (output % GROUP / LANES, output % LANES);
+        let blocks = &self.blocks[output / GROUP * self.blocks_per_row()..];
         for (values, block) in row.chunks_mut(BLOCK).zip(blocks) {
             for (i, value) in values.iter_mut().enumerate() {
-                let quant = i16::from(block.quants[i / 4][4 * lane + i % 4]) - 128;
-                *value = f32::from(quant) * block.scales[lane];
+                let quant = i16::from(block.quants[i / 4][vector][4 * lane + i % 4]) - 128;
+                *value = f32::from(quant) * block.scales[vector][lane];
             }
         }
     }
+}
 
-    /// Quantises activations `x`, `(rows, inputs)`, to `(rows, blocks)`.
-    pub(super) fn quantize_inputs(&self, level: Level, x: &[f32], quantized: &mut Vec<InputBlock>) {
-        let per_row = self.blocks_per_row();
-        quantized.resize(x.len() / self.inputs * per_row, InputBlock::ZERO);
-        let rows = x.chunks_exact(self.inputs);
-        for (row, blocks) in rows.zip(quantized.chunks_exact_mut(per_row)) {
-            level.run(QuantizeRow(row, blocks));
-        }
+impl Packed for Q8Matrix {
+    type Input = InputBlock;
+
+    fn groups(&self) -> usize {
+        self.blocks.len() / self.blocks_per_row()
     }
 
-    /// The products of every row of `x` with the 16 outputs of `group`, handed to `write` as
-    /// (row, results).
-    pub(super) fn product(
+    fn row_len(&self) -> usize {
+        self.blocks_per_row()
+    }
+
+    fn chunk_len(&self) -> usize {
+        let chunks = (self.blocks_per_row() * size_of::<WeightBlock>()).div_ceil(CHUNK_BYTES);
+        self.blocks_per_row().div_ceil(chunks)
+    }
+
+    fn add(
         &self,
         level: Level,
         group: usize,
+        chunk: Range<usize>,
         x: &[InputBlock],
-        mut write: impl FnMut(usize, &[f32; LANES]),
+        sums: &mut [Sums],
+        ahead: Ahead,
     ) {
         let per_row = self.blocks_per_row();
-        let weights = &self.blocks[group * per_row..][..per_row];
-        for (tile, x) in x.chunks(TILE * per_row).enumerate() {
-            let mut results = [[0.0; LANES]; TILE];
-            let rows = x.len() / per_row;
-            match rows {
-                1 => dot::<1>(level, weights, x, &mut results),
-                2 => dot::<2>(level, weights, x, &mut results),
-                3 => dot::<3>(level, weights, x, &mut results),
-                4 => dot::<4>(level, weights, x, &mut results),
-                5 => dot::<5>(level, weights, x, &mut results),
-                _ => dot::<TILE>(level, weights, x, &mut results),
-            }
-            for (row, result) in results.iter().take(rows).enumerate() {
-                write(tile * TILE + row, result);
-            }
+        let weights = &self.blocks[group * per_row..][..per_row][chunk.clone()];
+        match sums.len() {
+            1 => dot::<1>(level, weights, x, chunk, sums, ahead),
+            2 => dot::<2>(level, weights, x, chunk, sums, ahead),
+            3 => dot::<3>(level, weights, x, chunk, sums, ahead),
+            4 => dot::<4>(level, weights, x, chunk, sums, ahead),
+            5 => dot::<5>(level, weights, x, chunk, sums, ahead),
+            _ => dot::<6>(level, weights, x, chunk, sums, ahead),
         }
     }
 }
 
-/// The scale and the quants, -127 to 127, of up to 32 values: value ≈ quant * scale.
-#[inline(always)]
-fn quantize_block(values: &[f32]) -> (f32, [i32; BLOCK]) {
-    /// Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
-    const ROUNDING: f32 = 12_582_912.0;
-    let mut padded = [0.0; BLOCK];
-    padded[..values.len()].copy_from_slice(values);
-    let mut largest = padded.map(f32::abs);
-    for half in [16, 8, 4, 2, 1] {
-        for i in 0..half {
-            let other = largest[i + half];
-            largest[i] = if other > largest[i] {
-                other
-            } else {
-                largest[i]
-            };
-        }
-    }
-    let largest = largest[0];
-    // Zero times a number is zero, but for infinities and NaN: a broken block must not come out as
-    // plausible numbers.
-    let broken = padded.iter().fold(0.0, |sum, value| sum + value * 0.0);
-    let scale = largest / 127.0 + broken;
-    if scale.is_nan() {
-        return (scale, [0; BLOCK]);
-    }
-    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-    let shifted = padded.map(|v| (v * inverse + ROUNDING).to_bits().cast_signed());
-    (
-        scale,
-        shifted.map(|bits| bits - ROUNDING.to_bits().cast_signed()),
-    )
-}
-
-/// Quantises a row of activations, `(inputs)`, to `(blocks)`.
-struct QuantizeRow<'a>(&'a [f32], &'a mut [InputBlock]);
-
-impl Kernel for QuantizeRow<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (values, block) in self.0.chunks(BLOCK).zip(self.1) {
-            let (scale, quants) = quantize_block(values);
-            block.scale = scale;
-            block.offset = -128 * quants.iter().sum::<i32>();
-            let bytes = quants.map(|quant| quant as u8);
-            for (packed, four) in block.quants.iter_mut().zip(bytes.as_chunks::<4>().0) {
-                *packed = i32::from_le_bytes(*four);
-            }
-        }
-    }
-}
-
-/// `results[r][l]` = product of row `r` of `x`, `(ROWS, blocks)`, with output `l` of `weights`.
+/// Adds the products of `ROWS` rows of `x`, `(blocks, rows)`, from its blocks `chunk`, with `weights`.
 fn dot<const ROWS: usize>(
     level: Level,
     weights: &[WeightBlock],
     x: &[InputBlock],
-    results: &mut [[f32; LANES]; TILE],
+    chunk: Range<usize>,
+    sums: &mut [Sums],
+    ahead: Ahead,
 ) {
-    let x: [&[InputBlock]; ROWS] =
-        std::array::from_fn(|row| &x[row * weights.len()..][..weights.len()]);
+    let x = &x.as_chunks::<ROWS>().0[chunk];
+    let sums: &mut [Sums; ROWS] = sums.try_into().expect("a sum a row");
+    assert_eq!(weights.len(), x.len());
     match level {
-        // SAFETY: this level is made only on CPUs with the features that `dot_vnni` enables.
+        // SAFETY: this level is made only on CPUs with the features that `dot_vnni` enables; the
+        // lengths are equal, by the line above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512Vnni { .. } => unsafe { q8_x86::dot_vnni::<ROWS>(weights, x, results) },
-        // SAFETY: as above, with AVX2.
+        Level::Avx512Vnni { .. } => unsafe {
+            let start = ahead.start(weights);
+            match ahead {
+                Ahead::None => q8_x86::dot_vnni::<ROWS, 0>(weights, x, sums, start),
+                Ahead::Half(_) => q8_x86::dot_vnni::<ROWS, 1>(weights, x, sums, start),
+                Ahead::Soon => q8_x86::dot_vnni::<ROWS, 2>(weights, x, sums, start),
+            }
+        },
+        // SAFETY: made only on CPUs with AVX2.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 { .. } => unsafe { q8_x86::dot_avx2::<ROWS>(weights, x, results) },
-        Level::Baseline => dot_portable::<ROWS>(weights, x, results),
+        Level::Avx2 { .. } => unsafe { q8_x86::dot_avx2(weights, x, sums) },
+        Level::Baseline => dot_portable(weights, x, sums),
     }
 }
 
 fn dot_portable<const ROWS: usize>(
     weights: &[WeightBlock],
-    x: [&[InputBlock]; ROWS],
-    results: &mut [[f32; LANES]; TILE],
+    x: &[[InputBlock; ROWS]],
+    sums: &mut [Sums; ROWS],
 ) {
-    for (row, total) in x.into_iter().zip(results) {
-        *total = [0.0; LANES];
-        for (weight, input) in weights.iter().zip(row) {
-            let mut sums = [input.offset; LANES];
-            for (quants, packed) in weight.quants.iter().zip(input.quants) {
-                let four = packed.to_le_bytes().map(u8::cast_signed);
-                for lane in 0..LANES {
-                    for i in 0..4 {
-                        sums[lane] += i32::from(quants[4 * lane + i]) * i32::from(four[i]);
+    for (row, totals) in sums.iter_mut().enumerate() {
+        for (vector, total) in totals.iter_mut().enumerate() {
+            for (weight, inputs) in weights.iter().zip(x) {
+                let input = &inputs[row];
+                let scales = &weight.scales[vector];
+                let mut sums = [input.offset; LANES];
+                for (quants, packed) in weight.quants.iter().zip(input.quants) {
+                    let four = packed.to_le_bytes().map(u8::cast_signed);
+                    for lane in 0..LANES {
+                        for i in 0..4 {
+                            let quant = quants[vector][4 * lane + i];
+                            sums[lane] += i32::from(quant) * i32::from(four[i]);
+                        }
                     }
                 }
-            }
-            for lane in 0..LANES {
-                total[lane] += sums[lane] as f32 * (weight.scales[lane] * input.scale);
+                for lane in 0..LANES {
+                    total[lane] += sums[lane] as f32 * (scales[lane] * input.scale);
+                }
             }
         }
     }

@@ -1,7 +1,9 @@
 use super::*;
+use crate::cpu::Threads;
+use speculation::simd::Level;
 
 /// The default pair's shapes, (outputs, inputs), then some that divide by nothing.
-const SHAPES: [(usize, usize); 12] = [
+const SHAPES: [(usize, usize); 15] = [
     (640, 384),
     (384, 384),
     (2048, 384),
@@ -14,6 +16,10 @@ const SHAPES: [(usize, usize); 12] = [
     (4096, 128),
     (35, 47),
     (1, 1),
+    // Whole blocks of 256, one chunk and more, an odd number of groups.
+    (40, 256),
+    (80, 1280),
+    (33, 2304),
 ];
 
 fn noise(count: usize, seed: u32) -> Vec<f32> {
@@ -27,7 +33,11 @@ fn noise(count: usize, seed: u32) -> Vec<f32> {
 
 fn forward(linear: &Linear, level: Level, x: &[f32]) -> Vec<f32> {
     let mut y = vec![f32::NAN; x.len() / linear.inputs * linear.outputs];
-    linear.forward(level, x, &mut y, &mut LinearScratch::default());
+    let cpu = Cpu {
+        level,
+        ..Cpu::detect()
+    };
+    linear.forward(&cpu, x, &mut y, &mut LinearScratch::default());
     y
 }
 
@@ -64,11 +74,13 @@ fn threads_change_no_bit() {
     let (outputs, inputs, rows) = (4096, 384, 24);
     assert!(outputs * inputs * rows > PARALLEL_WORK);
     let run = |threads: usize, linear: &Linear, x: &[f32]| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| bits(&forward(linear, Level::detect(), x)))
+        let mut y = vec![f32::NAN; rows * outputs];
+        let cpu = Cpu {
+            level: Level::detect(),
+            threads: Threads::own(threads),
+        };
+        linear.forward(&cpu, x, &mut y, &mut LinearScratch::default());
+        bits(&y)
     };
     for format in WeightFormat::ALL {
         let bias = Some(noise(outputs, 3));
@@ -88,9 +100,9 @@ fn threads_change_no_bit() {
 #[test]
 fn every_level_gives_the_same_bits() {
     for format in WeightFormat::ALL {
-        for (outputs, inputs) in [(384, 1024), (704, 128), (128, 352), (35, 47)] {
+        for (outputs, inputs) in [(384, 1024), (704, 128), (128, 352), (35, 47), (33, 1280)] {
             let linear = Linear::new(&noise(outputs * inputs, 1), None, inputs, format);
-            for m in [1, 2, 3, 4, 5, 6, 7, 13] {
+            for m in [1, 2, 3, 4, 5, 6, 7, 8, 13, 70] {
                 let x = noise(m * inputs, 2);
                 let expected = bits(&forward(&linear, Level::Baseline, &x));
                 for level in Level::all() {
@@ -107,7 +119,12 @@ fn every_level_gives_the_same_bits() {
 
 #[test]
 fn products_are_near_the_exact_ones() {
-    for (format, tolerance) in [(WeightFormat::Q8_0, 1e-2), (WeightFormat::F32, 1e-6)] {
+    let formats = [
+        (WeightFormat::Q8_0, 1e-2),
+        (WeightFormat::Q4_K, 1e-1),
+        (WeightFormat::F32, 1e-6),
+    ];
+    for (format, tolerance) in formats {
         for (outputs, inputs) in [(384, 1024), (128, 352), (35, 47)] {
             let (weights, x) = (noise(outputs * inputs, 1), noise(inputs, 2));
             let bias = noise(outputs, 3);
@@ -122,6 +139,136 @@ fn products_are_near_the_exact_ones() {
                     "{format} {outputs}x{inputs}: {error}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn prefills_have_the_bits_of_single_rows() {
+    for format in WeightFormat::ALL {
+        for (outputs, inputs) in [(48, 2304), (35, 300)] {
+            let linear = Linear::new(
+                &noise(outputs * inputs, 1),
+                Some(noise(outputs, 3)),
+                inputs,
+                format,
+            );
+            let x = noise(260 * inputs, 2);
+            let together = forward(&linear, Level::detect(), &x);
+            for (row, (x, y)) in x.chunks(inputs).zip(together.chunks(outputs)).enumerate() {
+                let alone = forward(&linear, Level::detect(), x);
+                assert_eq!(
+                    bits(y),
+                    bits(&alone),
+                    "{format} {outputs}x{inputs}, row {row}"
+                );
+            }
+        }
+    }
+}
+
+/// ggml's blocks of `weights`, and what candle makes of them again.
+fn ggml(
+    weights: &[f32],
+    inputs: usize,
+    dtype: candle_core::quantized::GgmlDType,
+) -> (Vec<u8>, Vec<f32>) {
+    use candle_core::{Device, Tensor, quantized::QTensor};
+
+    let shape = (weights.len() / inputs, inputs);
+    let tensor = Tensor::from_slice(weights, shape, &Device::Cpu).unwrap();
+    let quantized = QTensor::quantize(&tensor, dtype).unwrap();
+    let values = quantized.dequantize(&Device::Cpu).unwrap();
+    let values = values.flatten_all().unwrap().to_vec1().unwrap();
+    (quantized.data().unwrap().into_owned(), values)
+}
+
+#[test]
+fn ggml_blocks_keep_their_values() {
+    use candle_core::quantized::GgmlDType;
+
+    let (outputs, inputs) = (35, 768);
+    let weights = noise(outputs * inputs, 1);
+    let formats = [
+        (GgmlFormat::Q8_0, GgmlDType::Q8_0, WeightFormat::Q8_0),
+        (GgmlFormat::Q4_K, GgmlDType::Q4K, WeightFormat::Q4_K),
+    ];
+    for (format, dtype, same) in formats {
+        let (bytes, values) = ggml(&weights, inputs, dtype);
+        let taken = Linear::from_ggml(format, &bytes, None, outputs, inputs).unwrap();
+        let made = Linear::new(&weights, None, inputs, same);
+        let mut row = vec![0.0; inputs];
+        for (output, expected) in values.chunks(inputs).enumerate() {
+            taken.read_row(output, &mut row);
+            assert_eq!(bits(&row), bits(expected), "{same}, output {output}");
+        }
+        let x = noise(3 * inputs, 2);
+        let y = forward(&taken, Level::detect(), &x);
+        if same == WeightFormat::Q4_K {
+            assert_eq!(bits(&y), bits(&forward(&made, Level::detect(), &x)));
+        }
+        // What was multiplied are the same values: only the activations were rounded.
+        for (x, y) in x.chunks(inputs).zip(y.chunks(outputs)) {
+            for (weights, y) in values.chunks(inputs).zip(y) {
+                let exact: f32 = weights.iter().zip(x).map(|(w, x)| w * x).sum();
+                assert!((exact - y).abs() < 0.15, "{same}: {y} is not near {exact}");
+            }
+        }
+        assert!(Linear::from_ggml(format, &bytes[1..], None, outputs, inputs).is_none());
+        assert!(Linear::from_ggml(format, &bytes, None, outputs, inputs / 3 + 1).is_none());
+    }
+}
+
+#[test]
+fn q4_k_multiplies_exactly_what_it_holds() {
+    // Activations that are quants times a power of two lose nothing when quantised.
+    let (outputs, inputs) = (17, 512);
+    let linear = Linear::new(
+        &noise(outputs * inputs, 1),
+        None,
+        inputs,
+        WeightFormat::Q4_K,
+    );
+    let mut x: Vec<f32> = noise(inputs, 2)
+        .iter()
+        .map(|x| (x * 126.0).round())
+        .collect();
+    x.iter_mut().step_by(32).for_each(|x| *x = 127.0);
+    let y = forward(&linear, Level::detect(), &x);
+    let mut row = vec![0.0; inputs];
+    for (output, y) in y.iter().enumerate() {
+        linear.read_row(output, &mut row);
+        let exact: f64 = row
+            .iter()
+            .zip(&x)
+            .map(|(w, x)| f64::from(*w) * f64::from(*x))
+            .sum();
+        assert!((exact - f64::from(*y)).abs() < 1e-2, "{y} is not {exact}");
+    }
+}
+
+#[test]
+fn rows_of_no_whole_blocks_of_256_are_held_in_q8_0() {
+    for (inputs, same) in [(384, true), (512, false)] {
+        let weights = noise(16 * inputs, 1);
+        let q4 = Linear::new(&weights, None, inputs, WeightFormat::Q4_K);
+        let q8 = Linear::new(&weights, None, inputs, WeightFormat::Q8_0);
+        assert_eq!(q4.bytes() == q8.bytes(), same, "{inputs}");
+    }
+}
+
+#[test]
+fn broken_weights_do_not_come_out_as_numbers() {
+    for format in WeightFormat::ALL {
+        for broken in [f32::NAN, f32::INFINITY] {
+            let mut weights = noise(2 * 256, 1);
+            weights[256 + 40] = broken;
+            let linear = Linear::new(&weights, None, 256, format);
+            let y = forward(&linear, Level::detect(), &[1.0; 256]);
+            assert!(
+                y[0].is_finite() && !y[1].is_finite(),
+                "{format} {broken}: {y:?}"
+            );
         }
     }
 }
@@ -171,6 +318,64 @@ fn rows_can_be_read_back() {
 }
 
 #[test]
+fn activations_are_quantised_alike_on_every_level() {
+    // 100 inputs: the last block is a part. One row is zeros, one has a broken block, one is tiny.
+    let mut x = noise(4 * 100, 2);
+    x[100..200].fill(0.0);
+    x[240] = f32::INFINITY;
+    x[275] = f32::NAN;
+    x[300..].iter_mut().for_each(|x| *x *= 1e-38);
+    let quantized = |level| {
+        let cpu = Cpu {
+            level,
+            ..Cpu::detect()
+        };
+        let mut blocks = Vec::new();
+        quantize_rows(&cpu, &x, 100, &mut blocks);
+        let of = |block: &InputBlock| {
+            let bits = |of: f32| (!of.is_nan()).then_some(of.to_bits());
+            let floats = (bits(block.scale), bits(block.sum));
+            (block.quants, block.offset, floats)
+        };
+        blocks.iter().map(of).collect::<Vec<_>>()
+    };
+    let expected = quantized(Level::Baseline);
+    assert_eq!(expected.len(), 16);
+    // Row 2's two broken blocks, of four rows side by side.
+    let broken = |block: &usize| expected[*block].2 == (None, None);
+    assert_eq!((0..16).filter(broken).collect::<Vec<_>>(), [6, 10]);
+    for level in Level::all() {
+        assert_eq!(quantized(level), expected, "{level:?}");
+    }
+}
+
+#[test]
+fn scales_of_q8_0_have_half_precision() {
+    // So that a file written from the weights holds the same numbers.
+    let mut weights = [0.0; 32];
+    weights[7] = 0.3;
+    let linear = Linear::new(&weights, None, 32, WeightFormat::Q8_0);
+    let mut row = [0.0; 32];
+    linear.read_row(0, &mut row);
+    let scale = half::f16::from_f32(0.3 / 127.0).to_f32();
+    assert_ne!(scale * 127.0, 0.3);
+    assert_eq!(row[7].to_bits(), (scale * 127.0).to_bits());
+}
+
+#[test]
+fn ggml_matrices_have_whole_blocks() {
+    let bytes = GgmlFormat::matrix_bytes;
+    assert_eq!(bytes(GgmlFormat::Q8_0, 2, 96), Some(2 * 3 * 34));
+    assert_eq!(bytes(GgmlFormat::Q4_K, 3, 512), Some(3 * 2 * 144));
+    for (outputs, inputs) in [(2, 100), (2, 0), (0, 256), (usize::MAX, 256)] {
+        assert_eq!(bytes(GgmlFormat::Q8_0, outputs, inputs), None);
+    }
+    assert_eq!(bytes(GgmlFormat::Q4_K, 2, 96), None);
+    // 34 bytes hold the first block of 33 inputs: not all of them.
+    assert!(Linear::from_ggml(GgmlFormat::Q8_0, &[0; 34], None, 1, 33).is_none());
+}
+
+#[test]
 fn zeros_stay_zeros() {
     for format in WeightFormat::ALL {
         let linear = Linear::new(&[0.0; 64], None, 32, format);
@@ -184,5 +389,8 @@ fn formats_parse_by_name() {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "int4".parse::<WeightFormat>().unwrap_err().to_string();
-    assert_eq!(error, "no weight format \"int4\": q8_0 and f32 are known");
+    assert_eq!(
+        error,
+        "no weight format \"int4\": q8_0, q4_k and f32 are known"
+    );
 }

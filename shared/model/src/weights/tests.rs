@@ -1,7 +1,10 @@
+mod gguf;
+
 use std::collections::HashMap;
 
 use safetensors::{Dtype, serialize};
 
+use super::shards::{INDEX, SINGLE};
 use super::*;
 
 /// A safetensors file of f32 tensors filled with 0, 1, 2, …

@@ -62,6 +62,7 @@ impl LanguageModel for Toy {
             vocab_size: VOCAB,
             hidden_size: 1,
             context_len: 40,
+            source_len: 0,
         }
     }
 

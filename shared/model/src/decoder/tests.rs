@@ -1,7 +1,16 @@
+mod families;
 mod trees;
+mod windows;
+
+use speculation::TokenId;
+use speculation::simd::Level;
 
 use super::*;
-use crate::{checkpoint::Checkpoint, rope::RopeScaling};
+use crate::{
+    checkpoint::Checkpoint,
+    config::{Activation, Architecture},
+    rope::RopeScaling,
+};
 
 /// A small model with every option that the default pair lacks: biases, a head of its own, an odd
 /// number of query heads a key head, a head dimension that is no multiple of a vector.
@@ -15,22 +24,56 @@ fn config() -> ModelConfig {
         kv_heads: 2,
         head_dim: 10,
         rms_norm_eps: 1e-5,
-        rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Default,
         context_len: 96,
         tie_word_embeddings: false,
-        attention_bias: true,
+        qkv_bias: true,
+        output_bias: true,
+        attention_scale: 1.0 / 10_f32.sqrt(),
         mlp_bias: true,
-        bos_token_id: None,
-        eos_token_ids: Vec::new(),
+        ..ModelConfig::llama()
     }
 }
 
-fn model(format: WeightFormat) -> Llama {
-    Checkpoint::random(config(), 7)
-        .unwrap()
-        .load(format)
-        .unwrap()
+/// The same with what Gemma has: norms on all sides that count from 1, caps, scales, a window in one
+/// layer of two, and a rotation of its own there.
+fn gemma() -> ModelConfig {
+    ModelConfig {
+        architecture: Architecture::Gemma3,
+        norm_plus_one: true,
+        post_norms: true,
+        qk_norm: true,
+        activation: Activation::GeluTanh,
+        attention_softcap: Some(5.0),
+        logit_softcap: Some(3.0),
+        embedding_scale: Some(48_f32.sqrt()),
+        window: Some(7),
+        windowed: vec![true, false],
+        window_rope: Some(RopeConfig {
+            theta: 100.0,
+            scaling: RopeScaling::Linear { factor: 2.0 },
+        }),
+        ..config()
+    }
+}
+
+fn load(config: ModelConfig, format: WeightFormat) -> Decoder {
+    let checkpoint = Checkpoint::random(config, 7).unwrap();
+    Decoder::load(checkpoint.config(), checkpoint.weights(), format).unwrap()
+}
+
+fn model(format: WeightFormat) -> Decoder {
+    load(config(), format)
+}
+
+/// Both models in both formats, each with its name.
+fn models() -> impl Iterator<Item = (String, Decoder)> {
+    let configs = [config(), gemma()].into_iter();
+    configs.flat_map(|config| {
+        WeightFormat::ALL.map(|format| {
+            let name = format!("{:?} in {format}", config.architecture);
+            (name, load(config.clone(), format))
+        })
+    })
 }
 
 fn text(len: usize, seed: u32) -> Vec<TokenId> {
@@ -41,8 +84,8 @@ fn text(len: usize, seed: u32) -> Vec<TokenId> {
 
 /// Forwards one segment and returns its rows.
 fn extend(
-    model: &mut Llama,
-    cache: &mut LlamaCache,
+    model: &mut Decoder,
+    cache: &mut SequenceCache,
     tokens: &[TokenId],
     scored_from: usize,
 ) -> (Vec<f32>, Vec<f32>) {
@@ -60,15 +103,14 @@ fn extend(
     (rows.logits, rows.hidden)
 }
 
-fn fresh(model: &mut Llama, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
+fn fresh(model: &mut Decoder, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
     let mut cache = model.new_cache();
     extend(model, &mut cache, tokens, 0)
 }
 
 #[test]
 fn cutting_into_forwards_changes_no_bit() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         let tokens = text(50, 1);
         let (whole, _) = fresh(&mut model, &tokens);
         for cut in [1, 7, 16, 33] {
@@ -77,15 +119,14 @@ fn cutting_into_forwards_changes_no_bit() {
             for chunk in tokens.chunks(cut) {
                 logits.extend(extend(&mut model, &mut cache, chunk, 0).0);
             }
-            assert_eq!(logits, whole, "{format}, chunks of {cut}");
+            assert_eq!(logits, whole, "{name}, chunks of {cut}");
         }
     }
 }
 
 #[test]
 fn truncation_leaves_no_trace() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         let tokens = text(40, 2);
         let expected = fresh(&mut model, &tokens);
         let mut cache = model.new_cache();
@@ -94,22 +135,21 @@ fn truncation_leaves_no_trace() {
         cache.truncate(19);
         assert_eq!(cache.len(), 19);
         let (logits, hidden) = extend(&mut model, &mut cache, &tokens[19..], 0);
-        assert_eq!(logits, expected.0[19 * 101..], "{format}");
-        assert_eq!(hidden, expected.1[19 * 48..], "{format}");
+        assert_eq!(logits, expected.0[19 * 101..], "{name}");
+        assert_eq!(hidden, expected.1[19 * 48..], "{name}");
     }
 }
 
 #[test]
 fn company_changes_no_bit_and_only_scored_rows_come_back() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         let texts = [text(1, 1), text(17, 2), text(5, 3), text(30, 4)];
         let scored_from = [0, 17, 3, 29];
         let mut expected = Vec::new();
         for (tokens, from) in texts.iter().zip(scored_from) {
             expected.extend_from_slice(&fresh(&mut model, tokens).0[from * 101..]);
         }
-        let mut caches: Vec<LlamaCache> = texts.iter().map(|_| model.new_cache()).collect();
+        let mut caches: Vec<SequenceCache> = texts.iter().map(|_| model.new_cache()).collect();
         let mut batch: Vec<_> = caches
             .iter_mut()
             .zip(&texts)
@@ -124,7 +164,7 @@ fn company_changes_no_bit_and_only_scored_rows_come_back() {
         let mut rows = Rows::default();
         model.forward(&mut batch, &mut rows).unwrap();
         assert_eq!(rows.logits.len(), (1 + 2 + 1) * 101);
-        assert_eq!(rows.logits, expected, "{format}");
+        assert_eq!(rows.logits, expected, "{name}");
         assert!(rows.hidden.is_empty());
         assert_eq!(
             caches.iter().map(KvCache::len).collect::<Vec<_>>(),
@@ -135,13 +175,12 @@ fn company_changes_no_bit_and_only_scored_rows_come_back() {
 
 #[test]
 fn every_level_gives_the_same_bits() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         let tokens = text(40, 3);
         let expected = fresh(&mut model, &tokens);
         for level in Level::all() {
-            model.level = level;
-            assert_eq!(fresh(&mut model, &tokens), expected, "{format} {level:?}");
+            model.cpu.level = level;
+            assert_eq!(fresh(&mut model, &tokens), expected, "{name} {level:?}");
         }
     }
 }
@@ -195,7 +234,7 @@ fn a_missing_and_a_misshapen_tensor_are_named() {
     let with = |change: fn(&mut ModelConfig)| {
         let mut config = config();
         change(&mut config);
-        Llama::load(&config, weights.weights(), WeightFormat::F32)
+        Decoder::load(&config, weights.weights(), WeightFormat::F32)
             .unwrap_err()
             .to_string()
     };

@@ -1,5 +1,8 @@
 //! Trees on the model with the odd sizes.
 
+use speculation::draft_tree::BadTree;
+use speculation::simd::Level;
+
 use super::*;
 
 /// Two branches and a side shoot, in no tidy order: the paths 0, 1, 1-2, 0-3, 1-2-4, 0-5.
@@ -7,8 +10,8 @@ const TREE: [Option<u32>; 6] = [None, None, Some(1), Some(0), Some(2), Some(0)];
 const PATHS: [&[usize]; 6] = [&[0], &[1], &[1, 2], &[0, 3], &[1, 2, 4], &[0, 5]];
 
 fn forward(
-    model: &mut Llama,
-    cache: &mut LlamaCache,
+    model: &mut Decoder,
+    cache: &mut SequenceCache,
     tokens: &[TokenId],
     parents: &[Option<u32>],
 ) -> Result<(Vec<f32>, Vec<f32>), ForwardError> {
@@ -35,8 +38,7 @@ fn path(tokens: &[TokenId], node: usize) -> Vec<TokenId> {
 
 #[test]
 fn every_level_gives_a_node_the_bits_of_its_path() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         // Trunks that end before, at and after a block of sixteen.
         for trunk in 12..18 {
             let tokens = text(trunk + TREE.len(), 4);
@@ -44,13 +46,13 @@ fn every_level_gives_a_node_the_bits_of_its_path() {
                 .map(|node| fresh(&mut model, &path(&tokens, node)))
                 .collect();
             for level in Level::all() {
-                model.level = level;
+                model.cpu.level = level;
                 let mut cache = model.new_cache();
                 let (logits, hidden) = forward(&mut model, &mut cache, &tokens, &TREE).unwrap();
                 for (node, expected) in expected.iter().enumerate() {
                     let row = trunk + node;
                     let last = expected.0.len() - 101;
-                    let what = format!("{format} {level:?}, node {node} after {trunk}");
+                    let what = format!("{name} {level:?}, node {node} after {trunk}");
                     assert!(logits[row * 101..][..101] == expected.0[last..], "{what}");
                     let last = expected.1.len() - 48;
                     assert!(hidden[row * 48..][..48] == expected.1[last..], "{what}");
@@ -62,8 +64,7 @@ fn every_level_gives_a_node_the_bits_of_its_path() {
 
 #[test]
 fn going_on_from_a_kept_path_is_a_fresh_forward() {
-    for format in WeightFormat::ALL {
-        let mut model = model(format);
+    for (name, mut model) in models() {
         for trunk in 12..18 {
             let tokens = text(trunk + TREE.len(), 5);
             let more = text(20, 6);
@@ -77,7 +78,7 @@ fn going_on_from_a_kept_path_is_a_fresh_forward() {
                 assert_eq!(cache.len(), trunk + kept.len());
                 let found = extend(&mut model, &mut cache, &more, 0);
                 let held = whole.len() - more.len();
-                let what = format!("{format}, node {node} after {trunk}");
+                let what = format!("{name}, node {node} after {trunk}");
                 assert!(found.0 == expected.0[held * 101..], "{what}");
                 assert!(found.1 == expected.1[held * 48..], "{what}");
             }

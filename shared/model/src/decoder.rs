@@ -1,25 +1,31 @@
-//! The Llama architecture: decoder layers of grouped-query attention with rotary positions, and
-//! gated feed-forward networks, each behind a root mean square norm.
+//! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
+//! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
 mod layer;
+mod loading;
+pub mod products;
+pub(crate) mod tensors;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use speculation::{
-    TokenId,
-    draft_tree::BadTree,
-    ports::{KvCache, LanguageModel, ModelShape, Rows, Segment},
-    simd::Level,
+    ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment},
     tree_paths::TreePaths,
 };
-use thiserror::Error;
 
-use self::layer::{Layer, LayerScratch, Pass};
-
+use self::{
+    layer::{Layer, LayerScratch, Pass},
+    loading::LayerWeights,
+    tensors::TensorNames,
+};
 use crate::{
-    cache::LlamaCache,
-    config::ModelConfig,
+    activation::SoftCap,
+    cache::{PagePool, SequenceCache, memory},
+    config::{ModelConfig, RopeConfig},
+    cpu::Cpu,
+    forward_error::ForwardError,
     linear::{Linear, WeightFormat},
+    load_progress::LoadProgress,
     norm::RmsNorm,
     rope::Rotary,
     weights::{Weights, WeightsError},
@@ -27,15 +33,19 @@ use crate::{
 
 /// A model's weights, and the buffers of its forwards.
 #[derive(Clone)]
-pub struct Llama {
+pub struct Decoder {
     config: ModelConfig,
-    level: Level,
+    cpu: Cpu,
     embedding: Linear,
     layers: Vec<Layer>,
     norm: RmsNorm,
     /// `None` if the embedding table serves.
     head: Option<Linear>,
     rotary: Rotary,
+    /// Rotation in layers with a window, where it differs.
+    window_rotary: Option<Rotary>,
+    /// What caches are made of; clones of the model share it.
+    pool: Arc<PagePool>,
     scratch: Scratch,
 }
 
@@ -52,47 +62,16 @@ struct Scratch {
     layer: LayerScratch,
 }
 
-impl fmt::Debug for Llama {
+impl fmt::Debug for Decoder {
     /// Names the sizes; the weights are millions of numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Llama")
+        f.debug_struct("Decoder")
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
 }
 
-/// Why a forward was refused. No cache has changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ForwardError {
-    /// A token the embedding table does not have.
-    #[error("token {token} is not in the vocabulary of {vocab_size}")]
-    TokenOutOfRange {
-        /// The token.
-        token: TokenId,
-        /// Entries of the embedding table.
-        vocab_size: usize,
-    },
-    /// A sequence longer than the model's context. Of a tree the longest path counts: its other nodes
-    /// take room in the cache, but no position.
-    #[error("the model's context is {context_len} tokens, the sequence would have {tokens}")]
-    ContextExceeded {
-        /// Tokens the sequence would have.
-        tokens: usize,
-        /// Tokens the model can hold.
-        context_len: usize,
-    },
-    /// Parents that make no tree.
-    #[error("the tree is refused")]
-    Tree(#[from] BadTree),
-    /// Tokens cannot follow a whole tree.
-    #[error("the cache holds a tree from token {from} on, of which no path was kept")]
-    TreeInCache {
-        /// Where it begins.
-        from: usize,
-    },
-}
-
-impl Llama {
+impl Decoder {
     /// Reads every tensor and brings it to `format`.
     ///
     /// # Errors
@@ -102,27 +81,37 @@ impl Llama {
         weights: &Weights,
         format: WeightFormat,
     ) -> Result<Self, WeightsError> {
-        let (vocab, hidden) = (config.vocab_size, config.hidden_size);
-        let table = |name: &str| -> Result<Linear, WeightsError> {
-            let values = weights.tensor(name, &[vocab, hidden])?;
-            Ok(Linear::new(&values, None, hidden, format))
+        let hidden = config.hidden_size;
+        let names = TensorNames::of(weights);
+        let table = |name: String| -> Result<Linear, WeightsError> {
+            weights.linear(&[(name, [config.vocab_size, hidden])], None, format)
         };
+        let mut progress = LoadProgress::of(config.layers);
+        let layer = |index: usize| {
+            progress.tell(index);
+            let weights = LayerWeights {
+                config,
+                weights,
+                names,
+                index,
+                format,
+            };
+            Layer::load(config, index, &weights)
+        };
+        let rotary = |rope: RopeConfig| Rotary::new(rope.theta, config.head_dim, rope.scaling);
         Ok(Self {
-            level: Level::detect(),
-            embedding: table("model.embed_tokens.weight")?,
-            layers: (0..config.layers)
-                .map(|index| Layer::load(config, weights, index, format))
-                .collect::<Result<_, _>>()?,
-            norm: RmsNorm::new(
-                weights.tensor("model.norm.weight", &[hidden])?,
-                config.rms_norm_eps,
-            ),
+            cpu: Cpu::detect(),
+            embedding: table(names.embedding())?,
+            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+            norm: loading::norm(config, weights.tensor(&names.norm(), &[hidden])?),
             head: if config.tie_word_embeddings {
                 None
             } else {
-                Some(table("lm_head.weight")?)
+                Some(table(names.head())?)
             },
-            rotary: Rotary::new(config.rope_theta, config.head_dim, config.rope_scaling),
+            rotary: config.rope.map_or_else(Rotary::none, rotary),
+            window_rotary: config.window_rope.map(rotary),
+            pool: PagePool::new(config.kv_heads, config.head_dim),
             scratch: Scratch::default(),
             config: config.clone(),
         })
@@ -134,7 +123,7 @@ impl Llama {
     }
 
     /// Reads the trees, and refuses what cannot be forwarded.
-    fn check(&mut self, batch: &[Segment<'_, LlamaCache>]) -> Result<(), ForwardError> {
+    fn check(&mut self, batch: &[Segment<'_, SequenceCache>]) -> Result<(), ForwardError> {
         let (vocab_size, context_len) = (self.config.vocab_size, self.config.context_len);
         let trees = &mut self.scratch.trees;
         if trees.len() < batch.len() {
@@ -164,18 +153,23 @@ impl Llama {
     }
 
     /// Writes the embeddings of all tokens to `scratch.x`, `(rows, hidden)`.
-    fn embed(&mut self, batch: &[Segment<'_, LlamaCache>]) {
+    fn embed(&mut self, batch: &[Segment<'_, SequenceCache>]) {
         let hidden = self.config.hidden_size;
         let rows: usize = batch.iter().map(|segment| segment.tokens.len()).sum();
         self.scratch.x.resize(rows * hidden, 0.0);
         let tokens = batch.iter().flat_map(|segment| segment.tokens);
         for (row, token) in self.scratch.x.chunks_exact_mut(hidden).zip(tokens) {
             self.embedding.read_row(*token as usize, row);
+            if let Some(scale) = self.config.embedding_scale {
+                for x in row {
+                    *x *= scale;
+                }
+            }
         }
     }
 
     /// Gathers the scored rows, normalises them and applies the LM head.
-    fn score(&mut self, batch: &[Segment<'_, LlamaCache>], rows: &mut Rows) {
+    fn score(&mut self, batch: &[Segment<'_, SequenceCache>], rows: &mut Rows) {
         let hidden = self.config.hidden_size;
         let scratch = &mut self.scratch;
         scratch.scored.clear();
@@ -190,18 +184,22 @@ impl Llama {
         }
         scratch.normed.resize(scratch.scored.len(), 0.0);
         self.norm
-            .forward(self.level, &scratch.scored, &mut scratch.normed);
+            .forward(self.cpu.level, &scratch.scored, &mut scratch.normed);
 
         let count = scratch.scored.len() / hidden;
         rows.vocab_size = self.config.vocab_size;
         rows.logits.resize(count * self.config.vocab_size, 0.0);
         let head = self.head.as_ref().unwrap_or(&self.embedding);
         head.forward(
-            self.level,
+            &self.cpu,
             &scratch.normed,
             &mut rows.logits,
             &mut scratch.layer.linear,
         );
+        if let Some(cap) = self.config.logit_softcap {
+            let values = &mut rows.logits;
+            self.cpu.level.run(SoftCap { cap, values });
+        }
         rows.hidden.clear();
         if rows.want_hidden {
             rows.hidden.extend_from_slice(&scratch.normed);
@@ -209,8 +207,8 @@ impl Llama {
     }
 }
 
-impl LanguageModel for Llama {
-    type Cache = LlamaCache;
+impl LanguageModel for Decoder {
+    type Cache = SequenceCache;
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
@@ -218,27 +216,34 @@ impl LanguageModel for Llama {
             vocab_size: self.config.vocab_size,
             hidden_size: self.config.hidden_size,
             context_len: self.config.context_len,
+            source_len: 0,
         }
     }
 
-    fn new_cache(&self) -> LlamaCache {
-        LlamaCache::new(
-            self.config.layers,
-            self.config.kv_heads,
-            self.config.head_dim,
-        )
+    fn new_cache(&self) -> SequenceCache {
+        let windows = (0..self.config.layers).map(|layer| self.config.window_of(layer));
+        SequenceCache::new(&self.pool, windows)
+    }
+
+    fn memory(&self) -> Option<KvMemory> {
+        Some(memory(&self.pool, self.config.layers))
     }
 
     fn forward(
         &mut self,
-        batch: &mut [Segment<'_, LlamaCache>],
+        batch: &mut [Segment<'_, SequenceCache>],
         rows: &mut Rows,
     ) -> Result<(), ForwardError> {
         self.check(batch)?;
+        let threads = self.cpu.threads.clone();
+        let _running = threads.open();
         for segment in &mut *batch {
             let len = segment.cache.len() + segment.tokens.len();
             segment.cache.reserve(len);
             self.rotary.reserve(len);
+            if let Some(rotary) = &mut self.window_rotary {
+                rotary.reserve(len);
+            }
         }
         self.embed(batch);
         for (index, layer) in self.layers.iter().enumerate() {
@@ -249,8 +254,9 @@ impl LanguageModel for Llama {
                 ..
             } = &mut self.scratch;
             let pass = Pass {
-                level: self.level,
+                cpu: &self.cpu,
                 rotary: &self.rotary,
+                window_rotary: self.window_rotary.as_ref(),
                 trees,
             };
             layer.forward(pass, index, batch, x, scratch);

@@ -1,0 +1,56 @@
+//! What the files of all decoder-only models have in common.
+
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+
+/// Reads the keys that mean the same in every family. What only some have is left as in Llama, the
+/// rotation without scaling.
+pub(super) fn read(
+    raw: &RawConfig,
+    architecture: Architecture,
+) -> Result<ModelConfig, ConfigError> {
+    let hidden_size = raw.required("hidden_size")?;
+    let heads: usize = raw.required("num_attention_heads")?;
+    let head_dim = match raw.optional("head_dim")? {
+        Some(head_dim) => head_dim,
+        None => split(hidden_size, heads)?,
+    };
+    let bias = raw.flag("attention_bias")?;
+    Ok(ModelConfig {
+        architecture,
+        vocab_size: raw.required("vocab_size")?,
+        hidden_size,
+        intermediate_size: raw.required("intermediate_size")?,
+        layers: raw.required("num_hidden_layers")?,
+        heads,
+        kv_heads: raw.optional("num_key_value_heads")?.unwrap_or(heads),
+        head_dim,
+        rms_norm_eps: raw.required("rms_norm_eps")?,
+        qkv_bias: bias,
+        output_bias: bias,
+        attention_scale: 1.0 / (head_dim as f32).sqrt(),
+        context_len: raw.required("max_position_embeddings")?,
+        tie_word_embeddings: raw.required("tie_word_embeddings")?,
+        bos_token_id: raw.optional("bos_token_id")?,
+        eos_token_ids: raw.tokens("eos_token_id")?,
+        ..ModelConfig::llama()
+    })
+}
+
+/// The dimensions of each of `heads` heads that share `hidden_size`.
+fn split(hidden_size: usize, heads: usize) -> Result<usize, ConfigError> {
+    if heads == 0 {
+        return Err(ConfigError::invalid(
+            "num_attention_heads",
+            0,
+            "it must be between 1 and 2^28",
+        ));
+    }
+    if !hidden_size.is_multiple_of(heads) {
+        return Err(ConfigError::invalid(
+            "num_attention_heads",
+            heads,
+            "without head_dim it must divide hidden_size",
+        ));
+    }
+    Ok(hidden_size / heads)
+}

@@ -1,0 +1,83 @@
+//! Gemma 3 (Gemma Team 2025), text only: a base frequency of its own for the layers with a window, norms on
+//! queries and keys in place of the soft cap on scores.
+
+use serde_json::json;
+
+use super::{Family, gemma2::gemma};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+
+pub(super) const FAMILY: Family = Family {
+    model_types: &["gemma3_text", "gemma3"],
+    classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
+    read,
+};
+
+fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    // Models that see pictures keep what concerns text in a section.
+    let Some(text) = raw.section("text_config")? else {
+        return read_text(raw);
+    };
+    text.check()?;
+    let config = read_text(&text)?;
+    let ends = raw.tokens("eos_token_id")?;
+    Ok(ModelConfig {
+        bos_token_id: raw.optional("bos_token_id")?.or(config.bos_token_id),
+        eos_token_ids: if ends.is_empty() {
+            config.eos_token_ids
+        } else {
+            ends
+        },
+        ..config
+    })
+}
+
+fn read_text(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    // That section holds only what differs from these.
+    let raw = raw.or(json!({
+        "bos_token_id": 2,
+        "eos_token_id": 1,
+        "head_dim": 256,
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "max_position_embeddings": 131_072,
+        "num_attention_heads": 8,
+        "num_hidden_layers": 26,
+        "num_key_value_heads": 4,
+        "query_pre_attn_scalar": 256,
+        "rms_norm_eps": 1e-6,
+        "sliding_window": 4096,
+        "vocab_size": 262_208,
+    }));
+    let config = gemma(&raw, Architecture::Gemma3)?;
+    let (rope, window_rope) = raw.ropes(1_000_000.0, 10_000.0)?;
+    let windowed = if let Some(windowed) = raw.windowed(config.layers)? {
+        windowed
+    } else {
+        let pattern = pattern(&raw)?;
+        let windowed = (1..=config.layers).map(|layer| !layer.is_multiple_of(pattern));
+        windowed.collect()
+    };
+    Ok(ModelConfig {
+        qk_norm: true,
+        rope: Some(rope),
+        window_rope: Some(window_rope),
+        windowed,
+        ..config
+    })
+}
+
+/// Every so many layers one sees everything, in files that do not list `layer_types`.
+fn pattern(raw: &RawConfig) -> Result<usize, ConfigError> {
+    let pattern = match raw.optional("sliding_window_pattern")? {
+        Some(pattern) => pattern,
+        None => raw.optional("_sliding_window_pattern")?.unwrap_or(6),
+    };
+    if pattern == 0 {
+        return Err(ConfigError::invalid(
+            "sliding_window_pattern",
+            0,
+            "every so many layers one sees everything, so it must be 1 or more",
+        ));
+    }
+    Ok(pattern)
+}

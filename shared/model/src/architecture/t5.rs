@@ -1,0 +1,202 @@
+//! T5 (Raffel et al. 2020), original and v1.1 (Shazeer 2020), and so FLAN-T5: an encoder reads the
+//! source, a decoder writes.
+
+use super::Family;
+use crate::config::{Activation, Architecture, ConfigError, EncoderConfig, ModelConfig, RawConfig};
+
+pub(super) const FAMILY: Family = Family {
+    model_types: &["t5"],
+    // The second is what releases of 2019 and 2020 called the first.
+    classes: &["T5ForConditionalGeneration", "T5WithLMHeadModel"],
+    read,
+};
+
+/// Tokens that source and output may have where `n_positions` names no more. Relative distances know no
+/// longest sequence, and published files say 512 of models that are used far beyond, so this is a bound
+/// on memory only.
+const CONTEXT_LEN: usize = 4096;
+
+fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    let layers = raw.required("num_layers")?;
+    let (hidden_size, heads) = (raw.required("d_model")?, raw.required("num_heads")?);
+    let function: Option<String> = raw.optional("feed_forward_proj")?;
+    let (gated, activation) = feed_forward(function.as_deref().unwrap_or("relu"))?;
+    let tied = raw.optional("tie_word_embeddings")?.unwrap_or(true);
+    // Old files have no key of its own for this: v1.1 was told by its untied head.
+    let scaled = raw.optional("scale_decoder_outputs")?.unwrap_or(tied);
+    let ends = raw.tokens("eos_token_id")?;
+    let start = match raw.optional("decoder_start_token_id")? {
+        Some(start) => start,
+        None => raw.optional("pad_token_id")?.unwrap_or(0),
+    };
+    let positions: Option<usize> = raw.optional("n_positions")?;
+    let config = ModelConfig {
+        architecture: Architecture::T5,
+        vocab_size: raw.required("vocab_size")?,
+        hidden_size,
+        intermediate_size: raw.required("d_ff")?,
+        layers: raw.optional("num_decoder_layers")?.unwrap_or(layers),
+        heads,
+        kv_heads: heads,
+        head_dim: raw.required("d_kv")?,
+        rms_norm_eps: raw.optional("layer_norm_epsilon")?.unwrap_or(1e-6),
+        activation,
+        gated,
+        attention_scale: 1.0,
+        output_scale: scaled.then(|| 1.0 / (hidden_size as f32).sqrt()),
+        rope: None,
+        context_len: positions.unwrap_or(0).max(CONTEXT_LEN),
+        tie_word_embeddings: tied,
+        encoder: Some(EncoderConfig {
+            layers,
+            relative_buckets: raw
+                .optional("relative_attention_num_buckets")?
+                .unwrap_or(32),
+            relative_max_distance: raw
+                .optional("relative_attention_max_distance")?
+                .unwrap_or(128),
+            decoder_start_token_id: start,
+        }),
+        eos_token_ids: if ends.is_empty() { vec![1] } else { ends },
+        ..ModelConfig::llama()
+    };
+    check(&config)?;
+    Ok(config)
+}
+
+/// Whether the feed-forward network is gated, and its function.
+fn feed_forward(name: &str) -> Result<(bool, Activation), ConfigError> {
+    let (gated, function) = match name.strip_prefix("gated-") {
+        Some(function) => (true, function),
+        None => (false, name),
+    };
+    let activation = match function {
+        "relu" => Activation::Relu,
+        "silu" => Activation::Silu,
+        "gelu_new" => Activation::GeluTanh,
+        // Only in this name: v1.1 was trained with the approximation, and published without saying so.
+        "gelu" if gated => Activation::GeluTanh,
+        _ => {
+            return Err(ConfigError::invalid(
+                "feed_forward_proj",
+                name,
+                "relu, silu, gelu_new, and gated-relu, gated-silu, gated-gelu are supported",
+            ));
+        }
+    };
+    Ok((gated, activation))
+}
+
+/// Refuses sizes no model has, under the names of the file.
+fn check(config: &ModelConfig) -> Result<(), ConfigError> {
+    let invalid = |key, found: usize, expected| Err(ConfigError::invalid(key, found, expected));
+    let Some(encoder) = config.encoder else {
+        return Ok(());
+    };
+    for (key, size) in [
+        ("vocab_size", config.vocab_size),
+        ("d_model", config.hidden_size),
+        ("d_ff", config.intermediate_size),
+        ("d_kv", config.head_dim),
+        ("num_heads", config.heads),
+        ("num_layers", encoder.layers),
+        ("num_decoder_layers", config.layers),
+    ] {
+        // Sizes are multiplied with one another; no model comes near the bound.
+        if size == 0 || size > 1 << 28 {
+            return invalid(key, size, "it must be between 1 and 2^28");
+        }
+    }
+    if config.context_len > 1 << 20 {
+        let expected = "it must be at most 2^20";
+        return invalid("n_positions", config.context_len, expected);
+    }
+    let (buckets, distance) = (encoder.relative_buckets, encoder.relative_max_distance);
+    if !(4..=1 << 16).contains(&buckets) || !buckets.is_multiple_of(4) {
+        return invalid(
+            "relative_attention_num_buckets",
+            buckets,
+            "it must be a multiple of 4, from 4 to 65536",
+        );
+    }
+    // Half of the buckets, of a decoder, hold one distance each.
+    if distance <= buckets / 2 || distance > 1 << 28 {
+        return invalid(
+            "relative_attention_max_distance",
+            distance,
+            "it must be above half of relative_attention_num_buckets, and at most 2^28",
+        );
+    }
+    if !(config.rms_norm_eps.is_finite() && config.rms_norm_eps > 0.0) {
+        let (key, found) = ("layer_norm_epsilon", config.rms_norm_eps);
+        return Err(ConfigError::invalid(key, found, "it must be positive"));
+    }
+    let start = ("decoder_start_token_id", encoder.decoder_start_token_id);
+    let ends = config.eos_token_ids.iter().map(|id| ("eos_token_id", *id));
+    for (key, token) in ends.chain([start]) {
+        if token as usize >= config.vocab_size {
+            return invalid(key, token as usize, "it must be below vocab_size");
+        }
+    }
+    Ok(())
+}
+
+/// Names and shapes of a checkpoint's tensors.
+pub(crate) fn shapes(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
+    let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
+    let inner = config.heads * config.head_dim;
+    let encoder = config
+        .encoder
+        .map_or((0, 0), |encoder| (encoder.layers, encoder.relative_buckets));
+    let mut shapes = vec![("shared.weight".to_owned(), vec![config.vocab_size, hidden])];
+    if !config.tie_word_embeddings {
+        shapes.push(("lm_head.weight".to_owned(), vec![config.vocab_size, hidden]));
+    }
+    let stacks = [
+        ("encoder", encoder.0, &["SelfAttention"][..]),
+        (
+            "decoder",
+            config.layers,
+            &["SelfAttention", "EncDecAttention"],
+        ),
+    ];
+    for (stack, layers, attentions) in stacks {
+        shapes.push((format!("{stack}.final_layer_norm.weight"), vec![hidden]));
+        for block in 0..layers {
+            let block = format!("{stack}.block.{block}");
+            for (sublayer, attention) in attentions.iter().enumerate() {
+                let layer = format!("{block}.layer.{sublayer}");
+                shapes.push((format!("{layer}.layer_norm.weight"), vec![hidden]));
+                for projection in ["q", "k", "v"] {
+                    let name = format!("{layer}.{attention}.{projection}.weight");
+                    shapes.push((name, vec![inner, hidden]));
+                }
+                shapes.push((format!("{layer}.{attention}.o.weight"), vec![hidden, inner]));
+            }
+            let layer = format!("{block}.layer.{}", attentions.len());
+            let dense = format!("{layer}.DenseReluDense");
+            let inputs: &[_] = if config.gated {
+                &["wi_0", "wi_1"]
+            } else {
+                &["wi"]
+            };
+            shapes.push((format!("{layer}.layer_norm.weight"), vec![hidden]));
+            shapes.extend(
+                inputs
+                    .iter()
+                    .map(|name| (format!("{dense}.{name}.weight"), vec![ffn, hidden])),
+            );
+            shapes.push((format!("{dense}.wo.weight"), vec![hidden, ffn]));
+        }
+        shapes.push((relative_bias(stack), vec![encoder.1, config.heads]));
+    }
+    shapes
+}
+
+/// Name of the relative position bias of a stack, which its first layer holds for all.
+pub(crate) fn relative_bias(stack: &str) -> String {
+    format!("{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
+}
+
+#[cfg(test)]
+mod tests;

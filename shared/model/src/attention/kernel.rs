@@ -1,0 +1,384 @@
+//! One thread's share of a layer's attention.
+
+use std::{marker::PhantomData, ops::Range};
+
+use speculation::simd::Level;
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes::x86;
+use super::{
+    Attention, Views,
+    lanes::Lanes,
+    mixing::mix,
+    scores::{add_bias, products, scale, softmax},
+};
+use crate::cache::{LANES, LayerCache, PAGE};
+
+/// The queries of one key head, of some rows of one segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub(super) segment: usize,
+    /// First row, counted in its segment.
+    pub(super) row: usize,
+    pub(super) rows: usize,
+    /// First row, counted in the batch.
+    pub(super) batch_row: usize,
+    pub(super) kv_head: usize,
+    /// Query heads of a key head.
+    pub(super) group: usize,
+    pub(super) head_dim: usize,
+    /// Multiply-adds, about.
+    pub(super) work: usize,
+}
+
+/// Buffers of one thread.
+#[derive(Debug, Default)]
+pub(super) struct PartScratch {
+    /// What it has to do.
+    pub(super) items: Vec<Item>,
+    /// What that amounts to.
+    pub(super) work: usize,
+    /// `(queries, slots of the pages that an item touches)`.
+    scores: Vec<f32>,
+    spans: Vec<Span>,
+    /// `(queries, 2, head_dim)`: sums over even and over odd positions.
+    sums: Vec<f32>,
+    /// Results, `(rows, group, head_dim)` for each item.
+    output: Vec<f32>,
+}
+
+/// What one query sees.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// First position seen.
+    first: usize,
+    /// Positions before the branch; their slots are the same.
+    trunk: usize,
+    /// Behind the last position seen.
+    visible: usize,
+    /// Behind the last slot seen.
+    slots: usize,
+    /// Sum of the weights.
+    total: f32,
+}
+
+/// The items of one thread.
+pub(super) struct Part<'a, 'b, V> {
+    pub(super) attention: &'a Attention<'b, V>,
+    pub(super) scratch: &'a mut PartScratch,
+}
+
+impl Item {
+    /// Numbers of a row's queries, and of its results.
+    fn width(&self) -> usize {
+        self.group * self.head_dim
+    }
+}
+
+impl PartScratch {
+    /// Copies the results to `output`, `(rows, query_dim)`.
+    pub(super) fn copy_to(&self, output: &mut [f32], query_dim: usize) {
+        let mut rest = self.output.as_slice();
+        for item in &self.items {
+            let width = item.width();
+            for row in item.batch_row..item.batch_row + item.rows {
+                let (own, later) = rest.split_at(width);
+                rest = later;
+                output[row * query_dim + item.kv_head * width..][..width].copy_from_slice(own);
+            }
+        }
+    }
+}
+
+impl<V: Views> Part<'_, '_, V> {
+    /// Computes all items with the instructions of `level`.
+    pub(super) fn run(self, level: Level) {
+        match level {
+            // SAFETY: this level is made only on CPUs that have the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512Vnni { .. } => unsafe { self.run_avx512() },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 { .. } => unsafe { self.run_avx2() },
+            Level::Baseline => self.run_on::<[f32; LANES]>(),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    fn run_avx512(self) {
+        self.run_on::<x86::Avx512>();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_avx2(self) {
+        self.run_on::<x86::Avx2>();
+    }
+
+    #[inline(always)]
+    fn run_on<L: Lanes>(self) {
+        let PartScratch {
+            items,
+            scores,
+            spans,
+            sums,
+            output,
+            ..
+        } = self.scratch;
+        let numbers = items.iter().map(|item| item.rows * item.width()).sum();
+        // What is left over is written below.
+        output.resize(numbers, 0.0);
+        let mut output = output.as_mut_slice();
+        for item in &*items {
+            let pages = self.attention.spans(item, spans);
+            let width = (pages.end - pages.start) * PAGE;
+            // What is not written is not read: the rest may be left over.
+            if scores.len() < spans.len() * width {
+                scores.resize(spans.len() * width, 0.0);
+            }
+            let mut work = Work {
+                attention: self.attention,
+                cache: self.attention.views.cache(item.segment),
+                item,
+                lanes: PhantomData::<L>,
+                pages,
+                width,
+                scores,
+            };
+            work.score(spans);
+            work.weigh(spans);
+            sums.clear();
+            sums.resize(spans.len() * 2 * item.head_dim, 0.0);
+            work.mix(spans, sums);
+            let sums = sums.chunks_exact(2 * item.head_dim);
+            for (span, sums) in spans.iter().zip(sums) {
+                let (even, odd) = sums.split_at(item.head_dim);
+                let (own, later) = output.split_at_mut(item.head_dim);
+                output = later;
+                for ((output, even), odd) in own.iter_mut().zip(even).zip(odd) {
+                    *output = (even + odd) / span.total;
+                }
+            }
+        }
+    }
+}
+
+impl<V: Views> Attention<'_, V> {
+    /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
+    #[inline(always)]
+    fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
+        spans.clear();
+        let (mut from, mut to) = (usize::MAX, 0);
+        for row in item.row..item.row + item.rows {
+            let view = self.views.view(item.segment, row);
+            let trunk = view.visible - view.branch.len();
+            let span = Span {
+                first: (self.scoring.window)
+                    .map_or(0, |window| view.visible.saturating_sub(window)),
+                trunk,
+                visible: view.visible,
+                slots: (view.branch.last()).map_or(view.visible, |last| trunk + *last as usize + 1),
+                total: 0.0,
+            };
+            from = from.min(span.first.min(trunk));
+            to = to.max(span.slots);
+            for _ in 0..item.group {
+                spans.push(span);
+            }
+        }
+        from / PAGE..to.div_ceil(PAGE)
+    }
+}
+
+/// One item being computed.
+struct Work<'a, 'b, V, L> {
+    attention: &'a Attention<'b, V>,
+    cache: &'a LayerCache,
+    item: &'a Item,
+    lanes: PhantomData<L>,
+    pages: Range<usize>,
+    /// Slots of the pages.
+    width: usize,
+    /// `(queries, width)`; slots, then positions, are counted from the first page's first on.
+    scores: &'a mut [f32],
+}
+
+impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
+    /// Query `index` of the item, `(head_dim)`: heads of one row, then of the next.
+    #[inline(always)]
+    fn query(&self, index: usize) -> &'b [f32] {
+        let Item {
+            group, head_dim, ..
+        } = *self.item;
+        let head = self.item.kv_head * group + index % group;
+        let row = self.item.batch_row + index / group;
+        &self.attention.queries[row * self.attention.stride + head * head_dim..][..head_dim]
+    }
+
+    /// Products of all queries with all keys that one of them sees, and some more.
+    #[inline(always)]
+    fn score(&mut self, spans: &[Span]) {
+        let last = spans.iter().map(|span| span.slots).max().unwrap_or(0);
+        for page in self.pages.clone() {
+            let keys = self.cache.page(page).keys(self.item.kv_head);
+            let blocks = (last - page * PAGE).min(PAGE).div_ceil(LANES);
+            let mut first = 0;
+            while first < spans.len() {
+                first += match (spans.len() - first).min(L::TILE) {
+                    4.. => self.score_tile::<4, 1>(first, page, keys, blocks),
+                    3 => self.score_tile::<3, 1>(first, page, keys, blocks),
+                    2 => self.score_tile::<2, 2>(first, page, keys, blocks),
+                    _ => self.score_tile::<1, 4>(first, page, keys, blocks),
+                };
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn score_tile<const N: usize, const B: usize>(
+        &mut self,
+        first: usize,
+        page: usize,
+        keys: &[[f32; LANES]],
+        blocks: usize,
+    ) -> usize {
+        let queries: [&[f32]; N] = std::array::from_fn(|n| self.query(first + n));
+        let offset = (page - self.pages.start) * PAGE;
+        let at = std::array::from_fn(|n| (first + n) * self.width + offset);
+        products::<L, N, B>(queries, keys, blocks, self.scores, at);
+        N
+    }
+
+    /// Turns products into weights, by position.
+    #[inline(always)]
+    fn weigh(&mut self, spans: &mut [Span]) {
+        let base = self.pages.start * PAGE;
+        let group = self.item.group;
+        for (index, span) in spans.iter_mut().enumerate() {
+            let scores = &mut self.scores[index * self.width..][..self.width];
+            let from = span.first.min(span.trunk) / LANES * LANES - base;
+            let to = span.slots.next_multiple_of(LANES) - base;
+            scale(&mut scores[from..to], self.attention.scoring);
+            let row = self.item.row + index / group;
+            let view = self.attention.views.view(self.item.segment, row);
+            for (position, &slot) in (span.trunk..).zip(view.branch) {
+                // Never overwrites a score yet to be read: a node stands after its ancestors.
+                scores[position - base] = scores[span.trunk + slot as usize - base];
+            }
+            let from = span.first / LANES * LANES;
+            if let Some(bias) = view.bias {
+                let head = self.item.kv_head * group + index % group;
+                let scores = &mut scores[from - base..span.visible - base];
+                add_bias(scores, bias, head, from);
+            }
+            let to = span.visible.next_multiple_of(LANES);
+            let scores = &mut scores[from - base..to - base];
+            span.total = softmax(scores, span.first - from, span.visible - from);
+        }
+    }
+
+    /// Sums values times weights.
+    #[inline(always)]
+    fn mix(&self, spans: &[Span], sums: &mut [f32]) {
+        for page in self.pages.clone() {
+            let values = self.cache.page(page).values(self.item.kv_head);
+            let mut first = 0;
+            while first < spans.len() {
+                first += match (spans.len() - first).min(L::TILE) {
+                    4.. => self.mix_tile::<4>(first, page, values, spans, sums),
+                    3 => self.mix_tile::<3>(first, page, values, spans, sums),
+                    2 => self.mix_tile::<2>(first, page, values, spans, sums),
+                    _ => self.mix_tile::<1>(first, page, values, spans, sums),
+                };
+            }
+        }
+        self.mix_branches(spans, sums);
+    }
+
+    /// Weights of query `index`, by slot of the page.
+    #[inline(always)]
+    fn weights(&self, index: usize, page: usize) -> &[f32] {
+        &self.scores[index * self.width + (page - self.pages.start) * PAGE..][..PAGE]
+    }
+
+    /// The trunk's slots of one page, for `N` queries. What only some of them see is added for each alone:
+    /// a weight of 0 would not keep away a value that is no number.
+    #[inline(always)]
+    fn mix_tile<const N: usize>(
+        &self,
+        first: usize,
+        page: usize,
+        values: &[f32],
+        spans: &[Span],
+        sums: &mut [f32],
+    ) -> usize {
+        let head_dim = self.item.head_dim;
+        let sums = &mut sums[first * 2 * head_dim..][..N * 2 * head_dim];
+        // Behind the slot of the page that stands at `position`.
+        let slot = |position: usize| position.saturating_sub(page * PAGE).min(PAGE);
+        let seen = |n: usize| slot(spans[first + n].first)..slot(spans[first + n].trunk);
+        let (mut from, mut to) = (0, PAGE);
+        for n in 0..N {
+            from = from.max(seen(n).start);
+            to = to.min(seen(n).end);
+        }
+        let (from, to) = (from.next_multiple_of(2), to / 2 * 2);
+        if from >= to {
+            for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
+                self.mix_alone(first + n, page, values, seen(n), sums);
+            }
+            return N;
+        }
+        for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
+            self.mix_alone(first + n, page, values, seen(n).start..from, sums);
+        }
+        let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
+        mix::<L, N>(weights, values, from..to, head_dim, sums);
+        for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
+            self.mix_alone(first + n, page, values, to..seen(n).end, sums);
+        }
+        N
+    }
+
+    /// The slots `slots` of one page, for one query.
+    #[inline(always)]
+    fn mix_alone(
+        &self,
+        index: usize,
+        page: usize,
+        values: &[f32],
+        slots: Range<usize>,
+        sums: &mut [f32],
+    ) {
+        if slots.start < slots.end {
+            let weights = [self.weights(index, page)];
+            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums);
+        }
+    }
+
+    /// The branches, whose values stand anywhere behind the trunk.
+    #[inline(always)]
+    fn mix_branches(&self, spans: &[Span], sums: &mut [f32]) {
+        let head_dim = self.item.head_dim;
+        let base = self.pages.start * PAGE;
+        let sums = sums.chunks_exact_mut(2 * head_dim);
+        for (index, (span, sums)) in spans.iter().zip(sums).enumerate() {
+            let row = self.item.row + index / self.item.group;
+            let view = self.attention.views.view(self.item.segment, row);
+            for (position, &node) in (span.trunk..).zip(view.branch) {
+                if position < span.first {
+                    continue;
+                }
+                let slot = span.trunk + node as usize;
+                let page = self.cache.page(slot / PAGE);
+                let value = &page.values(self.item.kv_head)[slot % PAGE * head_dim..][..head_dim];
+                let weight = self.scores[index * self.width + position - base];
+                let sums = &mut sums[position % 2 * head_dim..][..head_dim];
+                for (sum, value) in sums.iter_mut().zip(value) {
+                    *sum += weight * value;
+                }
+            }
+        }
+    }
+}

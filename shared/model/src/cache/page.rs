@@ -1,0 +1,150 @@
+//! Pages of keys and values, and the pool they come from and go back to.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Slots whose keys stand interleaved.
+pub(crate) const LANES: usize = 16;
+/// Slots of a page.
+pub(crate) const PAGE: usize = 64;
+
+/// Memory for the caches of one model, in pages that all have one size. A page that is let go serves
+/// again, so that once a model has been busy its caches cost no page faults. The lock is taken when a page
+/// is, once in 64 tokens of a layer.
+#[derive(Debug)]
+pub(crate) struct PagePool {
+    kv_heads: usize,
+    head_dim: usize,
+    free: Mutex<Vec<Numbers>>,
+    used: AtomicUsize,
+}
+
+/// Keys and values of one layer at 64 slots of a sequence. What was never written is left over from the
+/// page's last use.
+#[derive(Debug)]
+pub(crate) struct Page {
+    numbers: Numbers,
+    pool: Arc<PagePool>,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
+    keys: Box<[[f32; LANES]]>,
+    /// `(kv_heads, slots, head_dim)`.
+    values: Box<[f32]>,
+}
+
+impl PagePool {
+    pub(crate) fn new(kv_heads: usize, head_dim: usize) -> Arc<Self> {
+        Arc::new(Self {
+            kv_heads,
+            head_dim,
+            free: Mutex::default(),
+            used: AtomicUsize::new(0),
+        })
+    }
+
+    pub(crate) fn kv_heads(&self) -> usize {
+        self.kv_heads
+    }
+
+    pub(crate) fn head_dim(&self) -> usize {
+        self.head_dim
+    }
+
+    /// Pages that caches hold; one that several share counts once.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Pages made and not in use.
+    #[cfg(test)]
+    pub(super) fn free_pages(&self) -> usize {
+        self.free().len()
+    }
+
+    /// A page of its own.
+    pub(super) fn take(self: &Arc<Self>) -> Arc<Page> {
+        self.used.fetch_add(1, Ordering::Relaxed);
+        let freed = self.free().pop();
+        let numbers = freed.unwrap_or_else(|| {
+            let width = self.kv_heads * self.head_dim;
+            Numbers {
+                keys: vec![[0.0; LANES]; PAGE / LANES * width].into(),
+                values: vec![0.0; PAGE * width].into(),
+            }
+        });
+        let pool = Arc::clone(self);
+        Arc::new(Page { numbers, pool })
+    }
+
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Numbers>> {
+        // A list of buffers is in order whoever panicked.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.pool.used.fetch_sub(1, Ordering::Relaxed);
+        let numbers = std::mem::take(&mut self.numbers);
+        self.pool.free().push(numbers);
+    }
+}
+
+impl Page {
+    /// A page with the same numbers.
+    pub(super) fn copy(&self) -> Arc<Self> {
+        let mut copy = self.pool.take();
+        if let Some(page) = Arc::get_mut(&mut copy) {
+            page.numbers.keys.copy_from_slice(&self.numbers.keys);
+            page.numbers.values.copy_from_slice(&self.numbers.values);
+        }
+        copy
+    }
+
+    /// Writes key and value of slot `slot` of the page, each `(kv_heads, head_dim)`.
+    pub(super) fn write(&mut self, slot: usize, key: &[f32], value: &[f32]) {
+        let head_dim = self.pool.head_dim;
+        let heads = key.chunks_exact(head_dim);
+        for (kv_head, (key, value)) in heads.zip(value.chunks_exact(head_dim)).enumerate() {
+            let block = kv_head * (PAGE / LANES) + slot / LANES;
+            let block = &mut self.numbers.keys[block * head_dim..][..head_dim];
+            for (lanes, &key) in block.iter_mut().zip(key) {
+                lanes[slot % LANES] = key;
+            }
+            let at = (kv_head * PAGE + slot) * head_dim;
+            self.numbers.values[at..][..head_dim].copy_from_slice(value);
+        }
+    }
+
+    /// Key and value of slot `slot` of the page, as [`Page::write`] takes them.
+    pub(super) fn read(&self, slot: usize, key: &mut [f32], value: &mut [f32]) {
+        let head_dim = self.pool.head_dim;
+        let heads = key.chunks_exact_mut(head_dim);
+        for (kv_head, (key, value)) in heads.zip(value.chunks_exact_mut(head_dim)).enumerate() {
+            let block = &self.keys(kv_head)[slot / LANES * head_dim..][..head_dim];
+            for (key, lanes) in key.iter_mut().zip(block) {
+                *key = lanes[slot % LANES];
+            }
+            value.copy_from_slice(&self.values(kv_head)[slot * head_dim..][..head_dim]);
+        }
+    }
+
+    /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
+    #[inline(always)]
+    pub(crate) fn keys(&self, kv_head: usize) -> &[[f32; LANES]] {
+        let len = PAGE / LANES * self.pool.head_dim;
+        &self.numbers.keys[kv_head * len..][..len]
+    }
+
+    /// Values of `kv_head`, `(slots, head_dim)`.
+    #[inline(always)]
+    pub(crate) fn values(&self, kv_head: usize) -> &[f32] {
+        let len = PAGE * self.pool.head_dim;
+        &self.numbers.values[kv_head * len..][..len]
+    }
+}

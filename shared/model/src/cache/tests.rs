@@ -1,0 +1,179 @@
+use super::*;
+
+const WIDTH: usize = 2 * 8;
+
+/// What slot `slot` holds when `text` was written there: keys, then values.
+fn numbers(slot: usize, text: usize) -> (Vec<f32>, Vec<f32>) {
+    let row = |part: usize| {
+        (0..WIDTH)
+            .map(|i| (text * 1_000_000 + slot * 100 + part * WIDTH + i) as f32)
+            .collect()
+    };
+    (row(0), row(1))
+}
+
+/// Appends `count` tokens of a text.
+fn append(cache: &mut SequenceCache, count: usize, text: usize) {
+    let (from, to) = (cache.len(), cache.len() + count);
+    cache.reserve(to);
+    for slot in from..to {
+        let (key, value) = numbers(slot, text);
+        for layer in &mut cache.layers {
+            layer.write(slot, &key, &value);
+        }
+    }
+    cache.set_len(to, None);
+}
+
+fn holds(cache: &SequenceCache, slot: usize, origin: usize, text: usize) -> bool {
+    let expected = numbers(origin, text);
+    cache.layers.iter().all(|layer| {
+        let mut found = (vec![0.0; WIDTH], vec![0.0; WIDTH]);
+        let page = layer.page(slot / PAGE);
+        page.read(slot % PAGE, &mut found.0, &mut found.1);
+        found == expected
+    })
+}
+
+fn pool() -> Arc<PagePool> {
+    PagePool::new(2, 8)
+}
+
+fn addresses(cache: &SequenceCache) -> Vec<*const f32> {
+    let layer = &cache.layers[0];
+    (0..layer.pages())
+        .map(|page| layer.page(page).values(0).as_ptr())
+        .collect()
+}
+
+#[test]
+fn growing_moves_nothing() {
+    let pool = pool();
+    let mut cache = SequenceCache::new(&pool, [None; 3]);
+    append(&mut cache, 70, 1);
+    assert_eq!((cache.pages(), pool.used()), (6, 6));
+    let before = addresses(&cache);
+    append(&mut cache, 200, 1);
+    assert_eq!(addresses(&cache)[..2], before);
+    assert!((0..270).all(|slot| holds(&cache, slot, slot, 1)));
+    assert_eq!((cache.pages(), pool.used()), (15, 15));
+}
+
+#[test]
+fn pages_go_back_and_serve_again() {
+    let pool = pool();
+    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    append(&mut cache, 200, 1);
+    assert_eq!((pool.used(), pool.free_pages()), (8, 0));
+    cache.truncate(65);
+    assert_eq!((cache.len(), cache.pages()), (65, 4));
+    assert_eq!((pool.used(), pool.free_pages()), (4, 4));
+    append(&mut cache, 100, 2);
+    assert_eq!((pool.used(), pool.free_pages()), (6, 2));
+    assert!((0..65).all(|slot| holds(&cache, slot, slot, 1)));
+    assert!((65..165).all(|slot| holds(&cache, slot, slot, 2)));
+    drop(cache);
+    assert_eq!(pool.used(), 0);
+    // Nothing new is made of the system's memory.
+    let made = pool.free_pages();
+    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    append(&mut cache, 200, 3);
+    assert_eq!((made, pool.free_pages()), (8, 0));
+}
+
+#[test]
+fn what_a_forward_takes_is_known_before() {
+    let pool = pool();
+    for window in [None, Some(100)] {
+        let mut cache = SequenceCache::new(&pool, [None, window]);
+        for count in [1, 63, 1, 5, 64, 122, 7, 300, 1] {
+            let (foretold, before) = (cache.pages_for(count, 300), pool.used());
+            cache.reserve(cache.len() + count);
+            assert_eq!(pool.used() - before, foretold, "{count} {window:?}");
+            append(&mut cache, count, 1);
+        }
+    }
+    // What leaves the window again in the meantime is not asked for.
+    let cache = SequenceCache::new(&pool, [Some(100)]);
+    assert_eq!(
+        cache.pages_for(10_000, 50),
+        (100 + 128 + 50_usize).div_ceil(64) + 1
+    );
+}
+
+#[test]
+fn who_writes_to_a_shared_page_copies_it() {
+    let pool = pool();
+    let mut first = SequenceCache::new(&pool, [None; 2]);
+    append(&mut first, 150, 1);
+    let mut second = first.clone();
+    assert_eq!(pool.used(), 6);
+    second.truncate(130);
+    assert_eq!((second.pages_for(1, 64), second.pages_for(70, 64)), (2, 4));
+    append(&mut second, 3, 2);
+    assert_eq!(pool.used(), 8);
+    assert!((0..150).all(|slot| holds(&first, slot, slot, 1)));
+    assert!((0..130).all(|slot| holds(&second, slot, slot, 1)));
+    assert!((130..133).all(|slot| holds(&second, slot, slot, 2)));
+    // Nobody shares it any more.
+    drop(first);
+    assert_eq!((pool.used(), second.pages_for(1, 64)), (6, 0));
+}
+
+#[test]
+fn whole_pages_are_shared_and_no_others() {
+    let pool = pool();
+    let mut cache = SequenceCache::new(&pool, [None; 2]);
+    append(&mut cache, 150, 1);
+    assert!(cache.share(63).is_none());
+    let shared = cache.share(1000).unwrap();
+    assert_eq!((shared.len(), shared.pages(), pool.used()), (128, 4, 6));
+    drop(cache);
+    assert_eq!(pool.used(), 4);
+    assert!((0..128).all(|slot| holds(&shared, slot, slot, 1)));
+    let mut tree = shared.share(64).unwrap();
+    tree.set_len(64, Some(60));
+    assert!(tree.share(64).is_none());
+}
+
+#[test]
+fn a_window_gives_back_what_it_has_passed() {
+    let pool = pool();
+    let mut cache = SequenceCache::new(&pool, [Some(40), None]);
+    append(&mut cache, 1000, 1);
+    // All of one forward can be taken back.
+    assert_eq!(cache.layers[0].pages(), 16);
+    append(&mut cache, 1, 1);
+    // The last 128, and the 40 seen from before them: from 834 on, which stands in page 13.
+    assert_eq!(
+        cache.layers[0].pages(),
+        16 - 1000_usize.saturating_sub(128 + 39) / 64
+    );
+    assert_eq!(cache.layers[1].pages(), 16);
+    let last = cache.len();
+    cache.truncate(last - 120);
+    assert_eq!(cache.len(), last - 120);
+    append(&mut cache, 10, 2);
+    cache.truncate(700);
+    assert_eq!((cache.len(), cache.pages(), pool.used()), (0, 0, 0));
+    append(&mut cache, 70, 3);
+    assert!((0..70).all(|slot| holds(&cache, slot, slot, 3)));
+}
+
+#[test]
+fn a_kept_path_moves_to_its_place() {
+    let pool = pool();
+    let mut cache = SequenceCache::new(&pool, [None, Some(30)]);
+    append(&mut cache, 60, 1);
+    append(&mut cache, 10, 2);
+    cache.set_len(70, Some(60));
+    cache.keep(60, &[1, 4, 9]);
+    assert_eq!(
+        (cache.len(), cache.tree_from(), cache.pages()),
+        (63, None, 2)
+    );
+    assert!((0..60).all(|slot| holds(&cache, slot, slot, 1)));
+    for (to, node) in (60..).zip([1, 4, 9]) {
+        assert!(holds(&cache, to, 60 + node, 2), "{node}");
+    }
+}

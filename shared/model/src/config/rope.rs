@@ -1,0 +1,140 @@
+//! Rotary embeddings in a `config.json`.
+//!
+//! transformers 5 writes `rope_parameters`, by kind of layer where kinds differ. Before, `rope_theta`
+//! stood by itself, `rope_scaling` beside it, and Gemma 3 had a `rope_local_base_freq`.
+
+use super::{ConfigError, RawConfig, RopeConfig};
+use crate::rope::RopeScaling;
+
+const FULL: &str = "full_attention";
+const WINDOWED: &str = "sliding_attention";
+
+impl RawConfig {
+    /// The one rotation of all layers, with the base frequency `theta` if the file gives none.
+    pub(crate) fn rope(&self, theta: f64) -> Result<RopeConfig, ConfigError> {
+        let section = self.rope_section()?;
+        if section.optional::<serde_json::Value>(FULL)?.is_some() {
+            return Err(ConfigError::invalid(
+                "rope_parameters",
+                "given by kind of layer",
+                "all layers of this model type rotate alike",
+            ));
+        }
+        self.rotation(&section, theta)
+    }
+
+    /// The rotations of layers that see everything and of layers with a window, with the base frequencies
+    /// `theta` and `local_theta` if the file gives none.
+    pub(crate) fn ropes(
+        &self,
+        theta: f64,
+        local_theta: f64,
+    ) -> Result<(RopeConfig, RopeConfig), ConfigError> {
+        let section = self.rope_section()?;
+        if let Some(full) = section.section(FULL)? {
+            let windowed = section.section(WINDOWED)?;
+            let windowed =
+                windowed.ok_or(ConfigError::Missing("rope_parameters.sliding_attention"))?;
+            return Ok((
+                full.rotation(&full, theta)?,
+                windowed.rotation(&windowed, local_theta)?,
+            ));
+        }
+        let local_theta = self
+            .optional("rope_local_base_freq")?
+            .unwrap_or(local_theta);
+        let windowed = RopeConfig {
+            theta: local_theta,
+            scaling: RopeScaling::Default,
+        };
+        Ok((self.rotation(&section, theta)?, windowed))
+    }
+
+    fn rope_section(&self) -> Result<Self, ConfigError> {
+        let section = match self.section("rope_parameters")? {
+            Some(section) => Some(section),
+            None => self.section("rope_scaling")?,
+        };
+        section.map_or_else(|| Self::read(b"{}"), Ok)
+    }
+
+    /// The rotation that `section` describes; its base frequency may stand here, beside it.
+    fn rotation(&self, section: &Self, theta: f64) -> Result<RopeConfig, ConfigError> {
+        let theta = match section.optional("rope_theta")? {
+            Some(theta) => theta,
+            None => self.optional("rope_theta")?.unwrap_or(theta),
+        };
+        for keys in [section, self] {
+            let factor: Option<f64> = keys.optional("partial_rotary_factor")?;
+            if let Some(factor) = factor.filter(|factor| *factor != 1.0) {
+                return Err(ConfigError::invalid(
+                    "partial_rotary_factor",
+                    factor,
+                    "only heads that rotate as a whole are supported",
+                ));
+            }
+        }
+        Ok(RopeConfig {
+            theta,
+            scaling: section.scaling()?,
+        })
+    }
+
+    /// How this section stretches frequencies. Old files call its kind `type`, some call it both.
+    fn scaling(&self) -> Result<RopeScaling, ConfigError> {
+        let kind: Option<String> = match self.optional("rope_type")? {
+            Some(kind) => Some(kind),
+            None => self.optional("type")?,
+        };
+        match kind.as_deref().unwrap_or("default") {
+            "default" => Ok(RopeScaling::Default),
+            "linear" => Ok(RopeScaling::Linear {
+                factor: self.factor("linear")?,
+            }),
+            "llama3" => {
+                let low_freq_factor = self.rope_key("llama3", "low_freq_factor")?;
+                let high_freq_factor = self.rope_key("llama3", "high_freq_factor")?;
+                if !(low_freq_factor > 0.0 && high_freq_factor > low_freq_factor) {
+                    return Err(ConfigError::invalid(
+                        "low_freq_factor",
+                        low_freq_factor,
+                        "it must be positive and below high_freq_factor",
+                    ));
+                }
+                let original: f64 = self.rope_key("llama3", "original_max_position_embeddings")?;
+                if !(original >= 1.0 && original <= f64::from(1 << 28)) {
+                    return Err(ConfigError::invalid(
+                        "original_max_position_embeddings",
+                        original,
+                        "it must be between 1 and 2^28",
+                    ));
+                }
+                Ok(RopeScaling::Llama3 {
+                    factor: self.factor("llama3")?,
+                    low_freq_factor,
+                    high_freq_factor,
+                    original_context_len: original as usize,
+                })
+            }
+            other => Err(ConfigError::UnsupportedRope(other.to_owned())),
+        }
+    }
+
+    fn factor(&self, kind: &'static str) -> Result<f64, ConfigError> {
+        let factor = self.rope_key(kind, "factor")?;
+        if factor < 1.0 {
+            return Err(ConfigError::invalid(
+                "factor",
+                factor,
+                "a rope's factor must be at least 1",
+            ));
+        }
+        Ok(factor)
+    }
+
+    /// A finite number that ropes of `kind` need.
+    fn rope_key(&self, kind: &'static str, key: &'static str) -> Result<f64, ConfigError> {
+        self.optional(key)?
+            .ok_or(ConfigError::MissingRopeKey { kind, key })
+    }
+}

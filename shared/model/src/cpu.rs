@@ -1,0 +1,108 @@
+//! What the kernels run on: an instruction set, and threads.
+//!
+//! All models of a process share one pool of as many threads as there are cores. With a pool for
+//! each, two engines (the drafter's and the verifier's, in one process) would have more threads than
+//! cores, and a forward would wait for a part that a thread off its core has begun. So a forward
+//! that runs while another does leaves that one its core: each running forward takes a worker off
+//! the others, and at as many forwards as cores every one of them runs alone on its own thread.
+
+mod pool;
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use speculation::simd::Level;
+
+use self::pool::Pool;
+pub(crate) use self::pool::Running;
+
+/// Threads of a process's forwards, 0 for one on every core; read when the pool is made.
+static PROCESS_THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The pool of this process.
+static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+
+/// Threads that the process is to have, as [`set_process_threads`] said.
+fn process_threads() -> usize {
+    match PROCESS_THREADS.load(Ordering::Relaxed) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
+}
+
+/// Sets how many threads share the forwards of this process, 0 for one on every core. No result
+/// depends on it. To be called before the first model is loaded: returns whether it still counts.
+pub fn set_process_threads(threads: usize) -> bool {
+    PROCESS_THREADS.store(threads, Ordering::Relaxed);
+    (POOL.get()).is_none_or(|pool| pool.threads() == process_threads())
+}
+
+/// Instruction set and threads of a model's forwards.
+#[derive(Clone, Debug)]
+pub(crate) struct Cpu {
+    /// What kernels are compiled for.
+    pub(crate) level: Level,
+    /// What shares their work.
+    pub(crate) threads: Threads,
+}
+
+/// Threads that share the work of one forward.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads {
+    pool: Arc<Pool>,
+    limit: usize,
+}
+
+impl Cpu {
+    /// All of this machine, or as many threads as [`set_process_threads`] said.
+    pub(crate) fn detect() -> Self {
+        Self {
+            level: Level::detect(),
+            threads: Threads::up_to(0),
+        }
+    }
+}
+
+impl Threads {
+    /// At most `limit` threads of the process's pool; 0 for all of them.
+    pub(crate) fn up_to(limit: usize) -> Self {
+        let pool = POOL.get_or_init(|| Arc::new(Pool::new(process_threads())));
+        let pool = pool.clone();
+        let limit = match limit {
+            0 => pool.threads(),
+            limit => limit.min(pool.threads()),
+        };
+        Self { pool, limit }
+    }
+
+    /// Threads of a pool of their own, for tests.
+    #[cfg(test)]
+    pub(crate) fn own(count: usize) -> Self {
+        Self {
+            pool: Arc::new(Pool::new(count)),
+            limit: count,
+        }
+    }
+
+    /// Number of threads, the caller's included.
+    pub(crate) fn count(&self) -> usize {
+        self.limit
+    }
+
+    /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
+    pub(crate) fn open(&self) -> Running<'_> {
+        self.pool.open(self.limit)
+    }
+
+    /// Calls `work` once for every part below `parts`, on whichever thread, and returns when all are done.
+    /// Neighbouring parts go to the same thread; a thread that has done its own takes over what others
+    /// have not begun.
+    ///
+    /// # Panics
+    /// With what `work` panicked with, once no thread works on it any more.
+    pub(crate) fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
+        self.pool.each(self.limit, parts, &work);
+    }
+}

@@ -1,0 +1,273 @@
+//! One decoder layer.
+
+use speculation::ports::{KvCache, Segment};
+use speculation::tree_paths::TreePaths;
+
+use super::{
+    loading::LayerWeights,
+    tensors::Part::{
+        AttentionNorm, AttentionPostNorm, Down, Gate, Key, KeyNorm, MlpNorm, MlpPostNorm, Output,
+        Query, QueryNorm, Up, Value,
+    },
+};
+use crate::{
+    activation::Gated,
+    attention::{Attention, AttentionScratch, Scoring, View, Views},
+    cache::{LayerCache, SequenceCache},
+    config::{Activation, ModelConfig},
+    cpu::Cpu,
+    linear::{Linear, LinearScratch},
+    norm::RmsNorm,
+    rope::Rotary,
+    weights::WeightsError,
+};
+
+/// Weights of a layer. Projections of the same input are one matrix.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    attention_norm: RmsNorm,
+    /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
+    qkv: Linear,
+    /// Norms of each head's query and key, if there are.
+    query_norm: Option<RmsNorm>,
+    key_norm: Option<RmsNorm>,
+    /// `(hidden, heads * head_dim)`.
+    output: Linear,
+    /// Norm of what attention adds, if there is one.
+    attention_post_norm: Option<RmsNorm>,
+    mlp_norm: RmsNorm,
+    /// Gate and up: `(2 * intermediate, hidden)`.
+    gate_up: Linear,
+    /// `(hidden, intermediate)`.
+    down: Linear,
+    /// Norm of what the feed-forward network adds, if there is one.
+    mlp_post_norm: Option<RmsNorm>,
+    activation: Activation,
+    query_dim: usize,
+    kv_dim: usize,
+    scoring: Scoring,
+    /// Whether it is one of the layers with a window, which may rotate in another way.
+    windowed: bool,
+}
+
+/// What every layer of a forward works with.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) cpu: &'a Cpu,
+    pub(super) rotary: &'a Rotary,
+    /// The rotation of layers with a window, where it differs.
+    pub(super) window_rotary: Option<&'a Rotary>,
+    /// The tree that each segment ends in.
+    pub(super) trees: &'a [TreePaths],
+}
+
+/// What the rows of a batch see in one layer.
+struct BatchViews<'a, 'b> {
+    batch: &'a [Segment<'b, SequenceCache>],
+    trees: &'a [TreePaths],
+    /// Index of the layer.
+    layer: usize,
+}
+
+impl Views for BatchViews<'_, '_> {
+    fn segments(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.batch[segment].tokens.len()
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        &self.batch[segment].cache.layers[self.layer]
+    }
+
+    fn view(&self, segment: usize, row: usize) -> View<'_> {
+        let tree = &self.trees[segment];
+        let segment = &self.batch[segment];
+        let (start, trunk) = (segment.cache.len(), segment.trunk());
+        let (visible, branch) = match row.checked_sub(trunk) {
+            None => (start + row + 1, &[][..]),
+            Some(node) => {
+                let path = tree.path(node);
+                (start + trunk + path.len(), path)
+            }
+        };
+        View {
+            visible,
+            branch,
+            bias: None,
+        }
+    }
+}
+
+/// Buffers of a layer's forward, reused by the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LayerScratch {
+    pub(super) linear: LinearScratch,
+    /// `(rows, hidden)`.
+    normed: Vec<f32>,
+    /// `(rows, (heads + 2 * kv_heads) * head_dim)`.
+    qkv: Vec<f32>,
+    /// `(rows, heads * head_dim)`.
+    attended: Vec<f32>,
+    attention: AttentionScratch,
+    /// `(rows, 2 * intermediate)`.
+    gate_up: Vec<f32>,
+    /// `(rows, intermediate)`.
+    gated: Vec<f32>,
+    /// What the layer adds to the hidden states, `(rows, hidden)`.
+    update: Vec<f32>,
+}
+
+impl Layer {
+    /// Loads the `index`-th layer of `config`.
+    pub(super) fn load(
+        config: &ModelConfig,
+        index: usize,
+        weights: &LayerWeights<'_>,
+    ) -> Result<Self, WeightsError> {
+        Ok(Self {
+            attention_norm: weights.norm(AttentionNorm)?,
+            qkv: weights.stack(&[Query, Key, Value])?,
+            query_norm: weights.optional_norm(QueryNorm)?,
+            key_norm: weights.optional_norm(KeyNorm)?,
+            output: weights.stack(&[Output])?,
+            attention_post_norm: weights.optional_norm(AttentionPostNorm)?,
+            mlp_norm: weights.norm(MlpNorm)?,
+            gate_up: weights.stack(&[Gate, Up])?,
+            down: weights.stack(&[Down])?,
+            mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
+            activation: config.activation,
+            query_dim: config.heads * config.head_dim,
+            kv_dim: config.kv_heads * config.head_dim,
+            scoring: Scoring {
+                scale: config.attention_scale,
+                softcap: config.attention_softcap,
+                window: config.window_of(index),
+            },
+            windowed: config.is_windowed(index),
+        })
+    }
+
+    /// The matrices, in the order of their products.
+    pub(super) fn matrices(&self) -> [&Linear; 4] {
+        [&self.qkv, &self.output, &self.gate_up, &self.down]
+    }
+
+    /// Takes the hidden states `x`, `(rows, hidden)`, of all segments through this layer, the
+    /// `index`-th of the model, and writes their keys and values to the caches.
+    pub(super) fn forward(
+        &self,
+        pass: Pass<'_>,
+        index: usize,
+        batch: &mut [Segment<'_, SequenceCache>],
+        x: &mut [f32],
+        scratch: &mut LayerScratch,
+    ) {
+        let cpu = pass.cpu;
+        let level = cpu.level;
+        scratch.normed.resize(x.len(), 0.0);
+        scratch.update.resize(x.len(), 0.0);
+        let rows = x.len() / self.output.outputs();
+
+        self.attention_norm.forward(level, x, &mut scratch.normed);
+        scratch.qkv.resize(rows * self.qkv.outputs(), 0.0);
+        self.qkv
+            .forward(cpu, &scratch.normed, &mut scratch.qkv, &mut scratch.linear);
+        scratch.attended.resize(rows * self.query_dim, 0.0);
+        self.attend(pass, index, batch, scratch);
+        self.output.forward(
+            cpu,
+            &scratch.attended,
+            &mut scratch.update,
+            &mut scratch.linear,
+        );
+        if let Some(norm) = &self.attention_post_norm {
+            norm.forward_in_place(level, &mut scratch.update);
+        }
+        add(x, &scratch.update);
+
+        self.mlp_norm.forward(level, x, &mut scratch.normed);
+        scratch.gate_up.resize(rows * self.gate_up.outputs(), 0.0);
+        self.gate_up.forward(
+            cpu,
+            &scratch.normed,
+            &mut scratch.gate_up,
+            &mut scratch.linear,
+        );
+        scratch.gated.resize(scratch.gate_up.len() / 2, 0.0);
+        level.run(Gated {
+            activation: self.activation,
+            gate_up: &scratch.gate_up,
+            output: &mut scratch.gated,
+            intermediate: self.gate_up.outputs() / 2,
+        });
+        self.down.forward(
+            cpu,
+            &scratch.gated,
+            &mut scratch.update,
+            &mut scratch.linear,
+        );
+        if let Some(norm) = &self.mlp_post_norm {
+            norm.forward_in_place(level, &mut scratch.update);
+        }
+        add(x, &scratch.update);
+    }
+
+    /// Rotates queries and keys, writes keys and values to the caches, sequence by sequence; then all
+    /// attend.
+    fn attend(
+        &self,
+        pass: Pass<'_>,
+        index: usize,
+        batch: &mut [Segment<'_, SequenceCache>],
+        scratch: &mut LayerScratch,
+    ) {
+        let width = self.qkv.outputs();
+        let rotary = match pass.window_rotary {
+            Some(rotary) if self.windowed => rotary,
+            _ => pass.rotary,
+        };
+        let mut qkv = scratch.qkv.as_mut_slice();
+        for (segment, tree) in batch.iter_mut().zip(pass.trees) {
+            let rows = segment.tokens.len();
+            let (start, trunk) = (segment.cache.len(), segment.trunk());
+            let cache = &mut segment.cache.layers[index];
+            let (segment_qkv, rest) = qkv.split_at_mut(rows * width);
+            qkv = rest;
+            for (row, qkv) in segment_qkv.chunks_exact_mut(width).enumerate() {
+                let depth = row.checked_sub(trunk).map(|node| tree.path(node).len() - 1);
+                let position = start + depth.map_or(row, |depth| trunk + depth);
+                let (rotated, value) = qkv.split_at_mut(self.query_dim + self.kv_dim);
+                let (query, key) = rotated.split_at_mut(self.query_dim);
+                if let Some(norm) = &self.query_norm {
+                    norm.forward_in_place(pass.cpu.level, query);
+                }
+                if let Some(norm) = &self.key_norm {
+                    norm.forward_in_place(pass.cpu.level, key);
+                }
+                rotary.apply(pass.cpu.level, rotated, position);
+                cache.write(start + row, &rotated[self.query_dim..], value);
+            }
+        }
+        let attention = Attention {
+            queries: &scratch.qkv,
+            stride: width,
+            views: &BatchViews {
+                batch,
+                trees: pass.trees,
+                layer: index,
+            },
+            scoring: self.scoring,
+        };
+        let output = &mut scratch.attended;
+        attention.forward(pass.cpu, output, &mut scratch.attention);
+    }
+}
+
+fn add(x: &mut [f32], update: &[f32]) {
+    for (x, update) in x.iter_mut().zip(update) {
+        *x += update;
+    }
+}

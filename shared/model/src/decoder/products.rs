@@ -1,0 +1,61 @@
+//! The matrix products of a forward by themselves, to measure what else a forward does.
+
+use super::Decoder;
+use crate::{
+    linear::{Linear, LinearScratch},
+    runtime::Model,
+};
+
+/// Inputs and results of the products of one forward, of no meaning.
+#[derive(Clone, Debug)]
+pub struct Products {
+    rows: usize,
+    x: Vec<f32>,
+    y: Vec<f32>,
+    scratch: LinearScratch,
+}
+
+impl Products {
+    /// Room for the products of a forward of `model` that scores `rows` positions; none for a model that is
+    /// no decoder on CPUs.
+    pub fn new(model: &Model, rows: usize) -> Option<Self> {
+        let Model::Decoder(model) = model else {
+            return None;
+        };
+        let most = |of: fn(&Linear) -> usize| model.matrices().map(of).max().unwrap_or_default();
+        let (inputs, outputs) = (most(Linear::inputs), most(Linear::outputs));
+        Some(Self {
+            rows,
+            x: (0..rows * inputs).map(|i| (i % 13) as f32 - 6.25).collect(),
+            y: vec![0.0; rows * outputs],
+            scratch: LinearScratch::default(),
+        })
+    }
+
+    /// Computes every product of such a forward, in its order, as the forward does: the quantisation of
+    /// its inputs and the work of several threads included. `model` is the one this was made for.
+    pub fn run(&mut self, model: &Model) {
+        let Model::Decoder(model) = model else {
+            return;
+        };
+        // As a forward does.
+        let _running = model.cpu.threads.open();
+        for matrix in model.matrices() {
+            matrix.forward(
+                &model.cpu,
+                &self.x[..self.rows * matrix.inputs()],
+                &mut self.y[..self.rows * matrix.outputs()],
+                &mut self.scratch,
+            );
+        }
+    }
+}
+
+impl Decoder {
+    /// The matrices of a forward, in its order.
+    fn matrices(&self) -> impl Iterator<Item = &Linear> {
+        let head = self.head.as_ref().unwrap_or(&self.embedding);
+        let layers = self.layers.iter().flat_map(super::layer::Layer::matrices);
+        layers.chain(std::iter::once(head))
+    }
+}

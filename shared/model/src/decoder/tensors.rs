@@ -1,0 +1,168 @@
+//! Names and shapes of a decoder-only checkpoint's tensors: the one place that knows them.
+
+use crate::{config::ModelConfig, weights::Weights};
+
+/// What a layer's tensors are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Norm before attention.
+    AttentionNorm,
+    Query,
+    Key,
+    Value,
+    /// Norms of each head's query and key.
+    QueryNorm,
+    KeyNorm,
+    Output,
+    /// Norm of what attention adds.
+    AttentionPostNorm,
+    /// Norm before the feed-forward network.
+    MlpNorm,
+    Gate,
+    Up,
+    Down,
+    /// Norm of what the feed-forward network adds.
+    MlpPostNorm,
+}
+
+impl Part {
+    const ALL: [Self; 13] = [
+        Self::AttentionNorm,
+        Self::Query,
+        Self::Key,
+        Self::Value,
+        Self::QueryNorm,
+        Self::KeyNorm,
+        Self::Output,
+        Self::AttentionPostNorm,
+        Self::MlpNorm,
+        Self::Gate,
+        Self::Up,
+        Self::Down,
+        Self::MlpPostNorm,
+    ];
+
+    /// The parts that a model of `config` has.
+    pub(crate) fn of(config: &ModelConfig) -> impl Iterator<Item = Self> {
+        let (qk_norm, post_norms) = (config.qk_norm, config.post_norms);
+        Self::ALL.into_iter().filter(move |part| match part {
+            Self::QueryNorm | Self::KeyNorm => qk_norm,
+            Self::AttentionPostNorm | Self::MlpPostNorm => post_norms,
+            _ => true,
+        })
+    }
+
+    /// Its name within a layer. What most models call the norm after attention stands before the
+    /// feed-forward network; only models with norms after each block mean what they say.
+    fn name(self, config: &ModelConfig) -> &'static str {
+        match self {
+            Self::AttentionNorm => "input_layernorm",
+            Self::Query => "self_attn.q_proj",
+            Self::Key => "self_attn.k_proj",
+            Self::Value => "self_attn.v_proj",
+            Self::QueryNorm => "self_attn.q_norm",
+            Self::KeyNorm => "self_attn.k_norm",
+            Self::Output => "self_attn.o_proj",
+            Self::MlpNorm if config.post_norms => "pre_feedforward_layernorm",
+            Self::AttentionPostNorm | Self::MlpNorm => "post_attention_layernorm",
+            Self::Gate => "mlp.gate_proj",
+            Self::Up => "mlp.up_proj",
+            Self::Down => "mlp.down_proj",
+            Self::MlpPostNorm => "post_feedforward_layernorm",
+        }
+    }
+
+    /// Its weight's shape: `(outputs, inputs)` of a projection, `(width)` of a norm.
+    pub(crate) fn shape(self, config: &ModelConfig) -> Vec<usize> {
+        let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
+        let query = config.heads * config.head_dim;
+        let kv = config.kv_heads * config.head_dim;
+        match self {
+            Self::AttentionNorm | Self::AttentionPostNorm | Self::MlpNorm | Self::MlpPostNorm => {
+                vec![hidden]
+            }
+            Self::QueryNorm | Self::KeyNorm => vec![config.head_dim],
+            Self::Query => vec![query, hidden],
+            Self::Key | Self::Value => vec![kv, hidden],
+            Self::Output => vec![hidden, query],
+            Self::Gate | Self::Up => vec![ffn, hidden],
+            Self::Down => vec![hidden, ffn],
+        }
+    }
+
+    /// Whether it has a bias, one number an output.
+    pub(crate) fn has_bias(self, config: &ModelConfig) -> bool {
+        match self {
+            Self::Query | Self::Key | Self::Value => config.qkv_bias,
+            Self::Output => config.output_bias,
+            Self::Gate | Self::Up | Self::Down => config.mlp_bias,
+            _ => false,
+        }
+    }
+}
+
+/// Where a checkpoint keeps its language model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TensorNames {
+    /// Before the names of the model's tensors.
+    model: &'static str,
+    /// Before the LM head's.
+    head: &'static str,
+}
+
+impl TensorNames {
+    /// Names as of models of text alone.
+    pub(crate) const TEXT: Self = Self {
+        model: "model.",
+        head: "",
+    };
+    /// Models that see pictures keep theirs deeper; this changed from one release to another.
+    const NESTED: [Self; 2] = [
+        Self {
+            model: "language_model.model.",
+            head: "language_model.",
+        },
+        Self {
+            model: "model.language_model.",
+            head: "",
+        },
+    ];
+
+    /// Those that `weights` uses; [`Self::TEXT`] if it uses none, whose tensors are then missing.
+    pub(crate) fn of(weights: &Weights) -> Self {
+        let mut nested = Self::NESTED.into_iter();
+        nested
+            .find(|names| weights.contains(&names.embedding()))
+            .unwrap_or(Self::TEXT)
+    }
+
+    /// The embedding table, `(vocab, hidden)`.
+    pub(crate) fn embedding(self) -> String {
+        format!("{}embed_tokens.weight", self.model)
+    }
+
+    /// The final norm, `(hidden)`.
+    pub(crate) fn norm(self) -> String {
+        format!("{}norm.weight", self.model)
+    }
+
+    /// The LM head, `(vocab, hidden)`.
+    pub(crate) fn head(self) -> String {
+        format!("{}lm_head.weight", self.head)
+    }
+
+    /// A weight of layer `layer`.
+    pub(crate) fn weight(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+        self.tensor(config, layer, part, "weight")
+    }
+
+    /// A bias of layer `layer`.
+    pub(crate) fn bias(self, config: &ModelConfig, layer: usize, part: Part) -> String {
+        self.tensor(config, layer, part, "bias")
+    }
+
+    fn tensor(self, config: &ModelConfig, layer: usize, part: Part, kind: &str) -> String {
+        let (model, part) = (self.model, part.name(config));
+        format!("{model}layers.{layer}.{part}.{kind}")
+    }
+}

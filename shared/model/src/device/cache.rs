@@ -1,0 +1,217 @@
+//! Keys and values of one sequence, on the device.
+
+use std::sync::Arc;
+
+use candle_core::{DType, Device, Result, Tensor};
+use speculation::ports::KvCache;
+
+use super::memory::{CacheMemory, HeldPages, PAGE};
+
+/// State of one sequence of a [`super::DeviceModel`].
+///
+/// Clones share their memory until one of them is written to.
+#[derive(Clone, Debug)]
+pub struct DeviceCache {
+    block: Arc<Block>,
+    shape: Shape,
+    device: Device,
+    memory: CacheMemory,
+    len: usize,
+    /// Where a tree begins that nobody has chosen a path of.
+    tree_from: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    layers: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    dtype: DType,
+}
+
+/// Keys and values of all layers, with room for `capacity` slots.
+#[derive(Debug)]
+struct Block {
+    layers: Vec<LayerCache>,
+    capacity: usize,
+    _pages: HeldPages,
+}
+
+/// Keys and values of one layer, each `(kv_heads, capacity, head_dim)`. A token's slot is its position,
+/// but for those of a tree, which stand in the order they came in. Slots behind the sequence's length are
+/// zeros, or left over from a truncation.
+#[derive(Debug)]
+pub(super) struct LayerCache {
+    pub(super) keys: Tensor,
+    pub(super) values: Tensor,
+}
+
+impl DeviceCache {
+    pub(super) fn new(
+        layers: usize,
+        kv_heads: usize,
+        head_dim: usize,
+        dtype: DType,
+        device: &Device,
+        memory: &CacheMemory,
+    ) -> Self {
+        Self {
+            block: Arc::new(Block {
+                layers: Vec::new(),
+                capacity: 0,
+                _pages: memory.hold(0),
+            }),
+            shape: Shape {
+                layers,
+                kv_heads,
+                head_dim,
+                dtype,
+            },
+            device: device.clone(),
+            memory: memory.clone(),
+            len: 0,
+            tree_from: None,
+        }
+    }
+
+    /// Makes room for slots below `len` that no other cache shares.
+    pub(super) fn reserve(&mut self, len: usize) -> Result<()> {
+        let capacity = self.grown(len);
+        if capacity > self.block.capacity || self.is_shared() {
+            self.block = Arc::new(self.copy(capacity)?);
+        }
+        Ok(())
+    }
+
+    /// The capacity that room for `len` slots takes, in whole pages. Growing copies everything; once in 64
+    /// tokens, each of which reads everything, that is little.
+    fn grown(&self, len: usize) -> usize {
+        len.next_multiple_of(PAGE).max(self.block.capacity)
+    }
+
+    /// Whether another cache reads the same memory.
+    fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.block) > 1
+    }
+
+    /// A block of `capacity` slots with what is held.
+    fn copy(&self, capacity: usize) -> Result<Block> {
+        let shape = (self.shape.kv_heads, capacity, self.shape.head_dim);
+        let copy = |index: usize, part: fn(&LayerCache) -> &Tensor| -> Result<Tensor> {
+            let grown = Tensor::zeros(shape, self.shape.dtype, &self.device)?;
+            if let Some(layer) = self.block.layers.get(index) {
+                grown.slice_set(part(layer), 1, 0)?;
+            }
+            Ok(grown)
+        };
+        let layer = |index| {
+            Ok(LayerCache {
+                keys: copy(index, |layer| &layer.keys)?,
+                values: copy(index, |layer| &layer.values)?,
+            })
+        };
+        Ok(Block {
+            layers: (0..self.shape.layers).map(layer).collect::<Result<_>>()?,
+            capacity,
+            _pages: self.memory.hold(capacity / PAGE),
+        })
+    }
+
+    /// Slots there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.block.capacity
+    }
+
+    pub(super) fn layer(&self, index: usize) -> &LayerCache {
+        &self.block.layers[index]
+    }
+
+    /// Declares the slots below `len` written, in every layer; those from `tree_from` on form a tree.
+    pub(super) fn set_len(&mut self, len: usize, tree_from: Option<usize>) {
+        self.len = len;
+        self.tree_from = tree_from;
+    }
+
+    /// Where a tree begins that must be taken away before anything is appended.
+    pub(super) fn tree_from(&self) -> Option<usize> {
+        self.tree_from
+    }
+
+    /// Moves the slots `from + path[i]` to `from + i`.
+    fn gather(&mut self, from: usize, path: &[u32]) -> Result<()> {
+        self.reserve(self.block.capacity)?;
+        let slots: Vec<u32> = path.iter().map(|node| from as u32 + node).collect();
+        let slots = Tensor::new(slots, &self.device)?;
+        for layer in &self.block.layers {
+            for part in [&layer.keys, &layer.values] {
+                part.slice_set(&part.index_select(&slots, 1)?, 1, from)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LayerCache {
+    /// Writes `keys` and `values`, each `(rows, kv_heads, head_dim)`, to the slots from `slot` on.
+    pub(super) fn write(&self, slot: usize, keys: &Tensor, values: &Tensor) -> Result<()> {
+        for (cache, rows) in [(&self.keys, keys), (&self.values, values)] {
+            cache.slice_set(&rows.transpose(0, 1)?.contiguous()?, 1, slot)?;
+        }
+        Ok(())
+    }
+}
+
+impl KvCache for DeviceCache {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.tree_from.take_if(|from| len <= *from);
+    }
+
+    fn keep(&mut self, from: usize, path: &[u32]) {
+        for (to, &node) in (from..).zip(path) {
+            let slot = from + node as usize;
+            assert!(
+                to <= slot && slot < self.len,
+                "node {node} of a tree from {from} on cannot be kept at {to}, the cache holds {}",
+                self.len
+            );
+        }
+        let moves = (0..).zip(path).any(|(to, &node)| to != node);
+        let kept = match moves.then(|| self.gather(from, path)) {
+            None | Some(Ok(())) => path.len(),
+            Some(Err(error)) => {
+                // The port allows it; the tokens are then forwarded again.
+                tracing::warn!(%error, "a path could not be moved on the device and is forgotten");
+                0
+            }
+        };
+        self.len = self.len.min(from + kept);
+        self.tree_from.take_if(|tree| from <= *tree);
+    }
+    fn pages(&self) -> usize {
+        self.block.capacity / PAGE
+    }
+
+    fn pages_for(&self, more: usize, _at_once: usize) -> usize {
+        let pages = self.grown(self.len + more) / PAGE;
+        if self.is_shared() {
+            pages
+        } else {
+            pages - self.pages()
+        }
+    }
+
+    /// The other cache reads the same memory until one of the two is written to; that one is then copied.
+    fn share(&self, len: usize) -> Option<Self> {
+        if self.tree_from.is_some() {
+            return None;
+        }
+        let mut shared = self.clone();
+        shared.truncate(len);
+        (!shared.is_empty()).then_some(shared)
+    }
+}

@@ -1,0 +1,171 @@
+//! One decoder layer on the device.
+
+use candle_core::{DType, Result, Tensor};
+
+use super::{
+    DeviceError,
+    attention::{AttentionPlan, Heads},
+    cache::LayerCache,
+    linear::{Linear, Loader, Norm},
+    rotation::Rotation,
+    rows::BatchRows,
+};
+use crate::{
+    config::Activation,
+    decoder::tensors::Part::{
+        AttentionNorm, AttentionPostNorm, Down, Gate, Key, KeyNorm, MlpNorm, MlpPostNorm, Output,
+        Query, QueryNorm, Up, Value,
+    },
+};
+
+/// Weights of a layer. Projections of the same input are one matrix.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    attention_norm: Norm,
+    /// Query, key and value: `((heads + 2 * kv_heads) * head_dim, hidden)`.
+    qkv: Linear,
+    /// Over the dimensions of a head.
+    query_norm: Option<Norm>,
+    key_norm: Option<Norm>,
+    /// `(hidden, heads * head_dim)`.
+    output: Linear,
+    /// Of what attention adds.
+    attention_post_norm: Option<Norm>,
+    mlp_norm: Norm,
+    /// Gate and up: `(2 * intermediate, hidden)`.
+    gate_up: Linear,
+    /// `(hidden, intermediate)`.
+    down: Linear,
+    /// Of what the feed-forward network adds.
+    mlp_post_norm: Option<Norm>,
+    activation: Activation,
+    heads: Heads,
+    scale: f32,
+    intermediate: usize,
+    /// Whether it rotates as layers with a window do.
+    pub(super) window_rope: bool,
+}
+
+/// What every layer of a forward works with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass<'a> {
+    pub(super) rows: &'a BatchRows,
+    pub(super) plan: &'a AttentionPlan,
+    pub(super) rotation: Option<&'a Rotation>,
+}
+
+impl Layer {
+    /// Loads the `index`-th layer.
+    pub(super) fn load(
+        loader: &Loader<'_>,
+        index: usize,
+    ) -> std::result::Result<Self, DeviceError> {
+        let config = loader.config();
+        let windowed = config.is_windowed(index);
+        Ok(Self {
+            attention_norm: loader.norm(index, AttentionNorm)?,
+            qkv: loader.stack(index, &[Query, Key, Value])?,
+            query_norm: loader.optional_norm(index, QueryNorm)?,
+            key_norm: loader.optional_norm(index, KeyNorm)?,
+            output: loader.stack(index, &[Output])?,
+            attention_post_norm: loader.optional_norm(index, AttentionPostNorm)?,
+            mlp_norm: loader.norm(index, MlpNorm)?,
+            gate_up: loader.stack(index, &[Gate, Up])?,
+            down: loader.stack(index, &[Down])?,
+            mlp_post_norm: loader.optional_norm(index, MlpPostNorm)?,
+            activation: config.activation,
+            heads: Heads {
+                query: config.heads,
+                key_value: config.kv_heads,
+                head_dim: config.head_dim,
+                softcap: config.attention_softcap,
+                windowed,
+            },
+            scale: config.attention_scale,
+            intermediate: config.intermediate_size,
+            window_rope: windowed && config.window_rope.is_some(),
+        })
+    }
+
+    /// Takes the hidden states `x`, `(rows, hidden)` in f32, through this layer, and writes the rows' keys
+    /// and values to `caches`, one for each segment.
+    pub(super) fn forward(
+        &self,
+        pass: Pass<'_>,
+        caches: &[&LayerCache],
+        x: &Tensor,
+    ) -> Result<Tensor> {
+        let update = self.attend(pass, caches, &self.attention_norm.forward(x)?)?;
+        let x = (x + normed(self.attention_post_norm.as_ref(), &update)?)?;
+        let update = self.feed_forward(&self.mlp_norm.forward(&x)?)?;
+        x + normed(self.mlp_post_norm.as_ref(), &update)?
+    }
+
+    fn attend(&self, pass: Pass<'_>, caches: &[&LayerCache], x: &Tensor) -> Result<Tensor> {
+        let Heads {
+            query: heads,
+            key_value: kv_heads,
+            head_dim,
+            ..
+        } = self.heads;
+        let rows = x.dim(0)?;
+        let qkv = self.qkv.forward(x)?;
+        let dtype = qkv.dtype();
+        let (query_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
+        let part = |first: usize, width: usize| qkv.narrow(1, first, width);
+        let turned = |part: Tensor, count: usize, norm: Option<&Norm>| {
+            let mut heads = part
+                .to_dtype(DType::F32)?
+                .reshape((rows * count, head_dim))?;
+            if let Some(norm) = norm {
+                heads = norm.forward(&heads)?;
+            }
+            let heads = heads.reshape((1, rows, count, head_dim))?;
+            match pass.rotation {
+                Some(rotation) => rotation.apply(&heads),
+                None => Ok(heads),
+            }
+        };
+        let query = turned(part(0, query_dim)?, heads, self.query_norm.as_ref())?;
+        let keys = turned(part(query_dim, kv_dim)?, kv_heads, self.key_norm.as_ref())?
+            .to_dtype(dtype)?
+            .reshape((rows, kv_heads, head_dim))?;
+        let values = part(query_dim + kv_dim, kv_dim)?
+            .contiguous()?
+            .reshape((rows, kv_heads, head_dim))?;
+        for (segment, cache) in pass.rows.segments.iter().zip(caches) {
+            let own = |x: &Tensor| x.narrow(0, segment.first, segment.count);
+            cache.write(segment.held, &own(&keys)?, &own(&values)?)?;
+        }
+        // Scaled in f32 and before the product, which f16 might not hold.
+        let query = (query * f64::from(self.scale))?
+            .to_dtype(dtype)?
+            .reshape((rows, query_dim))?;
+        let attended = pass.plan.attend(&query, caches, self.heads)?;
+        self.output.forward(&attended)
+    }
+
+    fn feed_forward(&self, x: &Tensor) -> Result<Tensor> {
+        let gate_up = self.gate_up.forward(x)?;
+        let part = |first: usize| {
+            let part = gate_up.narrow(1, first, self.intermediate)?;
+            part.to_dtype(DType::F32)
+        };
+        let gate = part(0)?;
+        let gate = match self.activation {
+            Activation::Silu => gate.silu(),
+            Activation::GeluTanh => gate.gelu(),
+            Activation::Relu => gate.relu(),
+        }?;
+        self.down.forward(&(gate * part(self.intermediate)?)?)
+    }
+}
+
+/// What a block adds to the hidden states, in f32, normalised if there is a norm.
+fn normed(norm: Option<&Norm>, update: &Tensor) -> Result<Tensor> {
+    let update = update.to_dtype(DType::F32)?;
+    match norm {
+        Some(norm) => norm.forward(&update),
+        None => Ok(update),
+    }
+}

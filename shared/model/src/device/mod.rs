@@ -1,0 +1,252 @@
+//! Models on a device of candle's: NVIDIA GPUs, with the feature `cuda`.
+//!
+//! The same models and the same interface as [`crate::Decoder`], with other arithmetic: weights, keys and
+//! values stay on the device in bf16, f16 or f32, linear layers run over the rows of all segments, and
+//! attention over segments padded to one another. A row's numbers depend on its own sequence up to
+//! rounding only: the libraries behind candle choose the order of their sums by the shape of the batch.
+//! The promise about bits is the CPU's, and the numerics fingerprint tells the two apart.
+//!
+//! Nothing here names a GPU: the same code runs on candle's CPU device, which is how it is tested.
+
+mod attention;
+mod cache;
+mod layer;
+mod linear;
+mod memory;
+mod number;
+mod place;
+mod rotation;
+mod rows;
+
+use candle_core::{DType, Device, Result, Tensor};
+use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
+use thiserror::Error;
+
+use self::{
+    attention::{AttentionPlan, MAX_SCORES, Selection},
+    layer::{Layer, Pass},
+    linear::{Linear, Loader, Norm},
+    memory::CacheMemory,
+    place::first_line,
+    rotation::Rotation,
+    rows::BatchRows,
+};
+pub use self::{
+    cache::DeviceCache,
+    number::{NumberFormat, UnknownNumberFormat},
+    place::{Place, PlaceError},
+};
+use crate::{
+    config::{ModelConfig, RopeConfig},
+    forward_error::ForwardError,
+    rope::Rotary,
+    weights::{Weights, WeightsError},
+};
+
+/// A decoder-only model on a device.
+#[derive(Clone, Debug)]
+pub struct DeviceModel {
+    config: ModelConfig,
+    device: Device,
+    dtype: DType,
+    embedding: Linear,
+    layers: Vec<Layer>,
+    norm: Norm,
+    /// `None` if the embedding table serves.
+    head: Option<Linear>,
+    rotary: Option<Rotary>,
+    window_rotary: Option<Rotary>,
+    /// What caches take; clones of the model share it.
+    memory: CacheMemory,
+    /// Most scores of attention computed at a time.
+    max_scores: usize,
+}
+
+/// Why a model cannot be loaded onto a device.
+#[derive(Debug, Error)]
+pub enum DeviceError {
+    /// There is no such device.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A tensor is missing or wrong.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// A model of a kind that only CPUs run.
+    #[error("{0} run on device cpu only")]
+    Unsupported(&'static str),
+    /// The device refused a tensor; most likely its memory is full.
+    #[error("{tensor} cannot be put on the device: {reason}")]
+    Loading {
+        /// The tensor, or the first of those that are stacked.
+        tensor: String,
+        /// What the device said.
+        reason: String,
+    },
+}
+
+impl DeviceError {
+    fn loading(tensor: &str, error: &candle_core::Error) -> Self {
+        Self::Loading {
+            tensor: tensor.to_owned(),
+            reason: first_line(error),
+        }
+    }
+}
+
+impl DeviceModel {
+    /// Reads every tensor and brings it to `place` in `format`. On [`Place::Cpu`] it is candle that computes,
+    /// not this crate's kernels.
+    ///
+    /// # Errors
+    /// If there is no such device, a tensor is missing or has another shape than `config` implies, or the
+    /// device's memory does not hold it.
+    pub fn load(
+        config: &ModelConfig,
+        weights: &Weights,
+        format: NumberFormat,
+        place: Place,
+    ) -> std::result::Result<Self, DeviceError> {
+        if config.encoder.is_some() || !config.gated {
+            return Err(DeviceError::Unsupported("encoder-decoder models"));
+        }
+        let device = place.open()?;
+        let dtype = format.dtype();
+        let loader = Loader::new(config, weights, &device, dtype);
+        let rotary = |rope: RopeConfig| Rotary::new(rope.theta, config.head_dim, rope.scaling);
+        Ok(Self {
+            embedding: loader.embedding()?,
+            layers: (0..config.layers)
+                .map(|index| Layer::load(&loader, index))
+                .collect::<std::result::Result<_, _>>()?,
+            norm: loader.final_norm()?,
+            head: loader.head()?,
+            rotary: config.rope.map(rotary),
+            window_rotary: config.window_rope.map(rotary),
+            memory: CacheMemory::default(),
+            max_scores: MAX_SCORES,
+            config: config.clone(),
+            dtype,
+            device,
+        })
+    }
+
+    /// The model's sizes and constants.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn compute(
+        &mut self,
+        rows: &BatchRows,
+        batch: &mut [Segment<'_, DeviceCache>],
+        scored: &mut Rows,
+    ) -> Result<()> {
+        for (segment, rows) in batch.iter_mut().zip(&rows.segments) {
+            segment.cache.reserve(rows.slots())?;
+        }
+        let capacities: Vec<_> = batch.iter().map(|part| part.cache.capacity()).collect();
+        let device = &self.device;
+        let plan = AttentionPlan::new(&self.config, rows, &capacities, self.max_scores, device)?;
+        let rotation = |rotary: &mut Option<Rotary>| {
+            let rotary = rotary.as_mut();
+            rotary
+                .map(|rotary| Rotation::of(rotary, &rows.positions, device))
+                .transpose()
+        };
+        let plain = rotation(&mut self.rotary)?;
+        let windowed = rotation(&mut self.window_rotary)?;
+
+        let tokens = Tensor::from_slice(&rows.tokens, rows.tokens.len(), device)?;
+        let mut x = self.embedding.rows(&tokens)?.to_dtype(DType::F32)?;
+        if let Some(scale) = self.config.embedding_scale {
+            x = (x * f64::from(scale))?;
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            let caches: Vec<_> = batch.iter().map(|part| part.cache.layer(index)).collect();
+            let pass = Pass {
+                rows,
+                plan: &plan,
+                rotation: if layer.window_rope {
+                    windowed.as_ref()
+                } else {
+                    plain.as_ref()
+                },
+            };
+            x = layer.forward(pass, &caches, &x)?;
+        }
+        self.score(&x, rows, scored)
+    }
+
+    /// Normalises the scored rows of `x`, applies the LM head, and fetches logits and hidden states.
+    fn score(&self, x: &Tensor, rows: &BatchRows, scored: &mut Rows) -> Result<()> {
+        scored.logits.clear();
+        scored.hidden.clear();
+        if rows.scored.is_empty() {
+            return Ok(());
+        }
+        let selection = Selection::new(&rows.scored, rows.tokens.len(), &self.device)?;
+        let hidden = self.norm.forward(&selection.of(x)?)?;
+        let head = self.head.as_ref().unwrap_or(&self.embedding);
+        let mut logits = head.forward(&hidden)?.to_dtype(DType::F32)?;
+        if let Some(cap) = self.config.logit_softcap {
+            let cap = f64::from(cap);
+            logits = ((logits / cap)?.tanh()? * cap)?;
+        }
+        scored.logits = logits.flatten_all()?.to_vec1()?;
+        if scored.want_hidden {
+            scored.hidden = hidden.flatten_all()?.to_vec1()?;
+        }
+        Ok(())
+    }
+}
+
+impl LanguageModel for DeviceModel {
+    type Cache = DeviceCache;
+    type Error = ForwardError;
+
+    fn shape(&self) -> ModelShape {
+        ModelShape {
+            vocab_size: self.config.vocab_size,
+            hidden_size: self.config.hidden_size,
+            context_len: self.config.context_len,
+            source_len: 0,
+        }
+    }
+
+    fn new_cache(&self) -> DeviceCache {
+        let config = &self.config;
+        DeviceCache::new(
+            config.layers,
+            config.kv_heads,
+            config.head_dim,
+            self.dtype,
+            &self.device,
+            &self.memory,
+        )
+    }
+
+    fn memory(&self) -> Option<KvMemory> {
+        Some(self.memory.taken())
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, DeviceCache>],
+        rows: &mut Rows,
+    ) -> std::result::Result<(), ForwardError> {
+        let read = BatchRows::read(&self.config, batch)?;
+        rows.vocab_size = self.config.vocab_size;
+        if read.tokens.is_empty() {
+            rows.logits.clear();
+            rows.hidden.clear();
+            return Ok(());
+        }
+        self.compute(&read, batch, rows)
+            .map_err(|error| ForwardError::Device(first_line(&error)))?;
+        read.written(batch);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Tiny checkpoints against what Hugging Face transformers computes for them in float32, and a model of
+//! odd sizes against this crate's own kernels.
+
+use std::{fs, path::PathBuf};
+
+use safetensors::SafeTensors;
+
+use super::*;
+use crate::{decoder::Decoder, linear::WeightFormat};
+
+/// The decoder-only ones.
+const MODELS: [&str; 7] = [
+    "llama",
+    "llama3-rope",
+    "mistral-sliding",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+];
+
+/// What the reference computed for one row of input.
+struct Golden {
+    input: Vec<TokenId>,
+    logits: Vec<f32>,
+    hidden: Vec<f32>,
+    greedy: Vec<TokenId>,
+}
+
+fn folder(name: &str) -> PathBuf {
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/models");
+    PathBuf::from(models).join(name)
+}
+
+fn golden(name: &str) -> Vec<Golden> {
+    let bytes = fs::read(folder(name).join("golden.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let ids = |key: &str| -> Vec<Vec<TokenId>> {
+        let tensor = file.tensor(key).unwrap();
+        let (numbers, _) = tensor.data().as_chunks::<8>();
+        let ids = numbers.iter().map(|n| i64::from_le_bytes(*n) as TokenId);
+        let ids: Vec<_> = ids.collect();
+        ids.chunks(tensor.shape()[1]).map(<[_]>::to_vec).collect()
+    };
+    let floats = |key: &str| -> Vec<Vec<f32>> {
+        let tensor = file.tensor(key).unwrap();
+        let (numbers, _) = tensor.data().as_chunks::<4>();
+        let values: Vec<_> = numbers.iter().map(|n| f32::from_le_bytes(*n)).collect();
+        let row = tensor.shape()[1] * tensor.shape()[2];
+        values.chunks(row).map(<[_]>::to_vec).collect()
+    };
+    let rows = ids("input_ids").into_iter().zip(floats("logits"));
+    rows.zip(floats("hidden").into_iter().zip(ids("greedy")))
+        .map(|((input, logits), (hidden, greedy))| Golden {
+            input,
+            logits,
+            hidden,
+            greedy,
+        })
+        .collect()
+}
+
+fn open(name: &str, format: NumberFormat) -> DeviceModel {
+    load(&Checkpoint::open(&folder(name)).unwrap(), format)
+}
+
+#[test]
+fn logits_and_hidden_states_are_the_references() {
+    for name in MODELS {
+        let mut model = open(name, NumberFormat::F32);
+        for row in golden(name) {
+            let (logits, hidden) = fresh(&mut model, &row.input);
+            assert_near(&logits, &row.logits, &format!("logits of {name}"));
+            assert_near(&hidden, &row.hidden, &format!("hidden states of {name}"));
+        }
+    }
+}
+
+#[test]
+fn greedy_continuations_are_the_references() {
+    for name in MODELS {
+        let mut model = open(name, NumberFormat::F32);
+        let vocab = model.shape().vocab_size;
+        for row in golden(name) {
+            let mut cache = model.new_cache();
+            let (mut logits, _) = extend(&mut model, &mut cache, &row.input);
+            let mut found = Vec::new();
+            while found.len() < row.greedy.len() {
+                let last = &logits[logits.len() - vocab..];
+                let best = (0..vocab).max_by(|&a, &b| last[a].total_cmp(&last[b]));
+                found.push(best.unwrap() as TokenId);
+                (logits, _) = extend(&mut model, &mut cache, &found[found.len() - 1..]);
+            }
+            assert_eq!(found, row.greedy, "{name}");
+        }
+    }
+}
+
+/// Rounding to 11 and 8 bits, in models whose weights are so wide (standard deviation 0.2) that it grows from
+/// layer to layer; a mistake in a conversion would be of the order of 1.
+#[test]
+fn half_precision_is_near_the_references() {
+    for (format, bound) in [(NumberFormat::F16, 0.01), (NumberFormat::Bf16, 0.08)] {
+        for name in MODELS {
+            let mut model = open(name, format);
+            for row in golden(name) {
+                let (logits, _) = fresh(&mut model, &row.input);
+                let pairs = logits.iter().zip(&row.logits);
+                let error: f32 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
+                let power: f32 = row.logits.iter().map(|b| b.powi(2)).sum();
+                let relative = (error / power).sqrt();
+                assert!(
+                    relative < bound,
+                    "{name} in {format}: relative error {relative}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_sizes_windows_and_caps_are_those_of_our_own_kernels() {
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    let mut ours =
+        Decoder::load(checkpoint.config(), checkpoint.weights(), WeightFormat::F32).unwrap();
+    let mut model = load(&checkpoint, NumberFormat::F32);
+    let expected = fresh(&mut ours, &text(90, 3));
+    let found = fresh(&mut model, &text(90, 3));
+    assert_near(&found.0, &expected.0, "logits");
+    assert_near(&found.1, &expected.1, "hidden states");
+}
+
+#[test]
+fn a_missing_and_a_misshapen_tensor_are_named() {
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    let with = |change: fn(&mut ModelConfig)| {
+        let mut config = config();
+        change(&mut config);
+        let weights = checkpoint.weights();
+        DeviceModel::load(&config, weights, NumberFormat::F32, Place::Cpu)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        with(|c| c.layers = 3),
+        "tensor model.layers.2.input_layernorm.weight is missing"
+    );
+    assert_eq!(
+        with(|c| c.qk_norm = true),
+        "tensor model.layers.0.self_attn.q_norm.weight is missing"
+    );
+    assert_eq!(
+        with(|c| c.kv_heads = 3),
+        "tensor model.layers.0.self_attn.k_proj.weight has shape [20, 48], the config implies [30, 48]"
+    );
+    assert!(with(|c| c.gated = false).contains("device cpu only"));
+}

@@ -1,0 +1,106 @@
+//! The device's code on candle's CPU device. Bits are promised on the CPU runtime only, so everything
+//! here is compared within a tolerance.
+
+mod golden;
+mod sequences;
+mod trees;
+
+use speculation::{
+    TokenId,
+    ports::{KvCache, LanguageModel, Rows, Segment},
+};
+
+use super::*;
+use crate::checkpoint::Checkpoint;
+
+/// Largest difference between two ways to the same numbers.
+const TOLERANCE: f32 = 1e-4;
+
+/// A small model of odd sizes: an odd number of query heads a key head, a head dimension that is no
+/// multiple of a vector, a window in one layer, soft caps.
+fn config() -> ModelConfig {
+    ModelConfig {
+        vocab_size: 101,
+        hidden_size: 48,
+        intermediate_size: 72,
+        layers: 2,
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 10,
+        context_len: 96,
+        tie_word_embeddings: false,
+        attention_scale: 1.0 / 10_f32.sqrt(),
+        attention_softcap: Some(2.0),
+        window: Some(7),
+        windowed: vec![true, false],
+        ..ModelConfig::llama()
+    }
+}
+
+fn model() -> DeviceModel {
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    load(&checkpoint, NumberFormat::F32)
+}
+
+fn load(checkpoint: &Checkpoint, format: NumberFormat) -> DeviceModel {
+    DeviceModel::load(
+        checkpoint.config(),
+        checkpoint.weights(),
+        format,
+        Place::Cpu,
+    )
+    .unwrap()
+}
+
+fn text(len: usize, seed: u32) -> Vec<TokenId> {
+    (0..len as u32)
+        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
+        .collect()
+}
+
+/// Forwards one segment; logits and hidden states of the rows from `scored_from` on.
+fn forward<M: LanguageModel>(
+    model: &mut M,
+    cache: &mut M::Cache,
+    tokens: &[TokenId],
+    parents: &[Option<u32>],
+    scored_from: usize,
+) -> std::result::Result<(Vec<f32>, Vec<f32>), M::Error> {
+    let mut rows = Rows {
+        want_hidden: true,
+        ..Rows::default()
+    };
+    let segment = Segment {
+        cache,
+        tokens,
+        parents,
+        scored_from,
+    };
+    model.forward(&mut [segment], &mut rows)?;
+    Ok((rows.logits, rows.hidden))
+}
+
+/// Appends a chain and scores all of it.
+fn extend<M: LanguageModel>(
+    model: &mut M,
+    cache: &mut M::Cache,
+    tokens: &[TokenId],
+) -> (Vec<f32>, Vec<f32>) {
+    forward(model, cache, tokens, &[], 0).unwrap()
+}
+
+fn fresh<M: LanguageModel>(model: &mut M, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
+    let mut cache = model.new_cache();
+    extend(model, &mut cache, tokens)
+}
+
+fn assert_near(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let difference = (found - expected).abs();
+        assert!(
+            difference <= TOLERANCE,
+            "{what}, number {i}: {found} is not {expected}"
+        );
+    }
+}

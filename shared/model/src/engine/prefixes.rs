@@ -1,0 +1,87 @@
+//! What finished sequences began with, kept for later ones of the same tenant.
+
+use std::sync::Arc;
+
+use speculation::{TokenId, ports::KvCache};
+
+use crate::sequence::Sequence;
+
+/// Prefixes in whole pages, the longest unused of which go first. Sequences that begin alike share the
+/// pages of their beginning.
+pub(super) struct Prefixes<C> {
+    entries: Vec<Entry<C>>,
+    /// Counts uses, so that their order is known without a clock.
+    uses: u64,
+}
+
+struct Entry<C> {
+    tenant: Arc<str>,
+    tokens: Vec<TokenId>,
+    cache: C,
+    used: u64,
+}
+
+impl<C: KvCache> Prefixes<C> {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            uses: 0,
+        }
+    }
+
+    /// Keeps the whole pages of a finished sequence; the longest unused prefixes go where there would be
+    /// more than `bound`.
+    pub(super) fn keep(&mut self, tenant: Arc<str>, sequence: &Sequence<C>, bound: usize) {
+        let Some(cache) = sequence.cache().share(sequence.tokens().len()) else {
+            return;
+        };
+        let tokens = &sequence.tokens()[..cache.len()];
+        self.uses += 1;
+        let used = self.uses;
+        let of_tenant = self.entries.iter_mut().filter(|own| own.tenant == tenant);
+        if let Some(longer) = of_tenant
+            .into_iter()
+            .find(|own| own.tokens.starts_with(tokens))
+        {
+            longer.used = used;
+            return;
+        }
+        // What is part of it serves nothing any more.
+        self.entries
+            .retain(|own| own.tenant != tenant || !tokens.starts_with(&own.tokens));
+        self.entries.push(Entry {
+            tokens: tokens.to_vec(),
+            tenant,
+            cache,
+            used,
+        });
+        while self.entries.len() > bound && self.evict_oldest() {}
+    }
+
+    /// A sequence that begins with as many of `tokens` as one of `tenant` shares.
+    pub(super) fn begin(&mut self, tenant: &str, tokens: &[TokenId]) -> Option<Sequence<C>> {
+        let of_tenant = self.entries.iter_mut().filter(|own| *own.tenant == *tenant);
+        let shared = |own: &Entry<C>| {
+            let pairs = own.tokens.iter().zip(tokens);
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        let (len, longest) = of_tenant
+            .map(|own| (shared(own), own))
+            .max_by_key(|(len, _)| *len)?;
+        let cache = longest.cache.share(len)?;
+        self.uses += 1;
+        longest.used = self.uses;
+        let held = cache.len();
+        Some(Sequence::resume(cache, &tokens[..held]))
+    }
+
+    /// Drops the prefix that was unused the longest, if there is one. Returns whether.
+    pub(super) fn evict_oldest(&mut self) -> bool {
+        let used = |(_, own): &(usize, &Entry<C>)| own.used;
+        let Some((oldest, _)) = self.entries.iter().enumerate().min_by_key(used) else {
+            return false;
+        };
+        self.entries.swap_remove(oldest);
+        true
+    }
+}

@@ -1,0 +1,295 @@
+//! Budgets, evictions and shared prefixes, on a small random model.
+
+use std::sync::mpsc::channel;
+
+use speculation::TokenId;
+
+use super::generating::{Generate, Request, VOCAB, small_model};
+use super::toy::{PATIENCE, bound};
+use super::*;
+
+fn prompt(len: usize, seed: usize) -> Vec<TokenId> {
+    (0..len)
+        .map(|i| ((i * i + 7 * i * seed + 13 * seed) % VOCAB) as TokenId)
+        .collect()
+}
+
+fn requests(count: usize) -> Vec<Request> {
+    (0..count)
+        .map(|i| Request {
+            prompt: prompt(20 + 7 * (i % 11), i),
+            output_len: 24 + i % 5,
+            temperature: (i % 2) as f32,
+            seed: i as u64,
+        })
+        .collect()
+}
+
+struct Engine {
+    handle: EngineHandle,
+    thread: JoinHandle<()>,
+    /// Most pages seen in use.
+    most: usize,
+}
+
+impl Engine {
+    fn new(window: Option<usize>, change: impl FnOnce(&mut EngineConfig)) -> Self {
+        let mut config = EngineConfig {
+            prefill_chunk: bound(32),
+            ..EngineConfig::default()
+        };
+        change(&mut config);
+        let (handle, thread) = spawn(small_model(window), config, "small").unwrap();
+        Self {
+            handle,
+            thread,
+            most: 0,
+        }
+    }
+
+    /// Waits for an answer, and looks at the memory meanwhile.
+    fn wait<T>(&mut self, answer: &Receiver<T>) -> T {
+        let began = std::time::Instant::now();
+        loop {
+            self.most = self.most.max(self.handle.memory().pages);
+            match answer.recv_timeout(Duration::from_micros(200)) {
+                Ok(answer) => return answer,
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                    assert!(began.elapsed() < 6 * PATIENCE, "no answer");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// All outputs, half of each by one task and half by the next, all sessions at once.
+    fn generate(&mut self, requests: &[Request], hints: &[Vec<TokenId>]) -> Vec<Vec<TokenId>> {
+        let slots: Vec<Slot> = requests.iter().map(|_| self.handle.new_slot()).collect();
+        let mut outputs = vec![Vec::new(); requests.len()];
+        for part in [2, 1] {
+            let submitted: Vec<_> = (requests.iter().zip(hints).zip(&slots).zip(&outputs))
+                .map(|(((request, hint), slot), output)| {
+                    let (answer, receiver) = channel();
+                    let until = request.output_len / part;
+                    let task = Generate::new(request, hint, output.clone(), until, answer);
+                    slot.try_submit(task).unwrap();
+                    receiver
+                })
+                .collect();
+            for (output, answer) in outputs.iter_mut().zip(&submitted) {
+                *output = self.wait(answer).unwrap();
+            }
+        }
+        outputs
+    }
+
+    /// Waits until the gauges say that nothing is held.
+    fn is_empty_at_last(&self) {
+        for _ in 0..2000 {
+            let gauges = self.handle.gauges();
+            if gauges == Gauges::default() && self.handle.memory().pages == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{:?} {:?}", self.handle.gauges(), self.handle.memory());
+    }
+}
+
+/// The outputs, one session after the other, one token at a time.
+fn alone(window: Option<usize>, requests: &[Request]) -> Vec<Vec<TokenId>> {
+    let mut engine = Engine::new(window, |_| {});
+    requests
+        .iter()
+        .map(|request| {
+            let outputs = engine.generate(std::slice::from_ref(request), &[Vec::new()]);
+            outputs.into_iter().next().unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn a_small_budget_changes_no_token_and_leaks_nothing() {
+    let requests = requests(64);
+    for window in [None, Some(24)] {
+        let expected = alone(window, &requests);
+        let mut generous = Engine::new(window, |_| {});
+        assert!(generous.generate(&requests, &expected) == expected);
+        let memory = generous.handle.memory();
+        assert_eq!((memory.evictions, memory.reprefilled_tokens), (0, 0));
+        generous.is_empty_at_last();
+
+        // Room for four pages of two layers: a session needs up to two of each.
+        let mut tight = Engine::new(window, |config| config.kv_tokens = Some(bound(4 * 64)));
+        assert!(tight.generate(&requests, &expected) == expected);
+        let memory = tight.handle.memory();
+        assert_eq!(memory.budget_tokens, 256);
+        assert!((5..=8).contains(&tight.most), "{} of 8 pages", tight.most);
+        assert!(memory.evictions > 0 && memory.reprefilled_tokens > 0);
+        tight.is_empty_at_last();
+        drop(tight.handle);
+        tight.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
+    let mut engine = Engine::new(None, |config| config.kv_tokens = Some(bound(150)));
+    // Whole pages count.
+    assert_eq!(engine.handle.longest_sequence(), 128);
+    // The nodes of a tree stand side by side.
+    let branching = Engine::new(None, |config| {
+        config.kv_tokens = Some(bound(150));
+        config.tree_tokens = 20;
+    });
+    assert_eq!(branching.handle.longest_sequence(), 108);
+    let request = |len| Request {
+        prompt: prompt(len, 1),
+        output_len: 1,
+        temperature: 0.0,
+        seed: 0,
+    };
+    let mut ask = |len| {
+        let (answer, receiver) = channel();
+        let task = Generate::new(&request(len), &[], Vec::new(), 1, answer);
+        let slot = engine.handle.new_slot();
+        slot.try_submit(task).unwrap();
+        engine.wait(&receiver)
+    };
+    assert_eq!(ask(128).unwrap().len(), 1);
+    assert_eq!(
+        ask(129).unwrap_err().to_string(),
+        "the sequence takes the memory of 192 tokens, the engine's kv_tokens is 150: raise it"
+    );
+    assert_eq!(ask(20).unwrap().len(), 1);
+    let config = EngineConfig {
+        kv_tokens: Some(bound(63)),
+        ..EngineConfig::default()
+    };
+    assert_eq!(
+        spawn(small_model(None), config, "small")
+            .unwrap_err()
+            .to_string(),
+        "kv_tokens is 63: it must be at least 64, the tokens of a page of the model's"
+    );
+}
+
+/// Layers with a window cannot go back far; the engine forwards what they forgot again.
+#[test]
+fn going_back_behind_a_window_changes_no_token() {
+    let request = Request {
+        prompt: prompt(200, 5),
+        output_len: 8,
+        temperature: 1.0,
+        seed: 4,
+    };
+    let shorter = Request {
+        prompt: prompt(200, 5)[..40].to_vec(),
+        ..request.clone()
+    };
+    let expected = alone(Some(8), &[request.clone(), shorter.clone()]);
+    let mut engine = Engine::new(Some(8), |config| config.prefill_chunk = bound(16));
+    let slot = engine.handle.new_slot();
+    for (request, expected) in [(&request, &expected[0]), (&shorter, &expected[1])] {
+        let (answer, receiver) = channel();
+        let task = Generate::new(request, &[], Vec::new(), 8, answer);
+        slot.try_submit(task).unwrap();
+        assert_eq!(engine.wait(&receiver).unwrap(), *expected);
+    }
+    let memory = engine.handle.memory();
+    assert_eq!((memory.reprefilled_tokens, memory.evictions), (39, 0));
+}
+
+/// The rows of a task, and how many tokens were forwarded for them.
+fn score(engine: &Engine, tenant: &str, tokens: &[TokenId]) -> (Vec<f32>, usize) {
+    struct Score {
+        tokens: Vec<TokenId>,
+        answer: Sender<(Vec<f32>, usize)>,
+    }
+    impl Task for Score {
+        fn tokens(&self) -> &[TokenId] {
+            &self.tokens
+        }
+        fn scored_from(&self) -> usize {
+            self.tokens.len() - 3
+        }
+        fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+            let forwarded = rows.figures().forwarded_tokens;
+            let _closed = self.answer.send((rows.logits_mut().to_vec(), forwarded));
+            Progress::Done
+        }
+        fn fail(self: Box<Self>, error: EngineError) {
+            panic!("{error}");
+        }
+    }
+    let (answer, receiver) = channel();
+    let slot = engine.handle.new_slot_of(tenant);
+    let tokens = tokens.to_vec();
+    slot.try_submit(Score { tokens, answer }).unwrap();
+    receiver.recv_timeout(PATIENCE).unwrap()
+}
+
+#[test]
+fn equal_beginnings_are_shared_within_a_tenant_only() {
+    for window in [None, Some(24)] {
+        let fresh = Engine::new(window, |_| {});
+        let engine = Engine::new(window, |config| config.prefix_sharing = true);
+        let first = prompt(240, 2);
+        let expected = score(&fresh, "", &first);
+        assert_eq!(expected.1, 240);
+        assert_eq!(score(&engine, "ours", &first), expected);
+        // Three whole pages; of the rest each sequence has its own.
+        assert!(score(&engine, "ours", &first) == (expected.0.clone(), 48));
+        assert!(score(&engine, "theirs", &first) == expected);
+        assert!(score(&engine, "", &first) == expected);
+        assert!(score(&engine, "", &first) == expected);
+        assert_eq!(engine.handle.memory().shared_tokens, 192);
+        // Another end, within the second page.
+        let mut other = first.clone();
+        other[100] = (other[100] + 1) % VOCAB as TokenId;
+        let expected = score(&fresh, "", &other);
+        let found = score(&engine, "ours", &other);
+        assert!(found.0 == expected.0);
+        // A layer with a window holds nothing of the first page alone.
+        assert_eq!(found.1, if window.is_some() { 240 } else { 176 });
+        // What ends in a shared page writes to a copy.
+        for len in [128, 127, 66, 65] {
+            let expected = score(&fresh, "", &first[..len]);
+            assert!(
+                score(&engine, "ours", &first[..len]).0 == expected.0,
+                "{len}"
+            );
+            let expected = score(&fresh, "", &first);
+            assert!(
+                score(&engine, "ours", &first).0 == expected.0,
+                "after {len}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_shared_unless_it_is_allowed() {
+    let engine = Engine::new(None, |_| {});
+    for _ in 0..2 {
+        assert_eq!(score(&engine, "ours", &prompt(150, 2)).1, 150);
+    }
+    engine.is_empty_at_last();
+}
+
+#[test]
+fn prefixes_stay_within_the_budget_and_go_first() {
+    let mut engine = Engine::new(None, |config| {
+        config.prefix_sharing = true;
+        config.kv_tokens = Some(bound(256));
+    });
+    for seed in 0..5 {
+        assert_eq!(score(&engine, "ours", &prompt(150, seed)).1, 150);
+        engine.most = engine.most.max(engine.handle.memory().pages);
+    }
+    assert!(engine.most <= 8, "{}", engine.most);
+    // The last is kept, the first is not.
+    assert_eq!(score(&engine, "ours", &prompt(150, 4)).1, 22);
+    assert_eq!(score(&engine, "ours", &prompt(150, 0)).1, 150);
+    assert_eq!(engine.handle.memory().evictions, 0);
+}

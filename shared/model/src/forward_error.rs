@@ -1,0 +1,55 @@
+//! Why a forward was refused.
+
+use speculation::{TokenId, draft_tree::BadTree};
+use thiserror::Error;
+
+/// Why a forward was refused. No cache has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ForwardError {
+    /// A token the embedding table does not have.
+    #[error("token {token} is not in the vocabulary of {vocab_size}")]
+    TokenOutOfRange {
+        /// The token.
+        token: TokenId,
+        /// Entries of the embedding table.
+        vocab_size: usize,
+    },
+    /// A sequence longer than the model's context. Of a tree the longest path counts: its other nodes
+    /// take room in the cache, but no position.
+    #[error("the model's context is {context_len} tokens, the sequence would have {tokens}")]
+    ContextExceeded {
+        /// Tokens the sequence would have.
+        tokens: usize,
+        /// Tokens the model can hold.
+        context_len: usize,
+    },
+    /// Parents that make no tree.
+    #[error("the tree is refused")]
+    Tree(#[from] BadTree),
+    /// Tokens cannot follow a whole tree.
+    #[error("the cache holds a tree from token {from} on, of which no path was kept")]
+    TreeInCache {
+        /// Where it begins.
+        from: usize,
+    },
+    /// An encoder-decoder model was asked to decode from nothing.
+    #[error("the sequence has no source: an encoder-decoder model decodes from one")]
+    NoSource,
+    /// A source without a token.
+    #[error("the source is empty, at least one token is needed")]
+    EmptySource,
+    /// A source longer than the model takes.
+    #[error("the model takes sources of {source_len} tokens, this one has {tokens}")]
+    SourceTooLong {
+        /// Tokens of the source.
+        tokens: usize,
+        /// Tokens of the longest.
+        source_len: usize,
+    },
+    /// The state of a sequence is on another device than the model.
+    #[error("the cache belongs to a model on another device")]
+    ForeignCache,
+    /// A device ran out of memory, or failed.
+    #[error("the device failed: {0}")]
+    Device(String),
+}

@@ -1,0 +1,236 @@
+use candle_core::quantized::GgmlDType;
+
+use super::*;
+use crate::{
+    config::Architecture,
+    gguf::{
+        made_up::{bytes, floats, metadata, open, text},
+        value::{Array, I32, STRING},
+    },
+    rope::RopeScaling,
+};
+
+/// Metadata of a small model, with `more` added or put in its place.
+fn model(architecture: &str, more: &[(&str, Value)]) -> Metadata {
+    let mut all = metadata(&[("general.architecture", text(architecture))]);
+    for (name, value) in [
+        ("block_count", Value::U32(3)),
+        ("context_length", Value::U32(512)),
+        ("embedding_length", Value::U32(64)),
+        ("feed_forward_length", Value::U32(128)),
+        ("attention.head_count", Value::U32(4)),
+        ("attention.head_count_kv", Value::U32(2)),
+        ("attention.layer_norm_rms_epsilon", Value::F32(1e-6)),
+    ] {
+        all.insert(format!("{architecture}.{name}"), value);
+    }
+    for (key, value) in more {
+        all.insert(key.replace("{}", architecture), value.clone());
+    }
+    all
+}
+
+fn read_with(metadata: &Metadata, tensors: &[&str]) -> Result<ModelConfig, GgufError> {
+    let mut all = vec![(
+        EMBEDDING,
+        &[40_usize, 1][..],
+        GgmlDType::F32,
+        floats(&[0.0; 40]),
+    )];
+    for name in tensors {
+        all.push((name, &[1], GgmlDType::F32, floats(&[0.0])));
+    }
+    read(&open(&bytes(metadata, &all)).unwrap())
+}
+
+fn config(architecture: &str, more: &[(&str, Value)]) -> ModelConfig {
+    read_with(&model(architecture, more), &[]).unwrap()
+}
+
+fn message(metadata: &Metadata) -> String {
+    let error = read_with(metadata, &[]).unwrap_err();
+    let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+    format!("{error}{}", source.unwrap_or_default())
+}
+
+#[test]
+fn sizes_and_constants_are_read() {
+    let config = config(
+        "llama",
+        &[
+            ("{}.rope.freq_base", Value::F32(500_000.0)),
+            ("tokenizer.ggml.bos_token_id", Value::U32(1)),
+            ("tokenizer.ggml.eos_token_id", Value::U32(2)),
+            ("tokenizer.ggml.eot_token_id", Value::U32(9)),
+        ],
+    );
+    assert_eq!(config.architecture, Architecture::Llama);
+    let sizes = (
+        config.vocab_size,
+        config.hidden_size,
+        config.intermediate_size,
+    );
+    assert_eq!(sizes, (40, 64, 128));
+    let heads = (
+        config.layers,
+        config.heads,
+        config.kv_heads,
+        config.head_dim,
+    );
+    assert_eq!(heads, (3, 4, 2, 16));
+    assert_eq!((config.context_len, config.rms_norm_eps), (512, 1e-6));
+    assert_eq!(config.rope.unwrap().theta, 500_000.0);
+    assert!(config.tie_word_embeddings && !config.qkv_bias && !config.mlp_bias);
+    assert_eq!(
+        (config.bos_token_id, config.eos_token_ids),
+        (Some(1), vec![2, 9])
+    );
+}
+
+#[test]
+fn tensors_tell_what_metadata_does_not() {
+    let metadata = model("llama", &[]);
+    let names = ["output.weight", "blk.0.attn_q.bias", "blk.0.ffn_gate.bias"];
+    let config = read_with(&metadata, &names).unwrap();
+    assert!(!config.tie_word_embeddings && config.qkv_bias && config.mlp_bias);
+}
+
+#[test]
+fn the_head_may_be_wider_than_its_share() {
+    let by_key = config("qwen3", &[("{}.attention.key_length", Value::U32(32))]);
+    let by_rotation = config("llama", &[("{}.rope.dimension_count", Value::U32(32))]);
+    assert_eq!((by_key.head_dim, by_rotation.head_dim), (32, 32));
+    assert!(by_key.qk_norm);
+}
+
+#[test]
+fn a_window_makes_a_mistral_of_a_llama() {
+    let with = config("llama", &[("{}.attention.sliding_window", Value::U32(8))]);
+    assert_eq!(with.architecture, Architecture::Mistral);
+    assert_eq!((with.window_of(0), with.window_of(2)), (Some(8), Some(8)));
+    let without = config("llama", &[("{}.attention.sliding_window", Value::U32(0))]);
+    assert_eq!(without.architecture, Architecture::Mistral);
+    assert_eq!(without.window_of(0), None);
+}
+
+#[test]
+fn gemma_has_windows_by_pattern() {
+    let windows = |config: &ModelConfig| -> Vec<bool> {
+        let layers = 0..config.layers;
+        layers
+            .map(|layer| config.window_of(layer).is_some())
+            .collect()
+    };
+    let gemma2 = config(
+        "gemma2",
+        &[
+            ("{}.attention.sliding_window", Value::U32(8)),
+            ("{}.attn_logit_softcapping", Value::F32(50.0)),
+            ("{}.final_logit_softcapping", Value::F32(30.0)),
+        ],
+    );
+    assert_eq!(windows(&gemma2), [true, false, true]);
+    let caps = (gemma2.attention_softcap, gemma2.logit_softcap);
+    assert_eq!(caps, (Some(50.0), Some(30.0)));
+    assert!(gemma2.norm_plus_one && gemma2.post_norms);
+    assert_eq!(gemma2.attention_scale, 0.25);
+    let window = ("{}.attention.sliding_window", Value::U32(8));
+    let layers = ("{}.block_count", Value::U32(7));
+    let gemma3 = config("gemma3", &[window.clone(), layers]);
+    assert_eq!(
+        windows(&gemma3),
+        [true, true, true, true, true, false, true]
+    );
+    let bases = (
+        gemma3.rope.unwrap().theta,
+        gemma3.window_rope.unwrap().theta,
+    );
+    assert_eq!(bases, (1_000_000.0, 10_000.0));
+    let flags = [false, true, true].map(Value::Bool).to_vec();
+    let flags = Value::Array(Array {
+        kind: crate::gguf::value::BOOL,
+        items: flags,
+    });
+    let own = config(
+        "gemma3",
+        &[window, ("{}.attention.sliding_window_pattern", flags)],
+    );
+    assert_eq!(windows(&own), [false, true, true]);
+}
+
+#[test]
+fn gemma_3_may_stretch_its_global_rotation() {
+    let config = config(
+        "gemma3",
+        &[
+            ("{}.rope.scaling.type", text("linear")),
+            ("{}.rope.scaling.factor", Value::F32(8.0)),
+        ],
+    );
+    assert_eq!(
+        config.rope.unwrap().scaling,
+        RopeScaling::Linear { factor: 8.0 }
+    );
+    assert_eq!(config.window_rope.unwrap().scaling, RopeScaling::Default);
+}
+
+#[test]
+fn tokens_that_end_turns_are_found_by_name() {
+    let kinds = |kinds: [i32; 4]| {
+        Value::Array(Array {
+            kind: I32,
+            items: kinds.map(Value::I32).to_vec(),
+        })
+    };
+    let tokens = ["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"].map(str::to_owned);
+    let config = config(
+        "qwen2",
+        &[
+            ("tokenizer.ggml.tokens", Value::strings(tokens)),
+            ("tokenizer.ggml.token_type", kinds([1, 3, 1, 3])),
+            ("tokenizer.ggml.eos_token_id", Value::U32(3)),
+        ],
+    );
+    // The one that is no control token is text.
+    assert_eq!(config.eos_token_ids, [3, 1]);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named() {
+    let mut missing = model("llama", &[]);
+    missing.0.remove("llama.embedding_length");
+    assert_eq!(
+        message(&missing),
+        "its metadata has no llama.embedding_length"
+    );
+    let other = model("mamba", &[]);
+    assert!(
+        message(&other).starts_with(r#"architecture "mamba" is not supported in GGUF: llama, "#)
+    );
+    let experts = model("llama", &[("{}.expert_count", Value::U32(8))]);
+    assert!(message(&experts).contains(r#""llama with experts""#));
+    let kind = model("llama", &[("{}.block_count", text("three"))]);
+    assert!(message(&kind).starts_with(r#"its metadata llama.block_count is the string "three""#));
+    let zero = model("llama", &[("{}.block_count", Value::U32(0))]);
+    assert!(
+        message(&zero).contains("num_hidden_layers"),
+        "{}",
+        message(&zero)
+    );
+    let heads = model("llama", &[("{}.attention.head_count", Value::U32(0))]);
+    assert!(message(&heads).contains("num_attention_heads"));
+    let yarn = model("qwen2", &[("{}.rope.scaling.type", text("yarn"))]);
+    assert!(message(&yarn).contains("yarn"), "{}", message(&yarn));
+    let mut nothing = Metadata::default();
+    nothing.insert(
+        "x",
+        Value::Array(Array {
+            kind: STRING,
+            items: vec![],
+        }),
+    );
+    assert_eq!(
+        message(&nothing),
+        "its metadata has no general.architecture"
+    );
+}

@@ -1,0 +1,274 @@
+//! The GGUF container: metadata, and tensors that are read in place.
+//!
+//! Versions 2 and 3, little-endian
+//! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>). The file is mapped: opening it reads
+//! nothing but the header, and tensors are never copied as a whole. (candle's own reader copies each
+//! tensor, panics on an alignment of zero, and does not say which tensor has a type it does not know.)
+
+use std::{collections::BTreeMap, fs::File, ops::Range, path::Path};
+
+use memmap2::Mmap;
+
+use super::{
+    error::GgufError,
+    ggml_type,
+    value::{Array, Metadata, Value},
+};
+
+pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
+/// Where tensors begin, unless the file says otherwise.
+pub(crate) const ALIGNMENT: u64 = 32;
+/// Arrays within arrays are allowed, though no model has any.
+const MAX_DEPTH: usize = 4;
+const MAX_DIMENSIONS: u32 = 4;
+
+/// A mapped file.
+pub(crate) struct Container {
+    map: Mmap,
+    pub(crate) metadata: Metadata,
+    tensors: BTreeMap<String, TensorInfo>,
+}
+
+/// A tensor of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TensorInfo {
+    /// Number of its format.
+    pub(crate) type_id: u32,
+    /// Outermost dimension first, as everywhere but in the file.
+    pub(crate) shape: Vec<usize>,
+    /// Where it lies in the file; empty if the format is not known.
+    range: Range<usize>,
+}
+
+impl Container {
+    /// Maps the file and reads its header.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no GGUF file, or ends before its last tensor does.
+    pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
+        let io = |source| GgufError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(io)?;
+        // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while it is served
+        // is the operator's part, as for every program that maps weights.
+        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+        let (metadata, tensors) = header(&map).map_err(|reason| GgufError::Malformed {
+            path: path.to_owned(),
+            reason,
+        })?;
+        match metadata.whole("split.count")? {
+            Some(parts) if parts > 1 => Err(GgufError::Split { parts }),
+            _ => Ok(Self {
+                map,
+                metadata,
+                tensors,
+            }),
+        }
+    }
+
+    /// The tensor of that name, and its bytes.
+    pub(crate) fn tensor(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
+        let info = self.tensors.get(name)?;
+        Some((info, &self.map[info.range.clone()]))
+    }
+
+    /// All tensors, in the order of their names.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
+        self.tensors
+            .iter()
+            .map(|(name, info)| (name.as_str(), info, &self.map[info.range.clone()]))
+    }
+}
+
+type Header = (Metadata, BTreeMap<String, TensorInfo>);
+
+/// Reads everything before the tensors' contents, and checks that they are all there.
+fn header(bytes: &[u8]) -> Result<Header, String> {
+    let mut cursor = Cursor {
+        bytes,
+        at: 0,
+        reading: "the header".to_owned(),
+    };
+    if cursor.take(4)? != MAGIC {
+        return Err("it does not begin with GGUF".to_owned());
+    }
+    match cursor.u32()? {
+        2 | 3 => {}
+        version if version.swap_bytes() <= 3 => {
+            return Err("it is big-endian, little-endian files are read".to_owned());
+        }
+        version => {
+            return Err(format!("it is of version {version}, 2 and 3 are read"));
+        }
+    }
+    let tensor_count = cursor.u64()?;
+    let metadata_count = cursor.u64()?;
+    let mut metadata = Metadata::default();
+    for _ in 0..metadata_count {
+        "a name in the metadata".clone_into(&mut cursor.reading);
+        let key = cursor.string()?;
+        cursor.reading = format!("the metadata {key}");
+        let kind = cursor.u32()?;
+        let value = cursor.value(kind, 0)?;
+        metadata.insert(key, value);
+    }
+    let mut infos = Vec::new();
+    for _ in 0..tensor_count {
+        "a tensor's name".clone_into(&mut cursor.reading);
+        let name = cursor.string()?;
+        cursor.reading = format!("the description of tensor {name}");
+        let dimensions = cursor.u32()?;
+        if dimensions > MAX_DIMENSIONS {
+            return Err(format!("tensor {name} has {dimensions} dimensions"));
+        }
+        let mut shape = (0..dimensions)
+            .map(|_| cursor.length())
+            .collect::<Result<Vec<usize>, _>>()?;
+        shape.reverse();
+        let type_id = cursor.u32()?;
+        infos.push((name, shape, type_id, cursor.length()?));
+    }
+    let alignment = match metadata.whole("general.alignment") {
+        Ok(alignment) => alignment.unwrap_or(ALIGNMENT),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !(alignment.is_power_of_two() && (8..=1 << 20).contains(&alignment)) {
+        return Err(format!(
+            "general.alignment is {alignment}: it must be a power of two from 8 on"
+        ));
+    }
+    let alignment = alignment as usize;
+    let data = cursor.at.next_multiple_of(alignment);
+    let mut tensors = BTreeMap::new();
+    for (name, shape, type_id, offset) in infos {
+        let range = range(&name, &shape, type_id, data, offset, alignment)?;
+        if range.end > bytes.len() {
+            return Err(format!(
+                "tensor {name} ends at byte {}, the file at {}",
+                range.end,
+                bytes.len()
+            ));
+        }
+        let info = TensorInfo {
+            type_id,
+            shape,
+            range,
+        };
+        if tensors.insert(name.clone(), info).is_some() {
+            return Err(format!("there are two tensors {name}"));
+        }
+    }
+    Ok((metadata, tensors))
+}
+
+/// Where a tensor lies.
+fn range(
+    name: &str,
+    shape: &[usize],
+    type_id: u32,
+    data: usize,
+    offset: usize,
+    alignment: usize,
+) -> Result<Range<usize>, String> {
+    let too_large = || format!("tensor {name} is too large");
+    let start = data.checked_add(offset).ok_or_else(too_large)?;
+    if !offset.is_multiple_of(alignment) {
+        return Err(format!("tensor {name} is not aligned to {alignment} bytes"));
+    }
+    let Some(dtype) = ggml_type::from_id(type_id) else {
+        // Refused by name when the tensor is asked for.
+        return Ok(0..0);
+    };
+    let count = shape
+        .iter()
+        .try_fold(1_usize, |count, size| count.checked_mul(*size))
+        .ok_or_else(too_large)?;
+    let block = dtype.block_size();
+    if shape.last().is_some_and(|row| !row.is_multiple_of(block)) {
+        return Err(format!(
+            "tensor {name} has rows of {}, its format {} needs a multiple of {block}",
+            shape.last().copied().unwrap_or_default(),
+            ggml_type::name(type_id),
+        ));
+    }
+    let size = ggml_type::size(dtype, count).ok_or_else(too_large)?;
+    Ok(start..start.checked_add(size).ok_or_else(too_large)?)
+}
+
+/// Reads forward, never beyond the end.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// What is being read, for messages.
+    reading: String,
+}
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
+        let end = self.at.checked_add(count);
+        let taken = end.and_then(|end| self.bytes.get(self.at..end));
+        let taken = taken.ok_or_else(|| format!("it ends within {}", self.reading))?;
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u32(&mut self) -> Result<u32, String> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, String> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn length(&mut self) -> Result<usize, String> {
+        let length = self.u64()?;
+        usize::try_from(length).map_err(|_| format!("{} is too large", self.reading))
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        let length = self.length()?;
+        // Some tokens of some published files are not UTF-8.
+        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
+    }
+
+    fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
+        Ok(match kind {
+            0 => Value::U8(u8::from_le_bytes(self.array()?)),
+            1 => Value::I8(i8::from_le_bytes(self.array()?)),
+            2 => Value::U16(u16::from_le_bytes(self.array()?)),
+            3 => Value::I16(i16::from_le_bytes(self.array()?)),
+            4 => Value::U32(self.u32()?),
+            5 => Value::I32(i32::from_le_bytes(self.array()?)),
+            6 => Value::F32(f32::from_le_bytes(self.array()?)),
+            7 => Value::Bool(self.array::<1>()? != [0]),
+            8 => Value::String(self.string()?),
+            9 if depth < MAX_DEPTH => {
+                let kind = self.u32()?;
+                let length = self.length()?;
+                // Grown as it is read: a length that is a lie ends with the file.
+                let mut items = Vec::new();
+                for _ in 0..length {
+                    items.push(self.value(kind, depth + 1)?);
+                }
+                Value::Array(Array { kind, items })
+            }
+            10 => Value::U64(self.u64()?),
+            11 => Value::I64(i64::from_le_bytes(self.array()?)),
+            12 => Value::F64(f64::from_le_bytes(self.array()?)),
+            other => {
+                return Err(format!("{} is of the unknown type {other}", self.reading));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use candle_core::quantized::GgmlDType;
+
+use super::*;
+use crate::gguf::{
+    made_up::{bytes, floats, metadata, open, refused, text},
+    value::{BOOL, I32},
+};
+
+fn sample() -> Vec<u8> {
+    let array = |kind, items: &[Value]| {
+        Value::Array(Array {
+            kind,
+            items: items.to_vec(),
+        })
+    };
+    let metadata = metadata(&[
+        ("a.string", text("zwölf")),
+        ("a.number", Value::U32(12)),
+        ("a.fraction", Value::F32(0.5)),
+        ("a.flag", Value::Bool(true)),
+        ("strings", Value::strings(["x".to_owned(), String::new()])),
+        ("numbers", array(I32, &[Value::I32(3), Value::I32(3)])),
+        ("different", array(I32, &[Value::I32(3), Value::I32(4)])),
+        ("none", array(BOOL, &[])),
+    ]);
+    let numbers: Vec<f32> = (0..6_u8).map(f32::from).collect();
+    bytes(
+        &metadata,
+        &[
+            ("first", &[2, 3], GgmlDType::F32, floats(&numbers)),
+            ("second", &[1, 32], GgmlDType::Q8_0, vec![7; 34]),
+        ],
+    )
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let file = open(&sample()).unwrap();
+    let metadata = &file.metadata;
+    assert_eq!(metadata.string("a.string").unwrap(), Some("zwölf"));
+    assert_eq!(metadata.whole("a.number").unwrap(), Some(12));
+    assert_eq!(metadata.real("a.fraction").unwrap(), Some(0.5));
+    assert_eq!(metadata.bool("a.flag").unwrap(), Some(true));
+    assert_eq!(metadata.strings("strings").unwrap(), Some(vec!["x", ""]));
+    assert_eq!(metadata.whole("numbers").unwrap(), Some(3));
+    assert_eq!(metadata.wholes("different").unwrap(), Some(vec![3, 4]));
+    assert_eq!(metadata.bools("none").unwrap(), Some(vec![]));
+    assert_eq!(metadata.whole("missing").unwrap(), None);
+    let (info, contents) = file.tensor("first").unwrap();
+    assert_eq!((info.type_id, info.shape.as_slice()), (0, &[2, 3][..]));
+    assert_eq!(contents[4..8], 1.0_f32.to_le_bytes());
+    assert_eq!(file.tensor("second").unwrap().1, [7; 34]);
+    assert!(file.tensor("third").is_none());
+    let names: Vec<&str> = file.tensors().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["first", "second"]);
+}
+
+#[test]
+fn values_of_another_type_are_named() {
+    let file = open(&sample()).unwrap();
+    let message = |error: Result<Option<u64>, GgufError>| error.unwrap_err().to_string();
+    assert_eq!(
+        message(file.metadata.whole("a.string")),
+        r#"its metadata a.string is the string "zwölf", expected a whole number"#
+    );
+    assert_eq!(
+        message(file.metadata.whole("different")),
+        "its metadata different is an array of 2, expected a whole number"
+    );
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let whole = sample();
+    // Up to where the last tensor ends; only padding follows.
+    let end = whole.len() - (header_padding(34));
+    for length in 0..end {
+        let reason = refused(&whole[..length]);
+        assert!(
+            reason.contains("ends") || reason.contains("begin") || length == 0,
+            "{length}: {reason}"
+        );
+    }
+    assert!(open(&whole[..end]).is_ok());
+    let reason = refused(&whole[..end - 1]);
+    assert!(
+        reason.starts_with("tensor second ends at byte "),
+        "{reason}"
+    );
+}
+
+fn header_padding(bytes: usize) -> usize {
+    bytes.next_multiple_of(32) - bytes
+}
+
+#[test]
+fn corruption_never_panics() {
+    let whole = sample();
+    for at in 0..whole.len() {
+        for flip in [0xff, 0x80, 0x01] {
+            let mut broken = whole.clone();
+            broken[at] ^= flip;
+            if let Ok(file) = open(&broken) {
+                assert!(
+                    file.tensors()
+                        .all(|(_, _, bytes)| bytes.len() <= whole.len())
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_gguf_says_so() {
+    assert_eq!(
+        refused(b"PK\x03\x04 and more"),
+        "it does not begin with GGUF"
+    );
+    let version = |version: [u8; 4]| {
+        let mut file = sample();
+        file[4..8].copy_from_slice(&version);
+        refused(&file)
+    };
+    assert_eq!(
+        version([0, 0, 0, 3]),
+        "it is big-endian, little-endian files are read"
+    );
+    assert_eq!(
+        version([1, 0, 0, 0]),
+        "it is of version 1, 2 and 3 are read"
+    );
+    let missing = Container::open(Path::new("/nowhere/m.gguf")).err().unwrap();
+    assert_eq!(missing.to_string(), "/nowhere/m.gguf cannot be read");
+}
+
+#[test]
+fn alignments_that_make_no_sense_are_refused() {
+    for alignment in [0, 4, 48] {
+        let metadata = metadata(&[("general.alignment", Value::U32(alignment))]);
+        let reason = refused(&bytes(&metadata, &[]));
+        assert!(
+            reason.starts_with(&format!("general.alignment is {alignment}: ")),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
+fn tensors_that_contradict_their_format_are_named() {
+    let one = |shape: &[usize], format| {
+        let contents = vec![0; 64];
+        refused(&bytes(
+            &Metadata::default(),
+            &[("t", shape, format, contents)],
+        ))
+    };
+    assert_eq!(
+        one(&[2, 33], GgmlDType::Q8_0),
+        "tensor t has rows of 33, its format Q8_0 needs a multiple of 32"
+    );
+    assert_eq!(
+        one(&[1 << 31, 1 << 31], GgmlDType::F32),
+        "tensor t is too large"
+    );
+    let twice = ("t", &[1][..], GgmlDType::F32, floats(&[1.0]));
+    assert_eq!(
+        refused(&bytes(&Metadata::default(), &[twice.clone(), twice])),
+        "there are two tensors t"
+    );
+}
+
+#[test]
+fn a_part_of_a_model_is_refused() {
+    let metadata = metadata(&[("split.count", Value::U16(3))]);
+    let reason = refused(&bytes(&metadata, &[]));
+    assert!(
+        reason.starts_with("it is one of 3 parts of a model: "),
+        "{reason}"
+    );
+}

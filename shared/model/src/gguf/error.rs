@@ -1,0 +1,78 @@
+//! Why a GGUF file cannot be used.
+
+use std::{io, path::PathBuf};
+
+use thiserror::Error;
+
+use crate::config::ConfigError;
+
+/// Why a GGUF file cannot be read as a checkpoint.
+#[derive(Debug, Error)]
+pub enum GgufError {
+    /// The file cannot be opened.
+    #[error("{} cannot be read", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not GGUF, or not whole.
+    #[error("{} is truncated or not a GGUF file: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// One of several files that make up a model.
+    #[error(
+        "it is one of {parts} parts of a model: join them with llama-gguf-split --merge, parts are not read"
+    )]
+    Split {
+        /// How many there are.
+        parts: u64,
+    },
+    /// Metadata that every model has.
+    #[error("its metadata has no {0}")]
+    MissingKey(String),
+    /// Metadata of another type or value than it can have.
+    #[error("its metadata {key} is {found}, expected {expected}")]
+    Key {
+        /// Name of the value.
+        key: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A model of a family that cannot be run.
+    #[error(
+        "architecture {0:?} is not supported in GGUF: llama, qwen2, qwen3, gemma2 and gemma3 are"
+    )]
+    Architecture(String),
+    /// The model's constants make no sense.
+    #[error("its metadata describes no model that can be run")]
+    Config(#[from] ConfigError),
+    /// Frequencies that are divided by factors of another kind than Llama 3's.
+    #[error(
+        "its tensor rope_freqs.weight does not hold the factors of Llama 3's frequency scaling"
+    )]
+    RopeFactors,
+    /// A tokenizer of another kind.
+    #[error(
+        "tokenizer.ggml.model {0:?} is not supported: gpt2 (byte-level BPE) and llama (SentencePiece BPE) are"
+    )]
+    TokenizerModel(String),
+    /// A way of cutting text into words that is not known.
+    #[error("tokenizer.ggml.pre {found:?} is not supported: {supported} are")]
+    PreTokenizer {
+        /// What the file says.
+        found: String,
+        /// What could be used.
+        supported: String,
+    },
+    /// The parts of the tokenizer contradict each other.
+    #[error("its tokenizer makes no sense: {0}")]
+    Tokenizer(String),
+}

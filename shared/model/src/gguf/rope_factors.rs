@@ -1,0 +1,197 @@
+//! Llama 3's frequency scaling as GGUF has it: not as four constants, but as a tensor of factors
+//! that the rotation's frequencies are divided by.
+
+use std::f64::consts::PI;
+
+use serde_json::Value as Json;
+
+use super::error::GgufError;
+use crate::rope::RopeScaling;
+
+/// Largest relative difference between factors that count as the same.
+const TOLERANCE: f64 = 1e-4;
+
+/// The constants of Llama 3's scaling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Llama3 {
+    factor: f64,
+    low: f64,
+    high: f64,
+    original: f64,
+}
+
+impl Llama3 {
+    /// What the frequency of a wave of that length, in positions, is divided by.
+    fn divisor(self, wavelength: f64) -> f64 {
+        if wavelength < self.original / self.high {
+            1.0
+        } else if wavelength > self.original / self.low {
+            self.factor
+        } else {
+            let smooth = (self.original / wavelength - self.low) / (self.high - self.low);
+            1.0 / ((1.0 - smooth) / self.factor + smooth)
+        }
+    }
+
+    fn explains(self, factors: &[f32], theta: f64) -> bool {
+        factors.iter().enumerate().all(|(i, &factor)| {
+            let expected = self.divisor(wavelength(theta, i, factors.len()));
+            (expected / f64::from(factor) - 1.0).abs() < TOLERANCE
+        })
+    }
+}
+
+/// Positions in which dimension `i` of `half` rotates once.
+fn wavelength(theta: f64, i: usize, half: usize) -> f64 {
+    2.0 * PI * libm::pow(theta, i as f64 / half as f64)
+}
+
+/// The factors of `scaling`, `(head_dim / 2)`; `None` where frequencies are not stretched so.
+pub(crate) fn write(scaling: RopeScaling, theta: f64, head_dim: usize) -> Option<Vec<f32>> {
+    let RopeScaling::Llama3 {
+        factor,
+        low_freq_factor: low,
+        high_freq_factor: high,
+        original_context_len,
+    } = scaling
+    else {
+        return None;
+    };
+    let llama3 = Llama3 {
+        factor,
+        low,
+        high,
+        original: original_context_len as f64,
+    };
+    let half = head_dim / 2;
+    let factors = (0..half).map(|i| llama3.divisor(wavelength(theta, i, half)) as f32);
+    Some(factors.collect())
+}
+
+/// Finds the constants that explain `factors`, and puts them into the config's `rope_parameters`.
+///
+/// Constants that differ by a common multiple give the same factors: the low frequency factor is
+/// taken to be 1, as it is in every model. They are whole numbers in every model, too, and rounded,
+/// so that frequencies come out as they were in the checkpoint, to the last bit.
+pub(crate) fn read(factors: &[f32], theta: f64, rope: &mut Json) -> Result<(), GgufError> {
+    let largest = factors.iter().copied().fold(1.0, f32::max);
+    if factors.is_empty()
+        || factors
+            .iter()
+            .any(|factor| !factor.is_finite() || *factor < 1.0)
+    {
+        return Err(GgufError::RopeFactors);
+    }
+    if largest == 1.0 {
+        return Ok(());
+    }
+    let found = candidates(factors, theta, f64::from(largest))
+        .into_iter()
+        .find(|candidate| candidate.original >= 1.0 && candidate.explains(factors, theta))
+        .ok_or(GgufError::RopeFactors)?;
+    rope["rope_type"] = "llama3".into();
+    rope["factor"] = found.factor.into();
+    rope["low_freq_factor"] = found.low.into();
+    rope["high_freq_factor"] = found.high.into();
+    rope["original_max_position_embeddings"] = (found.original as u64).into();
+    Ok(())
+}
+
+fn candidates(factors: &[f32], theta: f64, factor: f64) -> Vec<Llama3> {
+    let with = |high: f64, original: f64| Llama3 {
+        factor,
+        low: 1.0,
+        high,
+        original: original.round(),
+    };
+    // Published models.
+    let mut candidates = vec![with(4.0, 8192.0)];
+    // Where the divisor is neither 1 nor the factor: the wave's length and how far between it is.
+    let between: Vec<(f64, f64)> = factors
+        .iter()
+        .enumerate()
+        .filter(|(_, divisor)| **divisor > 1.0 && f64::from(**divisor) < factor)
+        .map(|(i, &divisor)| {
+            let smooth = (1.0 / f64::from(divisor) - 1.0 / factor) / (1.0 - 1.0 / factor);
+            (wavelength(theta, i, factors.len()), smooth)
+        })
+        .collect();
+    for &(length, smooth) in &between {
+        candidates.push(with(4.0, length * (smooth * 3.0 + 1.0)));
+    }
+    for pair in between.windows(2) {
+        let [(first, s), (second, t)] = [pair[0], pair[1]];
+        // original / length = 1 + smooth * (high - 1), at both.
+        let range = (1.0 / first - 1.0 / second) / (s / second - t / first);
+        let original = first * (1.0 + s * range);
+        candidates.push(with(1.0 + range.round(), original));
+    }
+    if between.is_empty() {
+        // Any boundary between the last short and the first long wave will do.
+        let shortest = factors.iter().position(|divisor| *divisor > 1.0);
+        let length = wavelength(theta, shortest.unwrap_or_default(), factors.len());
+        candidates.push(with(4.0, length * 0.99));
+    }
+    candidates
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(scaling: (f64, f64, f64, usize), theta: f64, head_dim: usize) -> Json {
+        let (factor, low, high, original) = scaling;
+        let scaling = RopeScaling::Llama3 {
+            factor,
+            low_freq_factor: low,
+            high_freq_factor: high,
+            original_context_len: original,
+        };
+        let factors = write(scaling, theta, head_dim).unwrap();
+        let mut rope = json!({});
+        read(&factors, theta, &mut rope).unwrap();
+        rope
+    }
+
+    #[test]
+    fn constants_are_found_from_factors() {
+        for scaling in [
+            (8.0, 1.0, 4.0, 8192),
+            (32.0, 1.0, 4.0, 8192),
+            (8.0, 1.0, 4.0, 64),
+            (16.0, 1.0, 9.0, 4096),
+        ] {
+            for head_dim in [64, 128] {
+                let expected = json!({
+                    "rope_type": "llama3", "factor": scaling.0, "low_freq_factor": scaling.1,
+                    "high_freq_factor": scaling.2, "original_max_position_embeddings": scaling.3,
+                });
+                assert_eq!(found(scaling, 500_000.0, head_dim), expected, "{scaling:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_wave_between_is_enough() {
+        let rope = found((8.0, 1.0, 4.0, 64), 500_000.0, 16);
+        assert_eq!(rope["original_max_position_embeddings"], 64);
+    }
+
+    #[test]
+    fn factors_of_another_kind_are_refused() {
+        for factors in [
+            vec![1.0, 3.0, 2.0, 8.0],
+            vec![0.5, 1.0],
+            vec![f32::NAN],
+            vec![],
+        ] {
+            let read = read(&factors, 10_000.0, &mut json!({}));
+            assert!(matches!(read, Err(GgufError::RopeFactors)), "{factors:?}");
+        }
+        let mut rope = json!({});
+        read(&[1.0, 1.0], 10_000.0, &mut rope).unwrap();
+        assert_eq!(rope, json!({}));
+    }
+}

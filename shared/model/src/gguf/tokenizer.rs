@@ -1,0 +1,211 @@
+//! The tokenizer in a GGUF file's metadata, as the bytes of a `tokenizer.json`.
+//!
+//! Two kinds: byte-level BPE (`gpt2`), and SentencePiece BPE (`llama`), which becomes what Hugging
+//! Face's converter makes of it.
+
+mod sentencepiece;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{error::GgufError, pre_tokenizer::PreTokenizer, value::Metadata};
+use crate::tokenizer;
+
+/// Kinds of tokens in the metadata.
+pub(crate) mod kind {
+    pub(crate) const NORMAL: u64 = 1;
+    pub(crate) const UNKNOWN: u64 = 2;
+    pub(crate) const CONTROL: u64 = 3;
+    pub(crate) const USER_DEFINED: u64 = 4;
+    pub(crate) const UNUSED: u64 = 5;
+    pub(crate) const BYTE: u64 = 6;
+}
+
+/// A token of the metadata.
+struct Token<'a> {
+    id: usize,
+    text: &'a str,
+    kind: u64,
+}
+
+impl Token<'_> {
+    /// Whether it only fills the embedding table up.
+    fn is_padding(&self) -> bool {
+        self.kind == kind::UNUSED && self.text == padding(self.id)
+    }
+}
+
+/// The token that fills an embedding table up at `id`.
+pub(crate) fn padding(id: usize) -> String {
+    format!("[PAD{id}]")
+}
+
+/// The bytes of a `tokenizer.json`; `None` if the file has no tokenizer.
+///
+/// # Errors
+/// If it is of a kind that is not supported, or contradicts itself.
+pub(crate) fn read(metadata: &Metadata) -> Result<Option<Vec<u8>>, GgufError> {
+    let model = match metadata.string("tokenizer.ggml.model")? {
+        None | Some("none" | "no_vocab") => return Ok(None),
+        Some(model) => model,
+    };
+    let missing = |key: &str| GgufError::MissingKey(key.to_owned());
+    let texts = metadata
+        .strings("tokenizer.ggml.tokens")?
+        .ok_or_else(|| missing("tokenizer.ggml.tokens"))?;
+    let kinds = metadata.wholes("tokenizer.ggml.token_type")?;
+    let kinds = kinds.unwrap_or_else(|| vec![kind::NORMAL; texts.len()]);
+    if kinds.len() != texts.len() {
+        return Err(GgufError::Tokenizer(format!(
+            "it has {} tokens and {} token types",
+            texts.len(),
+            kinds.len()
+        )));
+    }
+    let tokens: Vec<Token<'_>> = texts
+        .iter()
+        .zip(kinds)
+        .enumerate()
+        .map(|(id, (text, kind))| Token { id, text, kind })
+        .filter(|token| !token.is_padding())
+        .collect();
+    let mut json = match model {
+        "gpt2" => byte_level(metadata, &tokens)?,
+        "llama" => sentencepiece::json(metadata, &tokens)?,
+        other => return Err(GgufError::TokenizerModel(other.to_owned())),
+    };
+    json["version"] = "1.0".into();
+    let bytes = json.to_string().into_bytes();
+    tokenizer::from_bytes(&bytes).map_err(|error| GgufError::Tokenizer(error.to_string()))?;
+    Ok(Some(bytes))
+}
+
+/// Byte-level BPE.
+fn byte_level(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
+    let pre = PreTokenizer::named(metadata.string("tokenizer.ggml.pre")?)?;
+    let merges = metadata
+        .strings("tokenizer.ggml.merges")?
+        .ok_or_else(|| GgufError::MissingKey("tokenizer.ggml.merges".to_owned()))?;
+    let merges = merges
+        .iter()
+        .map(|merge| {
+            // The first character of a token may be a space in files that are not byte-level.
+            let space = merge.char_indices().skip(1).find(|(_, c)| *c == ' ');
+            let (at, _) = space
+                .ok_or_else(|| GgufError::Tokenizer(format!("the merge {merge:?} has one part")))?;
+            Ok(json!([merge[..at], merge[at + 1..]]))
+        })
+        .collect::<Result<Vec<Json>, GgufError>>()?;
+    let (normalizer, pre_tokenizer) = pre.json();
+    Ok(json!({
+        "added_tokens": added(tokens, |token| (token.to_owned(), false)),
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": begin_and_end(metadata, pre.add_bos)?,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
+            "use_regex": true},
+        "model": {
+            "type": "BPE",
+            "byte_fallback": false,
+            "ignore_merges": pre.ignore_merges,
+            "vocab": vocabulary(tokens, str::to_owned)?,
+            "merges": merges,
+        },
+    }))
+}
+
+/// Ids by token, under the name that `text` gives them.
+fn vocabulary(
+    tokens: &[Token<'_>],
+    text: impl Fn(&str) -> String,
+) -> Result<Map<String, Json>, GgufError> {
+    let mut vocabulary = Map::with_capacity(tokens.len());
+    for token in tokens {
+        if vocabulary
+            .insert(text(token.text), token.id.into())
+            .is_some()
+        {
+            let reason = format!("the token {:?} is there twice", token.text);
+            return Err(GgufError::Tokenizer(reason));
+        }
+    }
+    Ok(vocabulary)
+}
+
+/// The tokens that are found in text before anything else; `text` gives their name, and whether they
+/// are looked for in the normalised text.
+fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> (String, bool)) -> Vec<Json> {
+    let found = [kind::CONTROL, kind::UNKNOWN, kind::USER_DEFINED];
+    tokens
+        .iter()
+        .filter(|token| found.contains(&token.kind))
+        .map(|token| {
+            let special = token.kind != kind::USER_DEFINED;
+            let (content, normalized) = if special {
+                (token.text.to_owned(), false)
+            } else {
+                text(token.text)
+            };
+            json!({"id": token.id, "content": content, "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": normalized, "special": special})
+        })
+        .collect()
+}
+
+/// The processor that begins and ends texts with tokens, as the metadata has it.
+fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> {
+    let add = |name: &str, otherwise: bool| -> Result<bool, GgufError> {
+        let asked = metadata.bool(&format!("tokenizer.ggml.add_{name}_token"))?;
+        Ok(asked.unwrap_or(otherwise))
+    };
+    let texts = metadata
+        .strings("tokenizer.ggml.tokens")?
+        .unwrap_or_default();
+    let token = |name: &str| -> Result<(usize, &str), GgufError> {
+        let key = format!("tokenizer.ggml.{name}_token_id");
+        let id = metadata.whole(&key)?;
+        let id = id.ok_or_else(|| GgufError::MissingKey(key.clone()))? as usize;
+        let text = texts.get(id).ok_or_else(|| {
+            GgufError::Tokenizer(format!("{key} is {id}, there are {} tokens", texts.len()))
+        })?;
+        Ok((id, text))
+    };
+    let (mut single, mut pair, mut used) = (Vec::new(), Vec::new(), Map::new());
+    let mut special = |name: &str| -> Result<(Json, Json), GgufError> {
+        let (id, text) = token(name)?;
+        used.insert(
+            text.to_owned(),
+            json!({"id": text, "ids": [id], "tokens": [text]}),
+        );
+        let at = |kind: u8| json!({"SpecialToken": {"id": text, "type_id": kind}});
+        Ok((at(0), at(1)))
+    };
+    if add("bos", add_bos)? {
+        let (first, second) = special("bos")?;
+        single.push(first.clone());
+        pair.push((first, second));
+    }
+    let begins = pair;
+    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
+    let mut both: Vec<Json> = begins.iter().map(|(first, _)| first.clone()).collect();
+    both.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
+    let mut ends = Vec::new();
+    if add("eos", false)? {
+        let (first, second) = special("eos")?;
+        single.push(first.clone());
+        both.push(first);
+        ends.push(second);
+    }
+    both.extend(begins.into_iter().map(|(_, second)| second));
+    both.push(json!({"Sequence": {"id": "B", "type_id": 1}}));
+    both.extend(ends);
+    if used.is_empty() {
+        return Ok(Json::Null);
+    }
+    Ok(
+        json!({"type": "TemplateProcessing", "single": single, "pair": both,
+        "special_tokens": used}),
+    )
+}
+
+#[cfg(test)]
+mod tests;

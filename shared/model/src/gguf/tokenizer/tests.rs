@@ -1,0 +1,255 @@
+use serde_json::json;
+use tokenizers::Tokenizer;
+
+use super::*;
+use crate::gguf::{
+    made_up::{metadata, text},
+    value::{Array, F32, I32, Value},
+};
+
+fn array(kind: u32, items: impl IntoIterator<Item = Value>) -> Value {
+    let items = items.into_iter().collect();
+    Value::Array(Array { kind, items })
+}
+
+fn strings(items: &[&str]) -> Value {
+    Value::strings(items.iter().map(|&item| item.to_owned()))
+}
+
+/// A byte-level tokenizer that cuts as `pre` says: digits, letters and a few pairs.
+fn byte_level(pre: &str) -> Metadata {
+    let mut tokens: Vec<&str> = vec!["<s>", "</s>", "<user>"];
+    tokens.extend(["0", "1", "2", "3", "a", "b", "c", "Ġ", "Ċ", "'"]);
+    tokens.extend(["12", "123", "ab", "abc", "Ġa", "Ġab", "[PAD19]", "Ġ1"]);
+    let kinds = [vec![3, 3, 4], vec![1; 16], vec![5, 1]].concat();
+    metadata(&[
+        ("tokenizer.ggml.model", text("gpt2")),
+        ("tokenizer.ggml.pre", text(pre)),
+        ("tokenizer.ggml.tokens", strings(&tokens)),
+        (
+            "tokenizer.ggml.token_type",
+            array(I32, kinds.into_iter().map(Value::I32)),
+        ),
+        (
+            "tokenizer.ggml.merges",
+            strings(&["Ġ 1", "1 2", "12 3", "a b", "Ġ a", "Ġ ab"]),
+        ),
+        ("tokenizer.ggml.bos_token_id", Value::U32(0)),
+        ("tokenizer.ggml.eos_token_id", Value::U32(1)),
+    ])
+}
+
+fn tokenizer(metadata: &Metadata) -> Tokenizer {
+    crate::tokenizer::from_bytes(&read(metadata).unwrap().unwrap()).unwrap()
+}
+
+fn pieces(metadata: &Metadata, text: &str) -> Vec<String> {
+    let encoding = tokenizer(metadata).encode(text, true).unwrap();
+    encoding.get_tokens().to_vec()
+}
+
+fn message(metadata: &Metadata) -> String {
+    read(metadata).unwrap_err().to_string()
+}
+
+#[test]
+fn digits_are_cut_as_the_name_says() {
+    let of = |pre: &str| pieces(&byte_level(pre), "123 12");
+    assert_eq!(of("llama-bpe"), ["<s>", "123", "Ġ", "12"]);
+    assert_eq!(of("qwen2"), ["1", "2", "3", "Ġ", "1", "2"]);
+    assert_eq!(of("smollm"), ["1", "2", "3", "Ġ", "1", "2"]);
+    assert_eq!(of("gpt-2"), ["123", "Ġ1", "2"]);
+    assert_eq!(of("default"), ["123", "Ġ", "12"]);
+}
+
+#[test]
+fn words_of_a_pattern_are_not_cut_again() {
+    // Llama's words may begin with a punctuation mark, GPT-2's may not.
+    let of = |pre: &str| {
+        let mut metadata = byte_level(pre);
+        metadata.insert("tokenizer.ggml.merges", strings(&["' a", "a b"]));
+        let tokens = metadata.strings("tokenizer.ggml.tokens").unwrap().unwrap();
+        let mut tokens: Vec<&str> = tokens;
+        tokens[19] = "'a";
+        let tokens = strings(&tokens);
+        metadata.insert("tokenizer.ggml.tokens", tokens);
+        let kinds = [vec![3, 3, 4], vec![1; 18]].concat();
+        let kinds = array(I32, kinds.into_iter().map(Value::I32));
+        metadata.insert("tokenizer.ggml.token_type", kinds);
+        pieces(&metadata, "'ab")
+    };
+    assert_eq!(of("smaug-bpe"), ["'a", "b"]);
+    assert_eq!(of("gpt-2"), ["'", "ab"]);
+}
+
+#[test]
+fn a_word_that_is_a_token_needs_no_merges_where_the_name_says_so() {
+    assert_eq!(pieces(&byte_level("llama-bpe"), "abc"), ["<s>", "abc"]);
+    assert_eq!(pieces(&byte_level("smaug-bpe"), "abc"), ["ab", "c"]);
+}
+
+#[test]
+fn texts_begin_and_end_as_the_metadata_says() {
+    let mut metadata = byte_level("gpt-2");
+    metadata.insert("tokenizer.ggml.add_bos_token", Value::Bool(true));
+    metadata.insert("tokenizer.ggml.add_eos_token", Value::Bool(true));
+    assert_eq!(pieces(&metadata, "ab"), ["<s>", "ab", "</s>"]);
+    let pair = tokenizer(&metadata).encode(("a", "b"), true).unwrap();
+    assert_eq!(pair.get_tokens(), ["<s>", "a", "</s>", "<s>", "b", "</s>"]);
+    let mut without = byte_level("llama-bpe");
+    without.insert("tokenizer.ggml.add_bos_token", Value::Bool(false));
+    assert_eq!(pieces(&without, "ab"), ["ab"]);
+}
+
+#[test]
+fn tokens_of_a_meaning_are_found_in_text() {
+    let metadata = byte_level("gpt-2");
+    assert_eq!(
+        pieces(&metadata, "a</s>b<user>"),
+        ["a", "</s>", "b", "<user>"]
+    );
+    let tokenizer = tokenizer(&metadata);
+    let ids = tokenizer.encode("a</s>b<user>", false).unwrap();
+    // The user's own token is text, control tokens are not.
+    assert_eq!(tokenizer.decode(ids.get_ids(), true).unwrap(), "ab<user>");
+    assert_eq!(tokenizer.token_to_id("[PAD19]"), None);
+    assert_eq!(tokenizer.token_to_id("Ġ1"), Some(20));
+}
+
+/// A SentencePiece tokenizer: pieces with scores, and all bytes.
+fn sentencepiece(prefix: Option<bool>) -> Metadata {
+    let pieces = ["▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "x  x"];
+    let scores = [
+        -90.0, -91.0, -92.0, -93.0, -3.0, -2.0, -1.0, -4.0, -5.0, -6.0,
+    ];
+    let mut tokens = vec!["<unk>".to_owned(), "<s>".to_owned(), "</s>".to_owned()];
+    let mut kinds = vec![2, 3, 3];
+    tokens.extend((0..=255).map(|byte: u8| format!("<0x{byte:02X}>")));
+    kinds.extend([6; 256]);
+    tokens.extend(pieces.map(str::to_owned));
+    kinds.extend([1; 9]);
+    kinds.push(4);
+    let scores = [vec![0.0; 259], scores.to_vec()].concat();
+    let mut all = metadata(&[
+        ("tokenizer.ggml.model", text("llama")),
+        ("tokenizer.ggml.tokens", Value::strings(tokens)),
+        (
+            "tokenizer.ggml.token_type",
+            array(I32, kinds.into_iter().map(Value::I32)),
+        ),
+        (
+            "tokenizer.ggml.scores",
+            array(F32, scores.into_iter().map(Value::F32)),
+        ),
+        ("tokenizer.ggml.bos_token_id", Value::U32(1)),
+    ]);
+    if let Some(prefix) = prefix {
+        all.insert("tokenizer.ggml.add_space_prefix", Value::Bool(prefix));
+    }
+    all
+}
+
+#[test]
+fn pieces_with_better_scores_are_joined_first() {
+    // bc before ab, though ab begins earlier: a bc, which abc then joins.
+    assert_eq!(pieces(&sentencepiece(Some(false)), "abc"), ["<s>", "abc"]);
+    assert_eq!(
+        pieces(&sentencepiece(Some(false)), "aab"),
+        ["<s>", "a", "ab"]
+    );
+    let json: Json = serde_json::from_slice(&read(&sentencepiece(None)).unwrap().unwrap()).unwrap();
+    assert_eq!(
+        json["model"]["merges"],
+        json!([
+            ["b", "c"],
+            ["a", "b"],
+            ["▁", "a"],
+            ["▁a", "b"],
+            ["▁", "ab"],
+            ["ab", "c"],
+            ["a", "bc"]
+        ])
+    );
+}
+
+#[test]
+fn texts_begin_with_a_space_unless_told_not_to() {
+    assert_eq!(pieces(&sentencepiece(None), "ab a"), ["<s>", "▁ab", "▁a"]);
+    assert_eq!(
+        pieces(&sentencepiece(Some(false)), "ab a"),
+        ["<s>", "ab", "▁a"]
+    );
+    for prefix in [None, Some(false)] {
+        let tokenizer = tokenizer(&sentencepiece(prefix));
+        let ids = tokenizer.encode("ab  a", true).unwrap();
+        assert_eq!(tokenizer.decode(ids.get_ids(), true).unwrap(), "ab  a");
+    }
+}
+
+#[test]
+fn what_no_piece_covers_is_bytes() {
+    let metadata = sentencepiece(Some(false));
+    assert_eq!(pieces(&metadata, "é"), ["<s>", "<0xC3>", "<0xA9>"]);
+    let tokenizer = tokenizer(&metadata);
+    let ids = tokenizer.encode("aé\n", true).unwrap();
+    assert_eq!(tokenizer.decode(ids.get_ids(), true).unwrap(), "aé\n");
+}
+
+#[test]
+fn tokens_of_users_may_hold_spaces() {
+    for prefix in [Some(true), Some(false)] {
+        let found = pieces(&sentencepiece(prefix), "ax  xb");
+        assert!(
+            found.iter().any(|piece| piece.starts_with('x')),
+            "{found:?}"
+        );
+    }
+    // It stands in the vocabulary as Hugging Face has it.
+    assert_eq!(
+        tokenizer(&sentencepiece(Some(false))).token_to_id("x▁▁x"),
+        Some(268)
+    );
+}
+
+#[test]
+fn what_is_unknown_or_contradicts_itself_is_named() {
+    assert!(
+        message(&byte_level("tiktoken"))
+            .starts_with(r#"tokenizer.ggml.pre "tiktoken" is not supported: llama-bpe, llama3, "#)
+    );
+    let with = |key: &str, value: Value| {
+        let mut metadata = byte_level("gpt-2");
+        metadata.insert(key, value);
+        message(&metadata)
+    };
+    let model = with("tokenizer.ggml.model", text("t5"));
+    assert!(
+        model.starts_with(r#"tokenizer.ggml.model "t5" is not supported: gpt2"#),
+        "{model}"
+    );
+    let kinds = with("tokenizer.ggml.token_type", array(I32, [Value::I32(1)]));
+    assert!(
+        kinds.ends_with("it has 21 tokens and 1 token types"),
+        "{kinds}"
+    );
+    let merge = with("tokenizer.ggml.merges", strings(&["ab"]));
+    assert!(merge.ends_with(r#"the merge "ab" has one part"#), "{merge}");
+    let merge = with("tokenizer.ggml.merges", strings(&["a q"]));
+    assert!(
+        merge.starts_with("its tokenizer makes no sense: "),
+        "{merge}"
+    );
+    let mut metadata = byte_level("llama-bpe");
+    metadata.insert("tokenizer.ggml.bos_token_id", Value::U32(90));
+    assert!(message(&metadata).ends_with("bos_token_id is 90, there are 21 tokens"));
+    metadata.0.remove("tokenizer.ggml.bos_token_id");
+    assert_eq!(
+        message(&metadata),
+        "its metadata has no tokenizer.ggml.bos_token_id"
+    );
+    metadata.insert("tokenizer.ggml.bos_token_id", Value::U32(0));
+    metadata.insert("tokenizer.ggml.tokens", strings(&["a", "a"]));
+    metadata.0.remove("tokenizer.ggml.token_type");
+    assert!(message(&metadata).ends_with(r#"the token "a" is there twice"#));
+    assert!(read(&Metadata::default()).unwrap().is_none());
+}

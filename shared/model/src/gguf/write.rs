@@ -1,0 +1,198 @@
+//! Writing a checkpoint as a GGUF file that llama.cpp loads, too.
+
+mod config;
+mod encode;
+mod error;
+pub(super) mod header;
+mod tokenizer;
+mod verify;
+
+use std::{fmt, io::Write, ops::ControlFlow, str::FromStr};
+
+use candle_core::quantized::GgmlDType;
+use thiserror::Error;
+
+pub(crate) use self::encode::encode;
+use self::header::Entry;
+pub use self::{error::GgufWriteError, verify::verify};
+use super::{rope_factors, tensor_names, value::Metadata};
+use crate::{checkpoint::Checkpoint, decoder::tensors::TensorNames};
+
+/// What matrices are written in. Vectors, such as norms and biases, are always f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileFormat {
+    /// Full precision.
+    F32,
+    /// Half precision.
+    F16,
+    /// 8-bit blocks of 32; f32 for matrices whose rows are no multiple of 32.
+    Q8_0,
+    /// 4-bit blocks of 256 (4.5 bits a weight with their scales); Q8_0 for matrices whose rows are no
+    /// multiple of 256.
+    Q4K,
+}
+
+/// No file format has that name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no file format {0:?}: q8_0, q4_k, f16 and f32 are known")]
+pub struct UnknownFileFormat(pub String);
+
+/// How far writing is.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteProgress<'a> {
+    /// The tensor that is written next.
+    pub tensor: &'a str,
+    /// Bytes written.
+    pub done_bytes: u64,
+    /// Bytes of the whole file.
+    pub total_bytes: u64,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Number of tensors.
+    pub tensors: usize,
+    /// Matrices in another format than the one asked for, because of their sizes.
+    pub fallbacks: usize,
+}
+
+impl FileFormat {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Q8_0, Self::Q4K, Self::F16, Self::F32];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
+            Self::Q4K => "q4_k",
+        }
+    }
+
+    /// `general.file_type`, by which llama.cpp names what is mostly in a file.
+    fn file_type(self) -> u32 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::Q8_0 => 7,
+            Self::Q4K => 14,
+        }
+    }
+
+    fn of_matrices(self) -> GgmlDType {
+        match self {
+            Self::F32 => GgmlDType::F32,
+            Self::F16 => GgmlDType::F16,
+            Self::Q8_0 => GgmlDType::Q8_0,
+            Self::Q4K => GgmlDType::Q4K,
+        }
+    }
+
+    /// The format of a tensor of that shape.
+    fn of(self, shape: &[usize]) -> GgmlDType {
+        let [_, row] = shape else {
+            return GgmlDType::F32;
+        };
+        let fits = |format: &GgmlDType| row.is_multiple_of(format.block_size());
+        let formats = [self.of_matrices(), GgmlDType::Q8_0];
+        formats.into_iter().find(fits).unwrap_or(GgmlDType::F32)
+    }
+}
+
+impl fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FileFormat {
+    type Err = UnknownFileFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| UnknownFileFormat(name.to_owned()))
+    }
+}
+
+/// Writes `checkpoint` to `out` as GGUF version 3, under the name `name`.
+///
+/// No more than one tensor is in memory at a time. `progress` is told before each of them, and stops
+/// the writing with [`ControlFlow::Break`].
+///
+/// # Errors
+/// If the model or its tokenizer has no form in GGUF, a tensor is missing or broken, or `out` fails;
+/// what was written until then is of no use.
+pub fn write(
+    checkpoint: &Checkpoint,
+    name: &str,
+    format: FileFormat,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(WriteProgress<'_>) -> ControlFlow<()>,
+) -> Result<Written, GgufWriteError> {
+    let config = checkpoint.config();
+    let mut metadata = Metadata::default();
+    config::write(checkpoint, name, format.file_type(), &mut metadata)?;
+    tokenizer::write(checkpoint, &mut metadata)?;
+
+    let factors = config
+        .rope
+        .and_then(|rope| rope_factors::write(rope.scaling, rope.theta, config.head_dim));
+    let names = TensorNames::of(checkpoint.weights());
+    let tensors = tensor_names::tensors(config, names);
+    let mut entries: Vec<Entry> = Vec::new();
+    if let Some(factors) = &factors {
+        entries.push(Entry::new(
+            "rope_freqs.weight",
+            &[factors.len()],
+            GgmlDType::F32,
+        ));
+    }
+    for tensor in &tensors {
+        let format = format.of(&tensor.shape);
+        entries.push(Entry::new(&tensor.gguf, &tensor.shape, format));
+    }
+    let header = header::bytes(&metadata, &entries);
+    let total_bytes = header.len() as u64 + header::data_bytes(&entries);
+    out.write_all(&header)?;
+    let mut done_bytes = header.len() as u64;
+    let mut put = |bytes: &[u8], done_bytes: &mut u64| -> Result<(), GgufWriteError> {
+        let padding = header::padding(bytes.len());
+        out.write_all(bytes)?;
+        out.write_all(&[0; header::ALIGNMENT][..padding])?;
+        *done_bytes += (bytes.len() + padding) as u64;
+        Ok(())
+    };
+    if let Some(factors) = &factors {
+        put(&encode::encode(factors, GgmlDType::F32)?, &mut done_bytes)?;
+    }
+    for tensor in &tensors {
+        let at = WriteProgress {
+            tensor: &tensor.gguf,
+            done_bytes,
+            total_bytes,
+        };
+        if progress(at).is_break() {
+            return Err(GgufWriteError::Stopped);
+        }
+        let bytes = encode::tensor(checkpoint.weights(), tensor, format.of(&tensor.shape))?;
+        put(&bytes, &mut done_bytes)?;
+    }
+    out.flush()?;
+    let matrices = tensors.iter().filter(|tensor| tensor.shape.len() == 2);
+    Ok(Written {
+        bytes: done_bytes,
+        tensors: entries.len(),
+        fallbacks: matrices
+            .filter(|tensor| format.of(&tensor.shape) != format.of_matrices())
+            .count(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+use std::{fs, io};
+
+use candle_core::quantized::GgmlDType;
+use speculation::ports::{LanguageModel, Rows, Segment};
+
+use super::*;
+use crate::{
+    checkpoint::CheckpointFiles,
+    config::ModelConfig,
+    linear::{Linear, WeightFormat},
+};
+
+/// A model whose rows are multiples of 256, but for one matrix a layer.
+fn config() -> ModelConfig {
+    ModelConfig {
+        vocab_size: 96,
+        hidden_size: 256,
+        intermediate_size: 96,
+        layers: 2,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 64,
+        context_len: 64,
+        tie_word_embeddings: false,
+        eos_token_ids: vec![2, 5],
+        ..ModelConfig::llama()
+    }
+}
+
+fn unstopped(_: WriteProgress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempFile, Written) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let written = write(checkpoint, "test", format, &mut file, &mut unstopped).unwrap();
+    verify(checkpoint, file.path()).unwrap();
+    (file, written)
+}
+
+fn logits(checkpoint: &Checkpoint, format: WeightFormat) -> Vec<f32> {
+    let mut model = checkpoint.load(format).unwrap();
+    let mut cache = model.new_cache();
+    let mut rows = Rows::default();
+    let segment = Segment {
+        cache: &mut cache,
+        tokens: &[1, 7, 3, 90, 44, 12],
+        parents: &[],
+        scored_from: 0,
+    };
+    model.forward(&mut [segment], &mut rows).unwrap();
+    rows.logits
+}
+
+#[test]
+fn the_file_is_the_model_to_the_last_bit() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    for (file, format) in [
+        (FileFormat::F32, WeightFormat::F32),
+        (FileFormat::F32, WeightFormat::Q8_0),
+        (FileFormat::Q8_0, WeightFormat::Q8_0),
+        (FileFormat::Q4K, WeightFormat::Q4_K),
+    ] {
+        let (written, _) = written(&checkpoint, file);
+        let read = Checkpoint::open(written.path()).unwrap();
+        assert_eq!(read.eos_token_ids(), [2, 5]);
+        let (expected, found) = (logits(&checkpoint, format), logits(&read, format));
+        assert!(expected == found, "{file} as {format}");
+    }
+}
+
+#[test]
+fn the_best_format_is_the_files_own_if_it_is_q4_k() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    assert_eq!(checkpoint.best_format(), WeightFormat::Q8_0);
+    for (file, best) in [
+        (FileFormat::F32, WeightFormat::Q8_0),
+        (FileFormat::Q8_0, WeightFormat::Q8_0),
+        (FileFormat::Q4K, WeightFormat::Q4_K),
+    ] {
+        let (written, _) = written(&checkpoint, file);
+        let read = Checkpoint::open(written.path()).unwrap();
+        assert_eq!(read.best_format(), best, "{file}");
+    }
+}
+
+#[test]
+fn other_formats_are_near() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    let expected = logits(&checkpoint, WeightFormat::F32);
+    for (format, bound) in [(FileFormat::F16, 0.01), (FileFormat::Q4K, 1.0)] {
+        let (file, _) = written(&checkpoint, format);
+        let found = logits(&Checkpoint::open(file.path()).unwrap(), WeightFormat::F32);
+        let pairs = expected.iter().zip(&found);
+        let farthest = pairs.fold(0.0_f32, |far, (a, b)| far.max((a - b).abs()));
+        assert!(farthest > 0.0 && farthest < bound, "{format}: {farthest}");
+    }
+}
+
+#[test]
+fn what_is_in_a_format_already_is_not_quantised_again() {
+    let checkpoint = Checkpoint::random(config(), 4).unwrap();
+    for format in FileFormat::ALL {
+        let (first, _) = written(&checkpoint, format);
+        let (second, _) = written(&Checkpoint::open(first.path()).unwrap(), format);
+        let (first, second) = (fs::read(first).unwrap(), fs::read(second).unwrap());
+        assert!(first == second, "{format}");
+    }
+}
+
+#[test]
+fn q8_0_is_quantised_as_it_is_when_loaded() {
+    let values: Vec<f32> = (0..4 * 64_i16)
+        .map(|i| f32::from(i * 37 % 101 - 50) * 0.013 + f32::from(i) * 1e-4)
+        .collect();
+    let loaded = Linear::new(&values, None, 64, WeightFormat::Q8_0);
+    let bytes = encode::encode(&values, GgmlDType::Q8_0).unwrap();
+    let (blocks, _) = bytes.as_chunks::<34>();
+    let mut row = [0.0; 64];
+    for (output, blocks) in blocks.chunks(2).enumerate() {
+        loaded.read_row(output, &mut row);
+        let written = blocks.iter().flat_map(|block| {
+            let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
+            block[2..]
+                .iter()
+                .map(move |q| f32::from(q.cast_signed()) * scale)
+        });
+        assert_eq!(written.collect::<Vec<f32>>(), row, "row {output}");
+    }
+}
+
+#[test]
+fn matrices_fall_back_where_rows_do_not_fit() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    let (file, report) = written(&checkpoint, FileFormat::Q4K);
+    let file = crate::gguf::Container::open(file.path()).unwrap();
+    let format = |name: &str| ggml_type_name(file.tensor(name).unwrap().0.type_id);
+    assert_eq!(format("blk.0.attn_q.weight"), "Q4_K");
+    assert_eq!(format("token_embd.weight"), "Q4_K");
+    assert_eq!(format("blk.1.ffn_down.weight"), "Q8_0");
+    assert_eq!(format("blk.1.ffn_norm.weight"), "F32");
+    assert_eq!((report.tensors, report.fallbacks), (21, 2));
+    assert_eq!(FileFormat::Q8_0.of(&[4, 33]), GgmlDType::F32);
+}
+
+fn ggml_type_name(id: u32) -> String {
+    crate::gguf::ggml_type::name(id)
+}
+
+#[test]
+fn sizes_are_known_beforehand() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    let (mut totals, mut done) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut progress = |at: WriteProgress<'_>| {
+        totals.push(at.total_bytes);
+        done.push(at.done_bytes);
+        ControlFlow::Continue(())
+    };
+    let report = write(
+        &checkpoint,
+        "test",
+        FileFormat::Q8_0,
+        &mut out,
+        &mut progress,
+    )
+    .unwrap();
+    assert_eq!(out.len() as u64, report.bytes);
+    assert!(totals.iter().all(|total| *total == report.bytes));
+    assert!(done.is_sorted() && done.len() == 21);
+}
+
+/// Takes so many bytes, as a disk does.
+struct Disk(usize);
+
+impl io::Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_and_being_stopped_are_errors() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    let mut disk = Disk(100_000);
+    let error = write(&checkpoint, "x", FileFormat::F32, &mut disk, &mut unstopped).unwrap_err();
+    let GgufWriteError::Io(error) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    let mut tensors = 0;
+    let mut stop = |_: WriteProgress<'_>| {
+        tensors += 1;
+        if tensors < 5 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    let error = write(
+        &checkpoint,
+        "x",
+        FileFormat::F32,
+        &mut Vec::new(),
+        &mut stop,
+    );
+    assert!(matches!(error, Err(GgufWriteError::Stopped)));
+    assert_eq!(tensors, 5);
+}
+
+#[test]
+fn a_file_of_another_model_does_not_pass_for_it() {
+    let checkpoint = Checkpoint::random(config(), 3).unwrap();
+    let (file, _) = written(&checkpoint, FileFormat::Q8_0);
+    let other = ModelConfig {
+        rms_norm_eps: 2e-5,
+        ..config()
+    };
+    let other = Checkpoint::random(other, 3).unwrap();
+    let error = verify(&other, file.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("rms_norm_eps: 2e-5 became rms_norm_eps: 1e-5"),
+        "{error}"
+    );
+}
+
+fn with_tokenizer(json: &str) -> Checkpoint {
+    Checkpoint::random(config(), 3)
+        .unwrap()
+        .with_tokenizer(json.as_bytes().to_vec())
+}
+
+fn refused(checkpoint: &Checkpoint) -> String {
+    let out = &mut Vec::new();
+    let error = write(checkpoint, "x", FileFormat::F32, out, &mut unstopped);
+    assert!(out.is_empty());
+    error.unwrap_err().to_string()
+}
+
+#[test]
+fn tokenizers_without_a_form_in_gguf_are_refused() {
+    let words = with_tokenizer(r#"{"model": {"type": "WordLevel"}}"#);
+    assert!(refused(&words).ends_with(r#"its model is "WordLevel", BPE is written"#));
+    let cuts = with_tokenizer(
+        r#"{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+            "pre_tokenizer": {"type": "Whitespace"}}"#,
+    );
+    assert!(refused(&cuts).ends_with("the way it cuts text into words has no name in GGUF"));
+    let large = with_tokenizer(
+        r#"{"model": {"type": "BPE", "vocab": {"a": 96}, "merges": []},
+            "pre_tokenizer": {"type": "ByteLevel"}}"#,
+    );
+    assert!(refused(&large).ends_with("it has a token 96, the model only 96"));
+    let changes = with_tokenizer(
+        r#"{"model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": 0}, "merges": []},
+            "normalizer": {"type": "Lowercase"}}"#,
+    );
+    assert!(refused(&changes).contains("normalizer"));
+}
+
+#[cfg(feature = "embedded")]
+#[test]
+fn the_default_pairs_tokenizer_and_template_come_out() {
+    let target = crate::embedded::target().unwrap();
+    let (file, _) = written(&target, FileFormat::Q8_0);
+    let read = Checkpoint::open(file.path()).unwrap();
+    assert_eq!(read.chat_template(), target.chat_template());
+    let fingerprint = |checkpoint: &Checkpoint| {
+        crate::tokenizer::vocabulary_fingerprint(&checkpoint.tokenizer().unwrap())
+    };
+    assert_eq!(fingerprint(&read), fingerprint(&target));
+    assert_eq!(read.config(), target.config());
+    let format = WeightFormat::Q8_0;
+    assert!(logits(&read, format) == logits(&target, format));
+}
+
+#[test]
+fn broken_weights_are_named() {
+    let files = |value: f32| {
+        let json = br#"{"model_type": "llama", "vocab_size": 4, "hidden_size": 32,
+            "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1,
+            "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": true}"#;
+        let bytes: Vec<u8> = (0..128).flat_map(|_| value.to_le_bytes()).collect();
+        let view =
+            safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![4, 32], &bytes);
+        let tensors = [("model.embed_tokens.weight", view.unwrap())];
+        Checkpoint::from_bytes(CheckpointFiles {
+            config: json.to_vec().into(),
+            weights: safetensors::serialize(tensors, None).unwrap().into(),
+            tokenizer: None,
+            tokenizer_config: None,
+        })
+        .unwrap()
+    };
+    let message = |checkpoint: &Checkpoint, format| {
+        let out = &mut Vec::new();
+        let error = write(checkpoint, "x", format, out, &mut unstopped);
+        error.unwrap_err().to_string()
+    };
+    assert_eq!(
+        message(&files(f32::NAN), FileFormat::F32),
+        "tensor model.embed_tokens.weight holds numbers that are not finite"
+    );
+    assert_eq!(
+        message(&files(1e30), FileFormat::F16),
+        "tensor model.embed_tokens.weight cannot be quantised: a number is too large for f16"
+    );
+    assert_eq!(
+        message(&files(1e30), FileFormat::Q8_0),
+        "tensor model.embed_tokens.weight cannot be quantised: a number is too large for Q8_0"
+    );
+    assert_eq!(
+        message(&files(1.0), FileFormat::F32),
+        "tensor model.norm.weight is missing"
+    );
+}

@@ -1,0 +1,172 @@
+//! Which files of a repository a model needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::HubError;
+use crate::source::check_path;
+
+pub(super) const CONFIG: &str = "config.json";
+pub(super) const SINGLE: &str = "model.safetensors";
+pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+/// Small files that are taken where there are any.
+const OPTIONAL: [&str; 4] = [
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+];
+
+/// How a repository keeps its weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// In one file.
+    Single,
+    /// In shards that an index names.
+    Sharded,
+}
+
+/// The layout of a repository with these files, the same that opening its folder will choose.
+pub(super) fn layout(names: &BTreeSet<String>) -> Option<Layout> {
+    let has = |name: &str| names.contains(name);
+    let single = has(SINGLE).then_some(Layout::Single);
+    single.or_else(|| has(INDEX).then_some(Layout::Sharded))
+}
+
+/// Everything but the weights: config, tokenizer, chat template, and acceptance heads beside them.
+pub(super) fn small_files(names: &BTreeSet<String>) -> Vec<String> {
+    let listed = std::iter::once(CONFIG).chain(OPTIONAL);
+    let listed = listed
+        .filter(|name| names.contains(*name))
+        .map(str::to_owned);
+    let heads = names.iter().filter(|name| is_head(name)).cloned();
+    listed.chain(heads).collect()
+}
+
+fn is_head(name: &str) -> bool {
+    let stem = name.strip_suffix(".safetensors");
+    stem.is_some_and(|stem| stem.starts_with("head-")) && check_path(name).is_ok() && is_plain(name)
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.contains('/')
+}
+
+/// The shards that the index in the file `index` names, each once; `origin` says whose index it is.
+///
+/// # Errors
+/// If it is no index, or a shard is not a plain file name.
+pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError> {
+    #[derive(Deserialize)]
+    struct ShardIndex {
+        weight_map: BTreeMap<String, String>,
+    }
+    let json = std::fs::read(index).map_err(HubError::io(index))?;
+    let found: ShardIndex = serde_json::from_slice(&json)
+        .map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
+    let shards: BTreeSet<String> = found.weight_map.into_values().collect();
+    for shard in &shards {
+        let checked = check_path(shard);
+        let plain = is_plain(shard).then_some(());
+        let checked = checked.and_then(|()| plain.ok_or("is not a plain file name"));
+        checked.map_err(|problem| HubError::UnsafeName {
+            origin: format!("{INDEX} of {origin}"),
+            name: shard.clone(),
+            problem,
+        })?;
+    }
+    Ok(shards.into_iter().collect())
+}
+
+/// What there is instead of a checkpoint, for a message.
+pub(super) fn instead(names: &BTreeSet<String>) -> String {
+    let gguf: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| name.to_ascii_lowercase().ends_with(".gguf"))
+        .collect();
+    if let [first, ..] = gguf.as_slice() {
+        let number = gguf.len();
+        return format!(": it has {number} GGUF files, choose one, as in :{first}");
+    }
+    if names.iter().any(|name| name.starts_with("pytorch_model")) {
+        return ": its weights are PyTorch's, which are not read; look for a revision with safetensors"
+            .to_owned();
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn only_the_files_a_model_needs_are_chosen() {
+        let all = names(&[
+            ".gitattributes",
+            "README.md",
+            "chat_template.jinja",
+            "config.json",
+            "generation_config.json",
+            "head-coupled.safetensors",
+            "model.safetensors",
+            "onnx/head-x.safetensors",
+            "pytorch_model.bin",
+            "tokenizer.json",
+            "tokenizer.model",
+            "tokenizer_config.json",
+        ]);
+        let expected = [
+            "config.json",
+            "generation_config.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "chat_template.jinja",
+            "head-coupled.safetensors",
+        ];
+        assert_eq!(small_files(&all), expected);
+        assert_eq!(layout(&all), Some(Layout::Single));
+        assert_eq!(layout(&names(&[INDEX])), Some(Layout::Sharded));
+        assert_eq!(layout(&names(&["pytorch_model.bin"])), None);
+    }
+
+    #[test]
+    fn an_index_that_names_files_elsewhere_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let index = folder.path().join(INDEX);
+        let read = |map: &str| {
+            std::fs::write(&index, format!(r#"{{"weight_map": {map}}}"#)).expect("written");
+            shards(&index, "org/name")
+        };
+        let good =
+            read(r#"{"a": "m-2.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}"#);
+        assert_eq!(
+            good.expect("shards"),
+            ["m-1.safetensors", "m-2.safetensors"]
+        );
+        for shard in ["/etc/passwd", "../../x", "a/b.safetensors", "", "a\\\\b"] {
+            let error = read(&format!(r#"{{"a": "{shard}"}}"#)).expect_err(shard);
+            assert!(
+                matches!(error, HubError::UnsafeName { .. }),
+                "{shard}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_there_is_instead_is_told() {
+        let told = instead(&names(&["b.gguf", "a.gguf"]));
+        assert!(
+            told.contains("2 GGUF") && told.contains(":a.gguf"),
+            "{told}"
+        );
+        assert!(instead(&names(&["pytorch_model.bin"])).contains("PyTorch"));
+    }
+}

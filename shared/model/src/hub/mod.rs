@@ -1,0 +1,282 @@
+//! Models from the hub, through its cache.
+//!
+//! Names, cache layout and the form of the hub's answers are those of the hf-hub crate, and so of the
+//! Python library: both share one cache. Requests are made here: the client of hf-hub 0.5 sends the access
+//! token to whatever host a file is kept at, goes on only at multiples of 10 MB or without looking whether
+//! the server did so, and checks no hash.
+
+mod cache;
+mod contents;
+mod error;
+mod http;
+mod progress;
+mod settings;
+mod transfer;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use hf_hub::api::RepoInfo;
+use hf_hub::{Repo, RepoType};
+use ureq::http::StatusCode;
+
+use crate::source::{HubReference, check_path};
+use cache::{CachedRepo, is_commit};
+use contents::Layout;
+use http::{Ask, Http, text};
+
+pub use error::HubError;
+pub use settings::HubSettings;
+
+/// Longest list of a repository's files, in bytes.
+const MAX_INFO_BYTES: u64 = 64 << 20;
+
+/// A hub, and the cache of what came from it.
+pub struct Hub {
+    http: Http,
+    settings: HubSettings,
+}
+
+/// A model in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// `org/name`.
+    pub repo: String,
+    /// The commit.
+    pub commit: String,
+    /// The checkpoint's folder, or the GGUF file.
+    pub path: PathBuf,
+    /// Its files.
+    pub files: Vec<SnapshotFile>,
+}
+
+/// A file of a model in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotFile {
+    /// Its name in the repository.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The hash the hub knows it by: a SHA-256 for large files, git's for small ones; empty if unknown.
+    pub hash: String,
+    /// Whether it was downloaded just now.
+    pub downloaded: bool,
+}
+
+impl SnapshotFile {
+    /// The hash with its kind.
+    pub fn labelled_hash(&self) -> String {
+        match self.hash.as_str() {
+            "" => "hash unknown".to_owned(),
+            hash if transfer::is_sha256(hash) => format!("sha256:{hash}"),
+            hash => format!("git:{hash}"),
+        }
+    }
+}
+
+impl Hub {
+    /// The hub that the environment names.
+    ///
+    /// # Errors
+    /// If a variable cannot be used.
+    pub fn from_env() -> Result<Self, HubError> {
+        HubSettings::from_env().map(Self::new)
+    }
+
+    /// The hub of these settings.
+    pub fn new(settings: HubSettings) -> Self {
+        let http = Http::new(&settings);
+        Self { http, settings }
+    }
+
+    /// Every model in the cache, with the revisions by which it was asked for.
+    pub fn cached(&self) -> Vec<(Snapshot, Vec<String>)> {
+        cache::snapshots(&self.settings.cache)
+    }
+
+    /// Brings what is missing of a model into the cache. Prints on standard error how far it is, and what it
+    /// downloaded.
+    ///
+    /// # Errors
+    /// [`HubError`], saying what to do. What was received before stays in the cache, and is gone on from,
+    /// but for files that proved wrong or filled the disk.
+    pub fn fetch(&self, wanted: &HubReference) -> Result<Snapshot, HubError> {
+        let cached = CachedRepo::new(&self.settings.cache, wanted);
+        let complete = cached.complete();
+        if self.settings.offline {
+            return complete.map_err(|problem| HubError::NotCached {
+                model: wanted.to_string(),
+                cache: self.settings.cache.clone(),
+                problem,
+            });
+        }
+        // A commit never changes: nothing need be asked.
+        if is_commit(&wanted.revision)
+            && let Ok(complete) = complete
+        {
+            return Ok(complete);
+        }
+        let info = match (self.info(wanted), complete) {
+            (Err(error @ HubError::Unreachable { .. }), Ok(complete)) => {
+                tracing::warn!(model = %wanted, %error, "taken from the cache");
+                return Ok(complete);
+            }
+            (info, _) => info?,
+        };
+        let snapshot = self.download(wanted, &cached, &info)?;
+        cached.note(&snapshot.commit)?;
+        tell(&snapshot);
+        Ok(snapshot)
+    }
+
+    /// Asks what the repository holds at the revision.
+    fn info(&self, wanted: &HubReference) -> Result<RepoInfo, HubError> {
+        let (repo, revision) = (wanted.repo.clone(), wanted.revision.clone());
+        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision.clone());
+        let url = format!("{}/api/{}", self.http.endpoint(), asked.api_url());
+        let response = self.http.ask(&url, Ask::GetFrom(0))?;
+        let no_revision = text(response.headers(), "x-error-code") == Some("RevisionNotFound");
+        let endpoint = self.http.endpoint().to_owned();
+        let missing = || {
+            let repo = repo.clone();
+            if no_revision {
+                return HubError::NoRevision {
+                    repo,
+                    revision,
+                    endpoint,
+                };
+            }
+            HubError::NoRepository { repo, endpoint }
+        };
+        self.http.check(&repo, &url, &response, missing)?;
+        if response.status() != StatusCode::OK {
+            let problem = format!("the answer is {}", response.status());
+            return Err(HubError::answer(&url, problem));
+        }
+        let body = response.into_body().into_with_config();
+        let json = body
+            .limit(MAX_INFO_BYTES)
+            .read_to_vec()
+            .map_err(|error| HubError::answer(&url, error.to_string()))?;
+        let info: RepoInfo = serde_json::from_slice(&json)
+            .map_err(|error| HubError::answer(&url, format!("no model's description: {error}")))?;
+        if !is_commit(&info.sha) {
+            let problem = format!("{:?} is no commit", info.sha);
+            return Err(HubError::answer(&url, problem));
+        }
+        Ok(info)
+    }
+
+    /// Downloads what is needed and not here, the weights last: where they are, the rest is.
+    fn download(
+        &self,
+        wanted: &HubReference,
+        cached: &CachedRepo,
+        info: &RepoInfo,
+    ) -> Result<Snapshot, HubError> {
+        let names: BTreeSet<String> = info
+            .siblings
+            .iter()
+            .map(|sibling| sibling.rfilename.clone())
+            .collect();
+        let folder = cached.snapshot(&info.sha);
+        let get = |name: &String| self.file(wanted, cached, &info.sha, name);
+        let lacks = |file: &str| HubError::NoFile {
+            repo: wanted.repo.clone(),
+            revision: wanted.revision.clone(),
+            file: file.to_owned(),
+            hint: contents::instead(&names),
+        };
+        let mut files = Vec::new();
+        let path = if let Some(file) = &wanted.file {
+            if !names.contains(file) {
+                return Err(lacks(file));
+            }
+            files.push(get(file)?);
+            folder.join(file)
+        } else {
+            if !names.contains(contents::CONFIG) {
+                return Err(lacks(contents::CONFIG));
+            }
+            let layout = contents::layout(&names).ok_or_else(|| lacks(contents::SINGLE))?;
+            for name in &contents::small_files(&names) {
+                files.push(get(name)?);
+            }
+            match layout {
+                Layout::Single => files.push(get(&contents::SINGLE.to_owned())?),
+                Layout::Sharded => {
+                    files.push(get(&contents::INDEX.to_owned())?);
+                    let index = folder.join(contents::INDEX);
+                    for shard in contents::shards(&index, &wanted.repo)? {
+                        if !names.contains(&shard) {
+                            return Err(lacks(&shard));
+                        }
+                        files.push(get(&shard)?);
+                    }
+                }
+            }
+            folder.clone()
+        };
+        Ok(Snapshot {
+            repo: wanted.repo.clone(),
+            commit: info.sha.clone(),
+            path,
+            files,
+        })
+    }
+
+    /// Brings one file into the cache, unless it is there.
+    fn file(
+        &self,
+        wanted: &HubReference,
+        cached: &CachedRepo,
+        commit: &str,
+        name: &str,
+    ) -> Result<SnapshotFile, HubError> {
+        let folder = cached.snapshot(commit);
+        check_path(name).map_err(|problem| HubError::UnsafeName {
+            origin: wanted.repo.clone(),
+            name: name.to_owned(),
+            problem,
+        })?;
+        if folder.join(name).is_file() {
+            return Ok(cache::file(&folder, name.to_owned(), false));
+        }
+        let (endpoint, repo) = (self.http.endpoint(), &wanted.repo);
+        let url = format!("{endpoint}/{repo}/resolve/{commit}/{name}");
+        let what = format!("{repo}/{name}");
+        let missing = || HubError::NoFile {
+            repo: repo.clone(),
+            revision: commit.to_owned(),
+            file: name.to_owned(),
+            hint: String::new(),
+        };
+        let metadata = transfer::metadata(&self.http, &url, &what, missing)?;
+        let blob = cached.blob(&metadata.etag);
+        let blobs = blob.path.parent().unwrap_or(&blob.path);
+        std::fs::create_dir_all(blobs).map_err(HubError::io(blobs))?;
+        let etag = metadata.etag.clone();
+        let lock = cached.lock(&etag)?;
+        let downloaded = !blob.path.exists();
+        if downloaded {
+            transfer::download(&self.http, &url, name, metadata, &blob)?;
+        }
+        cached.link(commit, name, &etag)?;
+        drop(lock);
+        Ok(cache::file(&folder, name.to_owned(), downloaded))
+    }
+}
+
+/// Prints what was downloaded, if anything was.
+fn tell(snapshot: &Snapshot) {
+    let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
+    let mut is_first = true;
+    for file in downloaded {
+        if is_first {
+            eprintln!("{} at commit {}:", snapshot.repo, snapshot.commit);
+            is_first = false;
+        }
+        let (size, hash) = (file.size, file.labelled_hash());
+        eprintln!("  {}  {size} bytes  {hash}", file.name);
+    }
+}

@@ -1,0 +1,246 @@
+//! One file from the hub into the cache: resumed where it stopped, and checked.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use ureq::http::StatusCode;
+
+use super::http::{Ask, Http, LINKED_ETAG, redirect, text};
+use super::progress::Progress;
+use super::{HubError, cache::Blob};
+
+/// Attempts in a row that bring nothing before a download is given up.
+const MAX_FRUITLESS: u32 = 4;
+/// Pause before the first of them; doubled for each further one.
+const PAUSE: Duration = Duration::from_millis(200);
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What the hub says of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Metadata {
+    /// What tells its contents from others: their SHA-256 where they are kept as a large file.
+    pub(super) etag: String,
+    /// Its size in bytes.
+    pub(super) size: u64,
+    /// Where its bytes are.
+    location: String,
+}
+
+/// Asks the hub about the file at `url`; `what` and `missing` are for messages.
+///
+/// # Errors
+/// If the hub refuses, or says too little.
+pub(super) fn metadata(
+    http: &Http,
+    url: &str,
+    what: &str,
+    missing: impl FnOnce() -> HubError,
+) -> Result<Metadata, HubError> {
+    let response = http.ask(url, Ask::Head)?;
+    http.check(what, url, &response, missing)?;
+    let location = redirect(url, &response)?;
+    let headers = response.headers();
+    let number = |name| text(headers, name).and_then(|size| size.parse().ok());
+    let etag = text(headers, LINKED_ETAG).or_else(|| text(headers, "etag"));
+    let etag = etag.ok_or_else(|| HubError::answer(url, "the answer has no ETag"))?;
+    let etag = etag.trim_start_matches("W/").trim_matches('"');
+    // It becomes a file name.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if etag.is_empty() || etag.len() > 128 || !etag.bytes().all(is_plain) {
+        return Err(HubError::answer(url, format!("the ETag {etag:?} is odd")));
+    }
+    let size = number("x-linked-size");
+    let size = match (size, &location) {
+        (Some(size), _) => Some(size),
+        (None, None) => number("content-length"),
+        (None, Some(elsewhere)) => {
+            let response = http.ask(elsewhere, Ask::Head)?;
+            text(response.headers(), "content-length").and_then(|size| size.parse().ok())
+        }
+    };
+    Ok(Metadata {
+        etag: etag.to_owned(),
+        size: size.ok_or_else(|| HubError::answer(url, "the answer has no size"))?,
+        location: location.unwrap_or_else(|| url.to_owned()),
+    })
+}
+
+/// Brings the file at `url`, of which the hub says `metadata`, into `blob`, which nobody else fills
+/// meanwhile.
+///
+/// # Errors
+/// If the connection breaks again and again, the disk is full, or the bytes are not those announced.
+pub(super) fn download(
+    http: &Http,
+    url: &str,
+    file: &str,
+    mut metadata: Metadata,
+    blob: &Blob,
+) -> Result<(), HubError> {
+    let mut progress = Progress::new(file, metadata.size);
+    let mut fruitless = 0;
+    loop {
+        let before = length(&blob.incomplete);
+        let Some(broke) = receive(http, file, &metadata, blob, &mut progress)? else {
+            break;
+        };
+        let got = length(&blob.incomplete);
+        fruitless = if got > before { 0 } else { fruitless + 1 };
+        if fruitless == MAX_FRUITLESS {
+            let (file, size) = (file.to_owned(), metadata.size);
+            return Err(HubError::Interrupted {
+                file,
+                got,
+                size,
+                reason: broke,
+            });
+        }
+        std::thread::sleep(PAUSE * (1 << fruitless));
+        // Addresses of files elsewhere are valid for a while only. Where the hub does not answer at the
+        // moment, the old one may still do.
+        let missing = || HubError::answer(url, "the file is gone");
+        match self::metadata(http, url, file, missing) {
+            Ok(now) if now.etag != metadata.etag => {
+                return Err(HubError::answer(
+                    url,
+                    "the file has just changed, try again",
+                ));
+            }
+            Ok(now) => metadata = now,
+            Err(HubError::Unreachable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    progress.finish();
+    check(file, &metadata, blob)?;
+    fs::rename(&blob.incomplete, &blob.path).map_err(HubError::io(&blob.path))
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Receives what is missing of the file. Returns why the connection broke, or `None` if all is there.
+fn receive(
+    http: &Http,
+    file: &str,
+    metadata: &Metadata,
+    blob: &Blob,
+    progress: &mut Progress,
+) -> Result<Option<String>, HubError> {
+    let path = &blob.incomplete;
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let mut out = opened.map_err(HubError::io(path))?;
+    let mut have = length(path);
+    if have > metadata.size {
+        out.set_len(0).map_err(HubError::io(path))?;
+        have = 0;
+    }
+    if have == metadata.size {
+        return Ok(None);
+    }
+    let url = &metadata.location;
+    let response = match http.ask(url, Ask::GetFrom(have)) {
+        Ok(response) => response,
+        Err(HubError::Unreachable { reason, .. }) => return Ok(Some(reason)),
+        Err(error) => return Err(error),
+    };
+    let range = text(response.headers(), "content-range");
+    match response.status() {
+        StatusCode::PARTIAL_CONTENT => {
+            let expected = format!("bytes {have}-");
+            if range.is_none_or(|range| !range.starts_with(&expected)) {
+                let problem = format!("asked from byte {have}, the answer is {range:?}");
+                return Err(HubError::answer(url, problem));
+            }
+        }
+        StatusCode::OK if have == 0 => {}
+        StatusCode::OK => {
+            // The server knows no ranges: it sends everything again.
+            out.set_len(0).map_err(HubError::io(path))?;
+            have = 0;
+        }
+        status => return Ok(Some(format!("the answer is {status}"))),
+    }
+    progress.at(have);
+    let mut body = response.into_body().into_reader();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let read = match body.read(&mut buffer) {
+            Ok(0) if have < metadata.size => return Ok(Some("it ended early".to_owned())),
+            Ok(0) => return Ok(None),
+            Ok(read) => read,
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        have += read as u64;
+        if have > metadata.size {
+            drop(out);
+            let _gone = fs::remove_file(path);
+            let problem = format!("more than the {} bytes announced", metadata.size);
+            return Err(HubError::answer(url, problem));
+        }
+        out.write_all(&buffer[..read])
+            .map_err(|error| written(error, file, metadata, blob))?;
+        progress.at(have);
+    }
+}
+
+/// What a failed write comes to. A full disk keeps nothing of the file.
+fn written(error: io::Error, file: &str, metadata: &Metadata, blob: &Blob) -> HubError {
+    if !matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    ) {
+        return HubError::io(&blob.incomplete)(error);
+    }
+    let _gone = fs::remove_file(&blob.incomplete);
+    HubError::NoSpace {
+        file: file.to_owned(),
+        size: metadata.size,
+        folder: blob.path.parent().unwrap_or(&blob.path).to_owned(),
+    }
+}
+
+/// Compares the bytes with their SHA-256, where the hub tells it; removes them if they differ.
+fn check(file: &str, metadata: &Metadata, blob: &Blob) -> Result<(), HubError> {
+    if !is_sha256(&metadata.etag) {
+        return Ok(());
+    }
+    let found = sha256(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
+    if found.eq_ignore_ascii_case(&metadata.etag) {
+        return Ok(());
+    }
+    fs::remove_file(&blob.incomplete).map_err(HubError::io(&blob.incomplete))?;
+    Err(HubError::WrongHash {
+        file: file.to_owned(),
+        expected: metadata.etag.clone(),
+        found,
+    })
+}
+
+/// Whether an ETag is a SHA-256, rather than the hash by which git knows a small file.
+pub(super) fn is_sha256(etag: &str) -> bool {
+    etag.len() == 64 && etag.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&buffer[..read]);
+    }
+    let bytes = hash.finalize();
+    Ok(bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _infallible = write!(hex, "{byte:02x}");
+        hex
+    }))
+}

@@ -1,0 +1,85 @@
+//! ggml's blocks of quantised weights, as GGUF files hold them.
+
+/// Formats whose blocks are taken over as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types, reason = "so they are called")]
+pub enum GgmlFormat {
+    /// Blocks of 32 signed bytes with a half-precision scale.
+    Q8_0,
+    /// Blocks of 256 in eight sub-blocks of 32 4-bit numbers, with 6-bit scales and minima.
+    Q4_K,
+}
+
+impl GgmlFormat {
+    /// Weights of a block.
+    pub fn block(self) -> usize {
+        match self {
+            Self::Q8_0 => 32,
+            Self::Q4_K => 256,
+        }
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Self::Q8_0 => Q8_0_BYTES,
+            Self::Q4_K => Q4_K_BYTES,
+        }
+    }
+
+    /// Bytes of a matrix `(outputs, inputs)`; `None` if rows are no whole blocks, or nothing.
+    pub fn matrix_bytes(self, outputs: usize, inputs: usize) -> Option<usize> {
+        if outputs == 0 || inputs == 0 || !inputs.is_multiple_of(self.block()) {
+            return None;
+        }
+        let row = (inputs / self.block()).checked_mul(self.block_bytes())?;
+        row.checked_mul(outputs)
+    }
+}
+
+/// Bytes of a Q8_0 block: a half-precision scale, then 32 signed bytes.
+pub(super) const Q8_0_BYTES: usize = 34;
+/// Bytes of a Q4_K block: scale and scale of the minima in half precision, the sub-blocks' scales and
+/// minima in 6 bits each, then 256 numbers of 4 bits.
+pub(super) const Q4_K_BYTES: usize = 144;
+
+/// The scale and the quants of a Q8_0 block.
+pub(super) fn q8_0(block: &[u8; Q8_0_BYTES]) -> (f32, [i32; 32]) {
+    let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
+    let quants = std::array::from_fn(|i| i32::from(block[2 + i].cast_signed()));
+    (scale, quants)
+}
+
+/// What a Q4_K block says: weight `i` of sub-block `s` is
+/// `scale * scales[s] * quants[32 * s + i] - min_scale * mins[s]`.
+pub(super) struct Q4KBlock {
+    pub(super) scale: f32,
+    pub(super) min_scale: f32,
+    pub(super) scales: [u8; 8],
+    pub(super) mins: [u8; 8],
+    pub(super) quants: [u8; 256],
+}
+
+/// Unpacks a Q4_K block.
+pub(super) fn q4_k(block: &[u8; Q4_K_BYTES]) -> Q4KBlock {
+    let half = |at: usize| half::f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
+    let packed = &block[4..16];
+    // The first four have their six bits together; those of the last four are the low four bits of a
+    // byte and the two high bits of one of the first.
+    let six = |s: usize, first: usize, shift: usize| {
+        if s < 4 {
+            packed[first + s] & 63
+        } else {
+            (packed[4 + s] >> shift & 15) | (packed[first + s - 4] >> 6 << 4)
+        }
+    };
+    let stored = &block[16..];
+    Q4KBlock {
+        scale: half(0),
+        min_scale: half(2),
+        scales: std::array::from_fn(|s| six(s, 0, 0)),
+        mins: std::array::from_fn(|s| six(s, 4, 4)),
+        // 64 numbers in 32 bytes: the first 32 in the low halves.
+        quants: std::array::from_fn(|i| stored[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15),
+    }
+}

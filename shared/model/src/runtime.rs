@@ -1,0 +1,215 @@
+//! A model ready to run, of whatever kind.
+
+use speculation::{
+    TokenId,
+    ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment},
+};
+
+use crate::{
+    cache::SequenceCache as CpuCache,
+    config::ModelConfig,
+    decoder::Decoder,
+    device::{DeviceCache, DeviceModel},
+    forward_error::ForwardError,
+    t5::T5,
+};
+
+/// A loaded model.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Decoder-only: Llama and its like.
+    Decoder(Decoder),
+    /// Encoder and decoder: T5.
+    T5(T5),
+    /// Decoder-only, on a GPU.
+    Device(DeviceModel),
+}
+
+/// State of one sequence of a [`Model`].
+#[derive(Clone, Debug)]
+pub enum SequenceCache {
+    /// Of a model on CPUs.
+    Cpu(CpuCache),
+    /// Of one on a device.
+    Device(DeviceCache),
+}
+
+impl Model {
+    /// The model's sizes and constants.
+    pub fn config(&self) -> &ModelConfig {
+        match self {
+            Self::Decoder(model) => model.config(),
+            Self::T5(model) => model.config(),
+            Self::Device(model) => model.config(),
+        }
+    }
+}
+
+impl KvCache for SequenceCache {
+    fn len(&self) -> usize {
+        match self {
+            Self::Cpu(cache) => cache.len(),
+            Self::Device(cache) => cache.len(),
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Self::Cpu(cache) => cache.truncate(len),
+            Self::Device(cache) => cache.truncate(len),
+        }
+    }
+
+    fn keep(&mut self, from: usize, path: &[u32]) {
+        match self {
+            Self::Cpu(cache) => cache.keep(from, path),
+            Self::Device(cache) => cache.keep(from, path),
+        }
+    }
+
+    fn pages(&self) -> usize {
+        match self {
+            Self::Cpu(cache) => cache.pages(),
+            Self::Device(cache) => cache.pages(),
+        }
+    }
+
+    fn pages_for(&self, more: usize, at_once: usize) -> usize {
+        match self {
+            Self::Cpu(cache) => cache.pages_for(more, at_once),
+            Self::Device(cache) => cache.pages_for(more, at_once),
+        }
+    }
+
+    fn share(&self, len: usize) -> Option<Self> {
+        match self {
+            Self::Cpu(cache) => cache.share(len).map(Self::Cpu),
+            Self::Device(cache) => cache.share(len).map(Self::Device),
+        }
+    }
+}
+
+/// The batch with the caches of one kind.
+fn of_kind<'a, C>(
+    batch: &'a mut [Segment<'_, SequenceCache>],
+    kind: impl Fn(&'a mut SequenceCache) -> Option<&'a mut C>,
+) -> Result<Vec<Segment<'a, C>>, ForwardError> {
+    batch
+        .iter_mut()
+        .map(|segment| {
+            Ok(Segment {
+                cache: kind(segment.cache).ok_or(ForwardError::ForeignCache)?,
+                tokens: segment.tokens,
+                parents: segment.parents,
+                scored_from: segment.scored_from,
+            })
+        })
+        .collect()
+}
+
+fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
+    match cache {
+        SequenceCache::Cpu(cache) => Some(cache),
+        SequenceCache::Device(_) => None,
+    }
+}
+
+fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
+    match cache {
+        SequenceCache::Device(cache) => Some(cache),
+        SequenceCache::Cpu(_) => None,
+    }
+}
+
+impl LanguageModel for Model {
+    type Cache = SequenceCache;
+    type Error = ForwardError;
+
+    fn shape(&self) -> ModelShape {
+        match self {
+            Self::Decoder(model) => model.shape(),
+            Self::T5(model) => model.shape(),
+            Self::Device(model) => model.shape(),
+        }
+    }
+
+    fn new_cache(&self) -> SequenceCache {
+        match self {
+            Self::Decoder(model) => SequenceCache::Cpu(model.new_cache()),
+            Self::T5(model) => SequenceCache::Cpu(model.new_cache()),
+            Self::Device(model) => SequenceCache::Device(model.new_cache()),
+        }
+    }
+
+    fn memory(&self) -> Option<KvMemory> {
+        match self {
+            Self::Decoder(model) => model.memory(),
+            Self::T5(model) => model.memory(),
+            Self::Device(model) => model.memory(),
+        }
+    }
+
+    fn encode(
+        &mut self,
+        cache: &mut SequenceCache,
+        source: &[TokenId],
+    ) -> Result<(), ForwardError> {
+        match self {
+            Self::T5(model) => {
+                let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
+                model.encode(cache, source)
+            }
+            Self::Decoder(_) | Self::Device(_) => Ok(()),
+        }
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, SequenceCache>],
+        rows: &mut Rows,
+    ) -> Result<(), ForwardError> {
+        match self {
+            Self::Decoder(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
+            Self::T5(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
+            Self::Device(model) => model.forward(&mut of_kind(batch, on_device)?, rows),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        checkpoint::Checkpoint,
+        computation::Computation,
+        device::{NumberFormat, Place},
+        linear::WeightFormat,
+    };
+
+    #[test]
+    fn a_cache_of_another_device_is_refused() {
+        let checkpoint = Checkpoint::random(ModelConfig::llama(), 1).unwrap();
+        let mut ours = checkpoint.load(WeightFormat::F32).unwrap();
+        let on_device = Computation::Device(Place::Cpu, NumberFormat::F32);
+        let mut device = checkpoint.load(on_device).unwrap();
+        let mut caches = [ours.new_cache(), device.new_cache()];
+        for (model, own) in [(&mut ours, 0), (&mut device, 1)] {
+            for (i, cache) in caches.iter_mut().enumerate() {
+                let segment = Segment {
+                    cache,
+                    tokens: &[1, 2, 3],
+                    parents: &[],
+                    scored_from: 3,
+                };
+                let result = model.forward(&mut [segment], &mut Rows::default());
+                if i == own {
+                    assert_eq!(result, Ok(()));
+                } else {
+                    assert_eq!(result, Err(ForwardError::ForeignCache));
+                }
+            }
+            assert_eq!(caches[own].len(), 3);
+            caches[own].truncate(0);
+        }
+    }
+}

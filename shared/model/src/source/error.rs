@@ -1,0 +1,85 @@
+//! Why a model cannot be served.
+
+use thiserror::Error;
+
+use super::BadReference;
+use crate::checkpoint::CheckpointError;
+use crate::computation::UnknownComputation;
+use crate::head::HeadError;
+use crate::tokenizer::TokenizerError;
+
+/// Why a model cannot be served.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// No such embedded model.
+    #[error(
+        "path: '{0}' is not embedded, expected embedded:target, embedded:draft or embedded:small"
+    )]
+    UnknownEmbedded(String),
+    /// Neither here nor a name of the hub.
+    #[error(
+        "path: '{0}' is no folder and no file here; a model of the hub is named org/name[@revision][:file]"
+    )]
+    NotHere(String),
+    /// No name of the hub.
+    #[error("path: {0}")]
+    Reference(#[from] BadReference),
+    /// The hub does not give it.
+    #[cfg(feature = "hub")]
+    #[error(transparent)]
+    Hub(#[from] crate::hub::HubError),
+    /// A build without the hub.
+    #[cfg(not(feature = "hub"))]
+    #[error(
+        "path: '{0}' is not here, and this build cannot ask the hub: build with the feature \"hub\""
+    )]
+    NoHub(String),
+    /// The device is unknown, or the format on it.
+    #[error(transparent)]
+    Computation(#[from] UnknownComputation),
+    /// The checkpoint cannot be opened or loaded.
+    #[error("'{path}': {}", causes(source))]
+    Checkpoint {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it.
+        source: CheckpointError,
+    },
+    /// The tokenizer is missing or broken.
+    #[error("'{path}': {source}")]
+    Tokenizer {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it.
+        source: TokenizerError,
+    },
+    /// An acceptance head beside the model cannot be used with it.
+    #[error("'{path}': {source}")]
+    Head {
+        /// Where the model is.
+        path: String,
+        /// What is wrong with the head.
+        source: HeadError,
+    },
+    /// The tokenizer has ids the model does not.
+    #[error("'{path}': the tokenizer has {tokens} tokens, the model only {rows}")]
+    VocabularyTooLarge {
+        /// Where it is.
+        path: String,
+        /// Ids of the tokenizer.
+        tokens: usize,
+        /// Rows of the embedding.
+        rows: usize,
+    },
+}
+
+/// An error with all its causes in one line, outermost first.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        line = format!("{line}: {cause}");
+        source = cause.source();
+    }
+    line
+}

@@ -1,0 +1,119 @@
+//! A model once it is loaded, and what its peers must know of it.
+
+use std::time::Instant;
+
+use super::{SourceError, SpecialTokens};
+use crate::checkpoint::Checkpoint;
+use crate::computation::Computation;
+use crate::head::AcceptanceHead;
+use crate::runtime::Model;
+use crate::tokenizer::vocabulary_fingerprint;
+
+/// A model ready to serve, and what its peers must know of it.
+#[derive(Debug)]
+pub struct ServedModel<M> {
+    /// The model.
+    pub model: M,
+    /// Name it is served under.
+    pub name: String,
+    /// Number of token ids of its tokenizer.
+    pub vocab_size: u32,
+    /// SHA-256 over the tokenizer's ids and bytes.
+    pub vocab_fingerprint: [u8; 32],
+    /// What its numbers depend on.
+    pub numerics: Numerics,
+    /// Fingerprint of its weights, the same whatever format they are computed in.
+    pub weights_fingerprint: String,
+    /// Its acceptance heads, trained for these weights, at most one for each label.
+    pub heads: Vec<AcceptanceHead>,
+    /// Its own end tokens.
+    pub eos_token_ids: Vec<u32>,
+    /// Token that begins every output of an encoder-decoder model, whose encoder takes the prompt; none of
+    /// other models.
+    pub decoder_start_token_id: Option<u32>,
+    /// The bytes of its `tokenizer.json`.
+    pub tokenizer_json: Vec<u8>,
+    /// Its chat template, in Jinja.
+    pub chat_template: Option<String>,
+    /// The tokens its chat template names.
+    pub special_tokens: SpecialTokens,
+}
+
+/// Two models with equal numerics give equal bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numerics {
+    /// Fingerprint of weights, constants, format and kernels, in hexadecimal.
+    pub weights: String,
+    /// Format the weights are computed in.
+    pub dtype: String,
+    /// Family of kernels.
+    pub kernels: String,
+}
+
+/// Loads `checkpoint` to be served as `name`, without acceptance heads; `path` is for messages.
+///
+/// # Errors
+/// If weights or tokenizer are missing or broken.
+pub fn serve(
+    checkpoint: &Checkpoint,
+    computation: impl Into<Computation>,
+    name: String,
+    path: &str,
+) -> Result<ServedModel<Model>, SourceError> {
+    let computation = computation.into();
+    let began = Instant::now();
+    let at = || path.to_owned();
+    let tokenizer = checkpoint
+        .tokenizer()
+        .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
+    // Ids may have gaps, so their number is not their bound.
+    let tokens = tokenizer
+        .get_vocab(true)
+        .into_values()
+        .max()
+        .map_or(0, |id| id as usize + 1);
+    let rows = checkpoint.config().vocab_size;
+    if tokens > rows {
+        return Err(SourceError::VocabularyTooLarge {
+            path: at(),
+            tokens,
+            rows,
+        });
+    }
+    let model = std::thread::scope(|scope| {
+        // Reads every byte: begun here, it is there when it is asked for.
+        scope.spawn(|| checkpoint.fingerprint());
+        checkpoint.load(computation)
+    });
+    let model = model.map_err(|source| SourceError::Checkpoint { path: at(), source })?;
+    let numerics = Numerics {
+        weights: checkpoint.numerics(computation),
+        dtype: computation.to_string(),
+        kernels: computation.kernel_family(),
+    };
+    let load_ms = began.elapsed().as_millis() as u64;
+    tracing::info!(
+        model = name,
+        dtype = numerics.dtype,
+        kernels = numerics.kernels,
+        load_ms,
+        "model loaded"
+    );
+    Ok(ServedModel {
+        model,
+        name,
+        vocab_size: tokens as u32,
+        vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
+        special_tokens: SpecialTokens::by_id(checkpoint, &tokenizer),
+        numerics,
+        weights_fingerprint: checkpoint.fingerprint(),
+        heads: Vec::new(),
+        eos_token_ids: checkpoint.eos_token_ids(),
+        decoder_start_token_id: checkpoint
+            .config()
+            .encoder
+            .map(|encoder| encoder.decoder_start_token_id),
+        tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
+        chat_template: checkpoint.chat_template().map(str::to_owned),
+    })
+}

@@ -1,0 +1,194 @@
+//! One layer of the decoder: it attends to the output so far, then to the source.
+
+use speculation::{
+    ports::{KvCache, Segment},
+    tree_paths::TreePaths,
+};
+
+use super::{
+    Scratch,
+    attention::{CrossAttention, SelfAttention, attend},
+    feed_forward::FeedForward,
+    position::RelativeBias,
+};
+use crate::{
+    attention::{View, Views},
+    cache::{LayerCache, SequenceCache},
+    config::ModelConfig,
+    cpu::Cpu,
+    linear::WeightFormat,
+    weights::{Weights, WeightsError},
+};
+
+#[derive(Clone, Debug)]
+pub(super) struct DecoderLayer {
+    attention: SelfAttention,
+    cross: CrossAttention,
+    feed_forward: FeedForward,
+    /// Heads times dimensions of each.
+    inner: usize,
+}
+
+/// What every layer of a forward works with.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) cpu: &'a Cpu,
+    pub(super) bias: &'a RelativeBias,
+    /// The tree that each segment ends in.
+    pub(super) trees: &'a [TreePaths],
+}
+
+impl DecoderLayer {
+    pub(super) fn load(
+        config: &ModelConfig,
+        weights: &Weights,
+        index: usize,
+        format: WeightFormat,
+    ) -> Result<Self, WeightsError> {
+        let name = |sublayer| format!("decoder.block.{index}.layer.{sublayer}");
+        Ok(Self {
+            attention: SelfAttention::load(config, weights, &name(0), format)?,
+            cross: CrossAttention::load(config, weights, &name(1), format)?,
+            feed_forward: FeedForward::load(config, weights, &name(2), format)?,
+            inner: config.heads * config.head_dim,
+        })
+    }
+
+    /// Writes this layer's key and value of each of the encoder's hidden states to `cache`.
+    pub(super) fn read_source(
+        &self,
+        cpu: &Cpu,
+        states: &[f32],
+        cache: &mut LayerCache,
+        scratch: &mut Scratch,
+    ) {
+        self.cross.read_source(cpu, states, cache, scratch);
+    }
+
+    /// Takes the hidden states `x`, `(rows, hidden)`, of all segments through this layer, the `index`-th,
+    /// and writes their keys and values to the caches.
+    pub(super) fn forward(
+        &self,
+        pass: Pass<'_>,
+        index: usize,
+        batch: &mut [Segment<'_, SequenceCache>],
+        x: &mut [f32],
+        scratch: &mut Scratch,
+    ) {
+        let cpu = pass.cpu;
+        self.attention.project(cpu, x, scratch);
+        self.attend_to_output(pass, index, batch, scratch);
+        self.attention.finish(cpu, x, scratch);
+        self.cross.project(cpu, x, scratch);
+        self.attend_to_source(cpu, index, batch, scratch);
+        self.cross.finish(cpu, x, scratch);
+        self.feed_forward.forward(cpu, x, scratch);
+    }
+
+    fn attend_to_output(
+        &self,
+        pass: Pass<'_>,
+        layer: usize,
+        batch: &mut [Segment<'_, SequenceCache>],
+        scratch: &mut Scratch,
+    ) {
+        let (inner, width) = (self.inner, 3 * self.inner);
+        let mut rows = scratch.projected.chunks_exact(width);
+        for segment in &mut *batch {
+            let start = segment.cache.len();
+            let cache = &mut segment.cache.layers[layer];
+            for (slot, qkv) in (start..start + segment.tokens.len()).zip(&mut rows) {
+                cache.write(slot, &qkv[inner..2 * inner], &qkv[2 * inner..]);
+            }
+        }
+        let views = OutputViews { pass, batch, layer };
+        attend(pass.cpu, width, &views, scratch);
+    }
+
+    fn attend_to_source(
+        &self,
+        cpu: &Cpu,
+        layer: usize,
+        batch: &[Segment<'_, SequenceCache>],
+        scratch: &mut Scratch,
+    ) {
+        attend(cpu, self.inner, &CrossViews { batch, layer }, scratch);
+    }
+}
+
+/// What the rows of a batch see of their own sequences' output.
+struct OutputViews<'a, 'b> {
+    pass: Pass<'a>,
+    batch: &'a [Segment<'b, SequenceCache>],
+    /// Index of the layer.
+    layer: usize,
+}
+
+impl Views for OutputViews<'_, '_> {
+    fn segments(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.batch[segment].tokens.len()
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        &self.batch[segment].cache.layers[self.layer]
+    }
+
+    fn view(&self, segment: usize, row: usize) -> View<'_> {
+        let tree = &self.pass.trees[segment];
+        let segment = &self.batch[segment];
+        let (start, trunk) = (segment.cache.len(), segment.trunk());
+        let (visible, branch) = match row.checked_sub(trunk) {
+            None => (start + row + 1, &[][..]),
+            Some(node) => {
+                let path = tree.path(node);
+                (start + trunk + path.len(), path)
+            }
+        };
+        View {
+            visible,
+            branch,
+            // A node's position is its depth.
+            bias: Some(self.pass.bias.at(visible - 1)),
+        }
+    }
+}
+
+/// What they see of their sources: all.
+struct CrossViews<'a, 'b> {
+    batch: &'a [Segment<'b, SequenceCache>],
+    layer: usize,
+}
+
+impl CrossViews<'_, '_> {
+    fn source(&self, segment: usize) -> (&LayerCache, usize) {
+        let cross = self.batch[segment].cache.cross();
+        let cross = cross.expect("the forward's check lets no segment without a source through");
+        cross.layer(self.layer)
+    }
+}
+
+impl Views for CrossViews<'_, '_> {
+    fn segments(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn rows(&self, segment: usize) -> usize {
+        self.batch[segment].tokens.len()
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        self.source(segment).0
+    }
+
+    fn view(&self, segment: usize, _row: usize) -> View<'_> {
+        View {
+            visible: self.source(segment).1,
+            branch: &[],
+            bias: None,
+        }
+    }
+}

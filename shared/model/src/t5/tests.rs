@@ -1,0 +1,261 @@
+use speculation::simd::Level;
+
+use super::*;
+use crate::{
+    checkpoint::Checkpoint,
+    config::{Activation, Architecture},
+    cpu::Threads,
+    runtime::Model,
+};
+
+/// A small model of sizes that fit no vector, with more decoder than encoder layers.
+fn config() -> ModelConfig {
+    ModelConfig {
+        architecture: Architecture::T5,
+        vocab_size: 101,
+        hidden_size: 40,
+        intermediate_size: 72,
+        layers: 3,
+        heads: 3,
+        kv_heads: 3,
+        head_dim: 10,
+        activation: Activation::GeluTanh,
+        attention_scale: 1.0,
+        rope: None,
+        context_len: 96,
+        tie_word_embeddings: false,
+        encoder: Some(EncoderConfig {
+            layers: 2,
+            relative_buckets: 8,
+            relative_max_distance: 20,
+            decoder_start_token_id: 0,
+        }),
+        ..ModelConfig::llama()
+    }
+}
+
+fn load(config: ModelConfig, format: WeightFormat) -> T5 {
+    let checkpoint = Checkpoint::random(config, 7).unwrap();
+    match checkpoint.load(format).unwrap() {
+        Model::T5(model) => model,
+        Model::Decoder(_) | Model::Device(_) => panic!("the config has an encoder"),
+    }
+}
+
+fn text(len: usize, seed: u32) -> Vec<TokenId> {
+    (0..len as u32)
+        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
+        .collect()
+}
+
+/// Logits and hidden states of all `tokens`, written from `source`.
+fn fresh(model: &mut T5, source: &[TokenId], tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
+    let mut cache = model.new_cache();
+    model.encode(&mut cache, source).unwrap();
+    extend(model, &mut cache, tokens).unwrap()
+}
+
+fn extend(
+    model: &mut T5,
+    cache: &mut SequenceCache,
+    tokens: &[TokenId],
+) -> Result<(Vec<f32>, Vec<f32>), ForwardError> {
+    let mut rows = Rows {
+        want_hidden: true,
+        ..Rows::default()
+    };
+    let segment = Segment {
+        cache,
+        tokens,
+        parents: &[],
+        scored_from: 0,
+    };
+    model.forward(&mut [segment], &mut rows)?;
+    Ok((rows.logits, rows.hidden))
+}
+
+#[test]
+fn every_level_gives_the_same_bits() {
+    for format in WeightFormat::ALL {
+        let mut model = load(config(), format);
+        let (source, tokens) = (text(50, 1), text(40, 3));
+        let expected = fresh(&mut model, &source, &tokens);
+        for level in Level::all() {
+            model.cpu.level = level;
+            let found = fresh(&mut model, &source, &tokens);
+            assert_eq!(found, expected, "{format} {level:?}");
+        }
+    }
+}
+
+/// Large enough that products and attention are shared out among threads.
+#[test]
+fn threads_change_no_bit() {
+    let config = ModelConfig {
+        hidden_size: 256,
+        intermediate_size: 1024,
+        heads: 8,
+        kv_heads: 8,
+        head_dim: 32,
+        context_len: 320,
+        ..config()
+    };
+    for format in WeightFormat::ALL {
+        let mut model = load(config.clone(), format);
+        let (source, tokens) = (text(300, 1), text(300, 2));
+        let run = |model: &mut T5, threads: usize| {
+            model.cpu.threads = Threads::own(threads);
+            fresh(model, &source, &tokens)
+        };
+        let expected = run(&mut model, 1);
+        for threads in [2, 3] {
+            let found = run(&mut model, threads);
+            assert!(found == expected, "{format}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_sequence_share_its_source() {
+    let mut model = load(config(), WeightFormat::F32);
+    let (source, tokens) = (text(20, 1), text(9, 2));
+    let (expected, _) = fresh(&mut model, &source, &tokens);
+    let mut one = model.new_cache();
+    model.encode(&mut one, &source).unwrap();
+    let mut other = one.clone();
+    model.encode(&mut one, &text(7, 5)).unwrap();
+    assert_ne!(extend(&mut model, &mut one, &tokens).unwrap().0, expected);
+    assert_eq!(extend(&mut model, &mut other, &tokens).unwrap().0, expected);
+}
+
+#[test]
+fn refusals_leave_the_sequence_alone() {
+    let mut model = load(config(), WeightFormat::Q8_0);
+    let mut cache = model.new_cache();
+    assert_eq!(
+        extend(&mut model, &mut cache, &[1]),
+        Err(ForwardError::NoSource)
+    );
+    model.encode(&mut cache, &text(9, 1)).unwrap();
+    let expected = extend(&mut model, &mut cache, &text(8, 2)).unwrap();
+    for (source, error) in [
+        (vec![], ForwardError::EmptySource),
+        (
+            text(97, 1),
+            ForwardError::SourceTooLong {
+                tokens: 97,
+                source_len: 96,
+            },
+        ),
+        (
+            vec![3, 101],
+            ForwardError::TokenOutOfRange {
+                token: 101,
+                vocab_size: 101,
+            },
+        ),
+    ] {
+        assert_eq!(model.encode(&mut cache, &source), Err(error));
+        assert_eq!(cache.len(), 8);
+    }
+    for (tokens, error) in [
+        (
+            vec![101],
+            ForwardError::TokenOutOfRange {
+                token: 101,
+                vocab_size: 101,
+            },
+        ),
+        (
+            text(89, 1),
+            ForwardError::ContextExceeded {
+                tokens: 97,
+                context_len: 96,
+            },
+        ),
+    ] {
+        assert_eq!(extend(&mut model, &mut cache, &tokens), Err(error));
+        assert_eq!(cache.len(), 8);
+    }
+    cache.truncate(0);
+    let found = extend(&mut model, &mut cache, &text(8, 2)).unwrap();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_tree_of_no_chosen_path_takes_no_more_tokens() {
+    let mut model = load(config(), WeightFormat::F32);
+    let mut cache = model.new_cache();
+    model.encode(&mut cache, &[1, 2]).unwrap();
+    let segment = Segment {
+        cache: &mut cache,
+        tokens: &[1, 2, 3],
+        parents: &[None, None],
+        scored_from: 0,
+    };
+    model.forward(&mut [segment], &mut Rows::default()).unwrap();
+    let refused = extend(&mut model, &mut cache, &[4]);
+    assert_eq!(refused, Err(ForwardError::TreeInCache { from: 1 }));
+    // Another source takes the tree away.
+    model.encode(&mut cache, &[1, 2]).unwrap();
+    assert!(extend(&mut model, &mut cache, &[4]).is_ok());
+}
+
+/// As transformers 5 saves v1.1: it calls the head tied, and stores one of its own.
+#[test]
+fn a_head_in_the_file_is_the_models_own() {
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    let called_tied = ModelConfig {
+        tie_word_embeddings: true,
+        ..config()
+    };
+    let load = |config: &ModelConfig| T5::load(config, checkpoint.weights(), WeightFormat::F32);
+    let expected = fresh(&mut load(&config()).unwrap(), &[1, 2, 3], &[0, 5]);
+    assert!(load(&called_tied).unwrap().head.is_some());
+    let found = fresh(&mut load(&called_tied).unwrap(), &[1, 2, 3], &[0, 5]);
+    assert_eq!(found, expected);
+    // Where there is none, the embedding serves.
+    let mut tied = self::load(called_tied, WeightFormat::F32);
+    assert!(tied.head.is_none());
+    assert_ne!(fresh(&mut tied, &[1, 2, 3], &[0, 5]).0, expected.0);
+}
+
+#[test]
+fn missing_and_misshapen_tensors_are_named() {
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    let with = |change: fn(&mut ModelConfig)| {
+        let mut config = config();
+        change(&mut config);
+        T5::load(&config, checkpoint.weights(), WeightFormat::F32)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        with(|c| c.layers = 4),
+        "tensor decoder.block.3.layer.0.layer_norm.weight is missing"
+    );
+    assert_eq!(
+        with(|c| c.gated = false),
+        "tensor encoder.block.0.layer.1.DenseReluDense.wi.weight is missing"
+    );
+    assert_eq!(
+        with(|c| c.vocab_size = 100),
+        "tensor shared.weight has shape [101, 40], the config implies [100, 40]"
+    );
+    assert_eq!(
+        with(|c| c.intermediate_size = 71),
+        "tensor encoder.block.0.layer.1.DenseReluDense.wi_0.weight has shape [72, 40], the config \
+         implies [71, 40]"
+    );
+    let config = ModelConfig {
+        tie_word_embeddings: true,
+        ..config()
+    };
+    let tied = Checkpoint::random(config.clone(), 7).unwrap();
+    let untied = ModelConfig {
+        tie_word_embeddings: false,
+        ..config
+    };
+    let error = T5::load(&untied, tied.weights(), WeightFormat::F32).unwrap_err();
+    assert_eq!(error.to_string(), "tensor lm_head.weight is missing");
+}

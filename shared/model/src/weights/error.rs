@@ -1,0 +1,108 @@
+//! Why weights cannot be read.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+use super::shards::{INDEX, SINGLE};
+use crate::gguf::ggml_type;
+
+/// Why weights cannot be read.
+#[derive(Debug, Error)]
+pub enum WeightsError {
+    /// Neither a single file nor an index of shards.
+    #[error("{} holds neither {SINGLE} nor {INDEX}", folder.display())]
+    NoWeights {
+        /// Where they were looked for.
+        folder: PathBuf,
+    },
+    /// A file cannot be opened.
+    #[error("{} cannot be read", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The index of shards is not what it should be.
+    #[error("{} is not an index of shards", path.display())]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The index names a file outside the folder.
+    #[error("{} names the shard {shard:?}, which is not a plain file name", path.display())]
+    ShardPath {
+        /// The index.
+        path: PathBuf,
+        /// The name it gives.
+        shard: String,
+    },
+    /// Not safetensors, or shorter than its header says.
+    #[error("{file} is truncated or not a safetensors file: {reason}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No such tensor.
+    #[error("tensor {0} is missing")]
+    Missing(String),
+    /// A tensor holds NaN or an infinity.
+    #[error("tensor {name} holds numbers that are not finite")]
+    NotFinite {
+        /// The tensor.
+        name: String,
+    },
+    /// The tensor's shape is not what the config implies.
+    #[error("tensor {name} has shape {found:?}, the config implies {expected:?}")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// What the config implies.
+        expected: Vec<usize>,
+        /// What the file holds.
+        found: Vec<usize>,
+    },
+    /// Numbers in a format that is not read.
+    #[error("tensor {name} is of type {found}: {} are read", supported(*gguf))]
+    Dtype {
+        /// The tensor.
+        name: String,
+        /// Its type.
+        found: String,
+        /// Whether it is in a GGUF file.
+        gguf: bool,
+    },
+}
+
+impl WeightsError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(super) fn malformed(file: &str, error: &candle_core::Error) -> Self {
+        Self::Malformed {
+            file: file.to_owned(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// The number formats that are read, for messages.
+fn supported(gguf: bool) -> String {
+    if gguf {
+        ggml_type::supported()
+    } else {
+        "F32, F16 and BF16".to_owned()
+    }
+}

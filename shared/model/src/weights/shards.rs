@@ -1,0 +1,56 @@
+//! The files of a checkpoint in the Hugging Face layout: one, or shards that an index names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::WeightsError;
+
+pub(super) const SINGLE: &str = "model.safetensors";
+pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+#[derive(Deserialize)]
+struct ShardIndex {
+    weight_map: BTreeMap<String, String>,
+}
+
+/// The safetensors files of the checkpoint in `folder`.
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, WeightsError> {
+    let single = folder.join(SINGLE);
+    if single.exists() {
+        return Ok(vec![single]);
+    }
+    let path = folder.join(INDEX);
+    let json = match fs::read(&path) {
+        Ok(json) => json,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(WeightsError::NoWeights {
+                folder: folder.to_owned(),
+            });
+        }
+        Err(source) => return Err(WeightsError::io(&path, source)),
+    };
+    let index: ShardIndex =
+        serde_json::from_slice(&json).map_err(|source| WeightsError::Index {
+            path: path.clone(),
+            source,
+        })?;
+    let shards: BTreeSet<String> = index.weight_map.into_values().collect();
+    shards
+        .into_iter()
+        .map(|shard| {
+            if Path::new(&shard)
+                .file_name()
+                .is_none_or(|name| name != shard.as_str())
+            {
+                let path = path.clone();
+                return Err(WeightsError::ShardPath { path, shard });
+            }
+            Ok(folder.join(shard))
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! A tensor as it is stored, and its numbers in f32.
+
+use std::borrow::Cow;
+
+use candle_core::{
+    Device,
+    quantized::{GgmlDType, QStorage, QTensor},
+};
+use half::{f16, slice::HalfFloatSliceExt};
+use safetensors::Dtype;
+
+use crate::gguf::{ggml_type, tensor_names::Layout, tensor_names::rotary_source};
+
+/// A tensor's bytes where they lie, and what they mean.
+pub(super) struct StoredTensor<'a> {
+    /// `None` if numbers of that format are not read.
+    pub(super) format: Option<GgmlDType>,
+    /// What the format is called, for messages.
+    pub(super) format_name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) layout: Layout,
+    pub(super) bytes: &'a [u8],
+}
+
+/// A format of safetensors under its name in GGUF.
+pub(super) fn format_of(dtype: Dtype) -> Option<GgmlDType> {
+    match dtype {
+        Dtype::F32 => Some(GgmlDType::F32),
+        Dtype::F16 => Some(GgmlDType::F16),
+        Dtype::BF16 => Some(GgmlDType::BF16),
+        _ => None,
+    }
+}
+
+impl StoredTensor<'_> {
+    /// The bytes, rows in the order of a Hugging Face checkpoint.
+    pub(super) fn rows(&self, format: GgmlDType) -> Cow<'_, [u8]> {
+        let Layout::RotaryPairs { heads } = self.layout else {
+            return Cow::Borrowed(self.bytes);
+        };
+        let (rows, row) = self.row_bytes(format);
+        if row == 0 {
+            return Cow::Borrowed(self.bytes);
+        }
+        let mut ordered = vec![0; self.bytes.len()];
+        for (at, source) in self.bytes.chunks_exact(row).enumerate() {
+            let to = rotary_source(at, rows, heads);
+            ordered[to * row..][..row].copy_from_slice(source);
+        }
+        Cow::Owned(ordered)
+    }
+
+    /// Number of rows, and bytes of each.
+    fn row_bytes(&self, format: GgmlDType) -> (usize, usize) {
+        let rows = self.shape.first().copied().unwrap_or(1);
+        let inner: usize = self.shape.iter().skip(1).product();
+        (rows, ggml_type::size(format, inner).unwrap_or(0))
+    }
+
+    /// Appends the numbers to `values`, row by row.
+    ///
+    /// # Errors
+    /// What candle says of a format that it cannot turn into f32.
+    pub(super) fn decode(
+        &self,
+        format: GgmlDType,
+        values: &mut Vec<f32>,
+    ) -> Result<(), candle_core::Error> {
+        let first = values.len();
+        decode(format, &self.rows(format), values)?;
+        if self.layout == Layout::PlusOne {
+            for value in &mut values[first..] {
+                *value -= 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether blocks have finite scales, and so finite numbers; `None` for formats without such blocks.
+pub(super) fn scales_are_finite(format: GgmlDType, bytes: &[u8]) -> Option<bool> {
+    let finite = |low: u8, high: u8| f16::from_le_bytes([low, high]).is_finite();
+    match format {
+        GgmlDType::Q8_0 => {
+            let (blocks, _) = bytes.as_chunks::<34>();
+            Some(blocks.iter().all(|block| finite(block[0], block[1])))
+        }
+        GgmlDType::Q4K => {
+            let (blocks, _) = bytes.as_chunks::<144>();
+            let both = |block: &[u8; 144]| finite(block[0], block[1]) && finite(block[2], block[3]);
+            Some(blocks.iter().all(both))
+        }
+        _ => None,
+    }
+}
+
+/// Appends the numbers of whole blocks to `values`.
+fn decode(
+    format: GgmlDType,
+    bytes: &[u8],
+    values: &mut Vec<f32>,
+) -> Result<(), candle_core::Error> {
+    match format {
+        GgmlDType::F32 => {
+            let (words, _) = bytes.as_chunks::<4>();
+            values.extend(words.iter().map(|word| f32::from_le_bytes(*word)));
+        }
+        GgmlDType::BF16 => {
+            let (words, _) = bytes.as_chunks::<2>();
+            let wide = |word: &[u8; 2]| u32::from(u16::from_le_bytes(*word)) << 16;
+            values.extend(words.iter().map(|word| f32::from_bits(wide(word))));
+        }
+        GgmlDType::F16 => {
+            // In pieces, through the slice conversion, which uses the CPU's instruction for it.
+            const PIECE: usize = 1024;
+            let (words, _) = bytes.as_chunks::<2>();
+            let mut narrow = [f16::ZERO; PIECE];
+            for piece in words.chunks(PIECE) {
+                for (narrow, word) in narrow.iter_mut().zip(piece) {
+                    *narrow = f16::from_le_bytes(*word);
+                }
+                let first = values.len();
+                values.resize(first + piece.len(), 0.0);
+                narrow[..piece.len()].convert_to_f32_slice(&mut values[first..]);
+            }
+        }
+        GgmlDType::Q8_0 => {
+            let (blocks, _) = bytes.as_chunks::<34>();
+            for [low, high, quants @ ..] in blocks {
+                let scale = f16::from_le_bytes([*low, *high]).to_f32();
+                values.extend(quants.iter().map(|q| f32::from(q.cast_signed()) * scale));
+            }
+        }
+        other => {
+            let count = bytes.len() / other.type_size() * other.block_size();
+            let storage = QStorage::from_data(Cow::Borrowed(bytes), &Device::Cpu, other)?;
+            let tensor = QTensor::new(storage, count)?.dequantize(&Device::Cpu)?;
+            values.extend_from_slice(&tensor.to_vec1::<f32>()?);
+        }
+    }
+    Ok(())
+}

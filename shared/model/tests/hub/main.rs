@@ -1,0 +1,403 @@
+//! Models from a hub: downloads, resumed ones, offline starts, and everything that goes wrong.
+#![cfg(feature = "hub")]
+
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use model::hub::{Hub, HubError, HubSettings, Snapshot};
+use server::{COMMIT, HubServer, sha256};
+use tempfile::TempDir;
+
+const REPO: &str = "org/tiny";
+
+/// Weights, as far as a download cares: large enough for many reads.
+fn weights() -> Vec<u8> {
+    (0..3_000_000_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
+}
+
+/// A hub with one model, and an empty cache.
+struct Setup {
+    server: HubServer,
+    folder: TempDir,
+}
+
+impl Setup {
+    fn new() -> Self {
+        let server = HubServer::start();
+        for (name, text) in [
+            ("config.json", "{}"),
+            ("tokenizer.json", "{\"model\": 1}"),
+            ("tokenizer_config.json", "{\"bos_token\": \"<s>\"}"),
+            ("README.md", "not needed"),
+            ("pytorch_model.bin", "not needed"),
+        ] {
+            server.add(REPO, name, text);
+        }
+        server.add(REPO, "model.safetensors", weights());
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { server, folder }
+    }
+
+    fn settings(&self) -> HubSettings {
+        HubSettings {
+            endpoint: self.server.url.clone(),
+            cache: self.folder.path().to_owned(),
+            token: None,
+            offline: false,
+        }
+    }
+
+    fn fetch(&self, model: &str) -> Result<Snapshot, HubError> {
+        fetch_as(model, self.settings())
+    }
+
+    fn blobs(&self) -> PathBuf {
+        self.folder.path().join("models--org--tiny/blobs")
+    }
+
+    /// Files that are not complete.
+    fn incomplete(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.blobs())
+            .into_iter()
+            .flatten()
+            .flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|ending| ending == "incomplete")
+            })
+            .collect()
+    }
+}
+
+fn fetch_as(model: &str, settings: HubSettings) -> Result<Snapshot, HubError> {
+    Hub::new(settings).fetch(&model.parse().expect("a name"))
+}
+
+fn names(snapshot: &Snapshot) -> Vec<&str> {
+    let names = snapshot.files.iter().map(|file| file.name.as_str());
+    names.collect()
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("a file")
+}
+
+#[test]
+fn a_download_brings_what_is_needed_and_no_more() {
+    let setup = Setup::new();
+    let snapshot = setup.fetch(REPO).expect("a model");
+    let expected = [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "model.safetensors",
+    ];
+    assert_eq!(names(&snapshot), expected);
+    assert_eq!(snapshot.commit, COMMIT);
+    assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+    let large = snapshot.files.last().expect("weights");
+    assert_eq!(
+        large.labelled_hash(),
+        format!("sha256:{}", sha256(&weights()))
+    );
+    assert_eq!(large.size, 3_000_000);
+    assert!(setup.incomplete().is_empty());
+    // The layout of the Python library.
+    let root = setup.folder.path().join("models--org--tiny");
+    let noted = std::fs::read_to_string(root.join("refs/main")).expect("a ref");
+    assert_eq!(noted, COMMIT);
+    assert_eq!(snapshot.path, root.join("snapshots").join(COMMIT));
+    let asked = setup.server.seen();
+    assert!(
+        asked.iter().all(|seen| !seen.path.contains("README")),
+        "{asked:?}"
+    );
+
+    // Once more: the hub is asked what is new, and nothing is downloaded.
+    let before = asked.len();
+    let again = setup.fetch(REPO).expect("a model");
+    assert!(again.files.iter().all(|file| !file.downloaded));
+    assert_eq!(setup.server.seen().len(), before + 1);
+    // By its commit it is not even asked.
+    setup.fetch(&format!("{REPO}@{COMMIT}")).expect("a model");
+    assert_eq!(setup.server.seen().len(), before + 1);
+}
+
+#[test]
+fn shards_are_those_of_the_index() {
+    let setup = Setup::new();
+    let repo = "org/sharded";
+    setup.server.add(repo, "config.json", "{}");
+    for shard in ["a.safetensors", "b.safetensors", "c.safetensors"] {
+        setup.server.add(repo, shard, shard);
+    }
+    let index = |map: &str| {
+        let json = format!(r#"{{"weight_map": {map}}}"#);
+        setup.server.add(repo, "model.safetensors.index.json", json);
+    };
+    index(r#"{"x": "b.safetensors", "y": "a.safetensors"}"#);
+    let snapshot = setup.fetch(repo).expect("a model");
+    let expected = [
+        "config.json",
+        "model.safetensors.index.json",
+        "a.safetensors",
+        "b.safetensors",
+    ];
+    assert_eq!(names(&snapshot), expected);
+
+    // Another cache, and an index that reaches out of it.
+    for shard in ["/etc/passwd", "../../../x"] {
+        index(&format!(r#"{{"x": "{shard}"}}"#));
+        let fresh = tempfile::tempdir().expect("a folder");
+        let settings = HubSettings {
+            cache: fresh.path().to_owned(),
+            ..setup.settings()
+        };
+        let error = fetch_as(repo, settings).expect_err("refused").to_string();
+        assert!(
+            error.contains(shard) && error.contains("refused"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn one_named_file_comes_alone() {
+    let setup = Setup::new();
+    setup.server.add(REPO, "sub/tiny.Q8_0.gguf", "GGUF");
+    let snapshot = setup
+        .fetch(&format!("{REPO}:sub/tiny.Q8_0.gguf"))
+        .expect("a file");
+    assert_eq!(names(&snapshot), ["sub/tiny.Q8_0.gguf"]);
+    assert_eq!(read(&snapshot.path), b"GGUF");
+    let error = setup
+        .fetch(&format!("{REPO}:other.gguf"))
+        .expect_err("none");
+    let told = error.to_string();
+    assert!(
+        told.contains("other.gguf") && told.contains("sub/tiny.Q8_0.gguf"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_broken_connection_is_gone_on_from_at_once() {
+    let setup = Setup::new();
+    setup.server.cut_after(&[1_500_000]);
+    let snapshot = setup.fetch(REPO).expect("a model");
+    assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+    let ranges: Vec<_> = setup
+        .server
+        .transfers()
+        .into_iter()
+        .map(|seen| seen.range)
+        .collect();
+    assert_eq!(ranges, [None, Some("bytes=1500000-".to_owned())]);
+}
+
+#[test]
+fn an_interrupted_download_goes_on_in_the_next_run() {
+    let setup = Setup::new();
+    setup.server.cut_after(&[1_000_000, 0, 0, 0, 0, 0]);
+    let error = setup.fetch(REPO).expect_err("interrupted").to_string();
+    assert!(
+        error.contains("1000000 of 3000000") && error.contains("run it again"),
+        "{error}"
+    );
+    assert_eq!(setup.incomplete().len(), 1);
+    // What is not complete is not offered.
+    let offline = HubSettings {
+        offline: true,
+        ..setup.settings()
+    };
+    fetch_as(REPO, offline).expect_err("incomplete");
+
+    setup.server.cut_after(&[]);
+    let before = setup.server.transfers().len();
+    let snapshot = setup.fetch(REPO).expect("a model");
+    assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+    let after: Vec<_> = setup.server.transfers().split_off(before);
+    assert_eq!(after.len(), 1);
+    assert_eq!(after[0].range.as_deref(), Some("bytes=1000000-"));
+    assert!(setup.incomplete().is_empty());
+}
+
+#[test]
+fn a_server_without_ranges_sends_everything_again() {
+    let setup = Setup::new();
+    setup.server.ignore_ranges();
+    setup.server.cut_after(&[1_000_000]);
+    let snapshot = setup.fetch(REPO).expect("a model");
+    assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+}
+
+#[test]
+fn offline_the_cache_is_enough_and_nobody_is_asked() {
+    let setup = Setup::new();
+    let online = setup.fetch(REPO).expect("a model");
+    let asked = setup.server.seen().len();
+    let offline = || HubSettings {
+        offline: true,
+        ..setup.settings()
+    };
+    let snapshot = fetch_as(REPO, offline()).expect("a model");
+    assert_eq!(snapshot.path, online.path);
+    assert_eq!(names(&snapshot), names(&online));
+    let error = fetch_as("org/other", offline()).expect_err("not there");
+    let told = error.to_string();
+    for part in ["org/other", "HF_HUB_OFFLINE", "models pull"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert_eq!(setup.server.seen().len(), asked, "the network was touched");
+}
+
+#[test]
+fn wrong_bytes_are_removed() {
+    let setup = Setup::new();
+    setup.server.announce(&"ab".repeat(32));
+    let error = setup.fetch(REPO).expect_err("wrong").to_string();
+    for part in [
+        "model.safetensors",
+        "sha256",
+        &sha256(&weights()),
+        "removed",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(setup.incomplete().is_empty());
+    let blobs = std::fs::read_dir(setup.blobs()).expect("a folder");
+    assert_eq!(blobs.count(), 3, "only the small files are left");
+}
+
+#[test]
+fn the_token_goes_to_the_endpoint_alone() {
+    let setup = Setup::new();
+    let elsewhere = HubServer::start();
+    elsewhere.add(REPO, "model.safetensors", weights());
+    setup.server.keep_large_files_at(&elsewhere);
+    setup.server.require("hf_secret");
+    let settings = HubSettings {
+        token: Some("hf_secret".to_owned()),
+        ..setup.settings()
+    };
+    let snapshot = fetch_as(REPO, settings).expect("a model");
+    assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+    assert_eq!(elsewhere.transfers().len(), 1);
+    let leaked = elsewhere
+        .seen()
+        .into_iter()
+        .find(|seen| seen.token.is_some());
+    assert!(leaked.is_none(), "{leaked:?}");
+    assert!(setup.server.seen().iter().all(|seen| seen.token.is_some()));
+}
+
+#[test]
+fn refusals_say_how_to_give_a_token() {
+    let setup = Setup::new();
+    setup.server.require("hf_secret");
+    let without = setup.fetch(REPO).expect_err("refused").to_string();
+    for part in ["401", "HF_TOKEN", "hf auth login", REPO] {
+        assert!(without.contains(part), "{without}");
+    }
+    let settings = HubSettings {
+        token: Some("hf_wrong".to_owned()),
+        ..setup.settings()
+    };
+    let with = fetch_as(REPO, settings).expect_err("refused").to_string();
+    assert!(
+        with.contains("licence") && !with.contains("hf_wrong"),
+        "{with}"
+    );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let setup = Setup::new();
+    let told = |model: &str| setup.fetch(model).expect_err(model).to_string();
+    let repository = told("org/other");
+    assert!(repository.contains("no model org/other"), "{repository}");
+    let revision = told(&format!("{REPO}@v9"));
+    assert!(revision.contains("no revision v9"), "{revision}");
+    setup.server.add("org/gguf", "m.gguf", "GGUF");
+    let file = told("org/gguf");
+    assert!(
+        file.contains("config.json") && file.contains(":m.gguf"),
+        "{file}"
+    );
+    setup.server.add("org/torch", "config.json", "{}");
+    setup.server.add("org/torch", "pytorch_model.bin", "x");
+    let weights = told("org/torch");
+    assert!(
+        weights.contains("model.safetensors") && weights.contains("PyTorch"),
+        "{weights}"
+    );
+}
+
+#[test]
+fn an_unreachable_hub_is_named_or_the_cache_serves() {
+    let setup = Setup::new();
+    let settings = || HubSettings {
+        // Nothing listens on port 9 of loopback.
+        endpoint: "http://127.0.0.1:9".to_owned(),
+        ..setup.settings()
+    };
+    let error = fetch_as(REPO, settings()).expect_err("no hub").to_string();
+    for part in ["http://127.0.0.1:9", "HF_HUB_OFFLINE", "local folder"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let online = setup.fetch(REPO).expect("a model");
+    let cached = fetch_as(REPO, settings()).expect("the cached model");
+    assert_eq!(cached.path, online.path);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_and_nothing_is_left() {
+    let setup = Setup::new();
+    // A device that is always full stands where the file would grow.
+    let file = format!("{}.incomplete", sha256(&weights()));
+    std::fs::create_dir_all(setup.blobs()).expect("made");
+    let path = setup.blobs().join(file);
+    std::os::unix::fs::symlink("/dev/full", &path).expect("made");
+    let error = setup.fetch(REPO).expect_err("full").to_string();
+    for part in ["no space", "model.safetensors", "3000000", "HF_HUB_CACHE"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(setup.incomplete().is_empty() && !path.is_symlink());
+}
+
+#[test]
+fn two_at_once_download_once() {
+    let setup = Setup::new();
+    std::thread::scope(|scope| {
+        let fetches = [(); 2].map(|()| scope.spawn(|| setup.fetch(REPO).expect("a model")));
+        for fetch in fetches {
+            let snapshot = fetch.join().expect("no panic");
+            assert_eq!(read(&snapshot.path.join("model.safetensors")), weights());
+        }
+    });
+    assert_eq!(setup.server.transfers().len(), 1);
+}
+
+#[test]
+fn the_cache_tells_what_it_holds() {
+    let setup = Setup::new();
+    setup.fetch(REPO).expect("a model");
+    let held = Hub::new(setup.settings()).cached();
+    let [(snapshot, revisions)] = held.as_slice() else {
+        panic!("{held:?}");
+    };
+    assert_eq!(
+        (snapshot.repo.as_str(), snapshot.commit.as_str()),
+        (REPO, COMMIT)
+    );
+    assert_eq!(revisions, &["main"]);
+    assert_eq!(snapshot.files.len(), 4);
+    let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
+    assert!(bytes > 3_000_000, "{bytes}");
+}
