@@ -75,7 +75,7 @@ impl Noise {
     pub fn draw(&self, purpose: Purpose, offset: u32, base_len: u32, call: InnerCall) -> f64 {
         let word = (self.choice << 20) | (u32::from(call.level) << 16) | u32::from(call.start);
         let block = philox([offset, base_len, purpose as u32, word], self.key);
-        uniform(block[0], block[1])
+        uniform(block[0].into(), block[1].into())
     }
 
     /// The uniforms `u_v` of coupled noise at output position `position` for the token ids
@@ -103,11 +103,11 @@ pub struct InnerCall {
     pub start: u16,
 }
 
-/// `(k + 1/2) * 2^-52`, where k is the 52 leading bits of the two words: never 0, never 1.
+/// `(k + 1/2) * 2^-52`, where k is the 52 leading bits of the two 32-bit words: never 0, never 1.
 #[inline(always)]
-fn uniform(high: u32, low: u32) -> f64 {
+fn uniform(high: u64, low: u64) -> f64 {
     const TWO_52: f64 = (1_u64 << 52) as f64;
-    let k = (u64::from(high) << 20) | u64::from(low >> 12);
+    let k = (high << 20) | (low >> 12);
     // As the mantissa of a number in [2^52, 2^53), k converts exactly and without a branch.
     let exact = f64::from_bits(TWO_52.to_bits() | k) - TWO_52;
     (exact + 0.5) * (1.0 / TWO_52)
@@ -121,7 +121,7 @@ mod tests {
     fn uniforms_exclude_both_ends() {
         assert_eq!(uniform(1 << 31, 0), 0.5 + 0.5_f64.powi(53));
         assert!(uniform(0, 0) > 0.0);
-        assert!(uniform(u32::MAX, u32::MAX) < 1.0);
+        assert!(uniform(u32::MAX.into(), u32::MAX.into()) < 1.0);
         // All 52 bits count, and only they do.
         assert_ne!(uniform(0, 0), uniform(0, 1 << 12));
         assert_eq!(uniform(0, 0), uniform(0, (1 << 12) - 1));

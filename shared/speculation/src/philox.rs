@@ -33,27 +33,33 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// Words 0 and 1 of the blocks whose first counter word is `first`, `first + 1`, …; the other
 /// three words are shared. The same numbers as [`philox`], written over lanes so that it
 /// vectorises: this is the inner loop of coupled sampling over a vocabulary.
+///
+/// Words stand in 64 bits, and what is above their 32 is only cut off where it counts. So a product takes
+/// one instruction, and its halves need not be shuffled together: half the time of words of 32 bits.
 #[inline(always)]
-pub fn philox_lanes(first: u32, rest: [u32; 3], key: [u32; 2]) -> [[u32; LANES]; 2] {
-    let mut c0 = [first; LANES];
+pub fn philox_lanes(first: u32, rest: [u32; 3], key: [u32; 2]) -> [[u64; LANES]; 2] {
+    const LOW: u64 = u32::MAX as u64;
+    let mut c0 = [0; LANES];
     for (lane, word) in c0.iter_mut().enumerate() {
-        *word = word.wrapping_add(lane as u32);
+        *word = u64::from(first.wrapping_add(lane as u32));
     }
-    let mut c1 = [rest[0]; LANES];
-    let mut c2 = [rest[1]; LANES];
-    let mut c3 = [rest[2]; LANES];
+    let [mut c1, mut c2, mut c3] = rest.map(|word| [u64::from(word); LANES]);
     let [mut k0, mut k1] = key;
     for _ in 0..ROUNDS {
         for lane in 0..LANES {
-            let a = u64::from(MULTIPLIER[0]) * u64::from(c0[lane]);
-            let b = u64::from(MULTIPLIER[1]) * u64::from(c2[lane]);
-            c0[lane] = (b >> 32) as u32 ^ c1[lane] ^ k0;
-            c1[lane] = b as u32;
-            c2[lane] = (a >> 32) as u32 ^ c3[lane] ^ k1;
-            c3[lane] = a as u32;
+            let a = u64::from(MULTIPLIER[0]) * (c0[lane] & LOW);
+            let b = u64::from(MULTIPLIER[1]) * (c2[lane] & LOW);
+            c0[lane] = (b >> 32) ^ c1[lane] ^ u64::from(k0);
+            c1[lane] = b;
+            c2[lane] = (a >> 32) ^ c3[lane] ^ u64::from(k1);
+            c3[lane] = a;
         }
         k0 = k0.wrapping_add(WEYL[0]);
         k1 = k1.wrapping_add(WEYL[1]);
+    }
+    for lane in 0..LANES {
+        c0[lane] &= LOW;
+        c1[lane] &= LOW;
     }
     [c0, c1]
 }
@@ -90,7 +96,7 @@ mod tests {
             for (lane, (&word0, &word1)) in lanes[0].iter().zip(&lanes[1]).enumerate() {
                 let counter = [first.wrapping_add(lane as u32), rest[0], rest[1], rest[2]];
                 let block = philox(counter, key);
-                assert_eq!([word0, word1], [block[0], block[1]]);
+                assert_eq!([word0, word1], [block[0], block[1]].map(u64::from));
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::TokenId;
 use crate::history::History;
-use crate::real::{Real, argmax, sum_of};
+use crate::real::{Real, any_nan, argmax, sum_of};
 use crate::sampling::SamplingParams;
 use crate::simd::{Kernel, Level};
 
@@ -166,7 +166,7 @@ fn keep_only<F: Real>(row: &mut [F], allowed: &[TokenId]) {
 
 fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
     // First whether there is any, without a branch a token.
-    if row.iter().fold(false, |any, logit| any | logit.is_nan()) {
+    if any_nan(row) {
         let token = row
             .iter()
             .position(|logit| logit.is_nan())
@@ -205,8 +205,15 @@ impl<F: Real> Kernel for Softmax<'_, F> {
 
     #[inline(always)]
     fn run(self) {
-        for value in self.row.iter_mut() {
-            *value = ((*value - self.max) / self.temperature).exp_nonpositive();
+        // A division by 1 changes no bit, and costs as much as the exponential.
+        if self.temperature == F::one() {
+            for value in self.row.iter_mut() {
+                *value = (*value - self.max).exp_nonpositive();
+            }
+        } else {
+            for value in self.row.iter_mut() {
+                *value = ((*value - self.max) / self.temperature).exp_nonpositive();
+            }
         }
         normalise(self.row);
     }

@@ -13,8 +13,10 @@ pub struct ModelShape {
     /// Length of a hidden-state row; 0 if the model offers none.
     pub hidden_size: usize,
     /// Longest sequence (prompt and output) the model can hold, in tokens. Of a tree the longest path
-    /// counts, not its nodes.
+    /// counts, not its nodes. Of an encoder-decoder model, the longest output, start token included.
     pub context_len: usize,
+    /// Longest source that [`LanguageModel::encode`] takes, in tokens; 0 of a model without an encoder.
+    pub source_len: usize,
 }
 
 /// One sequence's model state: keys and values of every token forwarded so far.
@@ -29,6 +31,10 @@ pub trait KvCache {
 
     /// Forgets every token from `len` on; a no-op if it holds no more than that. Truncating and
     /// forwarding again gives bit for bit what a fresh forward gives.
+    ///
+    /// May leave fewer than `len` tokens: a cache whose layers see a sliding window holds only what stands
+    /// in it, so far back it can go on from nothing, and forgets all. [`KvCache::len`] tells. The tokens of
+    /// the last forward can always be forgotten without that.
     fn truncate(&mut self, len: usize);
 
     /// Keeps, of the tokens from `from` on, those at the indices `path` after it, in that order, and
@@ -37,6 +43,54 @@ pub trait KvCache {
     /// that cannot move its tokens forgets them all.
     fn keep(&mut self, from: usize, _path: &[u32]) {
         self.truncate(from);
+    }
+
+    /// Pages of memory held, those shared with other caches included; 0 where they are not counted.
+    fn pages(&self) -> usize {
+        0
+    }
+
+    /// Most pages that appending `more` tokens takes beyond those held, if no more than `at_once` are
+    /// appended in one forward; 0 where they are not counted.
+    fn pages_for(&self, _more: usize, _at_once: usize) -> usize {
+        0
+    }
+
+    /// A cache that holds the first of this one's tokens, at most `len`, in the same memory: as many as
+    /// stand in whole pages. None if those are none, or memory cannot be shared.
+    fn share(&self, _len: usize) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Memory that the caches of one model take, in pages of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvMemory {
+    /// Pages held, each once, however many caches share it.
+    pub used_pages: usize,
+    /// Tokens of a page.
+    pub page_tokens: usize,
+    /// Pages that a run of `page_tokens` tokens takes: one for each layer.
+    pub pages_a_run: usize,
+}
+
+impl KvMemory {
+    /// The pages held, in tokens.
+    pub fn used_tokens(&self) -> usize {
+        self.tokens(self.used_pages)
+    }
+
+    /// Pages in tokens, rounded up.
+    pub fn tokens(&self, pages: usize) -> usize {
+        (pages * self.page_tokens).div_ceil(self.pages_a_run.max(1))
+    }
+
+    /// Pages that a budget of `tokens` tokens allows: those of its whole runs.
+    pub fn pages(&self, tokens: usize) -> usize {
+        (tokens / self.page_tokens.max(1)).saturating_mul(self.pages_a_run)
     }
 }
 
@@ -108,11 +162,28 @@ pub trait LanguageModel {
     /// State of an empty sequence.
     fn new_cache(&self) -> Self::Cache;
 
+    /// Reads the source that an encoder-decoder model decodes from: `cache` forgets its tokens and any
+    /// other source, and the tokens appended from now on are those of the output, start token first.
+    /// Truncation leaves the source alone. A model without an encoder has no use for a source and does
+    /// nothing; [`ModelShape::source_len`] tells the two apart.
+    ///
+    /// # Errors
+    /// If the source is empty or too long, or a token is out of range. The cache then holds what it
+    /// held before.
+    fn encode(&mut self, _cache: &mut Self::Cache, _source: &[TokenId]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Memory that its caches take now; none if it is not counted, and then nothing bounds it.
+    fn memory(&self) -> Option<KvMemory> {
+        None
+    }
+
     /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
     ///
     /// # Errors
     /// If a token is out of range, a sequence outgrows the context, parents make no tree, a cache still
-    /// holds a whole tree, or a kernel fails. The caches then hold what they held before.
+    /// holds a whole tree, an encoder-decoder model was given no source, or a kernel fails. The caches then hold what they held before.
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, Self::Cache>],

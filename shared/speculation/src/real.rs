@@ -7,6 +7,7 @@ use num_traits::{Float, NumAssign};
 
 use crate::exp::exp;
 use crate::ln::ln;
+use crate::simd::{Kernel, Level};
 
 /// A floating-point type that laws can be computed in.
 pub trait Real: Float + NumAssign + Default + std::fmt::Debug + Send + Sync + 'static {
@@ -158,11 +159,51 @@ pub fn maximum<F: Real>(values: &[F]) -> F {
 
 /// Index of the largest value, the lowest among equals; 0 if all are NaN.
 pub fn argmax<F: Real>(values: &[F]) -> usize {
-    let largest = maximum(values);
-    values
-        .iter()
-        .position(|&value| value == largest)
-        .unwrap_or(0)
+    Level::detect().run(Argmax(values))
+}
+
+struct Argmax<'a, F>(&'a [F]);
+
+impl<F: Real> Kernel for Argmax<'_, F> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        /// Values looked at without a branch.
+        const BLOCK: usize = 64;
+        let largest = maximum(self.0);
+        #[allow(
+            clippy::needless_bitwise_bool,
+            reason = "a branch a value would keep the loop from being vectorised"
+        )]
+        let holds = |block: &[F]| {
+            block
+                .iter()
+                .fold(false, |any, &value| any | (value == largest))
+        };
+        let Some(block) = self.0.chunks(BLOCK).position(holds) else {
+            return 0;
+        };
+        let values = self.0[block * BLOCK..].iter();
+        let within = values.take(BLOCK).position(|&value| value == largest);
+        block * BLOCK + within.unwrap_or(0)
+    }
+}
+
+/// Whether any value is NaN.
+pub(crate) fn any_nan<F: Real>(values: &[F]) -> bool {
+    Level::detect().run(AnyNan(values))
+}
+
+struct AnyNan<'a, F>(&'a [F]);
+
+impl<F: Real> Kernel for AnyNan<'_, F> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.0.iter().fold(false, |any, value| any | value.is_nan())
+    }
 }
 
 #[cfg(test)]
@@ -186,5 +227,15 @@ mod tests {
         assert_eq!(argmax(&values), 20);
         values[3] = f64::NAN;
         assert_eq!(maximum(&values), 2.0);
+        // Beyond the first block, and in the last one, which is not whole.
+        for at in [63, 64, 127, 128, 149] {
+            let mut values = [f32::NEG_INFINITY; 150];
+            values[7] = f32::NAN;
+            values[at] = -1.0;
+            values[149] = -1.0;
+            assert_eq!(argmax(&values), at);
+            assert!(any_nan(&values) && !any_nan(&values[8..]));
+        }
+        assert_eq!(argmax(&[f32::NAN; 70]), 0);
     }
 }

@@ -84,6 +84,7 @@ impl ToyModel {
             vocab_size,
             hidden_size: 0,
             context_len: 4096,
+            source_len: 0,
         };
         Self {
             seed,

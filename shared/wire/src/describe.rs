@@ -1,7 +1,7 @@
 //! Whether peers fit each other, from what they say of themselves.
 
 use crate::PROTOCOL_VERSION;
-use crate::v1::{PeerDescription, ProposalForm, Verification};
+use crate::v1::{Drafting, PeerDescription, ProposalForm, Verification};
 
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
@@ -60,6 +60,41 @@ pub enum Mismatch {
         /// Start of its fingerprint, in hexadecimal.
         target_fingerprint: String,
     },
+    /// One reads the prompt with an encoder, the other before its output.
+    #[error(
+        "{with} is an encoder-decoder model and {without} is not; draft and target model must both be, or \
+         neither"
+    )]
+    Encoder {
+        /// Name of the encoder-decoder model.
+        with: String,
+        /// Name of the other.
+        without: String,
+    },
+}
+
+/// Whether the peer's model has an encoder; none where no model drafts, and the prompt is text to look things
+/// up in.
+pub fn has_encoder(peer: &PeerDescription) -> Option<bool> {
+    let max_gram = i32::from(Drafting::MaxGram);
+    let has_model = peer.draftings.is_empty() || peer.draftings.iter().any(|way| *way != max_gram);
+    has_model.then_some(peer.decoder_start_token_id.is_some())
+}
+
+/// Checks that both models read the prompt with an encoder, or neither.
+///
+/// # Errors
+/// Names the model that does.
+pub fn check_encoders(draft: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
+    let (with, without) = match (has_encoder(draft), has_encoder(target)) {
+        (Some(true), Some(false)) => (draft, target),
+        (Some(false), Some(true)) => (target, draft),
+        _ => return Ok(()),
+    };
+    Err(Mismatch::Encoder {
+        with: with.model.clone(),
+        without: without.model.clone(),
+    })
 }
 
 /// Checks that a peer speaks this version of the protocol.
@@ -140,6 +175,34 @@ mod tests {
         );
         assert!(message.contains("02020202"), "{message}");
         assert!(check_vocabularies(&peer("small", 4095, 1), &target).is_err());
+    }
+
+    #[test]
+    fn both_models_have_an_encoder_or_neither() {
+        let encoding = |model: &str| PeerDescription {
+            decoder_start_token_id: Some(0),
+            ..peer(model, 10, 1)
+        };
+        let max_gram = PeerDescription {
+            draftings: vec![Drafting::MaxGram.into()],
+            ..peer("grams", 10, 1)
+        };
+        for (draft, target) in [
+            (encoding("small"), encoding("big")),
+            (peer("small", 10, 1), peer("big", 10, 1)),
+            (max_gram.clone(), encoding("big")),
+            (max_gram, peer("big", 10, 1)),
+        ] {
+            assert_eq!(check_encoders(&draft, &target), Ok(()));
+        }
+        let message = |draft, target| {
+            let refused = check_encoders(&draft, &target).expect_err("refused");
+            refused.to_string()
+        };
+        let refused = message(encoding("small"), peer("big", 10, 1));
+        assert!(refused.starts_with("small is an encoder-decoder model and big is not"));
+        let refused = message(peer("small", 10, 1), encoding("big"));
+        assert!(refused.starts_with("big is an encoder-decoder model and small is not"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
 use crate::status::BadField;
-use crate::{proposal, sampling, target, v1};
+use crate::{describe, proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,8 @@ pub struct SessionSpec {
     pub id: [u8; 16],
     /// The prompt, never empty.
     pub prompt: Vec<TokenId>,
+    /// First token of the decoder's input, of an encoder-decoder model.
+    pub decoder_start_token_id: Option<TokenId>,
     /// How tokens are drawn.
     pub sampling: Arc<SamplingParams>,
     /// The noise of the request.
@@ -37,6 +39,27 @@ pub struct SessionSpec {
     pub accept_at_coordinator: bool,
     /// How long the session outlives a broken stream, in milliseconds.
     pub lease_ms: u32,
+    /// For whom the session is; may be empty.
+    pub tenant: String,
+}
+
+impl SessionSpec {
+    /// What stands before the output in the model's sequence, never empty: the prompt, or the start token of
+    /// a decoder, whose prompt goes to the encoder.
+    pub fn lead(&self) -> &[TokenId] {
+        match &self.decoder_start_token_id {
+            Some(start) => std::slice::from_ref(start),
+            None => &self.prompt,
+        }
+    }
+
+    /// What goes to the encoder; empty of a model without one.
+    pub fn source(&self) -> &[TokenId] {
+        match self.decoder_start_token_id {
+            Some(_) => &self.prompt,
+            None => &[],
+        }
+    }
 }
 
 /// What a drafter tells of its law beside the law.
@@ -56,6 +79,8 @@ pub struct Telling {
     pub logprobs: bool,
 }
 
+/// Longest name of a tenant, in bytes.
+const MAX_TENANT_BYTES: usize = 256;
 /// Longest lease granted, in milliseconds.
 pub const MAX_LEASE_MS: u32 = 600_000;
 /// Largest rollback threshold of BiLD, in nats: beyond it nothing is ever refused.
@@ -117,6 +142,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         let problem = format!("{found} tokens, the model's context holds {most}");
         return Err(BadField::new("prompt_token_ids", problem));
     }
+    check_start(open.decoder_start_token_id, peer)?;
     if open.choice > Noise::MAX_CHOICE {
         let problem = format!(
             "{} is out of range, expected at most {}",
@@ -125,6 +151,12 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         );
         return Err(BadField::new("choice", problem));
     }
+    let tenant = open.tenant;
+    if tenant.len() > MAX_TENANT_BYTES {
+        let found = tenant.len();
+        let problem = format!("{found} bytes, expected at most {MAX_TENANT_BYTES}");
+        return Err(BadField::new("tenant", problem));
+    }
     let lease_ms = match open.lease_ms {
         0 => DEFAULT_LEASE_MS,
         asked => asked.min(MAX_LEASE_MS),
@@ -132,6 +164,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
     Ok(SessionSpec {
         id,
         prompt,
+        decoder_start_token_id: open.decoder_start_token_id,
         sampling: Arc::new(sampling::from_wire(
             open.sampling,
             open.end_token_ids,
@@ -154,7 +187,26 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         proposal_form: proposal::form_from_wire(open.proposal_form, open.proposal_top)?,
         accept_at_coordinator: accepts_at_coordinator(open.accept_at)?,
         lease_ms,
+        tenant,
     })
+}
+
+/// Checks that the session is for a model with an encoder if the peer's has one, and only then.
+fn check_start(start: Option<TokenId>, peer: &v1::PeerDescription) -> Result<(), BadField> {
+    let (model, logits_size) = (&peer.model, peer.logits_size);
+    let problem = match (start, describe::has_encoder(peer)) {
+        (None, Some(true)) => format!(
+            "missing: '{model}' is an encoder-decoder model, whose output begins with a start token"
+        ),
+        (Some(_), Some(false)) => {
+            format!("'{model}' has no encoder, leave it out")
+        }
+        (Some(start), _) if start >= logits_size => {
+            format!("{start} is out of range, expected less than {logits_size}")
+        }
+        _ => return Ok(()),
+    };
+    Err(BadField::new("decoder_start_token_id", problem))
 }
 
 fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
@@ -166,9 +218,6 @@ fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
     };
     if let Some(feature) = open.requires.first() {
         return refused("requires", &format!("'{feature}' is"));
-    }
-    if open.decoder_start_token_id.is_some() {
-        return refused("decoder_start_token_id", "encoder-decoder models are");
     }
     if open.logprobs || open.top_logprobs > 0 {
         return refused("logprobs", "log probabilities are");
@@ -230,97 +279,4 @@ pub fn verification_to_wire(verification: Verification) -> v1::Verification {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn open() -> v1::Open {
-        v1::Open {
-            session_id: vec![7; 16],
-            prompt_token_ids: vec![1, 5],
-            vocab_size: 10,
-            ..Default::default()
-        }
-    }
-
-    fn peer() -> v1::PeerDescription {
-        v1::PeerDescription {
-            model: "m".to_owned(),
-            logits_size: 16,
-            context_len: 3,
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn what_is_absent_takes_its_default() {
-        let spec = from_wire(open(), &peer()).expect("a spec");
-        assert_eq!(spec.verification, Verification::Coupled);
-        assert_eq!(spec.lease_ms, DEFAULT_LEASE_MS);
-        assert_eq!(spec.sampling.temperature, 1.0);
-    }
-
-    type Fault = Box<dyn Fn(&mut v1::Open)>;
-
-    #[test]
-    fn each_fault_is_named() {
-        let lossy = v1::target_distribution::Kind::Lossy.into();
-        let faults: Vec<(&str, Fault)> = vec![
-            ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
-            ("model", Box::new(|open| open.model = "other".into())),
-            (
-                "vocab_fingerprint",
-                Box::new(|open| open.vocab_fingerprint = vec![9; 32]),
-            ),
-            ("vocab_size", Box::new(|open| open.vocab_size = 0)),
-            ("vocab_size", Box::new(|open| open.vocab_size = 17)),
-            (
-                "prompt_token_ids",
-                Box::new(|open| open.prompt_token_ids.clear()),
-            ),
-            (
-                "prompt_token_ids",
-                Box::new(|open| open.prompt_token_ids.push(10)),
-            ),
-            (
-                "prompt_token_ids",
-                Box::new(|open| open.prompt_token_ids = vec![1; 4]),
-            ),
-            ("accept_at", Box::new(|open| open.accept_at = 77)),
-            (
-                "requires",
-                Box::new(|open| open.requires = vec!["magic".into()]),
-            ),
-            ("want_hidden", Box::new(|open| open.want_hidden = true)),
-            ("choice", Box::new(|open| open.choice = 4_096)),
-            ("end_tokens", Box::new(|open| open.end_token_ids = vec![10])),
-            (
-                "end_token_ids",
-                Box::new(|open| open.end_token_ids = vec![1; 65]),
-            ),
-            ("verification", Box::new(|open| open.verification = 77)),
-            (
-                "rollback",
-                Box::new(|open| {
-                    open.verification = v1::Verification::Bild.into();
-                    open.rollback = f64::NAN;
-                }),
-            ),
-            ("proposal_form", Box::new(|open| open.proposal_form = 77)),
-            ("logprobs", Box::new(|open| open.top_logprobs = 1)),
-            (
-                "decoder_start_token_id",
-                Box::new(|open| open.decoder_start_token_id = Some(0)),
-            ),
-            (
-                "target.alpha",
-                Box::new(move |open| open.target.get_or_insert_default().kind = lossy),
-            ),
-        ];
-        for (field, fault) in faults {
-            let mut open = open();
-            fault(&mut open);
-            let error = from_wire(open, &peer()).expect_err(field);
-            assert_eq!(error.field, field);
-        }
-    }
-}
+mod tests;

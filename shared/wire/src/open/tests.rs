@@ -1,0 +1,124 @@
+use super::*;
+
+fn open() -> v1::Open {
+    v1::Open {
+        session_id: vec![7; 16],
+        prompt_token_ids: vec![1, 5],
+        vocab_size: 10,
+        ..Default::default()
+    }
+}
+
+fn peer() -> v1::PeerDescription {
+    v1::PeerDescription {
+        model: "m".to_owned(),
+        logits_size: 16,
+        context_len: 3,
+        ..Default::default()
+    }
+}
+
+#[test]
+fn what_is_absent_takes_its_default() {
+    let spec = from_wire(open(), &peer()).expect("a spec");
+    assert_eq!(spec.verification, Verification::Coupled);
+    assert_eq!(spec.lease_ms, DEFAULT_LEASE_MS);
+    assert_eq!(spec.sampling.temperature, 1.0);
+}
+
+#[test]
+fn the_prompt_goes_to_the_encoder_where_there_is_one() {
+    let with_encoder = v1::PeerDescription {
+        decoder_start_token_id: Some(0),
+        ..peer()
+    };
+    let started = |start| v1::Open {
+        decoder_start_token_id: start,
+        ..open()
+    };
+    let spec = from_wire(started(Some(12)), &with_encoder).expect("a spec");
+    assert_eq!((spec.lead(), spec.source()), (&[12][..], &[1, 5][..]));
+    let spec = from_wire(open(), &peer()).expect("a spec");
+    assert_eq!((spec.lead(), spec.source()), (&[1, 5][..], &[][..]));
+    // Max-Gram looks things up in either.
+    let max_gram = v1::PeerDescription {
+        draftings: vec![v1::Drafting::MaxGram.into()],
+        ..peer()
+    };
+    assert!(from_wire(open(), &max_gram).is_ok());
+    assert!(from_wire(started(Some(0)), &max_gram).is_ok());
+    for (start, peer) in [
+        (None, &with_encoder),
+        (Some(16), &with_encoder),
+        (Some(0), &peer()),
+    ] {
+        let error = from_wire(started(start), peer).expect_err("refused");
+        assert_eq!(error.field, "decoder_start_token_id");
+    }
+}
+
+type Fault = Box<dyn Fn(&mut v1::Open)>;
+
+#[test]
+fn each_fault_is_named() {
+    let lossy = v1::target_distribution::Kind::Lossy.into();
+    let faults: Vec<(&str, Fault)> = vec![
+        ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
+        ("model", Box::new(|open| open.model = "other".into())),
+        (
+            "vocab_fingerprint",
+            Box::new(|open| open.vocab_fingerprint = vec![9; 32]),
+        ),
+        ("vocab_size", Box::new(|open| open.vocab_size = 0)),
+        ("vocab_size", Box::new(|open| open.vocab_size = 17)),
+        (
+            "prompt_token_ids",
+            Box::new(|open| open.prompt_token_ids.clear()),
+        ),
+        (
+            "prompt_token_ids",
+            Box::new(|open| open.prompt_token_ids.push(10)),
+        ),
+        (
+            "prompt_token_ids",
+            Box::new(|open| open.prompt_token_ids = vec![1; 4]),
+        ),
+        ("accept_at", Box::new(|open| open.accept_at = 77)),
+        (
+            "requires",
+            Box::new(|open| open.requires = vec!["magic".into()]),
+        ),
+        ("want_hidden", Box::new(|open| open.want_hidden = true)),
+        ("choice", Box::new(|open| open.choice = 4_096)),
+        ("tenant", Box::new(|open| open.tenant = "t".repeat(257))),
+        ("end_tokens", Box::new(|open| open.end_token_ids = vec![10])),
+        (
+            "end_token_ids",
+            Box::new(|open| open.end_token_ids = vec![1; 65]),
+        ),
+        ("verification", Box::new(|open| open.verification = 77)),
+        (
+            "rollback",
+            Box::new(|open| {
+                open.verification = v1::Verification::Bild.into();
+                open.rollback = f64::NAN;
+            }),
+        ),
+        ("proposal_form", Box::new(|open| open.proposal_form = 77)),
+        ("logprobs", Box::new(|open| open.top_logprobs = 1)),
+        (
+            "decoder_start_token_id",
+            Box::new(|open| open.decoder_start_token_id = Some(0)),
+        ),
+        (
+            "target.alpha",
+            Box::new(move |open| open.target.get_or_insert_default().kind = lossy),
+        ),
+    ];
+    for (field, fault) in faults {
+        let mut open = open();
+        fault(&mut open);
+        let error = from_wire(open, &peer()).expect_err(field);
+        assert_eq!(error.field, field);
+    }
+}
