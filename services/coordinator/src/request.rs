@@ -67,8 +67,8 @@ impl CheckedRequest {
     ) -> Result<Self, BadField> {
         refuse_what_is_reserved(&request)?;
         let vocab_size = text.target.vocab_size;
-        let prompt = prompt_tokens(request.prompt.clone(), &text)?;
-        let max_tokens = max_tokens(request.max_tokens, prompt.len(), text.target.context_len)?;
+        let prompt = prompt_tokens(request.prompt.clone(), &request.messages, &text)?;
+        let max_tokens = max_tokens(request.max_tokens, prompt.len(), &text.target)?;
         let drafting = DraftingAsked::read(&request)?;
         let limits = text.target.limits.unwrap_or_default();
         let most_drafts = limits.max_draft_tokens.max(1);
@@ -155,7 +155,12 @@ impl CheckedRequest {
 
     /// A text to turn output tokens into.
     pub(crate) fn output(&self) -> Output {
-        Output::new(Arc::clone(&self.text), self.stops.clone(), &self.prompt)
+        // A decoder's output is a text of its own, not the prompt's continuation.
+        let before = match self.text.target.decoder_start_token_id {
+            Some(_) => &[],
+            None => self.prompt.as_slice(),
+        };
+        Output::new(Arc::clone(&self.text), self.stops.clone(), before)
     }
 
     /// What a drafter tells of its law beside the law.
@@ -198,6 +203,14 @@ impl CheckedRequest {
         self.is_scaled() && wanted
     }
 
+    /// Tokens that stand before the output in the models' sequences.
+    pub(crate) fn lead_len(&self) -> usize {
+        match self.text.target.decoder_start_token_id {
+            Some(_) => 1,
+            None => self.prompt.len(),
+        }
+    }
+
     /// What a session at a peer is opened with.
     pub(crate) fn open(
         &self,
@@ -218,6 +231,7 @@ impl CheckedRequest {
             epoch,
             model: model.to_owned(),
             prompt_token_ids: self.prompt.clone(),
+            decoder_start_token_id: self.text.target.decoder_start_token_id,
             sampling: Some(sampling::to_wire(&self.sampling)),
             seed: self.seed,
             choice: self.choice,

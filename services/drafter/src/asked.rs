@@ -195,7 +195,7 @@ impl Asked {
         let Some(context_len) = service.proposers.context_len(self.drafting) else {
             return Ok(self);
         };
-        let len = session.spec.prompt.len() + base_len as usize;
+        let len = session.spec.lead().len() + base_len as usize;
         // The last draft token is not forwarded, and needs no place, unless the law after it is wanted.
         let last = usize::from(!self.bonus_q);
         match (context_len + 1).saturating_sub(len) {

@@ -69,9 +69,9 @@ struct Block {
     history: History,
     want: Want,
     unscaled: Vec<f32>,
-    /// Prompt, output, and the draft tokens that the next forward needs.
+    /// Prompt (or start token), output, and the draft tokens that the next forward needs.
     tokens: Vec<TokenId>,
-    /// Prompt and output.
+    /// Length of what stands before them.
     context_len: usize,
     base_len: u32,
     /// Tokens that may stand beside each draft token that the largest model reviewed, the best first.
@@ -106,7 +106,7 @@ impl Block {
             max_tokens: asked.max_tokens as usize,
             ends: spec.sampling.end_tokens.clone(),
         };
-        let tokens = [&spec.prompt, output].concat();
+        let tokens = [spec.lead(), output].concat();
         Ok(Self {
             cascade: Cascade::new(Arc::clone(config), reviewing, block)?,
             grams,
@@ -314,6 +314,11 @@ impl ReviewTask {
 impl Task for ReviewTask {
     fn tokens(&self) -> &[TokenId] {
         self.block.as_ref().map_or(&[], |block| &block.tokens)
+    }
+
+    fn source(&self) -> &[TokenId] {
+        let block = self.block.as_ref();
+        block.map_or(&[], |block| block.spec.source())
     }
 
     fn scored_from(&self) -> usize {

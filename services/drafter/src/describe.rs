@@ -1,6 +1,6 @@
 //! What a drafter tells of itself.
 
-use model::Llama;
+use model::Model;
 use model::source::ServedModel;
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::ports::LanguageModel;
@@ -50,14 +50,18 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
     }
 }
 
-fn of_model(served: &ServedModel<Llama>) -> v1::PeerDescription {
+fn of_model(served: &ServedModel<Model>) -> v1::PeerDescription {
     let shape = served.model.shape();
     v1::PeerDescription {
         model: served.name.clone(),
         logits_size: shape.vocab_size as u32,
         vocab_size: served.vocab_size,
         vocab_fingerprint: served.vocab_fingerprint.to_vec(),
-        context_len: shape.context_len as u32,
+        context_len: match shape.source_len {
+            0 => shape.context_len as u32,
+            source_len => shape.context_len.min(source_len) as u32,
+        },
+        decoder_start_token_id: served.decoder_start_token_id,
         numerics: Some(v1::Numerics {
             weights: served.numerics.weights.clone(),
             dtype: served.numerics.dtype.clone(),

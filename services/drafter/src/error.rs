@@ -114,7 +114,9 @@ impl From<RoundError> for Status {
             | RoundError::Engine(EngineError::Forward(_) | EngineError::Panicked { .. }) => {
                 Status::unavailable(message)
             }
-            RoundError::ContextFull { .. } => Status::out_of_range(message),
+            RoundError::ContextFull { .. } | RoundError::Engine(EngineError::OverBudget { .. }) => {
+                Status::out_of_range(message)
+            }
             RoundError::Late(_) => Status::deadline_exceeded(message),
             RoundError::Engine(_)
             | RoundError::Law(_)

@@ -13,11 +13,14 @@ use crate::session::Session;
 /// Tokens indexed before other work on this thread has its turn: about a millisecond's worth.
 const PIECE: usize = 4_096;
 
-/// Takes the session's index, made to hold prompt and output. It is to be put back: otherwise the next
+/// Takes the session's index, made to hold prompt (or start token) and output. It is to be put back: otherwise the next
 /// round makes a new one.
 pub(crate) async fn take_index(session: &mut Session) -> MaxGram {
-    let mut index = session.grams.take().unwrap_or_else(|| MaxGram::new(&[]));
-    let context = [&session.spec.prompt, session.committed.tokens()].concat();
+    let spec = &session.spec;
+    // An encoder's input is searched first.
+    let index = session.grams.take();
+    let mut index = index.unwrap_or_else(|| MaxGram::new(spec.source()));
+    let context = [spec.lead(), session.committed.tokens()].concat();
     for left in index.reconcile_by(&context, PIECE) {
         if left > 0 {
             tokio::task::yield_now().await;

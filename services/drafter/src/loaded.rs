@@ -5,7 +5,7 @@ use std::path::Path;
 use model::bigram::{BigramError, BigramFile};
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
-use model::{Llama, WeightFormat};
+use model::{Model, WeightFormat};
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 
@@ -20,7 +20,7 @@ const BESIDE_MODEL: &str = "bigram.safetensors";
 #[derive(Debug)]
 pub struct Loaded {
     /// Draft models, the largest first; none if Max-Gram drafts alone.
-    pub(crate) models: Vec<ServedModel<Llama>>,
+    pub(crate) models: Vec<ServedModel<Model>>,
     /// Acceptance heads of the first model, at most one for each label.
     pub(crate) heads: Vec<AcceptanceHead>,
     /// Max-Gram's table.
@@ -73,7 +73,7 @@ impl Loaded {
     /// # Errors
     /// As [`Loaded::load`].
     pub fn beside(
-        served: ServedModel<Llama>,
+        served: ServedModel<Model>,
         config: &DrafterConfig,
     ) -> Result<Self, DrafterError> {
         let mut models = smaller(&served, config)?;
@@ -90,7 +90,7 @@ impl Loaded {
     /// # Panics
     /// If there is no model.
     pub fn of(
-        mut models: Vec<ServedModel<Llama>>,
+        mut models: Vec<ServedModel<Model>>,
         config: &DrafterConfig,
     ) -> Result<Self, DrafterError> {
         check_limits(config)?;
@@ -141,7 +141,7 @@ fn check_limits(config: &DrafterConfig) -> Result<(), DrafterError> {
 
 /// The heads found with the model, and those the configuration names.
 fn heads(
-    served: &mut ServedModel<Llama>,
+    served: &mut ServedModel<Model>,
     config: &DrafterConfig,
 ) -> Result<Vec<AcceptanceHead>, DrafterError> {
     let mut heads: Vec<AcceptanceHead> = Vec::new();
@@ -177,7 +177,7 @@ fn heads(
 
 /// Max-Gram's table, of the model's vocabulary.
 fn bigram(
-    served: &ServedModel<Llama>,
+    served: &ServedModel<Model>,
     config: &DrafterConfig,
 ) -> Result<Option<BigramFile>, DrafterError> {
     let fits = |file: &BigramFile, path: &str| {
@@ -203,9 +203,9 @@ fn bigram(
 
 /// The models of the cascade after the first, of the first one's vocabulary.
 fn smaller(
-    served: &ServedModel<Llama>,
+    served: &ServedModel<Model>,
     config: &DrafterConfig,
-) -> Result<Vec<ServedModel<Llama>>, DrafterError> {
+) -> Result<Vec<ServedModel<Model>>, DrafterError> {
     let sources = config.cascade.models.iter().enumerate();
     sources
         .map(|(index, source)| {
@@ -221,10 +221,18 @@ fn smaller(
 
 /// `model`, if its vocabulary is that of `served`.
 fn same_vocabulary(
-    model: ServedModel<Llama>,
-    served: &ServedModel<Llama>,
-) -> Result<ServedModel<Llama>, String> {
-    let vocabulary = |of: &ServedModel<Llama>| (of.vocab_size, of.vocab_fingerprint);
+    model: ServedModel<Model>,
+    served: &ServedModel<Model>,
+) -> Result<ServedModel<Model>, String> {
+    let encoder = |of: &ServedModel<Model>| of.decoder_start_token_id.is_some();
+    if encoder(&model) != encoder(served) {
+        return Err(format!(
+            "of '{}' and '{}' one is an encoder-decoder model, the other is not; the models of a cascade must \
+             all be, or none",
+            model.name, served.name
+        ));
+    }
+    let vocabulary = |of: &ServedModel<Model>| (of.vocab_size, of.vocab_fingerprint);
     if vocabulary(&model) == vocabulary(served) {
         return Ok(model);
     }
@@ -238,7 +246,7 @@ fn same_vocabulary(
 /// The cascade of `models`, if there are two drafts.
 fn cascade(
     section: &CascadeSection,
-    models: &[ServedModel<Llama>],
+    models: &[ServedModel<Model>],
     has_max_gram: bool,
 ) -> Result<Option<CascadeConfig>, DrafterError> {
     let drafts = models.len() + usize::from(has_max_gram);

@@ -1,13 +1,15 @@
 //! Who can propose here: draft models on their engines, Max-Gram, and the cascade of them.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use model::engine::{self, EngineConfig, EngineHandle, Gauges, Slot};
+use model::Model;
+use model::engine::{self, EngineConfig, EngineHandle, Gauges, MemoryGauges, Slot};
 use model::head::AcceptanceHead;
+use model::source::ServedModel;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::max_gram::Bigram;
-use speculation::ports::LanguageModel;
 use speculation::proposal::ProposalForm;
 
 use crate::config::DrafterConfig;
@@ -39,16 +41,19 @@ impl Proposers {
         let engine_config = EngineConfig {
             max_batch: config.max_batch,
             queue: config.max_queue,
+            max_batch_tokens: config.max_batch_tokens,
             max_sequences: config.max_cached_sequences,
+            kv_tokens: NonZeroUsize::new(config.kv_tokens),
+            tree_tokens: config.max_draft_tokens.get() as usize,
+            prefix_sharing: config.prefix_sharing,
             ..EngineConfig::default()
         };
-        let start = |(level, served): (usize, model::source::ServedModel<_>)| {
-            let context_len = LanguageModel::shape(&served.model).context_len;
+        let start = |(level, served): (usize, ServedModel<Model>)| {
             let name = format!("draft-engine-{level}");
             let (engine, _thread) = engine::spawn(served.model, engine_config, &name)?;
             Ok(Proposer {
+                context_len: engine.longest_sequence(),
                 engine,
-                context_len,
             })
         };
         let draftings = loaded.draftings();
@@ -104,6 +109,11 @@ impl Proposers {
         }
     }
 
+    /// Longest sequence that the largest model holds; none without a model.
+    pub(crate) fn longest_sequence(&self) -> Option<usize> {
+        self.models.first().map(|model| model.context_len)
+    }
+
     /// Longest sequence that every model asked holds; none where no model is asked.
     pub(crate) fn context_len(&self, drafting: Drafting) -> Option<usize> {
         let asked = match drafting {
@@ -115,15 +125,30 @@ impl Proposers {
         lens.min()
     }
 
-    /// A sequence's place in each engine.
-    pub(crate) fn new_slots(&self) -> Vec<Slot> {
+    /// A sequence's place in each engine, of `tenant`.
+    pub(crate) fn new_slots(&self, tenant: &str) -> Vec<Slot> {
         let models = self.models.iter();
-        models.map(|model| model.engine.new_slot()).collect()
+        models
+            .map(|model| model.engine.new_slot_of(tenant))
+            .collect()
     }
 
     /// Whether every engine runs and none has panicked.
     pub(crate) fn is_healthy(&self) -> bool {
         self.models.iter().all(|model| model.engine.is_healthy())
+    }
+
+    /// Memory of the engines, together.
+    pub(crate) fn memory(&self) -> MemoryGauges {
+        let models = self.models.iter().map(|model| model.engine.memory());
+        models.fold(MemoryGauges::default(), |sum, one| MemoryGauges {
+            pages: sum.pages + one.pages,
+            tokens: sum.tokens + one.tokens,
+            budget_tokens: sum.budget_tokens + one.budget_tokens,
+            evictions: sum.evictions + one.evictions,
+            reprefilled_tokens: sum.reprefilled_tokens + one.reprefilled_tokens,
+            shared_tokens: sum.shared_tokens + one.shared_tokens,
+        })
     }
 
     /// What the engines are doing, together.

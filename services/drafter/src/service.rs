@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::engine::Gauges;
+use model::engine::{Gauges, MemoryGauges};
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
 use server::stream::{self, ReplyStream};
@@ -60,9 +60,14 @@ impl Drafter {
     /// # Errors
     /// If a model fails its first forward.
     pub async fn start(loaded: Loaded, config: DrafterConfig) -> Result<Self, DrafterError> {
+        let mut description = describe(&loaded, &config);
+        let proposers = Proposers::start(loaded, &config)?;
+        if let Some(longest) = proposers.longest_sequence() {
+            description.context_len = longest as u32;
+        }
         let shared = Shared {
-            description: describe(&loaded, &config),
-            proposers: Proposers::start(loaded, &config)?,
+            description,
+            proposers,
             sessions: Leases::new(config.max_sessions.get()),
         };
         Ok(Self {
@@ -120,6 +125,11 @@ impl Monitor {
     /// Tasks and sequences of all engines.
     pub fn engine(&self) -> Gauges {
         self.0.proposers.gauges()
+    }
+
+    /// Memory of all engines.
+    pub fn memory(&self) -> MemoryGauges {
+        self.0.proposers.memory()
     }
 }
 

@@ -51,7 +51,10 @@ impl SessionService for Shared {
     fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
         match held {
             Some(session) if *session.spec == spec => session,
-            _ => Session::new(spec, self.proposers.new_slots()),
+            _ => {
+                let slots = self.proposers.new_slots(&spec.tenant);
+                Session::new(spec, slots)
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct DraftTask {
     scratch: Scratch,
     /// Whether the stop rule ended the block; then only the law after it is wanted.
     has_stopped: bool,
-    /// Prompt, output and the tokens drafted so far.
+    /// Prompt (or start token), output and the tokens drafted so far.
     tokens: Vec<TokenId>,
     base_len: u32,
     drafted: u32,
@@ -57,9 +57,9 @@ impl DraftTask {
     ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
         let (reports, receiver) = mpsc::channel(asked.max_tokens as usize + 1);
         let base_len = output.len() as u32;
-        let len = spec.prompt.len() + output.len() + asked.max_tokens as usize;
+        let len = spec.lead().len() + output.len() + asked.max_tokens as usize;
         let mut tokens = Vec::with_capacity(len);
-        tokens.extend_from_slice(&spec.prompt);
+        tokens.extend_from_slice(spec.lead());
         tokens.extend_from_slice(output);
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
@@ -181,6 +181,10 @@ fn want(spec: &SessionSpec, asked: &Asked) -> Want {
 impl Task for DraftTask {
     fn tokens(&self) -> &[TokenId] {
         &self.tokens
+    }
+
+    fn source(&self) -> &[TokenId] {
+        self.spec.source()
     }
 
     fn scored_from(&self) -> usize {

@@ -23,8 +23,17 @@ pub struct VerifierConfig {
     /// is prefilled again when it comes back. Fewer than a coordinator's max_requests make them
     /// evict each other.
     pub max_cached_sequences: NonZeroUsize,
+    /// Most tokens whose keys and values are kept in memory, of all sequences together, counted in
+    /// pages of 64. 0 is as many as max_cached_sequences of the model's whole context. Beyond it idle
+    /// sequences are prefilled again when they come back, and of running ones the youngest wait; a sequence
+    /// longer than all of it is refused.
+    pub kv_tokens: usize,
+    /// Whether sessions of one tenant share what was computed of equal beginnings; kept within kv_tokens.
+    pub prefix_sharing: bool,
     /// Most sequences in one forward.
     pub max_batch: NonZeroUsize,
+    /// Most tokens in one forward; prompts share what blocks leave of them.
+    pub max_batch_tokens: NonZeroUsize,
     /// Most rounds waiting for the engine; more are refused with a time to wait.
     pub max_queue: NonZeroUsize,
     /// Limits of the gRPC server.
@@ -40,7 +49,10 @@ impl Default for VerifierConfig {
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
             max_cached_sequences: const { NonZeroUsize::new(256).unwrap() },
+            kv_tokens: 0,
+            prefix_sharing: false,
             max_batch: const { NonZeroUsize::new(32).unwrap() },
+            max_batch_tokens: const { NonZeroUsize::new(512).unwrap() },
             max_queue: const { NonZeroUsize::new(256).unwrap() },
             server: ServerConfig::default(),
         }

@@ -48,7 +48,7 @@ impl DecodeTask {
 
     fn choose(&mut self, row: &mut [f32]) -> Result<TokenId, LawError> {
         let law = &mut row[..self.spec.vocab_size as usize];
-        let position = (self.tokens.len() - self.spec.prompt.len()) as u32;
+        let position = (self.tokens.len() - self.spec.lead().len()) as u32;
         self.pipeline.law(law, &self.history, position)?;
         Ok(choice(law, &self.spec.noise, position))
     }
@@ -62,6 +62,10 @@ impl DecodeTask {
 impl Task for DecodeTask {
     fn tokens(&self) -> &[TokenId] {
         &self.tokens
+    }
+
+    fn source(&self) -> &[TokenId] {
+        self.spec.source()
     }
 
     fn scored_from(&self) -> usize {

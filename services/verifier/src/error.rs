@@ -82,7 +82,9 @@ impl From<RoundError> for Status {
             }
             RoundError::Proposal(bad) => BadField::new("proposals", bad.to_string()).into(),
             RoundError::Law(LawError::NoSupport) => BadField::new("sampling", message).into(),
-            RoundError::ContextFull { .. } => Status::out_of_range(message),
+            RoundError::ContextFull { .. } | RoundError::Engine(EngineError::OverBudget { .. }) => {
+                Status::out_of_range(message)
+            }
             RoundError::Late(_) => Status::deadline_exceeded(message),
             RoundError::Engine(_) | RoundError::Law(_) => Status::internal(message),
         }

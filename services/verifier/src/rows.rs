@@ -26,8 +26,8 @@ pub(crate) struct LogitRows<'a> {
 }
 
 impl<'a> LogitRows<'a> {
-    /// The laws after `base_len` output tokens and each prefix of the drafts; `tokens` holds prompt,
-    /// output and drafts, `rows` the logits (drafts + 1, `row_len`), `unscaled` is scratch.
+    /// The laws after `base_len` output tokens and each prefix of the drafts; `tokens` holds prompt
+    /// (or start token), output and drafts, `rows` the logits (drafts + 1, `row_len`), `unscaled` is scratch.
     pub(crate) fn new(
         spec: &SessionSpec,
         tokens: &'a [TokenId],
@@ -36,8 +36,8 @@ impl<'a> LogitRows<'a> {
         (rows, row_len): (&'a mut [f32], usize),
         unscaled: &'a mut Vec<f32>,
     ) -> Self {
-        let (context, drafts) = tokens.split_at(spec.prompt.len() + base_len);
-        let output = &context[spec.prompt.len()..];
+        let (context, drafts) = tokens.split_at(spec.lead().len() + base_len);
+        let output = &context[spec.lead().len()..];
         Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),

@@ -20,7 +20,7 @@ pub(crate) type Scored = Result<(Vec<v1::Slice>, StepFigures), RoundError>;
 /// Scores a block.
 pub(crate) struct ScoreTask {
     spec: Arc<SessionSpec>,
-    /// Prompt, output and drafts.
+    /// Prompt (or start token), output and drafts.
     tokens: Vec<TokenId>,
     base_len: usize,
     wanted: v1::SliceRequest,
@@ -46,7 +46,7 @@ impl ScoreTask {
     }
 
     fn score(&self, logits: &mut [f32], row_len: usize) -> Result<Vec<v1::Slice>, RoundError> {
-        let drafts = self.tokens.len() - self.spec.prompt.len() - self.base_len;
+        let drafts = self.tokens.len() - self.spec.lead().len() - self.base_len;
         let want = Want {
             max: self.wanted.confidences,
             entropy: self.wanted.confidences,
@@ -87,8 +87,12 @@ impl Task for ScoreTask {
         &self.tokens
     }
 
+    fn source(&self) -> &[TokenId] {
+        self.spec.source()
+    }
+
     fn scored_from(&self) -> usize {
-        self.spec.prompt.len() + self.base_len - 1
+        self.spec.lead().len() + self.base_len - 1
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {

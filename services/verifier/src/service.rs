@@ -1,9 +1,10 @@
 //! The gRPC service and its life: bind, load, warm up, serve, drain.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use model::engine::{self, EngineConfig, EngineHandle, Gauges};
-use model::source::ServedModel;
+use model::engine::{self, EngineConfig, EngineHandle, Gauges, MemoryGauges};
+use model::source::{ServedModel, SpecialTokens};
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
 use server::stream::{self, ReplyStream};
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) description: v1::PeerDescription,
     tokenizer_json: Vec<u8>,
     chat_template: String,
+    special_tokens: SpecialTokens,
 }
 
 /// A verifier with its model loaded and its engine running.
@@ -77,20 +79,26 @@ impl Verifier {
         if served.tokenizer_json.is_empty() {
             return Err(VerifierError::NoTokenizer(served.name));
         }
-        let description = describe(&served, &config);
+        let mut description = describe(&served, &config);
         let engine_config = EngineConfig {
             max_batch: config.max_batch,
             queue: config.max_queue,
+            max_batch_tokens: config.max_batch_tokens,
             max_sequences: config.max_cached_sequences,
+            kv_tokens: NonZeroUsize::new(config.kv_tokens),
+            tree_tokens: config.max_draft_tokens.get() as usize,
+            prefix_sharing: config.prefix_sharing,
             ..EngineConfig::default()
         };
         let (engine, _thread) = engine::spawn(served.model, engine_config, "target-engine")?;
+        description.context_len = engine.longest_sequence() as u32;
         let shared = Shared {
             engine,
             sessions: Leases::new(config.max_sessions.get()),
             description,
             tokenizer_json: served.tokenizer_json,
             chat_template: served.chat_template.unwrap_or_default(),
+            special_tokens: served.special_tokens,
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -144,7 +152,11 @@ fn describe<M: LanguageModel>(
         logits_size: shape.vocab_size as u32,
         vocab_size: served.vocab_size,
         vocab_fingerprint: served.vocab_fingerprint.to_vec(),
-        context_len: shape.context_len as u32,
+        context_len: match shape.source_len {
+            0 => shape.context_len as u32,
+            source_len => shape.context_len.min(source_len) as u32,
+        },
+        decoder_start_token_id: served.decoder_start_token_id,
         numerics: Some(v1::Numerics {
             weights: served.numerics.weights.clone(),
             dtype: served.numerics.dtype.clone(),
@@ -176,6 +188,11 @@ impl Monitor {
     pub fn engine(&self) -> Gauges {
         self.0.engine.gauges()
     }
+
+    /// Memory of the engine.
+    pub fn memory(&self) -> MemoryGauges {
+        self.0.engine.memory()
+    }
 }
 
 struct Service(Arc<Shared>);
@@ -198,6 +215,8 @@ impl verifier_server::Verifier for Service {
     ) -> Result<Response<Self::TokenizerStream>, Status> {
         let first = v1::TokenizerPart {
             chat_template: self.0.chat_template.clone(),
+            bos_token: self.0.special_tokens.bos.clone().unwrap_or_default(),
+            eos_token: self.0.special_tokens.eos.clone().unwrap_or_default(),
             tokenizer_json: Vec::new(),
         };
         let shared = Arc::clone(&self.0);
@@ -208,7 +227,7 @@ impl verifier_server::Verifier for Service {
             let tokenizer_json = shared.tokenizer_json[from..to].to_vec();
             v1::TokenizerPart {
                 tokenizer_json,
-                chat_template: String::new(),
+                ..Default::default()
             }
         });
         let parts = std::iter::once(first).chain(rest).map(Ok);

@@ -30,8 +30,8 @@ impl Session {
         }
     }
 
-    /// Prompt, output and `drafts`: what the model's sequence must hold.
+    /// Prompt (or start token), output and `drafts`: what the model's sequence must hold.
     pub(crate) fn sequence(&self, drafts: &[TokenId]) -> Vec<TokenId> {
-        [&self.spec.prompt, self.committed.tokens(), drafts].concat()
+        [self.spec.lead(), self.committed.tokens(), drafts].concat()
     }
 }

@@ -52,7 +52,10 @@ impl SessionService for Shared {
     fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
         match held {
             Some(session) if *session.spec == spec => session,
-            _ => Session::new(spec, self.engine.new_slot()),
+            _ => {
+                let slot = self.engine.new_slot_of(&spec.tenant);
+                Session::new(spec, slot)
+            }
         }
     }
 
@@ -343,7 +346,7 @@ fn check_room(
     base_len: u32,
     more: usize,
 ) -> Result<(), RoundError> {
-    let len = session.spec.prompt.len() + base_len as usize + more;
+    let len = session.spec.lead().len() + base_len as usize + more;
     let context_len = service.description.context_len as usize;
     if len > context_len {
         return Err(RoundError::ContextFull { len, context_len });

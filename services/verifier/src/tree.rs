@@ -39,7 +39,7 @@ pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
 /// Scores a tree and decides it.
 pub(crate) struct TreeTask {
     spec: Arc<SessionSpec>,
-    /// Prompt, output and nodes.
+    /// Prompt (or start token), output and nodes.
     tokens: Vec<TokenId>,
     base_len: usize,
     drafts: DraftTree,
@@ -65,7 +65,7 @@ impl TreeTask {
 
     fn decide(&mut self, logits: &mut [f32], row_len: usize) -> Result<PathVerdict, RoundError> {
         let spec = &self.spec;
-        let output = &self.tokens[spec.prompt.len()..][..self.base_len];
+        let output = &self.tokens[spec.lead().len()..][..self.base_len];
         let mut laws = PathLaws {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
@@ -102,8 +102,12 @@ impl Task for TreeTask {
         &self.tokens
     }
 
+    fn source(&self) -> &[TokenId] {
+        self.spec.source()
+    }
+
     fn scored_from(&self) -> usize {
-        self.spec.prompt.len() + self.base_len - 1
+        self.spec.lead().len() + self.base_len - 1
     }
 
     fn parents(&self) -> &[Option<u32>] {

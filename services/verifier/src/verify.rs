@@ -48,7 +48,7 @@ pub(crate) struct Asked {
 /// Scores a block and decides it.
 pub(crate) struct VerifyTask {
     spec: Arc<SessionSpec>,
-    /// Prompt, output and drafts.
+    /// Prompt (or start token), output and drafts.
     tokens: Vec<TokenId>,
     base_len: usize,
     asked: Asked,
@@ -111,8 +111,12 @@ impl Task for VerifyTask {
         &self.tokens
     }
 
+    fn source(&self) -> &[TokenId] {
+        self.spec.source()
+    }
+
     fn scored_from(&self) -> usize {
-        self.spec.prompt.len() + self.base_len - 1
+        self.spec.lead().len() + self.base_len - 1
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {

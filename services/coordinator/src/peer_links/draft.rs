@@ -31,7 +31,7 @@ impl PeerLinks {
     ) -> Result<Input, PeerError> {
         let link = self.drafter.link(&mut self.opener, ask.timeout).await?;
         let request = &self.opener.request;
-        let len = (request.prompt.len() + ask.output.len()) as u32;
+        let len = (request.lead_len() + ask.output.len()) as u32;
         let room = match request.method.drafting {
             // No model reads the context.
             Drafting::MaxGram => u32::MAX,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use server::deadline::within;
 use server::transport::MAX_MESSAGE_BYTES;
 use tonic::{Code, Status};
-use wire::describe::{check_protocol, check_vocabularies};
+use wire::describe::{check_encoders, check_protocol, check_vocabularies};
 use wire::status::{BadField, PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
@@ -252,7 +252,10 @@ impl Group {
         text: &ServedText,
         description: Arc<PeerDescription>,
     ) -> Result<Arc<PeerDescription>, PeerError> {
-        if let Err(mismatch) = check_vocabularies(&description, &text.target) {
+        let vocabularies = check_vocabularies(&description, &text.target);
+        if let Err(mismatch) =
+            vocabularies.and_then(|()| check_encoders(&description, &text.target))
+        {
             if kind == Kind::Verifier {
                 // The model behind the name was replaced: the next request asks for its tokenizer.
                 self.with_text(|text| *text = None);

@@ -9,8 +9,8 @@ use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use wire::status::BadField;
-use wire::v1;
 use wire::v1::generate_request::Prompt;
+use wire::v1::{self, ChatMessage};
 
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::text::ServedText;
@@ -19,6 +19,8 @@ use crate::text::ServedText;
 const DEFAULT_MAX_TOKENS: u32 = 256;
 /// Most stop strings.
 const MAX_STOPS: usize = 16;
+/// Most turns of a conversation.
+const MAX_MESSAGES: usize = 1024;
 /// Longest stop string, in bytes.
 const MAX_STOP_BYTES: usize = 256;
 /// Most further end tokens; the model's own come on top.
@@ -39,10 +41,16 @@ pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result
 
 pub(super) fn prompt_tokens(
     prompt: Option<Prompt>,
+    messages: &[ChatMessage],
     text: &ServedText,
 ) -> Result<Vec<TokenId>, BadField> {
     let empty = || BadField::new("prompt", "empty, expected at least one token");
     let tokens = match prompt {
+        Some(_) if !messages.is_empty() => {
+            let problem = "given beside text or token_ids, expected one of them";
+            return Err(BadField::new("messages", problem));
+        }
+        None if !messages.is_empty() => chat_tokens(messages, text)?,
         None => return Err(empty()),
         Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
         Some(Prompt::Text(prompt)) => {
@@ -66,6 +74,33 @@ pub(super) fn prompt_tokens(
     Ok(tokens)
 }
 
+/// The tokens of a conversation, by the model's chat template.
+fn chat_tokens(messages: &[ChatMessage], text: &ServedText) -> Result<Vec<TokenId>, BadField> {
+    let bad = |problem: String| BadField::new("messages", problem);
+    if messages.len() > MAX_MESSAGES {
+        let found = messages.len();
+        return Err(bad(format!(
+            "{found} turns, expected at most {MAX_MESSAGES}"
+        )));
+    }
+    if let Some(turn) = messages.iter().position(|message| message.role.is_empty()) {
+        return Err(bad(format!(
+            "turn {turn} has no role, expected system, user or assistant"
+        )));
+    }
+    let bytes = messages.iter().map(|message| message.content.len()).sum();
+    check_bytes(bytes, text.target.context_len)?;
+    let template = text.chat.as_ref().map_err(|problem| bad(problem.clone()))?;
+    let prompt = template
+        .render(messages)
+        .map_err(|error| bad(error.to_string()))?;
+    check_bytes(prompt.len(), text.target.context_len)?;
+    // The template writes all special tokens itself.
+    let encoded = text.tokenizer.encode_fast(prompt, false);
+    let encoded = encoded.map_err(|error| bad(error.to_string()))?;
+    Ok(encoded.get_ids().to_vec())
+}
+
 /// Refuses at sight what cannot fit: turning it into tokens first would take long.
 fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
     let most = (context_len as usize).saturating_mul(MAX_BYTES_PER_TOKEN);
@@ -76,11 +111,25 @@ fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
     Err(BadField::new("prompt", problem))
 }
 
+/// Most output tokens: what was asked for, if it fits behind the prompt, or behind the start token of a
+/// decoder, whose prompt goes to the encoder.
 pub(super) fn max_tokens(
     asked: Option<u32>,
     prompt_len: usize,
-    context_len: u32,
+    target: &v1::PeerDescription,
 ) -> Result<u32, BadField> {
+    let context_len = target.context_len;
+    if target.decoder_start_token_id.is_some() {
+        if prompt_len > context_len as usize {
+            let problem = format!("{prompt_len} tokens, the model's encoder takes {context_len}");
+            return Err(BadField::new("prompt", problem));
+        }
+        // One place is the start token's.
+        let most = context_len.saturating_sub(1);
+        let max_tokens = asked.unwrap_or(DEFAULT_MAX_TOKENS.min(most));
+        in_range("max_tokens", max_tokens, 1, most)?;
+        return Ok(max_tokens);
+    }
     let left = (context_len as usize).saturating_sub(prompt_len) as u32;
     if left == 0 {
         let problem =
@@ -198,90 +247,4 @@ pub(super) fn check_rows(
 }
 
 #[cfg(test)]
-mod tests {
-    use speculation::methods::Asked;
-
-    use super::*;
-
-    #[test]
-    fn max_tokens_must_fit_the_context() {
-        assert_eq!(max_tokens(None, 12, 512), Ok(256));
-        assert_eq!(max_tokens(None, 500, 512), Ok(12));
-        assert_eq!(max_tokens(Some(500), 12, 512), Ok(500));
-        let error = max_tokens(Some(501), 12, 512)
-            .expect_err("too many")
-            .to_string();
-        assert!(
-            error.contains("501") && error.contains("1 to 500"),
-            "{error}"
-        );
-        assert_eq!(
-            max_tokens(Some(0), 12, 512).expect_err("none").field,
-            "max_tokens"
-        );
-        let error = max_tokens(None, 512, 512).expect_err("no room");
-        assert_eq!(error.field, "prompt");
-        assert!(error.to_string().contains("512"), "{error}");
-    }
-
-    #[test]
-    fn a_tree_is_for_a_verifier_that_understands_it() {
-        let method = |tree| {
-            let asked = Asked {
-                tree: Some(tree),
-                ..Default::default()
-            };
-            Choice::resolve(&asked, 1.0, false).expect("a method")
-        };
-        let (chain, comb) = (method(TreeShape::Chain), method(TreeShape::Comb(4)));
-        let peer = |trees| v1::PeerDescription {
-            model: "x".to_owned(),
-            trees,
-            ..Default::default()
-        };
-        assert_eq!(check_trees(&chain, &peer(false)), Ok(()));
-        assert_eq!(check_trees(&comb, &peer(true)), Ok(()));
-        let bad = check_trees(&comb, &peer(false)).expect_err("of chains");
-        assert!(bad.field == "tree" && bad.problem.contains("'x'"), "{bad}");
-    }
-
-    #[test]
-    fn what_cannot_fit_is_refused_at_sight() {
-        assert!(check_bytes(512 * 256, 512).is_ok());
-        assert_eq!(
-            check_bytes(512 * 256 + 1, 512).expect_err("too long").field,
-            "prompt"
-        );
-    }
-
-    #[test]
-    fn laws_that_fit_no_message_are_refused() {
-        let method = |proposal| {
-            let asked = Asked {
-                method: "rejection",
-                proposal: Some(proposal),
-                ..Default::default()
-            };
-            Choice::resolve(&asked, 1.0, false).expect("a method")
-        };
-        let dense = method(ProposalForm::Dense { half: false });
-        let half = method(ProposalForm::Dense { half: true });
-        let sparse = method(ProposalForm::Sparse { top: 32 });
-        assert!(check_rows(&dense, 64, 152_000, false).is_ok());
-        let error = check_rows(&dense, 64, 300_000, false).expect_err("74 MiB");
-        assert_eq!(error.field, "proposal_form");
-        assert!(check_rows(&half, 64, 300_000, false).is_ok());
-        assert!(check_rows(&sparse, 64, 300_000, false).is_ok());
-        let error = check_rows(&dense, 64, 152_000, true).expect_err("113 MiB");
-        assert_eq!(error.field, "report_laws");
-        assert!(check_rows(&dense, 4, 152_000, true).is_ok());
-    }
-
-    #[test]
-    fn stops_are_bounded() {
-        assert!(check_stops(&["a".to_owned()]).is_ok());
-        assert!(check_stops(&vec!["a".to_owned(); 17]).is_err());
-        assert!(check_stops(&[String::new()]).is_err());
-        assert!(check_stops(&["a".repeat(257)]).is_err());
-    }
-}
+mod tests;

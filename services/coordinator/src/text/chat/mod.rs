@@ -1,0 +1,159 @@
+//! Conversations turned into prompts, by the chat template that comes with the model.
+//!
+//! Templates are written for Python's Jinja2 as the transformers library sets it up: blocks trimmed, loop
+//! controls, methods of Python's strings, and a few functions of its own.
+
+mod python;
+
+use std::fmt;
+
+use minijinja::value::Value;
+use minijinja::{Environment, Error, ErrorKind, context};
+use minijinja_contrib::pycompat::unknown_method_callback;
+use wire::v1::ChatMessage;
+
+/// Name of the template in its environment.
+const NAME: &str = "chat template";
+/// Steps a template may take: far more than any needs, and few enough to end soon.
+const FUEL: u64 = 20_000_000;
+/// Longest piece of a template's line that a message shows, in characters.
+const MAX_EXCERPT: usize = 160;
+
+/// A model's chat template, ready to render.
+#[derive(Debug)]
+pub(crate) struct ChatTemplate {
+    environment: Environment<'static>,
+    source: String,
+    bos_token: String,
+    eos_token: String,
+}
+
+/// What is wrong with a template, or with a conversation it refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChatError {
+    /// Line of the template, from 1; 0 if it is not known.
+    line: usize,
+    /// What stands there.
+    excerpt: String,
+    problem: String,
+}
+
+impl fmt::Display for ChatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            excerpt,
+            problem,
+        } = self;
+        match line {
+            0 => write!(f, "the chat template: {problem}"),
+            _ => write!(f, "the chat template, line {line} `{excerpt}`: {problem}"),
+        }
+    }
+}
+
+impl ChatTemplate {
+    /// Compiles `source`; a special token the model does not have is empty.
+    ///
+    /// # Errors
+    /// Names the line that is no Jinja.
+    pub(crate) fn new(
+        source: String,
+        bos_token: String,
+        eos_token: String,
+    ) -> Result<Self, ChatError> {
+        let mut environment = Environment::new();
+        environment.set_trim_blocks(true);
+        environment.set_lstrip_blocks(true);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(true);
+        environment.set_unknown_method_callback(unknown_method_callback);
+        environment.add_function("raise_exception", raise_exception);
+        environment.add_function("strftime_now", python::strftime_now);
+        environment.add_filter("tojson", python::tojson);
+        let added = environment.add_template_owned(NAME, source.clone());
+        added.map_err(|error| told(&error, &source))?;
+        Ok(Self {
+            environment,
+            source,
+            bos_token,
+            eos_token,
+        })
+    }
+
+    /// The prompt that asks for the answer to `messages`; special tokens stand in it as text.
+    ///
+    /// # Errors
+    /// Names the line of the template that fails, or that refuses these messages.
+    pub(crate) fn render(&self, messages: &[ChatMessage]) -> Result<String, ChatError> {
+        let messages: Vec<Value> = messages
+            .iter()
+            .map(|message| context! { role => message.role, content => message.content })
+            .collect();
+        let given = |token: &String| match token.as_str() {
+            "" => Value::UNDEFINED,
+            token => Value::from(token),
+        };
+        let context = context! {
+            messages,
+            add_generation_prompt => true,
+            bos_token => given(&self.bos_token),
+            eos_token => given(&self.eos_token),
+            tools => Value::from(()),
+            documents => Value::from(()),
+        };
+        let template = self.environment.get_template(NAME);
+        template
+            .and_then(|template| template.render(context))
+            .map_err(|error| told(&error, &self.source))
+    }
+}
+
+/// What templates call to refuse a conversation.
+fn raise_exception(message: String) -> Result<Value, Error> {
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+/// An error with the line it is about.
+fn told(error: &Error, source: &str) -> ChatError {
+    let line = error.line().unwrap_or(0);
+    let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();
+    // Where in the line, as many templates are one line.
+    let before = error.range().map_or(0, |range| {
+        let begins = source
+            .split_inclusive('\n')
+            .take(line.saturating_sub(1))
+            .map(str::len)
+            .sum::<usize>();
+        let before = text.get(..range.start.saturating_sub(begins));
+        before.map_or(0, |before| before.chars().count())
+    });
+    let length = text.chars().count();
+    let from = if length <= MAX_EXCERPT {
+        0
+    } else {
+        before.saturating_sub(MAX_EXCERPT / 4)
+    };
+    let mut excerpt: String = text.chars().skip(from).take(MAX_EXCERPT).collect();
+    if from > 0 {
+        excerpt.insert(0, '…');
+    }
+    if from + MAX_EXCERPT < length {
+        excerpt.push('…');
+    }
+    let kind = error.kind();
+    let problem = match (kind, error.detail()) {
+        // What a template itself has to say.
+        (ErrorKind::InvalidOperation, Some(detail)) => detail.to_owned(),
+        (_, Some(detail)) => format!("{kind}: {detail}"),
+        (_, None) => kind.to_string(),
+    };
+    ChatError {
+        line,
+        excerpt: excerpt.trim().to_owned(),
+        problem,
+    }
+}
+
+#[cfg(test)]
+mod tests;

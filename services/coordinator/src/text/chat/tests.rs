@@ -1,0 +1,113 @@
+//! Templates as models have them, against what Python's Jinja2 made of them.
+
+use serde_json::Value as Json;
+
+use super::*;
+
+fn template(source: &str) -> Result<ChatTemplate, ChatError> {
+    ChatTemplate::new(source.to_owned(), "<s>".to_owned(), String::new())
+}
+
+fn message(role: &str, content: &str) -> ChatMessage {
+    ChatMessage {
+        role: role.to_owned(),
+        content: content.to_owned(),
+    }
+}
+
+fn refused(source: &str) -> String {
+    let rendered = template(source).and_then(|template| template.render(&[message("user", "x")]));
+    rendered.expect_err(source).to_string()
+}
+
+#[test]
+fn templates_give_what_python_gives() {
+    let source = |name: &str| match name {
+        "chatml" => include_str!("golden/chatml.jinja"),
+        "llama3" => include_str!("golden/llama3.jinja"),
+        "mistral" => include_str!("golden/mistral.jinja"),
+        "gemma" => include_str!("golden/gemma.jinja"),
+        "features" => include_str!("golden/features.jinja"),
+        other => panic!("no template {other}"),
+    };
+    let cases: Vec<Json> = serde_json::from_str(include_str!("golden/cases.json")).expect("JSON");
+    assert_eq!(cases.len(), 30);
+    for case in cases {
+        let text = |key: &str| case[key].as_str().expect("text").to_owned();
+        let (name, conversation) = (text("template"), text("conversation"));
+        let template = ChatTemplate::new(
+            source(&name).to_owned(),
+            text("bos_token"),
+            text("eos_token"),
+        );
+        let messages: Vec<ChatMessage> = case["messages"]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(|turn| {
+                let text = |key: &str| turn[key].as_str().expect("text");
+                message(text("role"), text("content"))
+            })
+            .collect();
+        let rendered = template.expect("a template").render(&messages);
+        match case["refused"].as_str() {
+            Some(problem) => {
+                let error = rendered.expect_err("refused");
+                assert_eq!(error.problem, problem, "{name}, {conversation}");
+                assert!(error.excerpt.contains("raise_exception"), "{error}");
+            }
+            None => assert_eq!(rendered, Ok(text("text")), "{name}, {conversation}"),
+        }
+    }
+}
+
+#[test]
+fn errors_show_the_line_of_the_template() {
+    let syntax = refused("a\nb {% if %} c\nd");
+    assert!(
+        syntax.contains("line 2 `b {% if %} c`") && syntax.contains("syntax error"),
+        "{syntax}"
+    );
+    let missing = refused("\n\n{{ messages[0].content.nonsense() }}");
+    assert!(
+        missing.contains("line 3 `{{ messages[0].content.nonsense() }}`")
+            && missing.contains("nonsense"),
+        "{missing}"
+    );
+    let raised = refused("{# - #}\n{{ raise_exception('no ' ~ messages[0].role) }}");
+    assert!(
+        raised.contains("line 2") && raised.ends_with(": no user"),
+        "{raised}"
+    );
+}
+
+#[test]
+fn of_a_long_line_the_place_is_shown() {
+    let before = "{% if true %}a{% endif %}".repeat(40);
+    let told = refused(&format!(
+        "{before}{{{{ raise_exception('here') }}}}{before}"
+    ));
+    assert!(told.contains("raise_exception('here')"), "{told}");
+    assert!(told.chars().count() < 260, "{told}");
+}
+
+#[test]
+fn a_template_without_end_is_stopped() {
+    let endless =
+        "{% for a in range(9999) %}{% for b in range(9999) %}{{ a * b }}{% endfor %}{% endfor %}";
+    assert!(refused(endless).contains("fuel"), "{}", refused(endless));
+}
+
+#[test]
+fn the_time_is_told() {
+    let template = template("{{ strftime_now('%Y-%m-%d') }}").expect("a template");
+    let date = template.render(&[]).expect("a date");
+    let parts: Vec<u32> = date
+        .split('-')
+        .map(|part| part.parse().expect("a number"))
+        .collect();
+    assert!(
+        parts.len() == 3 && parts[0] >= 2026 && parts[1] <= 12,
+        "{date}"
+    );
+}
