@@ -9,7 +9,8 @@ use server::config::{self as layers, Loaded};
 
 use crate::config::Config;
 use crate::{
-    bench, bigram, generate, methods, print_config, record, replay, serve, sweep, train_head,
+    bench, bigram, chat, generate, methods, models, print_config, quantize, record, replay, score,
+    serve, sweep, train_head,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -41,6 +42,12 @@ struct Global {
     /// Which events are logged on stderr, in the syntax of RUST_LOG: `info`, `warn,drafter=debug`.
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
+    /// Model that the verifier serves in this process: as in `serve verifier --model`.
+    #[arg(long, global = true, value_name = "MODEL")]
+    target_model: Option<String>,
+    /// Model that the drafter serves in this process: as in `serve drafter --model`.
+    #[arg(long, global = true, value_name = "MODEL")]
+    draft_model: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -50,6 +57,11 @@ enum Command {
     /// Generates text. Without --coordinator it runs the three services in this process, on
     /// loopback ports, and goes through the same gRPC.
     Generate(Box<generate::GenerateArgs>),
+    /// Talks with the model, turn by turn, by its chat template. Each line is what the user says; the
+    /// answers are kept in the conversation. Ends with Ctrl-D.
+    Chat(Box<chat::ChatArgs>),
+    /// Downloads models from the hub, and lists those that are here.
+    Models(models::ModelsArgs),
     /// Compares methods with the target alone, on the same prompts, in the same run. `bench laws`
     /// times acceptance by itself, `bench parts` single parts of a round.
     Bench(bench::BenchArgs),
@@ -59,6 +71,16 @@ enum Command {
     Record(record::RecordArgs),
     /// Evaluates methods on recorded laws, without any model.
     Replay(replay::ReplayArgs),
+    /// Tells how likely a model finds a text: log probabilities position by position, and the perplexity.
+    ///
+    /// Each position shows its token, ln of the token's probability given those before it, and the most
+    /// likely tokens after it. The perplexity is e to the mean negative log probability of all tokens but
+    /// the first.
+    ///
+    ///   outrider score --text "Once upon a time"
+    ///   outrider score --model ./my-model --token-ids 1,20,300 --top 10 --json
+    #[command(verbatim_doc_comment)]
+    Score(score::ScoreArgs),
     /// Makes the table that Max-Gram drafts from where it has nothing to copy.
     Bigram(bigram::BigramArgs),
     /// Trains an acceptance head, which stops drafting where a refusal is likely (SpecDec++).
@@ -78,11 +100,23 @@ enum Command {
     /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
     /// labels along the response: a round's second token would follow the first one drafted instead.
     TrainHead(Box<train_head::TrainHeadArgs>),
+    /// Writes a model as a GGUF file, quantised or not, which llama.cpp loads too.
+    ///
+    /// SRC is any model: a checkpoint folder, a GGUF file, a built-in one. Tokenizer and chat template go
+    /// into the file. Nothing is left behind when it fails, and DST is never half written.
+    ///
+    ///   outrider quantize embedded:target target.gguf --to q8_0
+    #[command(verbatim_doc_comment)]
+    Quantize(quantize::QuantizeArgs),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
     /// Shows the configuration.
     Config(print_config::ConfigArgs),
 }
+
+/// What is logged by commands whose output is what matters: errors, and how far the loading of a large
+/// model is.
+const QUIET_LOG: &str = "error,model::load_progress=info";
 
 /// Exit code after Ctrl-C, as a shell would have it: 128 and the signal's number.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -97,15 +131,27 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 .await
                 .map(|()| ExitCode::SUCCESS)
         }
-        Command::Generate(args) => generate::run(*args, global.load_quietly()?).await,
+        Command::Generate(args) => {
+            global.refuse_models_beside(args.common.coordinator.as_deref())?;
+            generate::run(*args, global.load_quietly()?).await
+        }
+        Command::Chat(args) => {
+            global.refuse_models_beside(args.common.coordinator.as_deref())?;
+            chat::run(*args, global.load_quietly()?)
+                .await
+                .map(|()| ExitCode::SUCCESS)
+        }
+        Command::Models(args) => models::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => bench::run(args, global.load_quietly()?)
             .await
             .map(|()| ExitCode::SUCCESS),
         Command::Sweep(args) => sweep::run(args, global.load_quietly()?).await,
         Command::Record(args) => record::run(args, global.load_quietly()?).await,
         Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Score(args) => score::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Bigram(args) => bigram::run(&args).map(|()| ExitCode::SUCCESS),
         Command::TrainHead(args) => train_head::run(*args, global.load_quietly()?).await,
+        Command::Quantize(args) => quantize::run(args).await,
         Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => {
             let loaded = global.load(json!({}))?;
@@ -120,17 +166,36 @@ impl Global {
         if let Some(filter) = &self.log {
             flags["log"] = json!({ "filter": filter });
         }
+        for (service, model) in [
+            ("verifier", &self.target_model),
+            ("drafter", &self.draft_model),
+        ] {
+            if let Some(path) = model {
+                flags[service]["model"]["path"] = json!(path);
+            }
+        }
         Ok(layers::load(self.config.as_deref(), &flags)?)
     }
 }
 
 impl Global {
+    /// Refuses models for services of this process where another coordinator is asked.
+    fn refuse_models_beside(&self, coordinator: Option<&str>) -> anyhow::Result<()> {
+        if coordinator.is_none() || self.target_model.is_none() && self.draft_model.is_none() {
+            return Ok(());
+        }
+        anyhow::bail!(
+            "--target-model and --draft-model are for services of this process; with --coordinator, the models \
+             are its own"
+        )
+    }
+
     /// Loads the configuration for a command whose output is what matters: services in this
     /// process tell only of what goes wrong, unless asked for more.
     fn load_quietly(&self) -> anyhow::Result<Config> {
         let mut loaded = self.load(json!({}))?;
         if is_default(&loaded, "log.filter") {
-            "error".clone_into(&mut loaded.value.log.filter);
+            QUIET_LOG.clone_into(&mut loaded.value.log.filter);
         }
         Ok(loaded.value)
     }

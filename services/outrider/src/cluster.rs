@@ -3,6 +3,8 @@
 use anyhow::Context;
 use coordinator::{Coordinator, ModelGroup};
 use drafter::{Drafter, Loaded};
+use model::Model;
+use model::source::ServedModel;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,33 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts the services on the addresses of `config`. The coordinator's models are replaced by
     /// the one this process serves.
-    pub(crate) async fn start(mut config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
+    pub(crate) async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
+        let draft_config = config.drafter.clone();
+        let target_source = config.verifier.model.clone();
+        let draft = tokio::task::spawn_blocking(move || Loaded::load(&draft_config));
+        let target = tokio::task::spawn_blocking(move || target_source.load());
+        let target = target.await?.context("verifier.model")?;
+        Self::serve(config, draft.await??, target, stop).await
+    }
+
+    /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
+    /// model.
+    pub(crate) async fn start_with(
+        config: Config,
+        draft: ServedModel<Model>,
+        target: ServedModel<Model>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let draft = Loaded::of(vec![draft], &config.drafter)?;
+        Self::serve(config, draft, target, stop).await
+    }
+
+    async fn serve(
+        mut config: Config,
+        draft: Loaded,
+        target: ServedModel<Model>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
         let drafter_listener = config.drafter.listen.bind().await?;
         let verifier_listener = config.verifier.listen.bind().await?;
         let coordinator_listener = config.coordinator.listen.bind().await?;
@@ -37,13 +65,8 @@ impl Cluster {
         }];
         let coordinator_url = url(&coordinator_listener)?;
 
-        let draft_config = config.drafter.clone();
-        let target_source = config.verifier.model.clone();
-        let draft = tokio::task::spawn_blocking(move || Loaded::load(&draft_config));
-        let target = tokio::task::spawn_blocking(move || target_source.load());
-        let drafter = Drafter::start(draft.await??, config.drafter).await?;
-        let verifier =
-            Verifier::start(target.await?.context("verifier.model")?, config.verifier).await?;
+        let drafter = Drafter::start(draft, config.drafter).await?;
+        let verifier = Verifier::start(target, config.verifier).await?;
         let coordinator = Coordinator::new(config.coordinator).await?;
 
         let mut services = JoinSet::new();

@@ -1,8 +1,9 @@
-//! The binary users run: `outrider serve`, `generate`, `bench`, `sweep`, `record`, `replay`, `methods`,
-//! `config`.
+//! The binary users run: `outrider serve`, `generate`, `chat`, `models`, `bench`, `sweep`, `record`,
+//! `replay`, `score`, `quantize`, `methods`, `config`.
 
 mod bench;
 mod bigram;
+mod chat;
 mod cli;
 mod cluster;
 mod config;
@@ -11,10 +12,14 @@ mod generate;
 mod memory;
 mod method_args;
 mod methods;
+mod models;
 mod print_config;
 mod progress;
+mod quantize;
 mod record;
 mod replay;
+mod request_args;
+mod score;
 mod serve;
 mod sweep;
 mod train_head;
@@ -30,7 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 async fn main() -> ExitCode {
     memory::keep_pages();
     let cli = cli::Cli::parse();
-    match cli::run(cli).await {
+    match Box::pin(cli::run(cli)).await {
         Ok(code) => code,
         // Whoever reads the output has had enough of it.
         Err(error) if cli::is_broken_pipe(&error) => ExitCode::SUCCESS,

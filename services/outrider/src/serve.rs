@@ -36,13 +36,17 @@ struct PeerArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
-    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), or embedded:target,
-    /// embedded:draft, embedded:small.
-    #[arg(long, value_name = "PATH")]
+    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), GGUF file,
+    /// `org/name[@revision][:file.gguf]` of the hub, or embedded:target, embedded:draft, embedded:small.
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Format the weights are computed in: q8_0 or f32.
+    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16 or f32 on a GPU; auto is
+    /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT")]
     dtype: Option<String>,
+    /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -73,7 +77,8 @@ impl ServeArgs {
 
 impl PeerArgs {
     fn settings(&self) -> Value {
-        json!({ "listen": self.listen, "model": { "path": self.model, "dtype": self.dtype } })
+        let model = json!({ "path": self.model, "dtype": self.dtype, "device": self.device });
+        json!({ "listen": self.listen, "model": model })
     }
 }
 

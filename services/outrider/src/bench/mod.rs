@@ -1,14 +1,22 @@
 //! `outrider bench`: methods against the target alone, on the same prompts, in the same run; and
 //! `outrider bench drafting`: who drafts and how far; `outrider bench laws`: acceptance alone,
-//! without a model; and `outrider bench parts`: single parts of a round.
+//! without a model; `outrider bench parts`: single parts of a round; `outrider bench kernels`,
+//! `outrider bench decode` and `outrider bench batch`: the model runtime by itself; `outrider bench
+//! speedup`: what drafts bring.
 
+mod batch;
+mod decode;
 mod drafting;
+mod kernels;
 mod laws;
 pub(crate) mod measure;
+mod models;
 mod parts;
 pub(crate) mod prompts;
 pub(crate) mod spec;
+mod speedup;
 pub(crate) mod table;
+mod timing;
 
 use std::io::Write;
 
@@ -47,12 +55,39 @@ enum What {
     /// Times acceptance alone, without a model: every target distribution under every verification,
     /// as a multiple of one softmax over a row of the same size.
     Laws(laws::LawsArgs),
+    /// Times products with one matrix at 1 to 256 rows, as multiples of one row and against the
+    /// bandwidth of the memory they read, candle's beside.
+    Kernels(kernels::KernelsArgs),
     /// Compares who drafts and how far: discard rate, verification rate, and the speedup modelled
     /// from what forwards cost, the best of each family beside the best fixed draft length.
     Drafting(drafting::DraftingArgs),
     /// Times single parts of a round, as multiples of one another: forwards of token trees, Max-Gram,
     /// acceptance heads, forwards of several positions.
     Parts(parts::PartsArgs),
+    /// Times decoding: a step and what of it is no matrix product, tokens a second against what memory
+    /// allows, forwards of several positions; llama.cpp beside it on request.
+    ///
+    /// A decoding step reads every weight once, so memory bounds it: the bound printed is the time in
+    /// which all cores read as many bytes, measured in this process. What a step spends outside of
+    /// matrix products is found by computing the products alone, on the same shapes. Everything is
+    /// measured in turn, and ratios are medians over turns, so that a machine in another mood changes
+    /// both sides alike.
+    Decode(decode::DecodeArgs),
+    /// Times sessions that decode together on one engine, as multiples of the tokens of one.
+    ///
+    /// A step of several sessions reads the weights once for all of them, so together they make more
+    /// tokens in the same time than one alone, and each waits little longer for its own. The sessions go
+    /// through the engine that services use, each with a sequence of its own.
+    Batch(batch::BatchArgs),
+    /// Measures what coupled drafts bring from a request's start to its end, through the three services in
+    /// this process, against the target alone.
+    ///
+    /// The target alone is the verifier's own decode stream in q8_0, the fastest there is without drafts.
+    /// Draft lengths are tried on some prompts, and the best is measured on others. Beside the built-in pair
+    /// a synthetic one is measured, and called so: a larger target of random weights whose draft is its own
+    /// first layers. What its deeper layers add is scaled down until as many drafts are accepted as of
+    /// a good draft model; the scale is searched anew for each temperature, and printed.
+    Speedup(speedup::SpeedupArgs),
 }
 
 #[derive(Debug, Args)]
@@ -96,9 +131,13 @@ struct MethodsArgs {
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let args = match args.what {
+        Some(What::Kernels(args)) => return kernels::run(&args),
         Some(What::Laws(args)) => return laws::run(&args),
         Some(What::Drafting(args)) => return drafting::run(args, config).await,
         Some(What::Parts(args)) => return parts::run(&args),
+        Some(What::Decode(args)) => return decode::run(&args),
+        Some(What::Batch(args)) => return batch::run(&args),
+        Some(What::Speedup(args)) => return speedup::run(&args, config).await,
         None => args.methods,
     };
     let methods = methods(&args.methods)?;

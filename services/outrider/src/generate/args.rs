@@ -8,53 +8,24 @@ use clap::{ArgGroup, Args};
 use v1::generate_request::Prompt;
 use wire::v1;
 
-use crate::method_args::MethodArgs;
+use crate::request_args::RequestArgs;
 
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["prompt", "prompt_file"])))]
 pub(crate) struct GenerateArgs {
-    /// The prompt, taken as it is: no chat template is applied.
+    /// The prompt, taken as it is: no chat template is applied, unless --chat says so.
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// Reads the prompt from a file, a newline at its end included; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    pub(crate) coordinator: Option<String>,
-    /// Served model; the coordinator's first one if not given.
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// Most output tokens; 256 if not given, or what the model's context leaves.
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<u32>,
-    /// Divides the logits; 0 is greedy. 1 if not given.
-    #[arg(long, value_name = "T", allow_negative_numbers = true)]
-    temperature: Option<f32>,
-    /// Keeps the most likely tokens that together reach this probability.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    top_p: Option<f32>,
-    /// Keeps the K most likely tokens; 0 keeps all.
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    top_k: u32,
-    /// Keeps tokens at least this fraction as likely as the most likely one.
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
-    min_p: f32,
-    /// Makes the output repeatable; drawn, and reported, if not given.
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// Ends the output before this text; may be given several times.
-    #[arg(long, value_name = "TEXT")]
-    stop: Vec<String>,
-    /// Goes on after the model's end token.
+    /// Takes the prompt as what a user says, and asks for the answer, by the model's chat template.
     #[arg(long)]
-    ignore_eos: bool,
+    chat: bool,
+    /// What the model is told before the conversation.
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    system: Option<String>,
     /// Prints one JSON object on stdout and nothing else.
     #[arg(long)]
     pub(crate) json: bool,
@@ -62,30 +33,21 @@ pub(crate) struct GenerateArgs {
     #[arg(long)]
     show_rounds: bool,
     #[command(flatten)]
-    method: MethodArgs,
+    pub(crate) common: RequestArgs,
 }
 
 impl GenerateArgs {
     /// The request; what was not given is left to the coordinator.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
-        let mut request = v1::GenerateRequest {
-            model: self.model.clone().unwrap_or_default(),
-            prompt: Some(Prompt::Text(self.prompt()?)),
-            max_tokens: self.max_tokens,
-            sampling: Some(v1::SamplingParams {
-                temperature: self.temperature,
-                top_p: self.top_p,
-                top_k: self.top_k,
-                min_p: self.min_p,
-                ..Default::default()
-            }),
-            seed: self.seed,
-            stop: self.stop.clone(),
-            ignore_eos: self.ignore_eos,
-            report_rounds: self.show_rounds,
-            ..Default::default()
-        };
-        self.method.apply(&mut request)?;
+        let mut request = self.common.request()?;
+        request.report_rounds = self.show_rounds;
+        let prompt = self.prompt()?;
+        if self.chat {
+            let system = self.system.iter().map(|text| turn("system", text));
+            request.messages = system.chain([turn("user", &prompt)]).collect();
+        } else {
+            request.prompt = Some(Prompt::Text(prompt));
+        }
         Ok(request)
     }
 
@@ -102,5 +64,13 @@ impl GenerateArgs {
                 .with_context(|| format!("--prompt-file: {} cannot be read", file.display())),
             (None, None) => Ok(String::new()),
         }
+    }
+}
+
+/// A turn of a conversation.
+pub(crate) fn turn(role: &str, content: &str) -> v1::ChatMessage {
+    v1::ChatMessage {
+        role: role.to_owned(),
+        content: content.to_owned(),
     }
 }

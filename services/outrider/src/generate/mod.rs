@@ -2,9 +2,9 @@
 
 mod args;
 mod json;
-mod terminal;
+pub(crate) mod terminal;
 
-pub(crate) use args::GenerateArgs;
+pub(crate) use args::{GenerateArgs, turn};
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ use crate::config::Config;
 const STARTING_UP: Duration = Duration::from_secs(5);
 
 /// Takes the parts of an answer as they come.
-trait Printer {
+pub(crate) trait Printer {
     fn started(&mut self, started: v1::Started);
     fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()>;
     fn round(&mut self, round: &v1::RoundReport);
@@ -38,7 +38,7 @@ trait Printer {
 pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<ExitCode> {
     telemetry::init(&config.log)?;
     let request = args.request()?;
-    let Some(url) = &args.coordinator else {
+    let Some(url) = &args.common.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let url = cluster.coordinator_url.clone();
         let code = generate(&url, &ChannelConfig::default(), request, &args).await;
@@ -57,12 +57,23 @@ async fn generate(
 ) -> anyhow::Result<ExitCode> {
     let channel = channel::connect(url, channel).context("--coordinator")?;
     let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-    let mut parts = begin(&mut client, url, request).await?;
-    let mut printer: Box<dyn Printer + Send> = if args.json {
-        Box::new(json::Json::default())
+    if args.json {
+        answer(&mut client, url, request, &mut json::Json::default()).await?;
     } else {
-        Box::new(terminal::Terminal::new())
-    };
+        answer(&mut client, url, request, &mut terminal::Terminal::new()).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks, and prints the answer as it comes. Returns its text.
+pub(crate) async fn answer(
+    client: &mut CoordinatorClient<Channel>,
+    url: &str,
+    request: v1::GenerateRequest,
+    printer: &mut impl Printer,
+) -> anyhow::Result<String> {
+    let mut parts = begin(client, url, request).await?;
+    let mut text = String::new();
     while let Some(message) = parts
         .message()
         .await
@@ -70,7 +81,10 @@ async fn generate(
     {
         match message.part {
             Some(Part::Started(started)) => printer.started(started),
-            Some(Part::Chunk(chunk)) => printer.chunk(chunk)?,
+            Some(Part::Chunk(chunk)) => {
+                text.push_str(&chunk.text);
+                printer.chunk(chunk)?;
+            }
             Some(Part::Round(round)) => printer.round(&round),
             Some(Part::Finished(finished)) => {
                 printer.finished(&finished)?;
@@ -78,7 +92,7 @@ async fn generate(
                     let code = Code::from(finished.error_code as i32);
                     bail!("{} ({code:?})", finished.error);
                 }
-                return Ok(ExitCode::SUCCESS);
+                return Ok(text);
             }
             // A part of a later version.
             None => {}

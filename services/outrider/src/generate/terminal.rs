@@ -9,7 +9,7 @@ use wire::v1;
 use super::Printer;
 
 /// Prints text as it comes.
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     out: AutoStream<std::io::Stdout>,
     started: v1::Started,
     /// Whether the last character printed was no newline.
@@ -17,7 +17,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             out: stdout(),
             started: v1::Started::default(),

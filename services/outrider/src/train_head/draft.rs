@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use model::Llama;
+use model::Model;
 use model::source::ServedModel;
 use speculation::TokenId;
 use speculation::history::History;
@@ -13,15 +13,15 @@ use speculation::sampling::SamplingParams;
 
 /// The draft model.
 pub(super) struct Draft {
-    pub(super) served: ServedModel<Llama>,
+    pub(super) served: ServedModel<Model>,
     rows: Rows,
 }
 
 /// A sequence the draft model holds.
-type Cache = <Llama as LanguageModel>::Cache;
+type Cache = <Model as LanguageModel>::Cache;
 
 impl Draft {
-    pub(super) fn new(served: ServedModel<Llama>) -> Self {
+    pub(super) fn new(served: ServedModel<Model>) -> Self {
         let rows = Rows {
             want_hidden: true,
             ..Rows::default()

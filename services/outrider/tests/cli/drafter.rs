@@ -169,8 +169,8 @@ fn a_drafter_that_cannot_be_is_refused_by_setting() {
             ["drafter.cascade.lenient", "lenience"],
         ),
         (
-            "[drafter.cascade]\nmodels = [{ path = \"no/such\" }]",
-            ["drafter.cascade.models[0]", "config.json"],
+            "[drafter.cascade]\nmodels = [{ path = \"no/such/folder\" }]",
+            ["drafter.cascade.models[0]", "org/name[@revision]"],
         ),
         (
             "[drafter]\nbigram = \"no/such\"",

@@ -1,11 +1,22 @@
 //! The binary as its users run it.
 
+mod chat;
 mod drafter;
 mod generate;
+#[cfg(feature = "hub")]
+mod hub;
+// The hub of the tests in `model`, with more faults than are ordered here.
+#[cfg(feature = "hub")]
+#[allow(dead_code)]
+#[path = "../../../../shared/model/tests/hub/server.rs"]
+mod hub_server;
 mod measuring;
+mod quantize;
 mod record_replay;
+mod score;
 mod serving;
 mod settings;
+mod speed;
 mod train_head;
 
 use std::io::{BufRead, BufReader};

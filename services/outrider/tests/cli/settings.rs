@@ -24,8 +24,12 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
             &["verifier.model", "int3", "q8_0"],
         ),
         (
-            "[verifier.model]\npath = \"no/such\"",
-            &["verifier.model", "no/such", "config.json"],
+            "[verifier.model]\npath = \"no/such/folder\"",
+            &["verifier.model", "no/such/folder", "org/name[@revision]"],
+        ),
+        (
+            "[verifier.model]\npath = \"org/..\"",
+            &["verifier.model", "org/..", "contains"],
         ),
         (
             "[verifier]\nlisten = \"everywhere\"",

@@ -79,7 +79,7 @@ pub(super) fn run(args: &LawsArgs) -> anyhow::Result<()> {
 }
 
 /// The middle one of `values`; of an even number the mean of the middle two.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
+pub(in crate::bench) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 {
@@ -89,7 +89,7 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-pub(super) fn microseconds(time: Duration) -> f64 {
+pub(in crate::bench) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 

@@ -3,7 +3,7 @@
 use super::PartsArgs;
 use super::row::Row;
 use super::subjects::Subjects;
-use super::timing::in_turn;
+use crate::bench::timing::in_turn;
 use crate::progress;
 
 /// Positions of a forward; the first is what the others are compared with.

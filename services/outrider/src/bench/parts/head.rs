@@ -4,13 +4,13 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use model::head::{AcceptanceHead, HeadInfo, HeadWeights, MAX_DEPTH, Scratch};
-use model::{LlamaCache, WeightFormat};
+use model::{SequenceCache, WeightFormat};
 use speculation::drafting::AcceptanceLabel;
 
 use super::PartsArgs;
 use super::row::Row;
 use super::subjects::{Subject, Subjects};
-use super::timing::in_turn;
+use crate::bench::timing::in_turn;
 use crate::progress;
 
 /// The share aimed at, with the embedded draft model and with the larger model.
@@ -48,7 +48,7 @@ pub(super) fn rows(args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<
     Ok(rows)
 }
 
-fn forward(subject: &mut Subject, cache: &mut LlamaCache) -> anyhow::Result<Duration> {
+fn forward(subject: &mut Subject, cache: &mut SequenceCache) -> anyhow::Result<Duration> {
     let tokens = subject.tokens(1);
     subject.verify(cache, &tokens, &[], &[])
 }

@@ -7,7 +7,7 @@ use speculation::max_gram::{Bigram, MaxGram};
 
 use super::PartsArgs;
 use super::row::Row;
-use super::timing::in_turn;
+use crate::bench::timing::in_turn;
 use crate::progress;
 
 /// Tokens before those that are measured.

@@ -8,7 +8,6 @@ mod head;
 mod max_gram;
 mod row;
 mod subjects;
-mod timing;
 mod trees;
 
 use std::io::Write;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use model::{Checkpoint, Llama, LlamaCache, ModelConfig, RopeScaling, WeightFormat, embedded};
+use model::{Checkpoint, Model, ModelConfig, SequenceCache, WeightFormat, embedded};
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
@@ -20,7 +20,7 @@ pub(super) struct Subjects {
 /// A model, and what its forwards need.
 pub(super) struct Subject {
     pub(super) name: String,
-    model: Llama,
+    model: Model,
     rows: Rows,
 }
 
@@ -52,15 +52,9 @@ impl Subjects {
                 heads
             },
             head_dim: HEAD_DIM,
-            rms_norm_eps: 1e-5,
-            rope_theta: 10_000.0,
-            rope_scaling: RopeScaling::Default,
             context_len: 4096,
-            tie_word_embeddings: true,
-            attention_bias: false,
-            mlp_bias: false,
-            bos_token_id: None,
-            eos_token_ids: Vec::new(),
+            attention_scale: 1.0 / (HEAD_DIM as f32).sqrt(),
+            ..ModelConfig::llama()
         };
         Ok(Self {
             larger,
@@ -130,7 +124,7 @@ impl Subject {
     ///
     /// # Errors
     /// If the model cannot hold so many.
-    pub(super) fn cache(&mut self, context: usize, more: usize) -> anyhow::Result<LlamaCache> {
+    pub(super) fn cache(&mut self, context: usize, more: usize) -> anyhow::Result<SequenceCache> {
         let limit = self.model.shape().context_len - more;
         ensure!(
             context <= limit,
@@ -151,7 +145,7 @@ impl Subject {
     /// What the model refuses.
     pub(super) fn forward(
         &mut self,
-        cache: &mut LlamaCache,
+        cache: &mut SequenceCache,
         tokens: &[TokenId],
         parents: &[Option<u32>],
         scored_from: usize,
@@ -173,7 +167,7 @@ impl Subject {
     /// What the model refuses.
     pub(super) fn verify(
         &mut self,
-        cache: &mut LlamaCache,
+        cache: &mut SequenceCache,
         tokens: &[TokenId],
         parents: &[Option<u32>],
         path: &[u32],

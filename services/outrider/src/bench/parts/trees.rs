@@ -4,7 +4,7 @@
 use super::PartsArgs;
 use super::row::Row;
 use super::subjects::Subjects;
-use super::timing::in_turn;
+use crate::bench::timing::in_turn;
 use crate::progress;
 
 /// Nodes of every tree.

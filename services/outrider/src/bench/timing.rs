@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::bench::laws::{median, microseconds};
+use super::laws::{median, microseconds};
 
 /// What one of several things cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Median, in microseconds.
-    pub(super) us: f64,
+    pub(crate) us: f64,
     /// Median of the ratios to the first thing, measured in the same turn.
-    pub(super) ratio: f64,
+    pub(crate) ratio: f64,
 }
 
 /// Measures `cases` in turn, `repeats` times each; the first is what the others are compared with.
@@ -18,7 +18,7 @@ pub(super) struct Figures {
 ///
 /// # Errors
 /// What `run` says.
-pub(super) fn in_turn<C>(
+pub(crate) fn in_turn<C>(
     repeats: usize,
     cases: &[C],
     mut run: impl FnMut(&C) -> anyhow::Result<Duration>,

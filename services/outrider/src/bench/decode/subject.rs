@@ -1,0 +1,129 @@
+//! One model in one format, and forwards of it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use model::decoder::products::Products;
+use model::kernels::ReadProbe;
+use model::{Checkpoint, Model, SequenceCache, WeightFormat};
+use speculation::TokenId;
+use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
+
+/// What one measurement takes at least, so that neither the clock nor a single interruption counts.
+const LEAST: Duration = Duration::from_millis(4);
+
+/// Most forwards of one measurement.
+const MOST: u32 = 64;
+
+/// A model that holds a sequence.
+pub(super) struct Subject {
+    model: Model,
+    cache: SequenceCache,
+    rows: Rows,
+}
+
+impl Subject {
+    /// Loads the model and fills a sequence with `context` tokens; `more` must fit behind them.
+    ///
+    /// # Errors
+    /// If the weights are refused, or the context is too long for the model.
+    pub(super) fn new(
+        checkpoint: &Checkpoint,
+        format: WeightFormat,
+        context: usize,
+        more: usize,
+    ) -> anyhow::Result<Self> {
+        let limit = checkpoint.config().context_len.saturating_sub(more);
+        ensure!(
+            (1..=limit).contains(&context),
+            "--context: {context} is out of range, expected 1 to {limit}"
+        );
+        let model = checkpoint.load(format).context("the model")?;
+        let mut subject = Self {
+            cache: model.new_cache(),
+            model,
+            rows: Rows::default(),
+        };
+        for chunk in subject.tokens(context).chunks(128) {
+            subject.forward(chunk, chunk.len())?;
+        }
+        Ok(subject)
+    }
+
+    /// `count` tokens of no meaning.
+    fn tokens(&self, count: usize) -> Vec<TokenId> {
+        let vocab = self.model.shape().vocab_size;
+        (0..count)
+            .map(|i| ((i * i * 31 + i * 7 + 3) % vocab) as TokenId)
+            .collect()
+    }
+
+    fn forward(&mut self, tokens: &[TokenId], scored_from: usize) -> anyhow::Result<()> {
+        let segment = Segment {
+            cache: &mut self.cache,
+            tokens,
+            parents: &[],
+            scored_from,
+        };
+        Ok(self.model.forward(&mut [segment], &mut self.rows)?)
+    }
+
+    /// The mean time of `count` forwards that score `positions` positions each, after one that counts
+    /// not: it finds cold caches and threads asleep.
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(super) fn forwards(&mut self, positions: usize, count: u32) -> anyhow::Result<Duration> {
+        let tokens = self.tokens(positions);
+        let held = self.cache.len();
+        let mut started = Instant::now();
+        for turn in 0..=count {
+            if turn == 1 {
+                started = Instant::now();
+            }
+            self.forward(&tokens, 0)?;
+            self.cache.truncate(held);
+        }
+        Ok(started.elapsed() / count)
+    }
+
+    /// The mean time of the matrix products of `count` such forwards, and of nothing else.
+    pub(super) fn products(&self, products: &mut Products, count: u32) -> Duration {
+        products.run(&self.model);
+        let started = Instant::now();
+        for _ in 0..count {
+            products.run(&self.model);
+        }
+        started.elapsed() / count
+    }
+
+    /// Room for [`Subject::products`] of forwards of `positions` positions.
+    ///
+    /// # Errors
+    /// If the model is no decoder on CPUs.
+    pub(super) fn room(&self, positions: usize) -> anyhow::Result<Products> {
+        Products::new(&self.model, positions).context("only decoders on CPUs are measured")
+    }
+
+    /// How many forwards of one position make a measurement.
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(super) fn enough(&mut self) -> anyhow::Result<u32> {
+        let one = self.forwards(1, 3)?.max(Duration::from_nanos(1));
+        let count = LEAST.as_secs_f64() / one.as_secs_f64();
+        Ok((count.ceil() as u32).clamp(1, MOST))
+    }
+}
+
+/// The mean time of `count` passes over the memory of `probe`, after one that counts not.
+pub(super) fn passes(probe: &ReadProbe, count: u32) -> Duration {
+    probe.awake(|| {
+        probe.pass();
+        let started = Instant::now();
+        for _ in 0..count {
+            probe.pass();
+        }
+        started.elapsed() / count
+    })
+}

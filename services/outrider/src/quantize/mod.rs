@@ -1,0 +1,118 @@
+//! `outrider quantize`: a model as a GGUF file.
+
+mod destination;
+mod report;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use clap::Args;
+use model::gguf::{self, FileFormat, GgufWriteError, Written};
+use model::source::ModelSource;
+
+use crate::cli::INTERRUPTED;
+use destination::Destination;
+use report::Report;
+
+/// Arguments of `outrider quantize`.
+#[derive(Debug, Args)]
+pub(crate) struct QuantizeArgs {
+    /// The model: whatever a model's path may be in the configuration, such as a checkpoint folder, a
+    /// GGUF file, or `embedded:target`.
+    #[arg(value_name = "SRC")]
+    source: String,
+    /// The file to write, `.gguf` by custom.
+    #[arg(value_name = "DST")]
+    destination: PathBuf,
+    /// What matrices are written in: q8_0, q4_k, f16 or f32. Rows that are no multiple of 256 are
+    /// written in q8_0 instead of q4_k, and those that are no multiple of 32 in f32.
+    #[arg(long, value_name = "FORMAT")]
+    to: FileFormat,
+    /// Replaces DST if it is there.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// Names the argument that is wrong; DST is then as it was.
+pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
+    // Listened for before there is anything to leave behind.
+    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    tokio::select! {
+        biased;
+        _ = &mut interrupt => return Ok(ExitCode::from(INTERRUPTED)),
+        () = std::future::ready(()) => {}
+    }
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    let mut work = tokio::task::spawn_blocking(move || quantize(&args, &flag));
+    let outcome = tokio::select! {
+        outcome = &mut work => outcome,
+        // The file that was begun is removed by the one who writes it.
+        _ = interrupt => {
+            stopped.store(true, Ordering::Relaxed);
+            work.await
+        }
+    };
+    match outcome? {
+        Err(error) if matches!(error.downcast_ref(), Some(GgufWriteError::Stopped)) => {
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        other => other.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
+    let mut destination = Destination::create(&args.destination, args.force).context("DST")?;
+    let source = ModelSource::new(&args.source);
+    let checkpoint = source.open().context("SRC")?;
+    let mut report = Report::default();
+    let mut progress = |at: gguf::WriteProgress<'_>| {
+        report.show(at);
+        if stopped.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let written = gguf::write(
+        &checkpoint,
+        &source.served_name(),
+        args.to,
+        &mut destination,
+        &mut progress,
+    );
+    report.finish();
+    let written = written.map_err(|error| destination.explain(error))?;
+    gguf::verify(&checkpoint, destination.path())?;
+    destination.keep().context("DST")?;
+    // The file is in its place: who cannot be told of it is no failure of the command's work, but told so.
+    writeln!(anstream::stdout(), "{}", summary(args, written))
+        .context("the file was written, but standard output cannot be")
+}
+
+/// One line on what was written.
+fn summary(args: &QuantizeArgs, written: Written) -> String {
+    let Written {
+        bytes,
+        tensors,
+        fallbacks,
+    } = written;
+    let megabytes = bytes as f64 / 1e6;
+    let (path, format) = (args.destination.display(), args.to);
+    let others = match fallbacks {
+        0 => String::new(),
+        1 => ", 1 matrix in another format because of the length of its rows".to_owned(),
+        some => {
+            format!(", {some} matrices in another format because of the length of their rows")
+        }
+    };
+    format!("{path}: {tensors} tensors, {megabytes:.1} MB in {format}{others}")
+}

@@ -1,0 +1,111 @@
+//! `outrider score`: how likely a model finds a text, position by position.
+
+mod input;
+mod json;
+mod scoring;
+mod table;
+
+use std::io::{BufWriter, Write, stdout};
+
+use anyhow::bail;
+use clap::{ArgGroup, Args};
+use model::source::{ModelSource, SourceError};
+use model::{Checkpoint, computation};
+use speculation::TokenId;
+use speculation::ports::LanguageModel;
+
+use input::Input;
+use json::Json;
+use scoring::{Position, Scoring, Summary};
+use table::Table;
+
+/// Arguments of `outrider score`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("input").required(true).args(["text", "token_ids"])))]
+pub(crate) struct ScoreArgs {
+    /// A checkpoint's folder, a GGUF file, a name of the hub (`org/name[@revision][:file]`), or embedded:target,
+    /// embedded:draft or embedded:small.
+    #[arg(long, value_name = "MODEL", default_value = "embedded:target")]
+    model: String,
+    /// Text to be scored, tokenised as a prompt is.
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+    /// Token ids to be scored, taken as they are; the model needs no tokenizer then.
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    token_ids: Option<Vec<TokenId>>,
+    /// What an encoder-decoder model's decoder says, start token included: this is scored, and --text or
+    /// --token-ids goes to the encoder.
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    decoder_ids: Option<Vec<TokenId>>,
+    /// How many of the most likely next tokens are told at each position.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// Format the weights are computed in: q8_0, q4_k or f32 on a CPU; bf16, f16 or f32 on a GPU; auto is
+    /// the first of these, but q4_k for a file that is mostly in it.
+    #[arg(long, value_name = "FORMAT", default_value = computation::AUTOMATIC)]
+    dtype: String,
+    /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Prints one JSON object: `{positions: [{token_id, logprob, top: [{token_id, logprob}]}], perplexity}`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What positions are told to, in order.
+trait Report {
+    fn position(&mut self, position: &Position) -> anyhow::Result<()>;
+    fn end(&mut self, summary: Summary) -> anyhow::Result<()>;
+}
+
+/// Runs the command to its end.
+///
+/// # Errors
+/// Names the flag or the file that is wrong.
+pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
+    let source = ModelSource {
+        dtype: args.dtype.clone(),
+        device: args.device.clone(),
+        ..ModelSource::new(&args.model)
+    };
+    // Refused before anything is read.
+    source.computation()?;
+    let checkpoint = source.open()?;
+    let input = Input::read(args, &checkpoint)?;
+    let vocab_size = checkpoint.config().vocab_size;
+    if args.top > vocab_size {
+        bail!(
+            "--top: {} is out of range, the model's vocabulary has {vocab_size} tokens",
+            args.top
+        );
+    }
+    let loaded = checkpoint.load(source.computation_of(&checkpoint)?);
+    let mut model = loaded.map_err(|source| SourceError::Checkpoint {
+        path: args.model.clone(),
+        source,
+    })?;
+    let mut out = BufWriter::new(stdout().lock());
+    let mut report = report(args, &checkpoint, &mut out)?;
+    let mut cache = model.new_cache();
+    if !input.source.is_empty() {
+        model.encode(&mut cache, &input.source)?;
+    }
+    let mut scoring = Scoring::new(&mut model, cache, args.top);
+    let summary = scoring.run(&input.scored, |position| report.position(position))?;
+    report.end(summary)?;
+    drop(report);
+    Ok(out.flush()?)
+}
+
+fn report<'a>(
+    args: &ScoreArgs,
+    checkpoint: &Checkpoint,
+    out: &'a mut impl Write,
+) -> anyhow::Result<Box<dyn Report + 'a>> {
+    if args.json {
+        return Ok(Box::new(Json::new(out)));
+    }
+    let has_tokenizer = checkpoint.tokenizer_json().is_some();
+    let tokenizer = has_tokenizer.then(|| checkpoint.tokenizer()).transpose()?;
+    Ok(Box::new(Table::new(out, tokenizer)))
+}

@@ -1,0 +1,230 @@
+//! The laws at every position of a text, as log probabilities.
+
+use anyhow::ensure;
+use serde::Serialize;
+use speculation::TokenId;
+use speculation::ports::{LanguageModel, Rows, Segment};
+
+/// Logits held at once: 64 MiB.
+const ROOM: usize = 16 << 20;
+/// Most tokens of a forward.
+const LONGEST: usize = 256;
+
+/// A token of the text, and what the model thought.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Position {
+    pub(super) token_id: TokenId,
+    /// ln of its probability given the tokens before it; none of the first.
+    pub(super) logprob: Option<f64>,
+    /// The most likely tokens after it, the likeliest first.
+    pub(super) top: Vec<Likely>,
+}
+
+/// A token that may come next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Likely {
+    pub(super) token_id: TokenId,
+    /// ln of its probability.
+    pub(super) logprob: f64,
+}
+
+/// Over all tokens of a text but the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Summary {
+    /// Sum of the log probabilities.
+    pub(super) logprob: f64,
+    pub(super) tokens: usize,
+}
+
+impl Summary {
+    /// e to the mean negative log probability; none of a text of one token.
+    pub(super) fn perplexity(self) -> Option<f64> {
+        (self.tokens > 0).then(|| (-self.logprob / self.tokens as f64).exp())
+    }
+}
+
+/// A model at work on one text.
+pub(super) struct Scoring<'a, M: LanguageModel> {
+    model: &'a mut M,
+    cache: M::Cache,
+    rows: Rows,
+    /// Tokens of a forward.
+    step: usize,
+    top: usize,
+    /// Ids by likelihood; scratch.
+    order: Vec<TokenId>,
+}
+
+impl<'a, M: LanguageModel> Scoring<'a, M> {
+    /// Goes on from what `cache` holds, and tells the `top` likeliest next tokens.
+    pub(super) fn new(model: &'a mut M, cache: M::Cache, top: usize) -> Self {
+        let step = (ROOM / model.shape().vocab_size).clamp(1, LONGEST);
+        Self {
+            model,
+            cache,
+            rows: Rows::default(),
+            step,
+            top,
+            order: Vec::new(),
+        }
+    }
+
+    /// Hands every token of `text` to `emit`. A row does not depend on how the text is cut into forwards,
+    /// so only a few are held at a time.
+    ///
+    /// # Errors
+    /// If a forward or `emit` fails, or logits are not finite.
+    pub(super) fn run(
+        &mut self,
+        text: &[TokenId],
+        mut emit: impl FnMut(&Position) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Summary> {
+        let mut summary = Summary::default();
+        let mut logprob = None;
+        for (start, tokens) in (0..).step_by(self.step).zip(text.chunks(self.step)) {
+            let segment = Segment {
+                cache: &mut self.cache,
+                tokens,
+                parents: &[],
+                scored_from: 0,
+            };
+            self.model.forward(&mut [segment], &mut self.rows)?;
+            for (index, &token_id) in tokens.iter().enumerate() {
+                let logits = self.rows.row(index);
+                let position = start + index;
+                let normaliser = normaliser(logits);
+                ensure!(
+                    normaliser.is_finite(),
+                    "the model's logits at position {position} are not finite"
+                );
+                let top = likeliest(logits, normaliser, self.top, &mut self.order);
+                emit(&Position {
+                    token_id,
+                    logprob,
+                    top,
+                })?;
+                let next = text.get(position + 1);
+                logprob = next.map(|&next| f64::from(logits[next as usize]) - normaliser);
+                if let Some(logprob) = logprob {
+                    summary.logprob += logprob;
+                    summary.tokens += 1;
+                }
+            }
+        }
+        Ok(summary)
+    }
+}
+
+/// What is taken from a logit to get ln of its probability.
+fn normaliser(logits: &[f32]) -> f64 {
+    let largest = logits.iter().fold(f32::NEG_INFINITY, |m, &l| m.max(l));
+    let sum: f64 = logits
+        .iter()
+        .map(|&l| (f64::from(l) - f64::from(largest)).exp())
+        .sum();
+    f64::from(largest) + sum.ln()
+}
+
+/// The `count` tokens with the largest logits, the lowest ids among equals.
+fn likeliest(
+    logits: &[f32],
+    normaliser: f64,
+    count: usize,
+    order: &mut Vec<TokenId>,
+) -> Vec<Likely> {
+    let by_logit = |a: &TokenId, b: &TokenId| {
+        let [left, right] = [a, b].map(|&id| logits[id as usize]);
+        right.total_cmp(&left).then(a.cmp(b))
+    };
+    order.clear();
+    order.extend(0..logits.len() as TokenId);
+    if count == 0 {
+        return Vec::new();
+    }
+    if count < order.len() {
+        order.select_nth_unstable_by(count - 1, by_logit);
+        order.truncate(count);
+    }
+    order.sort_unstable_by(by_logit);
+    let likely = order.iter().map(|&token_id| Likely {
+        token_id,
+        logprob: f64::from(logits[token_id as usize]) - normaliser,
+    });
+    likely.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use speculation::toy::ToyModel;
+
+    use super::*;
+
+    const TEXT: [TokenId; 7] = [3, 1, 4, 1, 5, 9, 2];
+
+    fn score(step: usize, top: usize) -> (Vec<Position>, Summary) {
+        let mut model = ToyModel::new(7, 10);
+        let cache = model.new_cache();
+        let mut scoring = Scoring::new(&mut model, cache, top);
+        scoring.step = step;
+        let mut positions = Vec::new();
+        let summary = scoring.run(&TEXT, |position| {
+            positions.push(Position {
+                top: position.top.clone(),
+                ..*position
+            });
+            Ok(())
+        });
+        (positions, summary.unwrap())
+    }
+
+    #[test]
+    fn cutting_into_forwards_changes_nothing() {
+        let whole = score(LONGEST, 4);
+        assert_eq!(whole.0.len(), TEXT.len());
+        for step in [1, 2, 3, 6, 7] {
+            assert_eq!(score(step, 4), whole, "{step} tokens a forward");
+        }
+    }
+
+    #[test]
+    fn a_tokens_probability_is_what_was_told_after_the_one_before() {
+        let (positions, summary) = score(3, 10);
+        let tokens: Vec<_> = positions.iter().map(|position| position.token_id).collect();
+        assert_eq!(tokens, TEXT);
+        assert_eq!(positions[0].logprob, None);
+        let mut total = 0.0;
+        for pair in positions.windows(2) {
+            let mass: f64 = pair[0].top.iter().map(|likely| likely.logprob.exp()).sum();
+            assert!((mass - 1.0).abs() < 1e-12, "{mass}");
+            assert!(pair[0].top.is_sorted_by(|a, b| a.logprob >= b.logprob));
+            let mut top = pair[0].top.iter();
+            let told = top.find(|likely| likely.token_id == pair[1].token_id);
+            assert_eq!(pair[1].logprob, told.map(|likely| likely.logprob));
+            total += pair[1].logprob.unwrap();
+        }
+        assert_eq!((summary.logprob, summary.tokens), (total, 6));
+        assert_eq!(summary.perplexity(), Some((-total / 6.0).exp()));
+        assert_eq!(Summary::default().perplexity(), None);
+    }
+
+    #[test]
+    fn fewer_are_the_first_of_all() {
+        let (all, _) = score(7, 10);
+        for top in [0, 1, 4] {
+            for (few, all) in score(7, top).0.iter().zip(&all) {
+                assert_eq!(few.top, all.top[..top]);
+            }
+        }
+        let mut order = Vec::new();
+        let equal = likeliest(&[0.0, 1.0, 1.0, 1.0], 0.0, 2, &mut order);
+        assert_eq!([equal[0].token_id, equal[1].token_id], [1, 2]);
+    }
+
+    #[test]
+    fn logits_that_are_no_numbers_make_no_law() {
+        assert!(!normaliser(&[1.0, f32::NAN]).is_finite());
+        assert!(!normaliser(&[1.0, f32::INFINITY]).is_finite());
+        let law = normaliser(&[1000.0, 1000.0]);
+        assert!((law - 1000.0 - 2_f64.ln()).abs() < 1e-9);
+    }
+}

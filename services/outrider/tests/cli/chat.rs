@@ -1,0 +1,108 @@
+//! Conversations, by the model's chat template.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+
+use super::{json, outrider, refused};
+
+const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
+
+/// The default target model with another chat template.
+fn model(template: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (from, to) in [
+        ("target/config.json", "config.json"),
+        ("target/model.safetensors", "model.safetensors"),
+        ("tokenizer/tokenizer.json", "tokenizer.json"),
+    ] {
+        let to = folder.path().join(to);
+        std::fs::copy(format!("{DEFAULT}/{from}"), to).expect("copied");
+    }
+    let config = serde_json::json!({
+        "bos_token": { "content": "<s>" },
+        "eos_token": "</s>",
+        "chat_template": template,
+    });
+    let file = folder.path().join("tokenizer_config.json");
+    std::fs::write(file, config.to_string()).expect("written");
+    folder
+}
+
+const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+
+/// With these what was said before changes what is said next.
+const SAMPLED: [&str; 8] = [
+    "--temperature",
+    "1",
+    "--seed",
+    "3",
+    "--max-tokens",
+    "12",
+    "--stop",
+    "\n",
+];
+
+#[test]
+fn a_conversation_is_the_prompt_its_template_makes_of_it() {
+    let folder = model(TEMPLATE);
+    let path = folder.path().to_str().expect("UTF-8");
+    let generate = |args: &[&str]| json(&[args, &["--target-model", path], &SAMPLED].concat());
+    let text = |prompt: &str| generate(&["--prompt", prompt])["text"].clone();
+    let said = generate(&[
+        "--chat",
+        "--system",
+        "Be brief.",
+        "--prompt",
+        "Who are you?",
+    ]);
+    let expected = text("system: Be brief.\nuser: Who are you?\nassistant:");
+    assert_eq!(said["text"], expected);
+
+    // Line by line, with what was said before.
+    let first = text("user: Hello\nassistant:");
+    let first = first.as_str().expect("text");
+    let prompt = format!("user: Hello\nassistant: {first}\nuser: And then?\nassistant:");
+    let second = text(&prompt);
+    assert_ne!(second, text("user: Hello\nuser: And then?\nassistant:"));
+    let args = [&["chat", "--target-model", path][..], &SAMPLED].concat();
+    let mut chat = outrider(&args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut input = chat.stdin.take().expect("piped");
+    input.write_all(b"Hello\n\nAnd then?").expect("written");
+    drop(input);
+    let output = chat.wait_with_output().expect("ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let talked = String::from_utf8(output.stdout).expect("text");
+    let second = second.as_str().expect("text");
+    assert_eq!(talked, format!("{first}\n{second}\n"));
+}
+
+#[test]
+fn what_a_template_refuses_is_told_with_its_line() {
+    let folder = model(
+        "{{ bos_token }}\n{% if messages[0].role == 'system' %}\n{{ raise_exception('no system turn') }}{% endif %}",
+    );
+    let path = folder.path().to_str().expect("UTF-8");
+    let args = [
+        "generate",
+        "--chat",
+        "--prompt",
+        "x",
+        "--target-model",
+        path,
+    ];
+    let told = refused(&[&args[..], &["--system", "y"]].concat());
+    for part in ["messages", "line 3", "raise_exception", "no system turn"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let elsewhere = [&args[..], &["--coordinator", "http://127.0.0.1:9"]].concat();
+    assert!(refused(&elsewhere).contains("--target-model"));
+}

@@ -1,0 +1,161 @@
+//! Models written as GGUF files.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{json, outrider, refused, run};
+
+fn quantized(folder: &Path, source: &str, format: &str) -> String {
+    let path = folder.join(format!("{format}.gguf"));
+    let path = path.to_str().expect("a name").to_owned();
+    let output = run(&["quantize", source, &path, "--to", format]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        stdout.contains("tensors") && stdout.contains(format),
+        "{stdout}"
+    );
+    assert!(stderr.contains(" MB, token_embd.weight"), "{stderr}");
+    path
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_file_answers_as_the_model_it_was_made_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let target = quantized(folder.path(), "embedded:target", "q8_0");
+    let prompt = [
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "24",
+        "--seed",
+        "5",
+    ];
+    let answer = |model: Option<&str>| -> Value {
+        let config = folder.path().join("config.toml");
+        let text = model.map(|path| format!("[verifier.model]\npath = {path:?}\n"));
+        fs::write(&config, text.unwrap_or_default()).expect("written");
+        let config = config.to_str().expect("a name").to_owned();
+        json(&[&["--config", &config], prompt.as_slice()].concat())["text"].clone()
+    };
+    let (before, after) = (answer(None), answer(Some(&target)));
+    assert_eq!(before, after);
+    assert!(
+        before.as_str().is_some_and(|text| text.len() > 20),
+        "{before}"
+    );
+    // Made from the file, the same format gives the same file.
+    let again = folder.path().join("again.gguf");
+    let output = run(&[
+        "quantize",
+        &target,
+        again.to_str().expect("a name"),
+        "--to",
+        "q8_0",
+    ]);
+    assert!(output.status.success());
+    // Before the tensors stand the files' names, which differ.
+    let tensors = |path: &Path| {
+        let bytes = fs::read(path).expect("a file");
+        bytes[bytes.len() - 12_000_000..].to_vec()
+    };
+    assert!(tensors(&again) == tensors(Path::new(&target)));
+}
+
+#[test]
+fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    fs::write(&path, "precious").expect("written");
+    let place = path.to_str().expect("a name");
+    let quantize = |source: &str, more: &[&str]| {
+        refused(&[&["quantize", source, place, "--to", "q4_k"], more].concat())
+    };
+    let message = quantize("embedded:draft", &[]);
+    assert!(
+        message.contains("is there already, --force replaces it"),
+        "{message}"
+    );
+    let message = quantize("embedded:nothing", &["--force"]);
+    assert!(
+        message.contains("SRC: path: 'embedded:nothing' is not embedded"),
+        "{message}"
+    );
+    let message = quantize(place, &["--force"]);
+    assert!(message.contains("it does not begin with GGUF"), "{message}");
+    assert_eq!(fs::read(&path).expect("still there"), b"precious");
+    assert_eq!(names(folder.path()), ["model.gguf"]);
+    let output = run(&[
+        "quantize",
+        "embedded:draft",
+        place,
+        "--to",
+        "q4_k",
+        "--force",
+    ]);
+    assert!(output.status.success());
+    assert!(fs::read(&path).expect("a file").starts_with(b"GGUF"));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("22 matrices in another format"), "{stdout}");
+    assert_eq!(names(folder.path()), ["model.gguf"]);
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().to_str().expect("a name");
+    let message = refused(&["quantize", "embedded:draft", place, "--to", "q8_0"]);
+    assert!(message.contains("is a folder, name a file"), "{message}");
+    let nowhere = folder.path().join("no/such.gguf");
+    let nowhere = nowhere.to_str().expect("a name");
+    let message = refused(&["quantize", "embedded:draft", nowhere, "--to", "q8_0"]);
+    assert!(message.contains("cannot be written to"), "{message}");
+    let message = refused(&["quantize", "embedded:draft", "x.gguf", "--to", "q3"]);
+    assert!(
+        message.contains("q8_0, q4_k, f16 and f32 are known"),
+        "{message}"
+    );
+}
+
+/// Ctrl-C removes what was begun.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_run_leaves_nothing_behind() {
+    use std::process::Stdio;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("model.gguf");
+    // Slow enough to be interrupted: Q4_K searches for its scales.
+    let mut child = outrider(&["quantize", "embedded:target", "--to", "q4_k"])
+        .arg(&place)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    while names(folder.path()).is_empty() {
+        assert!(
+            child.try_wait().expect("a child").is_none(),
+            "it ended too soon"
+        );
+        std::thread::yield_now();
+    }
+    let interrupt = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupt.expect("kill runs").success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(
+        (status.code(), names(folder.path())),
+        (Some(130), Vec::new())
+    );
+}

@@ -1,0 +1,137 @@
+//! Scoring: what is printed, and what is refused.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{refused, run};
+
+/// One of the tiny checkpoints, which have no tokenizer.
+fn tiny(name: &str) -> String {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");
+    let folder: PathBuf = tests.join(name);
+    folder.display().to_string()
+}
+
+fn score(args: &[&str]) -> String {
+    let output = run(&[&["score"], args].concat());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn json(args: &[&str]) -> Value {
+    let stdout = score(&[args, &["--json"]].concat());
+    serde_json::from_str(&stdout).expect("stdout holds one JSON object and nothing else")
+}
+
+#[test]
+fn token_ids_need_no_tokenizer() {
+    let model = tiny("gemma3");
+    let args = [
+        "--model",
+        &model,
+        "--token-ids",
+        "5,6,7,300",
+        "--top",
+        "384",
+    ];
+    let answer = json(&[&args[..], &["--dtype", "f32"]].concat());
+    let positions = answer["positions"].as_array().expect("an array");
+    assert_eq!(positions.len(), 4);
+    assert!(positions[0]["logprob"].is_null());
+    let mut total = 0.0;
+    for pair in positions.windows(2) {
+        let top = pair[0]["top"].as_array().expect("an array");
+        assert_eq!(top.len(), 384);
+        let told = top
+            .iter()
+            .find(|likely| likely["token_id"] == pair[1]["token_id"]);
+        assert_eq!(pair[1]["logprob"], told.expect("in the law")["logprob"]);
+        total += pair[1]["logprob"].as_f64().expect("a number");
+    }
+    let perplexity = answer["perplexity"].as_f64().expect("a number");
+    assert!((perplexity - (-total / 3.0).exp()).abs() < 1e-9 * perplexity);
+    // For people, too, and in the default format.
+    let table = score(&args[..4]);
+    assert_eq!(table.lines().count(), 6, "{table}");
+    assert!(table.contains("perplexity "), "{table}");
+}
+
+#[test]
+fn text_is_told_token_by_token() {
+    let answer = json(&["--text", "Once upon a time there was a dog.", "--top", "1"]);
+    let positions = answer["positions"].as_array().expect("an array");
+    assert_eq!(positions[0]["token_id"], 1, "texts begin with <s>");
+    let perplexity = answer["perplexity"].as_f64().expect("a number");
+    assert!(perplexity > 1.0 && perplexity < 40.0, "{perplexity}");
+    let nonsense = json(&["--text", "dog time. a was Once there upon a", "--top", "0"]);
+    assert!(nonsense["perplexity"].as_f64().expect("a number") > 3.0 * perplexity);
+    let table = score(&["--text", "Once upon a time"]);
+    assert!(table.contains("\" upon\""), "{table}");
+    // A text of one token has nothing to be likely.
+    let one = json(&["--token-ids", "1"]);
+    assert!(one["perplexity"].is_null() && one["positions"][0]["top"].is_array());
+}
+
+#[test]
+fn bad_requests_name_the_flag_and_the_limit() {
+    let model = tiny("qwen3");
+    let long = vec!["7"; 513].join(",");
+    for (args, parts) in [
+        (&["--token-ids", "1,384"][..], &["--token-ids", "384"][..]),
+        (&["--token-ids", "1,x"], &["--token-ids", "x"]),
+        (&["--token-ids", ""], &["--token-ids"]),
+        (&["--token-ids", &long], &["--token-ids", "513", "512"]),
+        (
+            &["--token-ids", "1", "--top", "385"],
+            &["--top", "385", "384"],
+        ),
+        (
+            &["--token-ids", "1", "--dtype", "int3"],
+            &["dtype", "int3", "q8_0"],
+        ),
+        (
+            &["--token-ids", "1", "--decoder-ids", "0"],
+            &["--decoder-ids", "no encoder"],
+        ),
+        (
+            &["--text", "x"],
+            &["--text", "tokenizer.json", "--token-ids"],
+        ),
+        (
+            &["--text", "x", "--token-ids", "1"],
+            &["--text", "--token-ids"],
+        ),
+        (&[], &["--text", "--token-ids"]),
+    ] {
+        let said = refused(&[&["score", "--model", &model], args].concat());
+        assert!(
+            parts.iter().all(|part| said.contains(part)),
+            "{args:?}: {said}"
+        );
+    }
+    let said = refused(&["score", "--model", "no/such/model", "--token-ids", "1"]);
+    assert!(
+        said.contains("no/such/model") && said.contains("no folder"),
+        "{said}"
+    );
+    let said = refused(&["score", "--model", "embedded:other", "--token-ids", "1"]);
+    assert!(said.contains("embedded:other"), "{said}");
+}
+
+/// A tokenizer with more tokens than the model has rows.
+#[test]
+fn a_tokenizer_of_another_model_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in ["config.json", "model.safetensors"] {
+        let from = Path::new(&tiny("llama")).join(file);
+        std::fs::copy(from, folder.path().join(file)).expect("copied");
+    }
+    let tokenizer =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/default/tokenizer/tokenizer.json");
+    std::fs::copy(tokenizer, folder.path().join("tokenizer.json")).expect("copied");
+    let model = folder.path().display().to_string();
+    let said = refused(&["score", "--model", &model, "--text", "Once upon"]);
+    assert!(said.contains("4096") && said.contains("384"), "{said}");
+}
