@@ -3,7 +3,7 @@
 
 use std::iter::zip;
 
-use model::{Llama, LlamaCache};
+use model::{Model, SequenceCache};
 use speculation::{
     TokenId,
     ports::{KvCache, LanguageModel, Rows, Segment},
@@ -70,7 +70,7 @@ impl Shapes {
 
 /// A sequence that grows by chains and by paths of trees.
 struct Growing {
-    cache: LlamaCache,
+    cache: SequenceCache,
     /// What the cache holds.
     tokens: Vec<TokenId>,
     /// What comes next.
@@ -130,7 +130,7 @@ impl Growing {
 }
 
 /// The last row of each scored position's context, forwarded alone.
-fn alone(model: &mut Llama, sequences: &[Growing]) -> (Vec<f32>, Vec<f32>) {
+fn alone(model: &mut Model, sequences: &[Growing]) -> (Vec<f32>, Vec<f32>) {
     let shape = model.shape();
     let (mut logits, mut hidden) = (Vec::new(), Vec::new());
     for sequence in sequences {

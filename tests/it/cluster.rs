@@ -7,7 +7,7 @@ use std::time::Duration;
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
 use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
-use model::{Checkpoint, Llama, ModelConfig, WeightFormat, embedded};
+use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
@@ -34,17 +34,17 @@ impl Drop for Service {
 }
 
 /// The target of the embedded pair.
-pub(crate) fn target() -> ServedModel<Llama> {
+pub(crate) fn target() -> ServedModel<Model> {
     load(&embedded::target().expect("embedded"), "target")
 }
 
 /// The draft model of the embedded pair.
-pub(crate) fn draft() -> ServedModel<Llama> {
+pub(crate) fn draft() -> ServedModel<Model> {
     load(&embedded::draft().expect("embedded"), "draft")
 }
 
 /// A draft model of the same shape and vocabulary that knows nothing.
-pub(crate) fn random_draft() -> ServedModel<Llama> {
+pub(crate) fn random_draft() -> ServedModel<Model> {
     static CHECKPOINT: OnceLock<Checkpoint> = OnceLock::new();
     let checkpoint = CHECKPOINT.get_or_init(|| {
         let draft = embedded::draft().expect("embedded");
@@ -55,7 +55,7 @@ pub(crate) fn random_draft() -> ServedModel<Llama> {
 }
 
 /// A draft model of the same vocabulary that knows nothing, and holds `context_len` tokens.
-pub(crate) fn short_draft(context_len: usize) -> ServedModel<Llama> {
+pub(crate) fn short_draft(context_len: usize) -> ServedModel<Model> {
     let draft = embedded::draft().expect("embedded");
     let config = ModelConfig {
         context_len,
@@ -66,7 +66,7 @@ pub(crate) fn short_draft(context_len: usize) -> ServedModel<Llama> {
     load(&random.with_tokenizer(tokenizer), "short")
 }
 
-fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Llama> {
+fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Model> {
     serve(checkpoint, WeightFormat::Q8_0, name.to_owned(), name).expect("a model")
 }
 
@@ -77,13 +77,13 @@ async fn listener() -> (TcpListener, SocketAddr) {
 }
 
 /// Starts a drafter, and a look into it.
-pub(crate) async fn drafter(model: ServedModel<Llama>) -> (Service, drafter::Monitor) {
+pub(crate) async fn drafter(model: ServedModel<Model>) -> (Service, drafter::Monitor) {
     drafter_with(model, |_| {}).await
 }
 
 /// Starts a drafter with a configuration of its own.
 pub(crate) async fn drafter_with(
-    model: ServedModel<Llama>,
+    model: ServedModel<Model>,
     configure: impl FnOnce(&mut DrafterConfig),
 ) -> (Service, drafter::Monitor) {
     let mut config = DrafterConfig::default();
@@ -110,13 +110,13 @@ pub(crate) async fn drafter_of(
 }
 
 /// Starts a verifier, and a look into it.
-pub(crate) async fn verifier(model: ServedModel<Llama>) -> (Service, verifier::Monitor) {
+pub(crate) async fn verifier(model: ServedModel<Model>) -> (Service, verifier::Monitor) {
     verifier_with(model, |_| {}).await
 }
 
 /// Starts a verifier with a configuration of its own.
 pub(crate) async fn verifier_with(
-    model: ServedModel<Llama>,
+    model: ServedModel<Model>,
     configure: impl FnOnce(&mut VerifierConfig),
 ) -> (Service, verifier::Monitor) {
     let mut config = VerifierConfig::default();
@@ -170,7 +170,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) async fn start(draft: ServedModel<Llama>) -> Self {
+    pub(crate) async fn start(draft: ServedModel<Model>) -> Self {
         let (drafter, draft_monitor) = drafter(draft).await;
         let (verifier, target_monitor) = verifier(target()).await;
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;

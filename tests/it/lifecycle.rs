@@ -162,14 +162,14 @@ async fn rounds_are_reported_after_their_tokens() {
 }
 
 /// A model that panics on one token.
-struct Fragile(model::Llama);
+struct Fragile(model::Model);
 
 /// The token it cannot stand.
 const POISON: u32 = 666;
 
 impl LanguageModel for Fragile {
-    type Cache = model::LlamaCache;
-    type Error = <model::Llama as LanguageModel>::Error;
+    type Cache = model::SequenceCache;
+    type Error = <model::Model as LanguageModel>::Error;
 
     fn shape(&self) -> ModelShape {
         self.0.shape()
@@ -206,8 +206,10 @@ async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
         weights_fingerprint: sound.weights_fingerprint,
         heads: sound.heads,
         eos_token_ids: sound.eos_token_ids,
+        decoder_start_token_id: None,
         tokenizer_json: sound.tokenizer_json,
         chat_template: sound.chat_template,
+        special_tokens: sound.special_tokens,
     };
     let verifier = Verifier::start(fragile, VerifierConfig::default())
         .await

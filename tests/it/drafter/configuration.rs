@@ -4,7 +4,7 @@ use ::drafter::{DrafterConfig, Loaded};
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::source::{ModelSource, ServedModel, serve};
-use model::{Checkpoint, Llama, ModelConfig, WeightFormat, embedded};
+use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
 use speculation::drafting::AcceptanceLabel;
 use speculation::max_gram::Bigram;
 
@@ -32,7 +32,7 @@ fn each_is_refused(
 }
 
 /// A model of three tokens.
-fn of_another_vocabulary() -> ServedModel<Llama> {
+fn of_another_vocabulary() -> ServedModel<Model> {
     let config = ModelConfig {
         vocab_size: 64,
         ..embedded::draft().expect("embedded").config().clone()

@@ -10,7 +10,7 @@ mod refusals;
 mod trees;
 
 use ::drafter::{DrafterConfig, Loaded};
-use model::Llama;
+use model::Model;
 use model::source::{ModelSource, ServedModel};
 use speculation::draft_tree::DraftTree;
 use tonic::Status;
@@ -133,13 +133,13 @@ fn tree(shape: tree_shape::Shape) -> TreeShape {
 }
 
 /// The embedded draft model, with its acceptance heads.
-fn draft_with_heads() -> ServedModel<Llama> {
+fn draft_with_heads() -> ServedModel<Model> {
     let draft = ModelSource::embedded("draft").load();
     draft.expect("the embedded draft")
 }
 
 /// The smaller embedded draft model.
-pub(crate) fn smaller() -> ServedModel<Llama> {
+pub(crate) fn smaller() -> ServedModel<Model> {
     let mut source = ModelSource::embedded("small");
     "smaller".clone_into(&mut source.name);
     source.load().expect("the smaller embedded draft model")
@@ -147,7 +147,7 @@ pub(crate) fn smaller() -> ServedModel<Llama> {
 
 /// Starts a drafter of `models`, the largest first.
 pub(crate) async fn drafter(
-    models: Vec<ServedModel<Llama>>,
+    models: Vec<ServedModel<Model>>,
     configure: impl FnOnce(&mut DrafterConfig),
 ) -> Service {
     let mut config = DrafterConfig::default();

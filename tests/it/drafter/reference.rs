@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::Llama;
+use model::Model;
 use model::source::ServedModel;
 use speculation::history::History;
 use speculation::noise::Noise;
@@ -23,7 +23,7 @@ pub(super) struct Laws {
 
 /// A model, and the session it is asked in.
 pub(super) struct Reference {
-    model: Llama,
+    model: Model,
     pub(super) prompt: Vec<u32>,
     pub(super) sampling: Arc<SamplingParams>,
     pub(super) noise: Noise,
@@ -31,7 +31,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn new(served: ServedModel<Llama>, opening: &Open) -> Self {
+    pub(super) fn new(served: ServedModel<Model>, opening: &Open) -> Self {
         let ends = opening.end_token_ids.clone();
         let sampling =
             wire::sampling::from_wire(opening.sampling.clone(), ends, opening.vocab_size);
