@@ -197,6 +197,17 @@ impl ModelConfig {
         }
     }
 
+    /// Weights that are read to decode a token: the matrices of all decoder layers, and the LM head.
+    pub fn weights_per_token(&self) -> usize {
+        let (query, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let attention = self.hidden_size * (2 * query + 2 * kv);
+        // Keys and values of the encoder's output are computed once.
+        let cross = usize::from(self.encoder.is_some()) * self.hidden_size * 2 * query;
+        let projections = 2 + usize::from(self.gated);
+        let feed_forward = projections * self.hidden_size * self.intermediate_size;
+        self.layers * (attention + cross + feed_forward) + self.vocab_size * self.hidden_size
+    }
+
     /// Whether decoder layer `layer` is one of those with a window.
     pub fn is_windowed(&self, layer: usize) -> bool {
         self.windowed.get(layer).copied().unwrap_or(false)

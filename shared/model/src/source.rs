@@ -1,6 +1,7 @@
 //! Which model a service serves: where it is, and how it is computed.
 
 mod error;
+mod located;
 mod reference;
 mod served;
 mod special_tokens;
@@ -12,7 +13,7 @@ pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 pub use special_tokens::SpecialTokens;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +23,14 @@ use crate::device::Place;
 use crate::embedded;
 use crate::head;
 use crate::runtime::Model;
+use located::Located;
 
 /// A model as a section of a service's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSource {
-    /// A checkpoint folder in the Hugging Face layout, a GGUF file, `org/name[@revision][:file]` for a model
-    /// of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
+    /// A checkpoint folder in the Hugging Face layout, a GGUF file or a folder with one,
+    /// `org/name[@revision][:file]` for a model of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
     pub path: String,
     /// Name the model is served under; empty takes the last part of the path.
     #[serde(default)]
@@ -158,7 +160,7 @@ impl ModelSource {
     fn locate(&self) -> Result<Located, SourceError> {
         match ModelReference::parse(&self.path)? {
             ModelReference::Embedded(role) => Ok(Located::Embedded(role)),
-            ModelReference::Local(path) if path.exists() => Ok(Located::Stored(path)),
+            ModelReference::Local(path) if path.exists() => Located::stored(path),
             ModelReference::Local(_) => Err(SourceError::NotHere(self.path.clone())),
             #[cfg(feature = "hub")]
             ModelReference::Hub(wanted) => {
@@ -198,14 +200,6 @@ impl ModelSource {
             source,
         })
     }
-}
-
-/// Where a model is on this machine.
-enum Located {
-    /// Compiled in, by role.
-    Embedded(String),
-    /// A folder or a file.
-    Stored(PathBuf),
 }
 
 #[cfg(test)]

@@ -37,6 +37,17 @@ impl RawConfig {
         Self { keys }
     }
 
+    /// Puts the keys of `over` in the place of those here, or beside them.
+    pub(crate) fn overlaid(mut self, over: Self) -> Self {
+        self.keys.extend(over.keys);
+        self
+    }
+
+    /// Whether there is no key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// The value of `key`, `None` if it is absent or null.
     pub(crate) fn optional<T: DeserializeOwned>(
         &self,

@@ -1,7 +1,9 @@
 //! Rotary embeddings in a `config.json`.
 //!
 //! transformers 5 writes `rope_parameters`, by kind of layer where kinds differ. Before, `rope_theta`
-//! stood by itself, `rope_scaling` beside it, and Gemma 3 had a `rope_local_base_freq`.
+//! stood by itself, `rope_scaling` beside it, and Gemma 3 had a `rope_local_base_freq`. Of a file that has
+//! both, transformers 5 takes `rope_scaling`, unless it is empty, and so do we; in Gemma 3 it lays it over
+//! what `rope_parameters` says of layers that see everything.
 
 use super::{ConfigError, RawConfig, RopeConfig};
 use crate::rope::RopeScaling;
@@ -30,11 +32,17 @@ impl RawConfig {
         theta: f64,
         local_theta: f64,
     ) -> Result<(RopeConfig, RopeConfig), ConfigError> {
-        let section = self.rope_section()?;
-        if let Some(full) = section.section(FULL)? {
+        let section = match self.filled("rope_parameters")? {
+            Some(parameters) if parameters.section(FULL)?.is_some() => parameters,
+            _ => self.rope_section()?,
+        };
+        if let Some(mut full) = section.section(FULL)? {
             let windowed = section.section(WINDOWED)?;
             let windowed =
                 windowed.ok_or(ConfigError::Missing("rope_parameters.sliding_attention"))?;
+            if let Some(scaling) = self.filled("rope_scaling")? {
+                full = full.overlaid(scaling);
+            }
             return Ok((
                 full.rotation(&full, theta)?,
                 windowed.rotation(&windowed, local_theta)?,
@@ -51,11 +59,16 @@ impl RawConfig {
     }
 
     fn rope_section(&self) -> Result<Self, ConfigError> {
-        let section = match self.section("rope_parameters")? {
+        let section = match self.filled("rope_scaling")? {
             Some(section) => Some(section),
-            None => self.section("rope_scaling")?,
+            None => self.filled("rope_parameters")?,
         };
         section.map_or_else(|| Self::read(b"{}"), Ok)
+    }
+
+    /// The object at `key`, if there is anything in it.
+    fn filled(&self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+        Ok(self.section(key)?.filter(|section| !section.is_empty()))
     }
 
     /// The rotation that `section` describes; its base frequency may stand here, beside it.

@@ -71,6 +71,37 @@ fn old_and_new_rope_keys_mean_the_same() {
 }
 
 #[test]
+fn a_token_reads_every_matrix_once() {
+    // Four of 64 by 64, three of 64 by 128 in each of two layers, and the LM head.
+    let expected = 2 * (4 * 64 * 64 + 3 * 64 * 128) + 100 * 64;
+    assert_eq!(read(json!({})).unwrap().weights_per_token(), expected);
+    let grouped = read(json!({"num_key_value_heads": 2})).unwrap();
+    let fewer = 2 * (2 * 64 * 32);
+    assert_eq!(grouped.weights_per_token(), expected - fewer);
+}
+
+/// As transformers 5 has it, which drops all of `rope_parameters` then.
+#[test]
+fn of_both_rope_keys_the_older_one_counts() {
+    let scaled = json!({"rope_type": "linear", "factor": 4.0});
+    let parameters = json!({"rope_type": "linear", "factor": 2.0, "rope_theta": 5e5});
+    let both = |scaling: &Value| {
+        let config = json!({
+            "rope_theta": 3e4, "rope_parameters": parameters, "rope_scaling": scaling,
+        });
+        read(config).unwrap().rope.unwrap()
+    };
+    let rope = |theta, factor| RopeConfig {
+        theta,
+        scaling: RopeScaling::Linear { factor },
+    };
+    assert_eq!(both(&scaled), rope(3e4, 4.0));
+    for nothing in [json!({}), Value::Null] {
+        assert_eq!(both(&nothing), rope(5e5, 2.0));
+    }
+}
+
+#[test]
 fn eos_may_be_one_or_many() {
     assert_eq!(read(json!({"eos_token_id": 2})).unwrap().eos_token_ids, [2]);
     assert_eq!(

@@ -8,11 +8,25 @@ use std::path::{Path, PathBuf};
 use hf_hub::{Cache, Repo, RepoType};
 
 use super::contents::{self, Layout};
+use super::integrity;
 use super::{HubError, Snapshot, SnapshotFile};
 use crate::source::HubReference;
 
+/// A model in the cache, at one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedModel {
+    /// What is here of it. Its commit is empty where not one file is whole yet.
+    pub snapshot: Snapshot,
+    /// Branches and tags by which it was asked for.
+    pub revisions: Vec<String>,
+    /// What its download lacks; none if it is whole.
+    pub missing: Option<String>,
+}
+
 /// A file of the cache, by the hash of its bytes.
 pub(super) struct Blob {
+    /// The hash, as far as the hub tells one.
+    hash: String,
     /// Where it is when it is complete.
     pub(super) path: PathBuf,
     /// Where it is before.
@@ -43,7 +57,11 @@ impl CachedRepo {
     pub(super) fn blob(&self, etag: &str) -> Blob {
         let path = self.cached().blob_path(etag);
         let incomplete = path.with_file_name(format!("{etag}.incomplete"));
-        Blob { path, incomplete }
+        Blob {
+            hash: etag.to_owned(),
+            path,
+            incomplete,
+        }
     }
 
     /// The folder of a commit.
@@ -86,6 +104,26 @@ impl CachedRepo {
         }
     }
 
+    /// Removes what is damaged of `file` of `commit`: its bytes in `blob`, and a link to other ones.
+    pub(super) fn remove_damaged(
+        &self,
+        commit: &str,
+        file: &str,
+        blob: &Blob,
+    ) -> Result<(), HubError> {
+        let link = self.snapshot(commit).join(file);
+        for path in [&blob.path, &link] {
+            if path.is_file()
+                && integrity::damage(path, &blob.hash)
+                    .map_err(HubError::io(path))?
+                    .is_some()
+            {
+                fs::remove_file(path).map_err(HubError::io(path))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that the revision is `commit`.
     pub(super) fn note(&self, commit: &str) -> Result<(), HubError> {
         if self.wanted.revision == commit {
@@ -107,24 +145,23 @@ impl CachedRepo {
             Ok(commit) => commit.trim().to_owned(),
             Err(_) => revision.clone(),
         };
-        if !is_commit(&commit) {
-            return Err(format!("revision {revision} was never downloaded"));
-        }
         let snapshot = self.snapshot(&commit);
-        let names = match files_below(&snapshot) {
-            names if names.is_empty() => {
-                return Err(format!("revision {revision} was never downloaded"));
-            }
-            names => names,
-        };
+        let names = files_below(&snapshot);
+        if !is_commit(&commit) || names.is_empty() {
+            let mut begun = models_in(&folder, &self.wanted.repo).into_iter();
+            let begun = begun.find_map(|model| model.missing);
+            return Err(match begun {
+                Some(missing) => format!("only a part of it is here: {missing}"),
+                None => format!("revision {revision} was never downloaded"),
+            });
+        }
+        let with_rest = |problem: String| problem + &unfinished(&folder);
         let needed = match &self.wanted.file {
             Some(file) => vec![file.clone()],
-            None => needed(&snapshot, &names, &self.wanted.repo)?,
+            None => needed(&snapshot, &names, &self.wanted.repo).map_err(with_rest)?,
         };
-        for file in &needed {
-            if !names.contains(file) {
-                return Err(format!("{file} is missing"));
-            }
+        if let Some(problem) = lacking(&needed, &names) {
+            return Err(with_rest(problem));
         }
         let of_snapshot = |name: String| file(&snapshot, name, false);
         let path = match &self.wanted.file {
@@ -207,43 +244,127 @@ fn files_below(folder: &Path) -> BTreeSet<String> {
     names
 }
 
-/// Every snapshot in the cache at `root`, by repository, with the revisions that lead to it.
-pub(super) fn snapshots(root: &Path) -> Vec<(Snapshot, Vec<String>)> {
-    let mut found = Vec::new();
+/// Every model in the cache at `root`.
+pub(super) fn models(root: &Path) -> Vec<CachedModel> {
     let folders: BTreeMap<String, PathBuf> = subfolders(root).collect();
-    for (name, folder) in folders {
-        let Some(repo) = name.strip_prefix("models--") else {
+    let models = folders.into_iter().filter_map(|(name, folder)| {
+        let repo = name.strip_prefix("models--")?.replacen("--", "/", 1);
+        Some(models_in(&folder, &repo))
+    });
+    models.flatten().collect()
+}
+
+/// The models in `folder`, that of the repository `repo`: one for each commit.
+fn models_in(folder: &Path, repo: &str) -> Vec<CachedModel> {
+    let refs = folder.join("refs");
+    let commit_of = |name: &String| fs::read_to_string(refs.join(name)).unwrap_or_default();
+    let refs: Vec<(String, String)> = files_below(&refs)
+        .into_iter()
+        .map(|name| (commit_of(&name).trim().to_owned(), name))
+        .collect();
+    let unfinished = unfinished(folder);
+    let snapshot = |commit: String, path: PathBuf, files: Vec<SnapshotFile>| Snapshot {
+        repo: repo.to_owned(),
+        commit,
+        path,
+        files,
+    };
+    let mut found = Vec::new();
+    let commits: BTreeMap<String, PathBuf> = subfolders(&folder.join("snapshots")).collect();
+    for (commit, path) in commits {
+        let names = files_below(&path);
+        if names.is_empty() {
             continue;
-        };
-        let repo = repo.replacen("--", "/", 1);
-        let refs = folder.join("refs");
-        let commit_of = |name: &String| fs::read_to_string(refs.join(name)).unwrap_or_default();
-        let refs: Vec<(String, String)> = files_below(&refs)
-            .into_iter()
-            .map(|name| (commit_of(&name).trim().to_owned(), name))
-            .collect();
-        let commits: BTreeMap<String, PathBuf> = subfolders(&folder.join("snapshots")).collect();
-        for (commit, path) in commits {
-            let files: Vec<SnapshotFile> = files_below(&path)
-                .into_iter()
-                .map(|name| file(&path, name, false))
-                .collect();
-            if files.is_empty() {
-                continue;
-            }
-            let leading = refs.iter().filter(|(to, _)| *to == commit);
-            let revisions = leading.map(|(_, name)| name.clone()).collect();
-            let repo = repo.clone();
-            let snapshot = Snapshot {
-                repo,
-                commit,
-                path,
-                files,
-            };
-            found.push((snapshot, revisions));
         }
+        let leading = refs.iter().filter(|(to, _)| *to == commit);
+        let revisions = leading.map(|(_, name)| name.clone()).collect();
+        let missing = missing(&path, &names, repo).map(|problem| problem + &unfinished);
+        let files = names.into_iter().map(|name| file(&path, name, false));
+        found.push(CachedModel {
+            snapshot: snapshot(commit, path.clone(), files.collect()),
+            revisions,
+            missing,
+        });
+    }
+    if found.is_empty() && !unfinished.is_empty() {
+        found.push(CachedModel {
+            snapshot: snapshot(String::new(), folder.to_owned(), Vec::new()),
+            revisions: Vec::new(),
+            missing: Some(format!("no file is whole{unfinished}")),
+        });
     }
     found
+}
+
+/// What a snapshot with the files `names` lacks. A GGUF file is a model by itself.
+fn missing(snapshot: &Path, names: &BTreeSet<String>, repo: &str) -> Option<String> {
+    if names
+        .iter()
+        .any(|name| name.to_ascii_lowercase().ends_with(".gguf"))
+    {
+        return None;
+    }
+    match needed(snapshot, names, repo) {
+        Ok(needed) => lacking(&needed, names),
+        Err(problem) => Some(problem),
+    }
+}
+
+/// Which of the `needed` files are not among `names`.
+fn lacking(needed: &[String], names: &BTreeSet<String>) -> Option<String> {
+    let mut lacking = needed.iter().filter(|file| !names.contains(*file));
+    let first = lacking.next()?;
+    Some(match lacking.count() {
+        0 => format!("{first} is missing"),
+        others => format!("{first} and {others} more files are missing"),
+    })
+}
+
+/// How much of unfinished files is in a repository's folder, in brackets; empty if there are none.
+fn unfinished(folder: &Path) -> String {
+    let entries = fs::read_dir(folder.join("blobs"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let sizes = entries.filter_map(|entry| {
+        let path = entry.path();
+        let is_unfinished = path
+            .extension()
+            .is_some_and(|ending| ending == "incomplete");
+        is_unfinished.then(|| entry.metadata().map_or(0, |metadata| metadata.len()))
+    });
+    match sizes.sum::<u64>() {
+        0 => String::new(),
+        bytes => format!(
+            " ({bytes} bytes of unfinished files are here, and a download goes on from them)"
+        ),
+    }
+}
+
+/// `snapshot`, if none of its files is damaged; `why` it cannot be downloaded now.
+pub(super) fn whole(
+    snapshot: Snapshot,
+    wanted: &HubReference,
+    why: &'static str,
+) -> Result<Snapshot, HubError> {
+    let folder = match &wanted.file {
+        Some(file) => snapshot.path.ancestors().nth(file.matches('/').count() + 1),
+        None => Some(snapshot.path.as_path()),
+    };
+    let folder = folder.unwrap_or(&snapshot.path);
+    for file in &snapshot.files {
+        let path = folder.join(&file.name);
+        let damage = integrity::damage(&path, &file.hash).map_err(HubError::io(&path))?;
+        if let Some(damage) = damage {
+            return Err(HubError::Damaged {
+                path,
+                problem: damage.beside(&file.hash),
+                why,
+                model: wanted.to_string(),
+            });
+        }
+    }
+    Ok(snapshot)
 }
 
 fn subfolders(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {

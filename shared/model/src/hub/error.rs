@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::http::server;
+
 /// Why a model cannot be had from the hub.
 #[derive(Debug, Error)]
 pub enum HubError {
-    /// An environment variable cannot be used.
+    /// An environment variable, or the file with the token, cannot be used.
     #[error("{name} {problem}")]
     Setting {
-        /// The variable.
-        name: &'static str,
+        /// The variable or the file.
+        name: String,
         /// What is wrong with it.
         problem: &'static str,
     },
@@ -36,7 +38,7 @@ pub enum HubError {
         problem: String,
     },
     /// 401 or 403.
-    #[error("{what}: the hub at {endpoint} refuses access ({status}{said}): {}", advice(*has_token))]
+    #[error("{what}: the hub at {endpoint} refuses access ({status}{said}): {}", advice(*status, token_origin.as_deref()))]
     Denied {
         /// Repository or file.
         what: String,
@@ -46,8 +48,19 @@ pub enum HubError {
         status: u16,
         /// What the hub said, in brackets' form `, TEXT`, or nothing.
         said: String,
-        /// Whether a token was sent.
-        has_token: bool,
+        /// Where the token that was sent came from, if one was.
+        token_origin: Option<String>,
+    },
+    /// The hub sends us to another server, and not for the bytes of a file.
+    #[error(
+        "{url} leads to {server}, which is another server than the hub's: set HF_ENDPOINT={server} if that is \
+         the hub you mean; an access token goes to no other"
+    )]
+    Elsewhere {
+        /// What was asked for.
+        url: String,
+        /// Where it is said to be.
+        server: String,
     },
     /// 404 for the repository.
     #[error("the hub at {endpoint} has no model {repo}; private models need a token in HF_TOKEN")]
@@ -98,6 +111,21 @@ pub enum HubError {
         expected: String,
         /// Hash of what came.
         found: String,
+    },
+    /// A file of the cache has other bytes than it should have, and cannot be had again now.
+    #[error(
+        "{}: {problem}: the file is damaged, and {why}; run `outrider models pull \
+         {model}` where there is a network, which downloads it again", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Hash of what is there, and the hub's.
+        problem: String,
+        /// Why it cannot be downloaded now.
+        why: &'static str,
+        /// The model.
+        model: String,
     },
     /// The connection broke, again and again.
     #[error(
@@ -150,18 +178,36 @@ pub enum HubError {
     },
 }
 
-fn advice(has_token: bool) -> &'static str {
-    if has_token {
-        "the token has no access to it; accept the model's licence on its page, or give another token in \
-         HF_TOKEN"
-    } else {
-        "it is private, gated or does not exist; give a token in HF_TOKEN, or log in with `hf auth login`"
+/// What to do about a refusal. A token that is known but may not see the model gets a 403; a 401 is for one
+/// that is not known.
+fn advice(status: u16, token_origin: Option<&str>) -> String {
+    match token_origin {
+        None => "it is private, gated or does not exist; give a token in HF_TOKEN, or log in with `hf auth \
+                 login`"
+            .to_owned(),
+        Some(origin) if status == 401 => format!(
+            "the token from {origin} is not valid there: it is mistyped, revoked, expired or another hub's; \
+             give another in HF_TOKEN, log in again with `hf auth login`, or leave it out for what is public"
+        ),
+        Some(origin) => format!(
+            "the token from {origin} has no access to it; accept the model's licence on its page, or give \
+             another token in HF_TOKEN"
+        ),
     }
 }
 
 impl HubError {
-    pub(super) fn setting(name: &'static str, problem: &'static str) -> Self {
+    pub(super) fn setting(name: impl Into<String>, problem: &'static str) -> Self {
+        let name = name.into();
         Self::Setting { name, problem }
+    }
+
+    /// `url` leads to the address `location` on another server.
+    pub(super) fn elsewhere(url: &str, location: &str) -> Self {
+        Self::Elsewhere {
+            url: url.to_owned(),
+            server: server(location).unwrap_or_else(|| location.to_owned()),
+        }
     }
 
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {

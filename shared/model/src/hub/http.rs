@@ -5,7 +5,7 @@ use std::time::Duration;
 use ureq::http::{HeaderMap, Response, StatusCode, Uri, header};
 use ureq::{Agent, Body};
 
-use super::{HubError, HubSettings};
+use super::{HubError, HubSettings, Token};
 
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Longest silence, before an answer and within one.
@@ -33,7 +33,7 @@ pub(super) enum Ask {
 pub(super) struct Http {
     agent: Agent,
     endpoint: String,
-    token: Option<String>,
+    token: Option<Token>,
 }
 
 impl Http {
@@ -59,10 +59,6 @@ impl Http {
 
     pub(super) fn endpoint(&self) -> &str {
         &self.endpoint
-    }
-
-    pub(super) fn has_token(&self) -> bool {
-        self.token.is_some()
     }
 
     /// Asks for `url`, and follows redirects within its server. One to another is returned as it is, and so
@@ -95,7 +91,7 @@ impl Http {
         if let Some(token) = &self.token
             && same_server(url, &self.endpoint)
         {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret()));
         }
         request.call().map_err(|error| HubError::Unreachable {
             endpoint: server(url).unwrap_or_else(|| url.to_owned()),
@@ -119,7 +115,7 @@ impl Http {
                 status: status.as_u16(),
                 said: text(response.headers(), "x-error-message")
                     .map_or_else(String::new, |said| format!(", {said}")),
-                has_token: self.has_token(),
+                token_origin: self.token.as_ref().map(|token| token.origin().to_owned()),
             }),
             StatusCode::NOT_FOUND => Err(missing()),
             status if status.is_client_error() || status.is_server_error() => {
@@ -155,7 +151,7 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Scheme, host and port of an address.
-fn server(url: &str) -> Option<String> {
+pub(super) fn server(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?))
 }

@@ -9,6 +9,7 @@ mod cache;
 mod contents;
 mod error;
 mod http;
+mod integrity;
 mod progress;
 mod settings;
 mod transfer;
@@ -23,10 +24,11 @@ use ureq::http::StatusCode;
 use crate::source::{HubReference, check_path};
 use cache::{CachedRepo, is_commit};
 use contents::Layout;
-use http::{Ask, Http, text};
+use http::{Ask, Http, redirect, text};
 
+pub use cache::CachedModel;
 pub use error::HubError;
-pub use settings::HubSettings;
+pub use settings::{HubSettings, Token};
 
 /// Longest list of a repository's files, in bytes.
 const MAX_INFO_BYTES: u64 = 64 << 20;
@@ -68,10 +70,19 @@ impl SnapshotFile {
     pub fn labelled_hash(&self) -> String {
         match self.hash.as_str() {
             "" => "hash unknown".to_owned(),
-            hash if transfer::is_sha256(hash) => format!("sha256:{hash}"),
+            hash if integrity::is_sha256(hash) => format!("sha256:{hash}"),
             hash => format!("git:{hash}"),
         }
     }
+}
+
+/// What is to be thought of files that are here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Present {
+    /// They are what they were when they came.
+    Trusted,
+    /// Their bytes are compared with their hashes.
+    Checked,
 }
 
 impl Hub {
@@ -89,9 +100,9 @@ impl Hub {
         Self { http, settings }
     }
 
-    /// Every model in the cache, with the revisions by which it was asked for.
-    pub fn cached(&self) -> Vec<(Snapshot, Vec<String>)> {
-        cache::snapshots(&self.settings.cache)
+    /// Every model in the cache, whole or not.
+    pub fn cached(&self) -> Vec<CachedModel> {
+        cache::models(&self.settings.cache)
     }
 
     /// Brings what is missing of a model into the cache. Prints on standard error how far it is, and what it
@@ -101,17 +112,36 @@ impl Hub {
     /// [`HubError`], saying what to do. What was received before stays in the cache, and is gone on from,
     /// but for files that proved wrong or filled the disk.
     pub fn fetch(&self, wanted: &HubReference) -> Result<Snapshot, HubError> {
+        self.bring(wanted, Present::Trusted)
+    }
+
+    /// The same, and reads every file that is here already: those that are damaged are downloaded again.
+    ///
+    /// # Errors
+    /// As [`Hub::fetch`]; and [`HubError::Damaged`] if the hub must not or cannot be asked.
+    pub fn pull(&self, wanted: &HubReference) -> Result<Snapshot, HubError> {
+        self.bring(wanted, Present::Checked)
+    }
+
+    fn bring(&self, wanted: &HubReference, present: Present) -> Result<Snapshot, HubError> {
         let cached = CachedRepo::new(&self.settings.cache, wanted);
         let complete = cached.complete();
+        // What is here, if it may be used as it is; `why` it cannot be downloaded now.
+        let as_it_is = |snapshot: Snapshot, why| match present {
+            Present::Trusted => Ok(snapshot),
+            Present::Checked => cache::whole(snapshot, wanted, why),
+        };
         if self.settings.offline {
-            return complete.map_err(|problem| HubError::NotCached {
+            let complete = complete.map_err(|problem| HubError::NotCached {
                 model: wanted.to_string(),
                 cache: self.settings.cache.clone(),
                 problem,
             });
+            return as_it_is(complete?, "HF_HUB_OFFLINE is set");
         }
         // A commit never changes: nothing need be asked.
         if is_commit(&wanted.revision)
+            && present == Present::Trusted
             && let Ok(complete) = complete
         {
             return Ok(complete);
@@ -119,11 +149,11 @@ impl Hub {
         let info = match (self.info(wanted), complete) {
             (Err(error @ HubError::Unreachable { .. }), Ok(complete)) => {
                 tracing::warn!(model = %wanted, %error, "taken from the cache");
-                return Ok(complete);
+                return as_it_is(complete, "the hub cannot be reached");
             }
             (info, _) => info?,
         };
-        let snapshot = self.download(wanted, &cached, &info)?;
+        let snapshot = self.download(wanted, &cached, &info, present)?;
         cached.note(&snapshot.commit)?;
         tell(&snapshot);
         Ok(snapshot)
@@ -149,6 +179,9 @@ impl Hub {
             HubError::NoRepository { repo, endpoint }
         };
         self.http.check(&repo, &url, &response, missing)?;
+        if let Some(location) = redirect(&url, &response)? {
+            return Err(HubError::elsewhere(&url, &location));
+        }
         if response.status() != StatusCode::OK {
             let problem = format!("the answer is {}", response.status());
             return Err(HubError::answer(&url, problem));
@@ -173,6 +206,7 @@ impl Hub {
         wanted: &HubReference,
         cached: &CachedRepo,
         info: &RepoInfo,
+        present: Present,
     ) -> Result<Snapshot, HubError> {
         let names: BTreeSet<String> = info
             .siblings
@@ -180,7 +214,7 @@ impl Hub {
             .map(|sibling| sibling.rfilename.clone())
             .collect();
         let folder = cached.snapshot(&info.sha);
-        let get = |name: &String| self.file(wanted, cached, &info.sha, name);
+        let get = |name: &String| self.file(wanted, cached, &info.sha, name, present);
         let lacks = |file: &str| HubError::NoFile {
             repo: wanted.repo.clone(),
             revision: wanted.revision.clone(),
@@ -225,13 +259,14 @@ impl Hub {
         })
     }
 
-    /// Brings one file into the cache, unless it is there.
+    /// Brings one file into the cache, unless it is there, and whole if that is `present`.
     fn file(
         &self,
         wanted: &HubReference,
         cached: &CachedRepo,
         commit: &str,
         name: &str,
+        present: Present,
     ) -> Result<SnapshotFile, HubError> {
         let folder = cached.snapshot(commit);
         check_path(name).map_err(|problem| HubError::UnsafeName {
@@ -239,8 +274,20 @@ impl Hub {
             name: name.to_owned(),
             problem,
         })?;
-        if folder.join(name).is_file() {
-            return Ok(cache::file(&folder, name.to_owned(), false));
+        let place = folder.join(name);
+        if place.is_file() {
+            let held = cache::file(&folder, name.to_owned(), false);
+            let damage = match present {
+                Present::Trusted => None,
+                Present::Checked => {
+                    integrity::damage(&place, &held.hash).map_err(HubError::io(&place))?
+                }
+            };
+            let Some(damage) = damage else {
+                return Ok(held);
+            };
+            let problem = damage.beside(&held.hash);
+            eprintln!("{name}: {problem}: damaged, it is downloaded again");
         }
         let (endpoint, repo) = (self.http.endpoint(), &wanted.repo);
         let url = format!("{endpoint}/{repo}/resolve/{commit}/{name}");
@@ -257,6 +304,9 @@ impl Hub {
         std::fs::create_dir_all(blobs).map_err(HubError::io(blobs))?;
         let etag = metadata.etag.clone();
         let lock = cached.lock(&etag)?;
+        if present == Present::Checked {
+            cached.remove_damaged(commit, name, &blob)?;
+        }
         let downloaded = !blob.path.exists();
         if downloaded {
             transfer::download(&self.http, &url, name, metadata, &blob)?;

@@ -8,29 +8,47 @@ use super::HubError;
 /// The public hub.
 const PUBLIC: &str = "https://huggingface.co";
 
-/// How the hub is reached.
+/// An access token, and where it came from.
 #[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    secret: String,
+    origin: String,
+}
+
+impl Token {
+    /// The token `secret`; `origin` is a variable's name or a file's, for messages.
+    pub fn new(secret: impl Into<String>, origin: impl Into<String>) -> Self {
+        let (secret, origin) = (secret.into(), origin.into());
+        Self { secret, origin }
+    }
+
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
+    }
+}
+
+// The secret must not end up in a log.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "*** from {}", self.origin)
+    }
+}
+
+/// How the hub is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubSettings {
     /// Address, without a slash at its end.
     pub endpoint: String,
     /// Folder of the cache.
     pub cache: PathBuf,
     /// Access token; sent to the endpoint alone.
-    pub token: Option<String>,
+    pub token: Option<Token>,
     /// Whether the network must not be touched.
     pub offline: bool,
-}
-
-// The token must not end up in a log.
-impl std::fmt::Debug for HubSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HubSettings")
-            .field("endpoint", &self.endpoint)
-            .field("cache", &self.cache)
-            .field("token", &self.token.as_ref().map(|_| "***"))
-            .field("offline", &self.offline)
-            .finish()
-    }
 }
 
 impl HubSettings {
@@ -66,17 +84,16 @@ impl HubSettings {
             return Err(HubError::setting("HF_ENDPOINT", problem));
         }
         let token = match text("HF_TOKEN")? {
-            Some(token) => Some(token),
+            Some(token) => Some(Token::new(token, "HF_TOKEN")),
             None => path("HF_TOKEN_PATH")
                 .or_else(|| home.map(|home| home.join("token")))
                 .and_then(|path| token_in(&path)),
         };
-        if token
-            .as_ref()
-            .is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic()))
+        if let Some(token) = &token
+            && !token.secret().bytes().all(|byte| byte.is_ascii_graphic())
         {
             let problem = "holds characters that no token has";
-            return Err(HubError::setting("HF_TOKEN", problem));
+            return Err(HubError::setting(token.origin(), problem));
         }
         let offline = text("HF_HUB_OFFLINE")?.is_some_and(|value| {
             let value = value.to_ascii_uppercase();
@@ -92,9 +109,10 @@ impl HubSettings {
 }
 
 /// The token that `hf auth login` left.
-fn token_in(path: &Path) -> Option<String> {
+fn token_in(path: &Path) -> Option<Token> {
     let token = std::fs::read_to_string(path).ok()?;
-    Some(token.trim().to_owned()).filter(|token| !token.is_empty())
+    let token = Some(token.trim()).filter(|token| !token.is_empty());
+    token.map(|token| Token::new(token, path.display().to_string()))
 }
 
 #[cfg(test)]
@@ -132,9 +150,11 @@ mod tests {
         std::fs::write(folder.path().join("token"), "hf_file\n").expect("written");
         let home = folder.path().to_str().expect("UTF-8");
         let token = |variables: &[(&str, &str)]| read(variables).expect("settings").token;
-        assert_eq!(token(&[("HF_HOME", home)]).as_deref(), Some("hf_file"));
+        let file = folder.path().join("token").display().to_string();
+        let found = token(&[("HF_HOME", home)]);
+        assert_eq!(found, Some(Token::new("hf_file", file)));
         let given = [("HF_HOME", home), ("HF_TOKEN", "hf_variable")];
-        assert_eq!(token(&given).as_deref(), Some("hf_variable"));
+        assert_eq!(token(&given), Some(Token::new("hf_variable", "HF_TOKEN")));
         let shown = format!("{:?}", read(&given).expect("settings"));
         assert!(!shown.contains("hf_variable"), "{shown}");
     }

@@ -1,15 +1,14 @@
 //! One file from the hub into the cache: resumed where it stopped, and checked.
 
-use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use ureq::http::StatusCode;
 
 use super::http::{Ask, Http, LINKED_ETAG, redirect, text};
+use super::integrity::{is_sha256, sha256};
 use super::progress::Progress;
 use super::{HubError, cache::Blob};
 
@@ -46,7 +45,11 @@ pub(super) fn metadata(
     let headers = response.headers();
     let number = |name| text(headers, name).and_then(|size| size.parse().ok());
     let etag = text(headers, LINKED_ETAG).or_else(|| text(headers, "etag"));
-    let etag = etag.ok_or_else(|| HubError::answer(url, "the answer has no ETag"))?;
+    let etag = match (etag, &location) {
+        (Some(etag), _) => etag,
+        (None, Some(elsewhere)) => return Err(HubError::elsewhere(url, elsewhere)),
+        (None, None) => return Err(HubError::answer(url, "the answer has no ETag")),
+    };
     let etag = etag.trim_start_matches("W/").trim_matches('"');
     // It becomes a file name.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -220,27 +223,4 @@ fn check(file: &str, metadata: &Metadata, blob: &Blob) -> Result<(), HubError> {
         expected: metadata.etag.clone(),
         found,
     })
-}
-
-/// Whether an ETag is a SHA-256, rather than the hash by which git knows a small file.
-pub(super) fn is_sha256(etag: &str) -> bool {
-    etag.len() == 64 && etag.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; BUFFER_BYTES];
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        hash.update(&buffer[..read]);
-    }
-    let bytes = hash.finalize();
-    Ok(bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _infallible = write!(hex, "{byte:02x}");
-        hex
-    }))
 }

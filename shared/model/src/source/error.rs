@@ -1,5 +1,7 @@
 //! Why a model cannot be served.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use super::BadReference;
@@ -21,6 +23,18 @@ pub enum SourceError {
         "path: '{0}' is no folder and no file here; a model of the hub is named org/name[@revision][:file]"
     )]
     NotHere(String),
+    /// A folder with several GGUF files, and no other weights.
+    #[error(
+        "path: '{}' holds several GGUF files ({files}): name one, as in '{}'", path.display(), first.display()
+    )]
+    SeveralGguf {
+        /// The folder.
+        path: PathBuf,
+        /// Their names.
+        files: String,
+        /// Where the first of them is.
+        first: PathBuf,
+    },
     /// No name of the hub.
     #[error("path: {0}")]
     Reference(#[from] BadReference),

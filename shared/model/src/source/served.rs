@@ -1,6 +1,6 @@
 //! A model once it is loaded, and what its peers must know of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{SourceError, SpecialTokens};
 use crate::checkpoint::Checkpoint;
@@ -37,6 +37,8 @@ pub struct ServedModel<M> {
     pub chat_template: Option<String>,
     /// The tokens its chat template names.
     pub special_tokens: SpecialTokens,
+    /// How long it took to load.
+    pub load_time: Duration,
 }
 
 /// Two models with equal numerics give equal bits.
@@ -91,7 +93,8 @@ pub fn serve(
         dtype: computation.to_string(),
         kernels: computation.kernel_family(),
     };
-    let load_ms = began.elapsed().as_millis() as u64;
+    let load_time = began.elapsed();
+    let load_ms = load_time.as_millis() as u64;
     tracing::info!(
         model = name,
         dtype = numerics.dtype,
@@ -115,5 +118,6 @@ pub fn serve(
             .map(|encoder| encoder.decoder_start_token_id),
         tokenizer_json: checkpoint.tokenizer_json().unwrap_or_default().to_vec(),
         chat_template: checkpoint.chat_template().map(str::to_owned),
+        load_time,
     })
 }

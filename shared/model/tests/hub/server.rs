@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 /// Commit of every repository here.
@@ -30,6 +31,10 @@ struct State {
     cuts: Vec<usize>,
     /// Token without which everything is refused.
     secret: Option<String>,
+    /// Whether who has the token may not see the models.
+    gated: bool,
+    /// Server that knows all that is asked here.
+    moved_to: Option<String>,
     /// Where large files are; this server itself if not given.
     elsewhere: Option<String>,
     /// Hash announced instead of the right one.
@@ -81,6 +86,14 @@ impl HubServer {
 
     pub(crate) fn require(&self, token: &str) {
         self.state().secret = Some(token.to_owned());
+    }
+
+    pub(crate) fn gate(&self) {
+        self.state().gated = true;
+    }
+
+    pub(crate) fn move_to(&self, other: &str) {
+        self.state().moved_to = Some(other.to_owned());
     }
 
     pub(crate) fn keep_large_files_at(&self, other: &HubServer) {
@@ -142,10 +155,17 @@ impl HubServer {
                 None => error("404 Not Found", "EntryNotFound"),
             };
         }
+        if let Some(other) = &state.moved_to {
+            let headers = vec![("Location", format!("{other}{}", request.path))];
+            return ("308 Permanent Redirect", headers, Vec::new());
+        }
         if let Some(secret) = &state.secret
             && request.token.as_ref() != Some(&format!("Bearer {secret}"))
         {
             return error("401 Unauthorized", "GatedRepo");
+        }
+        if state.gated {
+            return error("403 Forbidden", "GatedRepo");
         }
         match parts.as_slice() {
             ["api", "models", org, name, "revision", revision] => {
@@ -184,8 +204,7 @@ fn resolve(state: &State, repo: &str, file: &str, bytes: &[u8], request: &Seen) 
         .iter()
         .any(|end| file.ends_with(end));
     if !is_large {
-        // As git names it, nearly.
-        let etag = format!("\"{}\"", &sha256(bytes)[..40]);
+        let etag = format!("\"{}\"", git_hash(bytes));
         let (status, mut headers, body) = part(state, bytes, request.range.as_deref());
         headers.extend([commit, ("ETag", etag)]);
         return (status, headers, body);
@@ -249,7 +268,17 @@ fn read(stream: &TcpStream) -> Option<Seen> {
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
+    hex(&Sha256::digest(bytes))
+}
+
+/// The hash by which git knows these contents.
+fn git_hash(bytes: &[u8]) -> String {
+    let mut hash = Sha1::new_with_prefix(format!("blob {}\0", bytes.len()));
+    hash.update(bytes);
+    hex(&hash.finalize())
+}
+
+fn hex(hash: &[u8]) -> String {
     hash.iter().fold(String::new(), |mut hex, byte| {
         let _infallible = write!(hex, "{byte:02x}");
         hex

@@ -1,0 +1,81 @@
+//! Where a model's files are on this machine.
+
+use std::path::{Path, PathBuf};
+
+use super::SourceError;
+
+/// Files by which a folder is a checkpoint in the Hugging Face layout.
+const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];
+
+/// Where a model is on this machine.
+pub(super) enum Located {
+    /// Compiled in, by role.
+    Embedded(String),
+    /// A folder or a file.
+    Stored(PathBuf),
+}
+
+impl Located {
+    /// The model at `path`: of a folder without other weights, its one GGUF file.
+    ///
+    /// # Errors
+    /// If the folder has several.
+    pub(super) fn stored(path: PathBuf) -> Result<Self, SourceError> {
+        if !path.is_dir() || WEIGHTS.iter().any(|name| path.join(name).exists()) {
+            return Ok(Self::Stored(path));
+        }
+        match gguf_files(&path).as_slice() {
+            // What is missing is told when the folder is opened.
+            [] => Ok(Self::Stored(path)),
+            [file] => Ok(Self::Stored(path.join(file))),
+            several => Err(SourceError::SeveralGguf {
+                first: path.join(&several[0]),
+                files: several.join(", "),
+                path,
+            }),
+        }
+    }
+}
+
+/// Names of the GGUF files in `folder`, sorted.
+fn gguf_files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| {
+            let path = entry.path();
+            let ending = path.extension();
+            path.is_file() && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"))
+        })
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_gguf_files_is_the_only_one_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let located = || match Located::stored(path.to_owned())? {
+            Located::Stored(path) => Ok::<_, SourceError>(path),
+            Located::Embedded(role) => panic!("{role}"),
+        };
+        let add = |name: &str| std::fs::write(path.join(name), "").expect("written");
+        assert_eq!(located().expect("a folder"), path);
+        // As many repositories have it beside their GGUF files.
+        add("config.json");
+        add("b.Q8_0.GGUF");
+        assert_eq!(located().expect("a file"), path.join("b.Q8_0.GGUF"));
+        add("a.gguf");
+        let told = located().expect_err("two").to_string();
+        for part in ["a.gguf, b.Q8_0.GGUF", "several GGUF files", "name one"] {
+            assert!(told.contains(part), "{told}");
+        }
+        add("model.safetensors");
+        assert_eq!(located().expect("a checkpoint"), path);
+    }
+}
