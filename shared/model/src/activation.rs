@@ -5,7 +5,10 @@ use speculation::simd::Kernel;
 
 use speculation::exp::exp;
 
-use crate::config::Activation;
+use crate::{
+    config::Activation,
+    cpu::{Cpu, SharedSlice},
+};
 
 /// sqrt(2 / pi), and the factor of the cube beside it.
 const GELU: [f32; 2] = [0.797_884_6, 0.044_715];
@@ -37,6 +40,9 @@ pub(crate) fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (exp(2.0 * x) + 1.0)
 }
 
+/// Results from which threads share an activation: less takes no longer than handing it over.
+const PARALLEL: usize = 3 << 10;
+
 /// `output = activation(gate) * up`, row by row.
 pub(crate) struct Gated<'a> {
     pub(crate) activation: Activation,
@@ -49,6 +55,25 @@ pub(crate) struct Gated<'a> {
 }
 
 impl Gated<'_> {
+    /// Computes all rows; of many results each thread has some.
+    pub(crate) fn forward(self, cpu: &Cpu) {
+        let width = self.intermediate;
+        if self.output.len() < PARALLEL {
+            return cpu.level.run(self);
+        }
+        let rows = self.output.len() / width;
+        let output = SharedSlice::new(self.output);
+        cpu.threads.each(rows, |row| {
+            cpu.level.run(Gated {
+                activation: self.activation,
+                gate_up: &self.gate_up[2 * width * row..][..2 * width],
+                // SAFETY: each row is one part's.
+                output: unsafe { output.range(width * row, width) },
+                intermediate: width,
+            });
+        });
+    }
+
     #[inline(always)]
     fn with(self, activation: impl Fn(f32) -> f32) {
         let rows = self.gate_up.chunks_exact(2 * self.intermediate);

@@ -135,16 +135,15 @@ impl<V: Views> Attention<'_, V> {
         for part in &mut parts[..threads] {
             let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
             part.items.clear();
-            part.work = 0;
         }
+        // Each thread gets neighbours, so that it mostly has the heads that it brought to their positions.
+        let mut before = 0;
         for item in &*items {
-            let parts = parts[..threads]
-                .iter_mut()
-                .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
-            if let Some(idlest) = parts.min_by_key(|part| part.work) {
-                idlest.work += item.work;
-                idlest.items.push(*item);
-            }
+            let middle = before + item.work / 2;
+            let part = &mut parts[(middle * threads / work.max(1)).min(threads - 1)];
+            let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+            part.items.push(*item);
+            before += item.work;
         }
         let run = |part: usize| {
             let mut part = parts[part].lock().unwrap_or_else(PoisonError::into_inner);

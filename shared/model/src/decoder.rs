@@ -1,6 +1,7 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
+mod heads;
 mod layer;
 mod loading;
 pub mod products;
@@ -190,7 +191,8 @@ impl Decoder {
         rows.vocab_size = self.config.vocab_size;
         rows.logits.resize(count * self.config.vocab_size, 0.0);
         let head = self.head.as_ref().unwrap_or(&self.embedding);
-        head.forward(
+        head.forward_before(
+            self.layers.first().map(Layer::first),
             &self.cpu,
             &scratch.normed,
             &mut rows.logits,
@@ -253,11 +255,14 @@ impl LanguageModel for Decoder {
                 layer: scratch,
                 ..
             } = &mut self.scratch;
+            let after = self.layers.get(index + 1).map(Layer::first);
+            let head = self.head.as_ref().unwrap_or(&self.embedding);
             let pass = Pass {
                 cpu: &self.cpu,
                 rotary: &self.rotary,
                 window_rotary: self.window_rotary.as_ref(),
                 trees,
+                next: after.unwrap_or(head),
             };
             layer.forward(pass, index, batch, x, scratch);
         }

@@ -33,7 +33,7 @@ use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
 use self::{budget::Budget, handle::Shared, worker::Worker};
 pub use self::{
-    handle::{EngineHandle, Gauges, MemoryGauges, Rejected},
+    handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals},
     slot::Slot,
     task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
 };
@@ -129,11 +129,14 @@ pub enum SpawnError {
     WarmUp(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The budget for keys and values holds no token.
     #[error(
-        "kv_tokens is {kv_tokens}: it must be at least {least}, the tokens of a page of the model's"
+        "kv_tokens is {kv_tokens}, and one request needs at least {least}: a token and a draft tree of \
+         {tree_tokens} (max_draft_tokens), in whole pages; 0 is as many as max_cached_sequences may take"
     )]
     Budget {
         /// The budget.
         kv_tokens: usize,
+        /// Most tokens of a tree.
+        tree_tokens: usize,
         /// The least.
         least: usize,
     },

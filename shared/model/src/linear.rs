@@ -18,10 +18,9 @@ mod q4_x86;
 mod q8;
 #[cfg(target_arch = "x86_64")]
 mod q8_x86;
-mod shared_slice;
 mod storage;
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::Range, str::FromStr};
 
 use thiserror::Error;
 
@@ -33,9 +32,8 @@ use self::{
     inputs::{InputBlock, quantize_rows},
     q4::Q4Matrix,
     q8::Q8Matrix,
-    shared_slice::SharedSlice,
 };
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Threads};
 
 /// How weights are held and multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -126,6 +124,46 @@ pub(crate) struct LinearScratch {
     quantized: Vec<InputBlock>,
 }
 
+/// How the groups of a matrix are cut into parts for threads.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    groups: usize,
+    threads: usize,
+    /// Groups of a part.
+    width: usize,
+    parts: usize,
+}
+
+impl Shares {
+    fn new(groups: usize, threads: usize) -> Self {
+        let width = if threads == 1 {
+            groups
+        } else {
+            groups.div_ceil(PARTS * threads)
+        };
+        Self {
+            groups,
+            threads,
+            width,
+            parts: groups.div_ceil(width),
+        }
+    }
+
+    fn groups(self, part: usize) -> Range<usize> {
+        part * self.width..self.groups.min((part + 1) * self.width)
+    }
+
+    /// The first part that is meant for a thread.
+    fn first(self, share: usize) -> usize {
+        Threads::first_part(self.parts, self.threads, share)
+    }
+
+    /// The thread whose last part this is.
+    fn share_that_ends_with(self, part: usize) -> Option<usize> {
+        (0..self.threads).find(|share| self.first(share + 1) == part + 1)
+    }
+}
+
 impl Linear {
     /// Takes `weights`, `(outputs, inputs)`, and `bias`, `(outputs)`.
     pub(crate) fn new(
@@ -204,6 +242,19 @@ impl Linear {
 
     /// Writes the products of `x`, `(rows, inputs)`, to `y`, `(rows, outputs)`.
     pub(crate) fn forward(&self, cpu: &Cpu, x: &[f32], y: &mut [f32], scratch: &mut LinearScratch) {
+        self.forward_before(None, cpu, x, y, scratch);
+    }
+
+    /// The same, where the product with `next` is likely to come next: its first weights are asked for when
+    /// these are read.
+    pub(crate) fn forward_before(
+        &self,
+        next: Option<&Self>,
+        cpu: &Cpu,
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut LinearScratch,
+    ) {
         debug_assert_eq!(x.len() / self.inputs, y.len() / self.outputs);
         if x.is_empty() {
             return;
@@ -212,19 +263,20 @@ impl Linear {
         match &self.matrix {
             Matrix::Q8(matrix) => {
                 quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
-                self.product(cpu, matrix, &scratch.quantized, x.len(), output);
+                self.product(next, cpu, matrix, &scratch.quantized, x.len(), output);
             }
             Matrix::Q4(matrix) => {
                 quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
-                self.product(cpu, matrix, &scratch.quantized, x.len(), output);
+                self.product(next, cpu, matrix, &scratch.quantized, x.len(), output);
             }
-            Matrix::Dense(matrix) => self.product(cpu, matrix, x, x.len(), output),
+            Matrix::Dense(matrix) => self.product(next, cpu, matrix, x, x.len(), output),
         }
     }
 
     /// Shares a product of `numbers` activations among the threads, each a range of outputs.
     fn product<P: Packed>(
         &self,
+        next: Option<&Self>,
         cpu: &Cpu,
         matrix: &P,
         x: &[P::Input],
@@ -237,16 +289,29 @@ impl Linear {
         } else {
             cpu.threads.count()
         };
-        let width = if threads == 1 {
-            groups
-        } else {
-            groups.div_ceil(PARTS * threads)
-        };
-        cpu.threads.each(groups.div_ceil(width), |part| {
-            let range = part * width..groups.min((part + 1) * width);
+        let shares = Shares::new(groups, threads);
+        cpu.threads.each(shares.parts, |part| {
+            let range = shares.groups(part);
+            let ends = shares.share_that_ends_with(part);
+            let then = ends
+                .zip(next)
+                .map(|(share, next)| next.start(share, threads));
             // SAFETY: the ranges do not overlap.
-            unsafe { multiply(matrix, cpu.level, range, x, output) };
+            unsafe { multiply(matrix, cpu.level, range, x, output, then) };
         });
+    }
+
+    /// Where the first of the weights stand that are thread `share`'s of `threads`.
+    fn start(&self, share: usize, threads: usize) -> *const i8 {
+        fn of<P: Packed>(matrix: &P, share: usize, threads: usize) -> *const i8 {
+            let shares = Shares::new(matrix.groups(), threads);
+            matrix.start(shares.groups(shares.first(share)).start)
+        }
+        match &self.matrix {
+            Matrix::Q8(matrix) => of(matrix, share, threads),
+            Matrix::Q4(matrix) => of(matrix, share, threads),
+            Matrix::Dense(matrix) => of(matrix, share, threads),
+        }
     }
 }
 

@@ -22,8 +22,8 @@ pub enum Level {
     #[cfg(target_arch = "x86_64")]
     #[non_exhaustive]
     Avx512Vnni,
-    /// 256-bit integer and floating-point vectors, and fused multiply-add for those who ask for it by
-    /// name. Made only by [`Level::detect`].
+    /// 256-bit integer and floating-point vectors; fused multiply-add and half precision for those who
+    /// ask for them by name. Made only by [`Level::detect`].
     #[cfg(target_arch = "x86_64")]
     #[non_exhaustive]
     Avx2,
@@ -44,7 +44,10 @@ impl Level {
             {
                 return Self::Avx512Vnni;
             }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
                 return Self::Avx2;
             }
         }

@@ -185,6 +185,12 @@ fn gemma3_rotates_in_two_ways() {
         "sliding_attention": {"rope_type": "default", "rope_theta": 2e4},
     }});
     assert_eq!(ropes(&nested), (linear(5e5), rope(2e4)));
+    // transformers lays the older key over the newer one, for layers that see everything.
+    let both = json!({"rope_scaling": scaling, "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 5e5},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 2e4},
+    }});
+    assert_eq!(ropes(&both), (linear(5e5), rope(2e4)));
     let half = json!({"rope_parameters": {"full_attention": {"rope_theta": 5e5}}});
     assert_eq!(
         refused("gemma3_text", &half),

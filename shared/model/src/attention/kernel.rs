@@ -36,8 +36,6 @@ pub(super) struct Item {
 pub(super) struct PartScratch {
     /// What it has to do.
     pub(super) items: Vec<Item>,
-    /// What that amounts to.
-    pub(super) work: usize,
     /// `(queries, slots of the pages that an item touches)`.
     scores: Vec<f32>,
     spans: Vec<Span>,
@@ -130,7 +128,7 @@ impl<V: Views> Part<'_, '_, V> {
         // What is left over is written below.
         output.resize(numbers, 0.0);
         let mut output = output.as_mut_slice();
-        for item in &*items {
+        for (index, item) in items.iter().enumerate() {
             let pages = self.attention.spans(item, spans);
             let width = (pages.end - pages.start) * PAGE;
             // What is not written is not read: the rest may be left over.
@@ -141,6 +139,7 @@ impl<V: Views> Part<'_, '_, V> {
                 attention: self.attention,
                 cache: self.attention.views.cache(item.segment),
                 item,
+                next: items.get(index + 1),
                 lanes: PhantomData::<L>,
                 pages,
                 width,
@@ -196,6 +195,8 @@ struct Work<'a, 'b, V, L> {
     attention: &'a Attention<'b, V>,
     cache: &'a LayerCache,
     item: &'a Item,
+    /// What comes after it.
+    next: Option<&'a Item>,
     lanes: PhantomData<L>,
     pages: Range<usize>,
     /// Slots of the pages.
@@ -223,13 +224,14 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         for page in self.pages.clone() {
             let keys = self.cache.page(page).keys(self.item.kv_head);
             let blocks = (last - page * PAGE).min(PAGE).div_ceil(LANES);
+            let ahead = self.after_keys(page);
             let mut first = 0;
             while first < spans.len() {
                 first += match (spans.len() - first).min(L::TILE) {
-                    4.. => self.score_tile::<4, 1>(first, page, keys, blocks),
-                    3 => self.score_tile::<3, 1>(first, page, keys, blocks),
-                    2 => self.score_tile::<2, 2>(first, page, keys, blocks),
-                    _ => self.score_tile::<1, 4>(first, page, keys, blocks),
+                    4.. => self.score_tile::<4, 1>(first, page, keys, blocks, ahead),
+                    3 => self.score_tile::<3, 1>(first, page, keys, blocks, ahead),
+                    2 => self.score_tile::<2, 2>(first, page, keys, blocks, ahead),
+                    _ => self.score_tile::<1, 4>(first, page, keys, blocks, ahead),
                 };
             }
         }
@@ -242,12 +244,42 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         page: usize,
         keys: &[[f32; LANES]],
         blocks: usize,
+        ahead: *const f32,
     ) -> usize {
         let queries: [&[f32]; N] = std::array::from_fn(|n| self.query(first + n));
         let offset = (page - self.pages.start) * PAGE;
         let at = std::array::from_fn(|n| (first + n) * self.width + offset);
-        products::<L, N, B>(queries, keys, blocks, self.scores, at);
+        products::<L, N, B>(queries, keys, blocks, self.scores, at, ahead);
         N
+    }
+
+    /// What is read after the keys of a page: those of the next one, then the values. The pages of a sequence
+    /// stand anywhere, so the CPU does not guess it.
+    #[inline(always)]
+    fn after_keys(&self, page: usize) -> *const f32 {
+        let kv_head = self.item.kv_head;
+        if page + 1 < self.pages.end {
+            self.cache.page(page + 1).keys(kv_head).as_ptr().cast()
+        } else {
+            self.cache.page(self.pages.start).values(kv_head).as_ptr()
+        }
+    }
+
+    /// What is read after the values of a page: those of the next one, then the keys of the next item if it is
+    /// of the same rows.
+    #[inline(always)]
+    fn after_values(&self, page: usize) -> *const f32 {
+        let of_these_rows = |next: &&Item| next.batch_row == self.item.batch_row;
+        match self.next.filter(of_these_rows) {
+            _ if page + 1 < self.pages.end => {
+                self.cache.page(page + 1).values(self.item.kv_head).as_ptr()
+            }
+            Some(next) => {
+                let keys = self.cache.page(self.pages.start).keys(next.kv_head);
+                keys.as_ptr().cast()
+            }
+            None => self.cache.page(page).values(self.item.kv_head).as_ptr(),
+        }
     }
 
     /// Turns products into weights, by position.
@@ -334,7 +366,8 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
             self.mix_alone(first + n, page, values, seen(n).start..from, sums);
         }
         let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, N>(weights, values, from..to, head_dim, sums);
+        let ahead = self.after_values(page);
+        mix::<L, N>(weights, values, from..to, head_dim, sums, ahead);
         for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
             self.mix_alone(first + n, page, values, to..seen(n).end, sums);
         }
@@ -353,7 +386,9 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
     ) {
         if slots.start < slots.end {
             let weights = [self.weights(index, page)];
-            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums);
+            // They were read before, with the page or as the neighbours of what was.
+            let ahead = values.as_ptr();
+            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums, ahead);
         }
     }
 

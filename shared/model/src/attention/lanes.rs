@@ -5,6 +5,9 @@
 
 use crate::cache::LANES;
 
+/// Bytes of a cache line, as long as sixteen numbers.
+const LINE: usize = 64;
+
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
     /// Queries whose sums go on side by side: as many as the registers hold.
@@ -18,6 +21,9 @@ pub(super) trait Lanes: Copy {
     fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
+    /// Asks memory for the cache line `line` from `start` on. A hint, for any address.
+    #[inline(always)]
+    fn ask(_start: *const f32, _line: usize) {}
 }
 
 impl Lanes for [f32; LANES] {
@@ -52,7 +58,7 @@ pub(super) mod x86 {
     #[allow(clippy::wildcard_imports, reason = "names of instructions")]
     use std::arch::x86_64::*;
 
-    use super::{LANES, Lanes};
+    use super::{LANES, LINE, Lanes};
 
     /// One register of AVX-512.
     #[derive(Clone, Copy)]
@@ -91,6 +97,11 @@ pub(super) mod x86 {
         fn store(self, to: &mut [f32; LANES]) {
             unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
         }
+
+        #[inline(always)]
+        fn ask(start: *const f32, line: usize) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(LINE * line)) }
+        }
     }
 
     impl Lanes for Avx2 {
@@ -125,6 +136,11 @@ pub(super) mod x86 {
                 _mm256_storeu_ps(low.as_mut_ptr(), self.0);
                 _mm256_storeu_ps(high.as_mut_ptr(), self.1);
             }
+        }
+
+        #[inline(always)]
+        fn ask(start: *const f32, line: usize) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(LINE * line)) }
         }
     }
 

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::{lanes::Lanes, scores::numbers_mut};
-use crate::cache::LANES;
+use crate::cache::{LANES, PAGE};
 
 /// Adds the values of the slots `slots` of a page, `(64, head_dim)`, times the weights of `N` queries, to
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
-/// where its positions are; the weights are those of the page.
+/// where its positions are; the weights are those of the page. Asks memory for as much as it reads, from
+/// `ahead` on.
 #[inline(always)]
 pub(super) fn mix<L: Lanes, const N: usize>(
     weights: [&[f32]; N],
@@ -15,10 +16,12 @@ pub(super) fn mix<L: Lanes, const N: usize>(
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
+    ahead: *const f32,
 ) {
     let whole = head_dim / LANES * LANES;
     for d in (0..whole).step_by(LANES) {
-        strip::<L, N>(weights, values, slots.clone(), head_dim, d, sums);
+        let ahead = ahead.wrapping_add(d * PAGE);
+        strip::<L, N>(weights, values, slots.clone(), head_dim, d, sums, ahead);
     }
     // Dimensions that fill no register.
     for slot in slots.filter(|_| whole < head_dim) {
@@ -41,6 +44,7 @@ fn strip<L: Lanes, const N: usize>(
     head_dim: usize,
     d: usize,
     sums: &mut [f32],
+    ahead: *const f32,
 ) {
     let mut even = [L::zero(); 4];
     let mut odd = [L::zero(); 4];
@@ -58,6 +62,8 @@ fn strip<L: Lanes, const N: usize>(
     let pairs = &values[start * head_dim..][..slots / 2 * 2 * head_dim];
     let paired: [&[[f32; 2]]; N] = weights.map(|weights| weights[start..].as_chunks().0);
     for (i, pair) in pairs.chunks_exact(2 * head_dim).enumerate() {
+        L::ask(ahead, start + 2 * i);
+        L::ask(ahead, start + 2 * i + 1);
         let (first, second) = (numbers(pair, d), numbers(pair, head_dim + d));
         unrolled!(n in N => {
             even[n] = even[n].add_scaled(first, paired[n][i][0]);

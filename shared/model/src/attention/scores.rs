@@ -8,7 +8,8 @@ use crate::{activation::tanh, cache::LANES, norm::sum_lanes};
 /// Products of `N` queries, each `(head_dim)`, with the keys of a page, `(4, head_dim, 16)`, for its first
 /// `blocks` blocks of 16 slots, `B` at a time: several sums go on at once, so that none waits for the last
 /// addition to its own. Goes to `scores` at each of `at`, whole groups of `B` blocks. A score's bits depend
-/// neither on its lane nor on what is computed beside it.
+/// neither on its lane nor on what is computed beside it. Asks memory for as much as it reads, from `ahead`
+/// on.
 #[inline(always)]
 pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
     queries: [&[f32]; N],
@@ -16,6 +17,7 @@ pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
     blocks: usize,
     scores: &mut [f32],
     at: [usize; N],
+    ahead: *const f32,
 ) {
     let head_dim = queries[0].len();
     let queries = queries.map(|query| &query[..head_dim]);
@@ -25,6 +27,9 @@ pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
         let keys: [&[[f32; LANES]]; B] =
             std::array::from_fn(|b| &keys[(first + b) * head_dim..][..head_dim]);
         for d in 0..head_dim {
+            for b in 0..B {
+                L::ask(ahead, (first + b) * head_dim + d);
+            }
             unrolled!(i in N * B => {
                 sums[i] = sums[i].add_scaled(&keys[i % B][d], queries[i / B][d]);
             });

@@ -38,8 +38,9 @@ impl LayerCache {
     /// Makes room for the slots `from..to`, all slots before them being held: pages of its own for them.
     /// What is held stays where it is.
     pub(crate) fn reserve(&mut self, from: usize, to: usize) {
-        if !from.is_multiple_of(PAGE) {
-            self.own(from / PAGE);
+        let held = self.given_back + self.pages.len();
+        for index in from / PAGE..held.min(to.div_ceil(PAGE)) {
+            self.own(index);
         }
         while (self.given_back + self.pages.len()) * PAGE < to {
             self.pages.push(self.pool.take());
@@ -96,6 +97,27 @@ impl LayerCache {
     /// Writes key and value of `slot`, each `(kv_heads, head_dim)`.
     pub(crate) fn write(&mut self, slot: usize, key: &[f32], value: &[f32]) {
         self.own(slot / PAGE).write(slot % PAGE, key, value);
+    }
+
+    /// Writes key and value of one head of `slot`, each `(head_dim)`, for which [`LayerCache::reserve`] made
+    /// room.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes keys and values of this head meanwhile.
+    pub(crate) unsafe fn write_head(
+        &self,
+        slot: usize,
+        kv_head: usize,
+        key: &[f32],
+        value: &[f32],
+    ) {
+        let page = &self.pages[slot / PAGE - self.given_back];
+        assert!(
+            Arc::strong_count(page) == 1,
+            "slot {slot} has no page of its own"
+        );
+        // SAFETY: the caller's promise, and nobody else has the page.
+        unsafe { page.write_head(slot % PAGE, kv_head, key, value) };
     }
 
     /// Copies key and value of slot `from` to slot `to`; `room` is kept for the next time.

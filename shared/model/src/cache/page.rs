@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use crate::linear::Storage;
+
 /// Slots whose keys stand interleaved.
 pub(crate) const LANES: usize = 16;
 /// Slots of a page.
@@ -32,9 +34,9 @@ pub(crate) struct Page {
 #[derive(Debug, Default)]
 struct Numbers {
     /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
-    keys: Box<[[f32; LANES]]>,
+    keys: Storage<[f32; LANES]>,
     /// `(kv_heads, slots, head_dim)`.
-    values: Box<[f32]>,
+    values: Storage<f32>,
 }
 
 impl PagePool {
@@ -73,8 +75,8 @@ impl PagePool {
         let numbers = freed.unwrap_or_else(|| {
             let width = self.kv_heads * self.head_dim;
             Numbers {
-                keys: vec![[0.0; LANES]; PAGE / LANES * width].into(),
-                values: vec![0.0; PAGE * width].into(),
+                keys: Storage::filled([0.0; LANES], PAGE / LANES * width),
+                values: Storage::filled(0.0, PAGE * width),
             }
         });
         let pool = Arc::clone(self);
@@ -111,14 +113,32 @@ impl Page {
         let head_dim = self.pool.head_dim;
         let heads = key.chunks_exact(head_dim);
         for (kv_head, (key, value)) in heads.zip(value.chunks_exact(head_dim)).enumerate() {
-            let block = kv_head * (PAGE / LANES) + slot / LANES;
-            let block = &mut self.numbers.keys[block * head_dim..][..head_dim];
-            for (lanes, &key) in block.iter_mut().zip(key) {
-                lanes[slot % LANES] = key;
-            }
-            let at = (kv_head * PAGE + slot) * head_dim;
-            self.numbers.values[at..][..head_dim].copy_from_slice(value);
+            // SAFETY: nobody else sees the page.
+            unsafe { self.write_head(slot, kv_head, key, value) };
         }
+    }
+
+    /// Writes key and value of `kv_head`, each `(head_dim)`, at slot `slot` of the page.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes keys and values of this head in this page meanwhile.
+    pub(super) unsafe fn write_head(
+        &self,
+        slot: usize,
+        kv_head: usize,
+        key: &[f32],
+        value: &[f32],
+    ) {
+        let head_dim = self.pool.head_dim;
+        let block = kv_head * (PAGE / LANES) + slot / LANES;
+        // SAFETY: of this head, by the order they stand in.
+        let block = unsafe { self.numbers.keys.range(block * head_dim, head_dim) };
+        for (lanes, &key) in block.iter_mut().zip(key) {
+            lanes[slot % LANES] = key;
+        }
+        let at = (kv_head * PAGE + slot) * head_dim;
+        // SAFETY: as above.
+        unsafe { self.numbers.values.range(at, head_dim) }.copy_from_slice(value);
     }
 
     /// Key and value of slot `slot` of the page, as [`Page::write`] takes them.

@@ -47,6 +47,38 @@ fn addresses(cache: &SequenceCache) -> Vec<*const f32> {
 }
 
 #[test]
+fn room_for_heads_is_ones_own() {
+    let pool = pool();
+    let mut layer = LayerCache::new(&pool, None);
+    layer.reserve(0, 70);
+    let write = |layer: &LayerCache, slot: usize, text: usize| {
+        let (key, value) = numbers(slot, text);
+        let heads = key.chunks(8).zip(value.chunks(8)).enumerate();
+        for (kv_head, (key, value)) in heads {
+            // SAFETY: nobody reads meanwhile.
+            unsafe { layer.write_head(slot, kv_head, key, value) };
+        }
+    };
+    let read = |layer: &LayerCache, slot: usize| {
+        let mut found = (vec![0.0; WIDTH], vec![0.0; WIDTH]);
+        let page = layer.page(slot / PAGE);
+        page.read(slot % PAGE, &mut found.0, &mut found.1);
+        found
+    };
+    write(&layer, 3, 1);
+    write(&layer, 69, 1);
+    // Room that another shares, on a page that is begun and on one that is not.
+    let shared = layer.clone();
+    layer.reserve(3, 70);
+    write(&layer, 3, 2);
+    write(&layer, 69, 2);
+    for slot in [3, 69] {
+        assert_eq!(read(&shared, slot), numbers(slot, 1), "{slot}");
+        assert_eq!(read(&layer, slot), numbers(slot, 2), "{slot}");
+    }
+}
+
+#[test]
 fn growing_moves_nothing() {
     let pool = pool();
     let mut cache = SequenceCache::new(&pool, [None; 3]);

@@ -139,7 +139,8 @@ impl Pool {
         shared.threads.store(threads, Ordering::Relaxed);
         shared.done.0.store(0, Ordering::Relaxed);
         for (thread, left) in shared.left[..threads].iter().enumerate() {
-            let count = end(parts, threads, thread) - end(parts, threads, thread.wrapping_sub(1));
+            let start = first_part(parts, threads, thread);
+            let count = first_part(parts, threads, thread + 1) - start;
             let value = epoch << LEFT_BITS | count as u64;
             left.0.store(value, Ordering::Release);
         }
@@ -165,9 +166,9 @@ impl Pool {
     }
 }
 
-/// The part after the last that is meant for `thread` of `threads`.
-fn end(parts: usize, threads: usize, thread: usize) -> usize {
-    parts * thread.wrapping_add(1) / threads
+/// The first part that is meant for `thread` of `threads`.
+pub(super) fn first_part(parts: usize, threads: usize, thread: usize) -> usize {
+    parts * thread / threads
 }
 
 impl Shared {
@@ -247,7 +248,7 @@ impl Shared {
                     self.parts.load(Ordering::Relaxed),
                     self.threads.load(Ordering::Relaxed),
                 );
-                let part = end(parts, threads, of) - left;
+                let part = first_part(parts, threads, of + 1) - left;
                 let work = self.work.load(Ordering::Relaxed);
                 // SAFETY: the caller stored a pointer to a reference on its stack, and stays until
                 // this part is counted.

@@ -1,9 +1,10 @@
 //! One decoder layer.
 
-use speculation::ports::{KvCache, Segment};
+use speculation::ports::Segment;
 use speculation::tree_paths::TreePaths;
 
 use super::{
+    heads::{BatchViews, Heads},
     loading::LayerWeights,
     tensors::Part::{
         AttentionNorm, AttentionPostNorm, Down, Gate, Key, KeyNorm, MlpNorm, MlpPostNorm, Output,
@@ -12,10 +13,10 @@ use super::{
 };
 use crate::{
     activation::Gated,
-    attention::{Attention, AttentionScratch, Scoring, View, Views},
-    cache::{LayerCache, SequenceCache},
+    attention::{Attention, AttentionScratch, Scoring},
+    cache::SequenceCache,
     config::{Activation, ModelConfig},
-    cpu::Cpu,
+    cpu::{Cpu, SharedSlice},
     linear::{Linear, LinearScratch},
     norm::RmsNorm,
     rope::Rotary,
@@ -59,46 +60,8 @@ pub(super) struct Pass<'a> {
     pub(super) window_rotary: Option<&'a Rotary>,
     /// The tree that each segment ends in.
     pub(super) trees: &'a [TreePaths],
-}
-
-/// What the rows of a batch see in one layer.
-struct BatchViews<'a, 'b> {
-    batch: &'a [Segment<'b, SequenceCache>],
-    trees: &'a [TreePaths],
-    /// Index of the layer.
-    layer: usize,
-}
-
-impl Views for BatchViews<'_, '_> {
-    fn segments(&self) -> usize {
-        self.batch.len()
-    }
-
-    fn rows(&self, segment: usize) -> usize {
-        self.batch[segment].tokens.len()
-    }
-
-    fn cache(&self, segment: usize) -> &LayerCache {
-        &self.batch[segment].cache.layers[self.layer]
-    }
-
-    fn view(&self, segment: usize, row: usize) -> View<'_> {
-        let tree = &self.trees[segment];
-        let segment = &self.batch[segment];
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let (visible, branch) = match row.checked_sub(trunk) {
-            None => (start + row + 1, &[][..]),
-            Some(node) => {
-                let path = tree.path(node);
-                (start + trunk + path.len(), path)
-            }
-        };
-        View {
-            visible,
-            branch,
-            bias: None,
-        }
-    }
+    /// The matrix that comes after the layer's.
+    pub(super) next: &'a Linear,
 }
 
 /// Buffers of a layer's forward, reused by the next.
@@ -150,6 +113,11 @@ impl Layer {
         })
     }
 
+    /// The matrix of the first product.
+    pub(super) fn first(&self) -> &Linear {
+        &self.qkv
+    }
+
     /// The matrices, in the order of their products.
     pub(super) fn matrices(&self) -> [&Linear; 4] {
         [&self.qkv, &self.output, &self.gate_up, &self.down]
@@ -173,11 +141,17 @@ impl Layer {
 
         self.attention_norm.forward(level, x, &mut scratch.normed);
         scratch.qkv.resize(rows * self.qkv.outputs(), 0.0);
-        self.qkv
-            .forward(cpu, &scratch.normed, &mut scratch.qkv, &mut scratch.linear);
+        self.qkv.forward_before(
+            Some(&self.output),
+            cpu,
+            &scratch.normed,
+            &mut scratch.qkv,
+            &mut scratch.linear,
+        );
         scratch.attended.resize(rows * self.query_dim, 0.0);
         self.attend(pass, index, batch, scratch);
-        self.output.forward(
+        self.output.forward_before(
+            Some(&self.gate_up),
             cpu,
             &scratch.attended,
             &mut scratch.update,
@@ -190,20 +164,23 @@ impl Layer {
 
         self.mlp_norm.forward(level, x, &mut scratch.normed);
         scratch.gate_up.resize(rows * self.gate_up.outputs(), 0.0);
-        self.gate_up.forward(
+        self.gate_up.forward_before(
+            Some(&self.down),
             cpu,
             &scratch.normed,
             &mut scratch.gate_up,
             &mut scratch.linear,
         );
         scratch.gated.resize(scratch.gate_up.len() / 2, 0.0);
-        level.run(Gated {
+        let gated = Gated {
             activation: self.activation,
             gate_up: &scratch.gate_up,
             output: &mut scratch.gated,
             intermediate: self.gate_up.outputs() / 2,
-        });
-        self.down.forward(
+        };
+        gated.forward(cpu);
+        self.down.forward_before(
+            Some(pass.next),
             cpu,
             &scratch.gated,
             &mut scratch.update,
@@ -215,50 +192,38 @@ impl Layer {
         add(x, &scratch.update);
     }
 
-    /// Rotates queries and keys, writes keys and values to the caches, sequence by sequence; then all
-    /// attend.
+    /// Rotates queries and keys, writes keys and values to the caches; then all attend.
     fn attend(
         &self,
         pass: Pass<'_>,
         index: usize,
-        batch: &mut [Segment<'_, SequenceCache>],
+        batch: &[Segment<'_, SequenceCache>],
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
-        let rotary = match pass.window_rotary {
-            Some(rotary) if self.windowed => rotary,
-            _ => pass.rotary,
+        let views = BatchViews {
+            batch,
+            trees: pass.trees,
+            layer: index,
         };
-        let mut qkv = scratch.qkv.as_mut_slice();
-        for (segment, tree) in batch.iter_mut().zip(pass.trees) {
-            let rows = segment.tokens.len();
-            let (start, trunk) = (segment.cache.len(), segment.trunk());
-            let cache = &mut segment.cache.layers[index];
-            let (segment_qkv, rest) = qkv.split_at_mut(rows * width);
-            qkv = rest;
-            for (row, qkv) in segment_qkv.chunks_exact_mut(width).enumerate() {
-                let depth = row.checked_sub(trunk).map(|node| tree.path(node).len() - 1);
-                let position = start + depth.map_or(row, |depth| trunk + depth);
-                let (rotated, value) = qkv.split_at_mut(self.query_dim + self.kv_dim);
-                let (query, key) = rotated.split_at_mut(self.query_dim);
-                if let Some(norm) = &self.query_norm {
-                    norm.forward_in_place(pass.cpu.level, query);
-                }
-                if let Some(norm) = &self.key_norm {
-                    norm.forward_in_place(pass.cpu.level, key);
-                }
-                rotary.apply(pass.cpu.level, rotated, position);
-                cache.write(start + row, &rotated[self.query_dim..], value);
-            }
-        }
+        let heads = Heads {
+            views: &views,
+            level: pass.cpu.level,
+            rotary: match pass.window_rotary {
+                Some(rotary) if self.windowed => rotary,
+                _ => pass.rotary,
+            },
+            query_norm: self.query_norm.as_ref(),
+            key_norm: self.key_norm.as_ref(),
+            query_dim: self.query_dim,
+            kv_dim: self.kv_dim,
+            qkv: SharedSlice::new(&mut scratch.qkv),
+        };
+        heads.place(pass.cpu);
         let attention = Attention {
             queries: &scratch.qkv,
             stride: width,
-            views: &BatchViews {
-                batch,
-                trees: pass.trees,
-                layer: index,
-            },
+            views: &views,
             scoring: self.scoring,
         };
         let output = &mut scratch.attended;

@@ -40,8 +40,11 @@ impl Products {
         };
         // As a forward does.
         let _running = model.cpu.threads.open();
-        for matrix in model.matrices() {
-            matrix.forward(
+        let mut matrices = model.matrices().peekable();
+        while let Some(matrix) = matrices.next() {
+            let next = matrices.peek().copied().or_else(|| model.matrices().next());
+            matrix.forward_before(
+                next,
                 &model.cpu,
                 &self.x[..self.rows * matrix.inputs()],
                 &mut self.y[..self.rows * matrix.outputs()],

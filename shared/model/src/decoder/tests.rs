@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     checkpoint::Checkpoint,
     config::{Activation, Architecture},
+    cpu::Threads,
     rope::RopeScaling,
 };
 
@@ -120,6 +121,22 @@ fn cutting_into_forwards_changes_no_bit() {
                 logits.extend(extend(&mut model, &mut cache, chunk, 0).0);
             }
             assert_eq!(logits, whole, "{name}, chunks of {cut}");
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    for (name, mut model) in models() {
+        // So many rows that all that can be shared among threads is.
+        let tokens = text(80, 3);
+        let mut run = |threads: usize| {
+            model.cpu.threads = Threads::own(threads);
+            fresh(&mut model, &tokens)
+        };
+        let one = run(1);
+        for threads in [2, 3] {
+            assert_eq!(run(threads), one, "{name}, {threads} threads");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use speculation::ports::{KvCache, LanguageModel};
 
 use super::{EngineConfig, SpawnError, task::EngineError, worker::Worker};
+use crate::cache::PAGE;
 
 /// Memory that an engine's sequences may take.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,27 @@ pub(super) struct Budget {
     pub(super) tokens: usize,
     /// Longest sequence that fits, in tokens.
     pub(super) longest: usize,
+}
+
+impl EngineConfig {
+    /// Refuses a budget that no model could do with, before one is loaded. What a model needs beyond that is
+    /// known once it is.
+    ///
+    /// # Errors
+    /// [`SpawnError::Budget`], with the least that could do.
+    pub fn check_budget(&self) -> Result<(), SpawnError> {
+        // Layers with a window never hold more than two of the longest forwards beyond it.
+        let tree_tokens = self.tree_tokens.min(2 * self.prefill_chunk.get());
+        let least = (1 + tree_tokens).next_multiple_of(PAGE);
+        match self.kv_tokens {
+            Some(tokens) if tokens.get() < least => Err(SpawnError::Budget {
+                kv_tokens: tokens.get(),
+                tree_tokens,
+                least,
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Budget {
@@ -57,6 +79,7 @@ impl Budget {
         if longest == 0 {
             return Err(SpawnError::Budget {
                 kv_tokens: tokens,
+                tree_tokens: config.tree_tokens,
                 least: (1 + config.tree_tokens).next_multiple_of(memory.page_tokens.max(1)),
             });
         }

@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc::Sender,
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use thiserror::Error;
@@ -50,6 +50,32 @@ pub struct MemoryGauges {
     pub reprefilled_tokens: u64,
     /// Tokens not forwarded because an earlier sequence of the tenant began with them.
     pub shared_tokens: u64,
+}
+
+/// What an engine did since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Forwards of the model.
+    pub forwards: u64,
+    /// Tokens in them, those of encoded sources included.
+    pub tokens: u64,
+    /// Those of them that stood before the tokens scored: prompts, and what a sequence had to catch up on.
+    pub prefill_tokens: u64,
+    /// Time in them.
+    pub busy: Duration,
+}
+
+impl std::ops::Add for Totals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            forwards: self.forwards + other.forwards,
+            tokens: self.tokens + other.tokens,
+            prefill_tokens: self.prefill_tokens + other.prefill_tokens,
+            busy: self.busy + other.busy,
+        }
+    }
 }
 
 /// Why a task was not accepted; the task is dropped.
@@ -135,6 +161,17 @@ impl EngineHandle {
         }
     }
 
+    /// What the engine did so far.
+    pub fn totals(&self) -> Totals {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Totals {
+            forwards: load(&self.shared.forwards),
+            tokens: load(&self.shared.forwarded_tokens),
+            prefill_tokens: load(&self.shared.prefill_tokens),
+            busy: Duration::from_nanos(load(&self.shared.busy_ns)),
+        }
+    }
+
     /// What the engine is doing.
     pub fn gauges(&self) -> Gauges {
         Gauges {
@@ -177,6 +214,11 @@ pub(super) struct Shared {
     pub(super) evictions: AtomicU64,
     pub(super) reprefilled_tokens: AtomicU64,
     pub(super) prefix_tokens: AtomicU64,
+    /// See [`Totals`].
+    pub(super) forwards: AtomicU64,
+    pub(super) forwarded_tokens: AtomicU64,
+    pub(super) prefill_tokens: AtomicU64,
+    pub(super) busy_ns: AtomicU64,
     pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
 }
@@ -195,6 +237,10 @@ impl Shared {
             evictions: AtomicU64::new(0),
             reprefilled_tokens: AtomicU64::new(0),
             prefix_tokens: AtomicU64::new(0),
+            forwards: AtomicU64::new(0),
+            forwarded_tokens: AtomicU64::new(0),
+            prefill_tokens: AtomicU64::new(0),
+            busy_ns: AtomicU64::new(0),
             longest,
             healthy: AtomicBool::new(true),
         })

@@ -188,6 +188,12 @@ impl<C: KvCache> Running<C> {
         };
     }
 
+    /// Tokens of the next forward that stand before the scored ones, and those of a source to be read first.
+    pub(super) fn prefilled(&self) -> usize {
+        let ahead = self.plan.positions.end.min(self.whole_from);
+        self.unread() + ahead.saturating_sub(self.plan.positions.start)
+    }
+
     /// Whether the task has a share of the next forward.
     pub(super) fn is_planned(&self) -> bool {
         !self.plan.positions.is_empty()

@@ -60,6 +60,7 @@ impl<M: LanguageModel> Worker<M> {
 
     /// Serves until the last handle is gone and the last task done.
     pub(super) fn run(mut self) {
+        self.publish();
         while self.receive() {
             // A panic of a task or of the model must not take the other sequences with it. Nothing
             // half-changed is used after one: the batch's sequences are dropped.
@@ -209,6 +210,9 @@ impl<M: LanguageModel> Worker<M> {
     /// One forward of all tasks' segments.
     fn forward(&mut self) -> Result<(), M::Error> {
         let started = Instant::now();
+        let planned = || self.running.iter().filter(|running| running.is_planned());
+        let prefilled: usize = planned().map(Running::prefilled).sum();
+        let read: usize = planned().map(Running::unread).sum();
         let mut planned = self.running.iter_mut().filter(|own| own.is_planned());
         planned.try_for_each(|running| running.encode(&mut self.model))?;
         let planned = || self.running.iter().filter(|running| running.is_planned());
@@ -228,7 +232,21 @@ impl<M: LanguageModel> Worker<M> {
         let again: usize = planned.map(|running| running.forwarded(forward)).sum();
         let counted = &self.shared.reprefilled_tokens;
         counted.fetch_add(again as u64, Ordering::Relaxed);
+        self.count(forward, prefilled, read);
         Ok(())
+    }
+
+    /// Counts a forward, before which `read` tokens of sources were encoded.
+    fn count(&self, forward: Forward, prefilled: usize, read: usize) {
+        let shared = &self.shared;
+        for (total, more) in [
+            (&shared.forwards, 1),
+            (&shared.forwarded_tokens, (forward.tokens + read) as u64),
+            (&shared.prefill_tokens, prefilled as u64),
+            (&shared.busy_ns, forward.elapsed.as_nanos() as u64),
+        ] {
+            total.fetch_add(more, Ordering::Relaxed);
+        }
     }
 
     /// Hands every task its rows, and lets those go that are done.

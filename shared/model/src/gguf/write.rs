@@ -49,14 +49,14 @@ pub struct WriteProgress<'a> {
 }
 
 /// What was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Bytes of the file.
     pub bytes: u64,
     /// Number of tensors.
     pub tensors: usize,
-    /// Matrices in another format than the one asked for, because of their sizes.
-    pub fallbacks: usize,
+    /// The other formats that matrices are in because of their sizes, and how many are.
+    pub fallbacks: Vec<(FileFormat, usize)>,
 }
 
 impl FileFormat {
@@ -83,7 +83,7 @@ impl FileFormat {
         }
     }
 
-    fn of_matrices(self) -> GgmlDType {
+    fn of_blocks(self) -> GgmlDType {
         match self {
             Self::F32 => GgmlDType::F32,
             Self::F16 => GgmlDType::F16,
@@ -92,14 +92,39 @@ impl FileFormat {
         }
     }
 
+    /// The format of a matrix of that many columns.
+    fn of_matrix(self, columns: usize) -> Self {
+        let fits = |format: &Self| columns.is_multiple_of(format.of_blocks().block_size());
+        [self, Self::Q8_0]
+            .into_iter()
+            .find(fits)
+            .unwrap_or(Self::F32)
+    }
+
     /// The format of a tensor of that shape.
     fn of(self, shape: &[usize]) -> GgmlDType {
-        let [_, row] = shape else {
-            return GgmlDType::F32;
-        };
-        let fits = |format: &GgmlDType| row.is_multiple_of(format.block_size());
-        let formats = [self.of_matrices(), GgmlDType::Q8_0];
-        formats.into_iter().find(fits).unwrap_or(GgmlDType::F32)
+        match shape {
+            [_, columns] => self.of_matrix(*columns).of_blocks(),
+            _ => GgmlDType::F32,
+        }
+    }
+
+    /// The other formats of matrices of these shapes, and how many are in each.
+    fn fallbacks<'a>(self, shapes: impl Iterator<Item = &'a [usize]>) -> Vec<(Self, usize)> {
+        let mut counts = Self::ALL.map(|format| (format, 0));
+        for shape in shapes {
+            if let [_, columns] = shape {
+                let format = self.of_matrix(*columns);
+                counts
+                    .iter_mut()
+                    .filter(|(of, _)| *of == format)
+                    .for_each(|(_, count)| *count += 1);
+            }
+        }
+        let others = counts
+            .into_iter()
+            .filter(|&(format, count)| format != self && count > 0);
+        others.collect()
     }
 }
 
@@ -184,13 +209,10 @@ pub fn write(
         put(&bytes, &mut done_bytes)?;
     }
     out.flush()?;
-    let matrices = tensors.iter().filter(|tensor| tensor.shape.len() == 2);
     Ok(Written {
         bytes: done_bytes,
         tensors: entries.len(),
-        fallbacks: matrices
-            .filter(|tensor| format.of(&tensor.shape) != format.of_matrices())
-            .count(),
+        fallbacks: format.fallbacks(tensors.iter().map(|tensor| tensor.shape.as_slice())),
     })
 }
 

@@ -41,6 +41,8 @@ pub(super) enum Ahead {
     None,
     /// As many weights as it reads, from a little further on.
     Soon,
+    /// As many weights as it reads, from here on: those of another matrix.
+    From(*const i8),
     /// A half of the next chunk, the first or the second.
     Half(usize),
 }
@@ -64,6 +66,7 @@ impl Ahead {
         match self {
             Self::None => start,
             Self::Soon => start.wrapping_add(SOON),
+            Self::From(start) => start,
             Self::Half(half) => start.wrapping_add(bytes + half * (bytes / 2)),
         }
     }
@@ -103,6 +106,9 @@ pub(super) trait Packed: Sync {
 
     /// Groups of 32 outputs.
     fn groups(&self) -> usize;
+
+    /// Where the weights of a group begin.
+    fn start(&self, group: usize) -> *const i8;
 
     /// Inputs of one row, in `Input`s.
     fn row_len(&self) -> usize;
@@ -155,12 +161,17 @@ impl<'a> Output<'a> {
     unsafe fn write(&self, row: usize, group: usize, results: &Sums) {
         let first = group * GROUP;
         assert!(row < self.rows && first < self.outputs);
+        let results = results.as_flattened();
         let count = GROUP.min(self.outputs - first);
         // SAFETY: within the results, by the line above, and nobody else's, as the caller promises.
         let y = unsafe {
             std::slice::from_raw_parts_mut(self.start.add(row * self.outputs + first), count)
         };
-        y.copy_from_slice(&results.as_flattened()[..count]);
+        // All but the last group are whole: a copy of a length that is known is no call.
+        match (y.as_mut_array::<GROUP>(), results.as_array::<GROUP>()) {
+            (Some(y), Some(results)) => *y = *results,
+            _ => y.copy_from_slice(&results[..count]),
+        }
         if let Some(bias) = self.bias {
             for (y, bias) in y.iter_mut().zip(&bias[first..]) {
                 *y += bias;
@@ -169,7 +180,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Writes the products of all rows of `x` with the outputs of `groups` to `output`.
+/// Writes the products of all rows of `x` with the outputs of `groups` to `output`. `then` is what the
+/// thread reads afterwards, if that is known and not what follows.
 ///
 /// # Safety
 /// No other thread works on one of these groups of `output` at the same time.
@@ -179,14 +191,15 @@ pub(super) unsafe fn multiply<P: Packed>(
     groups: Range<usize>,
     x: &[P::Input],
     output: Output<'_>,
+    then: Option<*const i8>,
 ) {
     // Sums are zeroed for each range of groups; decoding has few rows, and small ranges.
     if output.rows <= FEW {
         // SAFETY: the caller's promise.
-        unsafe { multiply_bands::<P, FEW>(matrix, level, groups, x, output) };
+        unsafe { multiply_bands::<P, FEW>(matrix, level, groups, x, output, then) };
     } else {
         // SAFETY: the caller's promise.
-        unsafe { multiply_bands::<P, BAND>(matrix, level, groups, x, output) };
+        unsafe { multiply_bands::<P, BAND>(matrix, level, groups, x, output, then) };
     }
 }
 
@@ -200,7 +213,9 @@ unsafe fn multiply_bands<P: Packed, const BAND: usize>(
     groups: Range<usize>,
     x: &[P::Input],
     output: Output<'_>,
+    then: Option<*const i8>,
 ) {
+    let last = groups.end - 1;
     let row_len = matrix.row_len();
     // Clearing sums for a band takes as long as a small product.
     let (mut few, mut many);
@@ -222,7 +237,13 @@ unsafe fn multiply_bands<P: Packed, const BAND: usize>(
                 let chunk = start..row_len.min(start + matrix.chunk_len());
                 let each = x.chunks(tile * row_len).zip(sums.chunks_mut(tile));
                 for (index, (x, sums)) in each.enumerate() {
-                    let ahead = Ahead::of_tile(index, tiles);
+                    let ahead = match then {
+                        // What is a little further on is of the next matrix.
+                        Some(then) if tiles == 1 && group == last && chunk.end == row_len => {
+                            Ahead::From(then)
+                        }
+                        _ => Ahead::of_tile(index, tiles),
+                    };
                     matrix.add(level, group, chunk.clone(), x, sums, ahead);
                 }
             }

@@ -68,6 +68,10 @@ impl Packed for DenseMatrix {
         self.weights.len() / self.inputs
     }
 
+    fn start(&self, group: usize) -> *const i8 {
+        self.weights[group * self.inputs..].as_ptr().cast()
+    }
+
     fn row_len(&self) -> usize {
         self.inputs
     }
@@ -118,7 +122,9 @@ fn dot<const ROWS: usize>(
             match ahead {
                 Ahead::None => dense_x86::dot_avx512::<ROWS, 0>(weights, x, sums, start),
                 Ahead::Half(_) => dense_x86::dot_avx512::<ROWS, 1>(weights, x, sums, start),
-                Ahead::Soon => dense_x86::dot_avx512::<ROWS, 2>(weights, x, sums, start),
+                Ahead::Soon | Ahead::From(_) => {
+                    dense_x86::dot_avx512::<ROWS, 2>(weights, x, sums, start);
+                }
             }
         },
         // SAFETY: as above, with AVX2.

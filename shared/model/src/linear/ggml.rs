@@ -1,5 +1,7 @@
 //! ggml's blocks of quantised weights, as GGUF files hold them.
 
+use half::f16;
+
 /// Formats whose blocks are taken over as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(non_camel_case_types, reason = "so they are called")]
@@ -44,8 +46,8 @@ pub(super) const Q8_0_BYTES: usize = 34;
 pub(super) const Q4_K_BYTES: usize = 144;
 
 /// The scale and the quants of a Q8_0 block.
-pub(super) fn q8_0(block: &[u8; Q8_0_BYTES]) -> (f32, [i32; 32]) {
-    let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
+pub(super) fn q8_0(block: &[u8; Q8_0_BYTES]) -> (f16, [i32; 32]) {
+    let scale = f16::from_le_bytes([block[0], block[1]]);
     let quants = std::array::from_fn(|i| i32::from(block[2 + i].cast_signed()));
     (scale, quants)
 }
@@ -62,7 +64,7 @@ pub(super) struct Q4KBlock {
 
 /// Unpacks a Q4_K block.
 pub(super) fn q4_k(block: &[u8; Q4_K_BYTES]) -> Q4KBlock {
-    let half = |at: usize| half::f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
+    let half = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
     let packed = &block[4..16];
     // The first four have their six bits together; those of the last four are the low four bits of a
     // byte and the two high bits of one of the first.

@@ -2,17 +2,17 @@
 
 use speculation::simd::{Kernel, Level};
 
+use super::blocked::Tile;
 #[cfg(target_arch = "x86_64")]
 use super::inputs_x86;
-use super::{SharedSlice, blocked::Tile};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.
 pub(super) const BLOCK: usize = 32;
 /// Steps of four inputs in a block.
 pub(super) const STEPS: usize = BLOCK / 4;
 /// Numbers of activations from which threads share quantising them.
-const PARALLEL: usize = 64 << 10;
+const PARALLEL: usize = 8 << 10;
 /// Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits.
 pub(super) const ROUNDING: f32 = 12_582_912.0;
 

@@ -160,6 +160,10 @@ impl Packed for Q4Matrix {
         self.blocks.len() / self.blocks_per_row()
     }
 
+    fn start(&self, group: usize) -> *const i8 {
+        self.blocks[group * self.blocks_per_row()..].as_ptr().cast()
+    }
+
     fn row_len(&self) -> usize {
         self.inputs / BLOCK
     }
@@ -218,7 +222,9 @@ fn dot<const ROWS: usize>(
             match ahead {
                 Ahead::None => q4_x86::dot_vnni::<ROWS, 0>(weights, x, sums, start),
                 Ahead::Half(_) => q4_x86::dot_vnni::<ROWS, 1>(weights, x, sums, start),
-                Ahead::Soon => q4_x86::dot_vnni::<ROWS, 2>(weights, x, sums, start),
+                Ahead::Soon | Ahead::From(_) => {
+                    q4_x86::dot_vnni::<ROWS, 2>(weights, x, sums, start);
+                }
             }
         },
         // SAFETY: made only on CPUs with AVX2.

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use half::f16;
 use speculation::simd::Level;
 
 #[cfg(target_arch = "x86_64")]
@@ -26,7 +27,8 @@ use super::{
 pub(super) struct WeightBlock {
     /// The weight of output `16 * v + l` and input `4 * s + i` at `[s][v][4 * l + i]`, with 128 added.
     pub(super) quants: [[[u8; 4 * LANES]; VECTORS]; STEPS],
-    pub(super) scales: [[f32; LANES]; VECTORS],
+    /// As files have them: products wait for memory, so what is read is kept small.
+    pub(super) scales: [[f16; LANES]; VECTORS],
 }
 
 /// A matrix `(outputs, inputs)`.
@@ -44,8 +46,7 @@ impl Q8Matrix {
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
             for (index, values) in row.chunks(BLOCK).enumerate() {
                 let (scale, quants) = quantize_block(values);
-                let scale = half::f16::from_f32(scale).to_f32();
-                matrix.set(output, index, scale, quants);
+                matrix.set(output, index, f16::from_f32(scale), quants);
             }
         }
         matrix
@@ -68,7 +69,7 @@ impl Q8Matrix {
     fn empty(outputs: usize, inputs: usize) -> Self {
         let empty = WeightBlock {
             quants: [[[128; 4 * LANES]; VECTORS]; STEPS],
-            scales: [[0.0; LANES]; VECTORS],
+            scales: [[f16::ZERO; LANES]; VECTORS],
         };
         let blocks = outputs.div_ceil(GROUP) * inputs.div_ceil(BLOCK);
         Self {
@@ -78,7 +79,7 @@ impl Q8Matrix {
     }
 
     /// Writes block `index` of one output.
-    fn set(&mut self, output: usize, index: usize, scale: f32, quants: [i32; BLOCK]) {
+    fn set(&mut self, output: usize, index: usize, scale: f16, quants: [i32; BLOCK]) {
         let position = output / GROUP * self.blocks_per_row() + index;
         let (vector, lane) = (output % GROUP / LANES, output % LANES);
         let block = &mut self.blocks[position];
@@ -104,7 +105,7 @@ impl Q8Matrix {
         for (values, block) in row.chunks_mut(BLOCK).zip(blocks) {
             for (i, value) in values.iter_mut().enumerate() {
                 let quant = i16::from(block.quants[i / 4][vector][4 * lane + i % 4]) - 128;
-                *value = f32::from(quant) * block.scales[vector][lane];
+                *value = f32::from(quant) * block.scales[vector][lane].to_f32();
             }
         }
     }
@@ -115,6 +116,10 @@ impl Packed for Q8Matrix {
 
     fn groups(&self) -> usize {
         self.blocks.len() / self.blocks_per_row()
+    }
+
+    fn start(&self, group: usize) -> *const i8 {
+        self.blocks[group * self.blocks_per_row()..].as_ptr().cast()
     }
 
     fn row_len(&self) -> usize {
@@ -169,7 +174,9 @@ fn dot<const ROWS: usize>(
             match ahead {
                 Ahead::None => q8_x86::dot_vnni::<ROWS, 0>(weights, x, sums, start),
                 Ahead::Half(_) => q8_x86::dot_vnni::<ROWS, 1>(weights, x, sums, start),
-                Ahead::Soon => q8_x86::dot_vnni::<ROWS, 2>(weights, x, sums, start),
+                Ahead::Soon | Ahead::From(_) => {
+                    q8_x86::dot_vnni::<ROWS, 2>(weights, x, sums, start);
+                }
             }
         },
         // SAFETY: made only on CPUs with AVX2.
@@ -188,7 +195,7 @@ fn dot_portable<const ROWS: usize>(
         for (vector, total) in totals.iter_mut().enumerate() {
             for (weight, inputs) in weights.iter().zip(x) {
                 let input = &inputs[row];
-                let scales = &weight.scales[vector];
+                let scales = weight.scales[vector].map(f16::to_f32);
                 let mut sums = [input.offset; LANES];
                 for (quants, packed) in weight.quants.iter().zip(input.quants) {
                     let four = packed.to_le_bytes().map(u8::cast_signed);

@@ -2,13 +2,13 @@
 //! a block, as the portable loop.
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256,
-    _mm256_cvtepi32_ps, _mm256_load_ps, _mm256_load_si256, _mm256_loadu_ps, _mm256_madd_epi16,
-    _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps,
-    _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srli_epi16, _mm256_storeu_ps, _mm512_add_ps,
-    _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_load_ps, _mm512_load_si512, _mm512_loadu_ps,
-    _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512,
-    _mm512_storeu_ps,
+    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps,
+    _mm256_and_si256, _mm256_cvtepi32_ps, _mm256_cvtph_ps, _mm256_load_si256, _mm256_loadu_ps,
+    _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
+    _mm256_setzero_ps, _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srli_epi16, _mm256_storeu_ps,
+    _mm512_add_ps, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_load_si512,
+    _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_setzero_si512, _mm512_storeu_ps,
 };
 
 use super::{
@@ -50,15 +50,16 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
         for row in 0..ROWS {
             sums[row] = [_mm512_set1_epi32(input[row].offset); VECTORS];
         }
-        let ask = |step: usize| {
-            for line in 0..LINES {
-                let line = LINES * (b * (STEPS + 1) + step) + line;
+        // A block is two lines a step and one of scales; half as many are rounded up.
+        let ask = |step: usize, lines: usize| {
+            let first = b * (LINES * STEPS + 1) + LINES * step;
+            for line in 0..lines {
                 // A hint, for any address.
-                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * (first + line)));
             }
         };
         for step in 0..STEPS {
-            ask(step);
+            ask(step, LINES);
             let quants: [_; VECTORS] = std::array::from_fn(|v| {
                 // SAFETY: the array has 64 bytes, and the struct is aligned to as many.
                 unsafe { _mm512_load_si512(weight.quants[step][v].as_ptr().cast()) }
@@ -70,10 +71,11 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
                 }
             }
         }
-        ask(STEPS);
+        ask(STEPS, LINES.min(1));
         for v in 0..VECTORS {
-            // SAFETY: 16 floats at a multiple of 64 bytes.
-            let scales = unsafe { _mm512_load_ps(weight.scales[v].as_ptr()) };
+            // SAFETY: 16 halves at a multiple of 32 bytes.
+            let scales = unsafe { _mm256_load_si256(weight.scales[v].as_ptr().cast()) };
+            let scales = _mm512_cvtph_ps(scales);
             for row in 0..ROWS {
                 let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input[row].scale));
                 let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
@@ -94,7 +96,7 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
 ///
 /// # Safety
 /// `weights` and `x` are of one length.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,f16c")]
 pub(super) unsafe fn dot_avx2<const ROWS: usize>(
     weights: &[WeightBlock],
     x: &[[InputBlock; ROWS]],
@@ -112,7 +114,7 @@ pub(super) unsafe fn dot_avx2<const ROWS: usize>(
 }
 
 /// Eight outputs for `COUNT` rows from `first` on.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,f16c")]
 #[allow(clippy::needless_range_loop, reason = "rows index registers")]
 fn half_rows<const ROWS: usize, const COUNT: usize>(
     weights: &[WeightBlock],
@@ -148,8 +150,10 @@ fn half_rows<const ROWS: usize, const COUNT: usize>(
                 sums[row] = _mm256_add_epi32(sums[row], product);
             }
         }
-        // SAFETY: 8 of 32 floats, at a multiple of 32 bytes.
-        let scales = unsafe { _mm256_load_ps(weight.scales.as_flattened().as_ptr().add(8 * half)) };
+        // SAFETY: 8 of 32 halves, at a multiple of 16 bytes.
+        let scales =
+            unsafe { _mm_load_si128(weight.scales.as_flattened().as_ptr().add(8 * half).cast()) };
+        let scales = _mm256_cvtph_ps(scales);
         for row in 0..COUNT {
             let scale = _mm256_mul_ps(scales, _mm256_set1_ps(input[row].scale));
             let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row]), scale);

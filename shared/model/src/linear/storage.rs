@@ -1,24 +1,98 @@
-//! Memory for weights: aligned to cache lines, large ones on large pages.
+//! Memory for weights, keys and values: aligned to cache lines, on large pages.
+//!
+//! With small pages a pass over a model misses the address cache at every page, which in a virtual machine takes
+//! as long as reading half of the page. Matrices are often smaller than a large page, so they share slabs.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
     fmt,
     ops::{Deref, DerefMut},
     ptr::NonNull,
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-/// Bytes from which memory is aligned to large pages and asks for them: with small ones a pass over
-/// the weights of a model misses the address cache at every page.
-const LARGE: usize = 4 << 20;
 /// Bytes of a large page.
 const LARGE_PAGE: usize = 2 << 20;
+/// Bytes of a slab that several share.
+const SLAB: usize = 8 * LARGE_PAGE;
+/// Most bytes that share a slab; what is larger has one of its own.
+const SHARED: usize = SLAB / 2;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+/// The slab that is being filled.
+static ROOM: Mutex<Room> = Mutex::new(Room {
+    slab: Weak::new(),
+    used: 0,
+});
+
+/// A slab, and how much of it is taken. What is given back is free when all of the slab is.
+struct Room {
+    slab: Weak<Slab>,
+    used: usize,
+}
+
+/// Memory on large pages.
+struct Slab {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it is memory, and who has a part of it has it alone.
+unsafe impl Send for Slab {}
+// SAFETY: as above.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    /// `bytes` bytes, more than none, that nothing was written to.
+    fn new(bytes: usize) -> Arc<Self> {
+        let layout =
+            Layout::from_size_align(bytes, LARGE_PAGE).expect("fewer bytes than addresses");
+        // SAFETY: of a size above zero.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout)
+        };
+        #[cfg(target_os = "linux")]
+        // SAFETY: the range was just allocated. Refusal does no harm, so nobody asks for it.
+        unsafe {
+            libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+        }
+        Arc::new(Self { start, layout })
+    }
+
+    /// Memory for `bytes` bytes, more than none, at a multiple of a cache line, and the slab it is in.
+    fn take(bytes: usize) -> (NonNull<u8>, Arc<Self>) {
+        let bytes = bytes.next_multiple_of(LINE);
+        if bytes > SHARED {
+            let slab = Self::new(bytes);
+            return (slab.start, slab);
+        }
+        let mut room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
+        let (slab, at) = match room.slab.upgrade() {
+            Some(slab) if room.used + bytes <= SLAB => (slab, room.used),
+            _ => (Self::new(SLAB), 0),
+        };
+        room.slab = Arc::downgrade(&slab);
+        room.used = at + bytes;
+        // SAFETY: within the slab.
+        (unsafe { slab.start.add(at) }, slab)
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and nobody has a part any more.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
 
 /// A fixed number of `T`, plain numbers all of them.
 pub(crate) struct Storage<T: Copy> {
     start: NonNull<T>,
     len: usize,
+    /// What it is in; nothing of no bytes.
+    #[allow(dead_code, reason = "keeps the memory")]
+    slab: Option<Arc<Slab>>,
 }
 
 // SAFETY: it owns its elements, as a Vec does.
@@ -26,45 +100,52 @@ unsafe impl<T: Copy + Send> Send for Storage<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Storage<T> {}
 
+impl<T: Copy> Default for Storage<T> {
+    /// No elements.
+    fn default() -> Self {
+        Self {
+            start: NonNull::dangling(),
+            len: 0,
+            slab: None,
+        }
+    }
+}
+
 impl<T: Copy> Storage<T> {
     /// `len` times `value`.
     pub(crate) fn filled(value: T, len: usize) -> Self {
-        let layout = Self::layout(len);
+        const { assert!(align_of::<T>() <= LINE) };
+        let layout = Layout::array::<T>(len).expect("fewer bytes than addresses");
         if layout.size() == 0 {
             return Self {
-                start: NonNull::dangling(),
                 len,
+                ..Self::default()
             };
         }
-        // SAFETY: of a size above zero.
-        let start = unsafe { alloc(layout) }.cast::<T>();
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(layout)
-        };
-        #[cfg(target_os = "linux")]
-        if layout.align() == LARGE_PAGE {
-            // SAFETY: the range was just allocated. Refusal does no harm, so nobody asks for it.
-            unsafe {
-                libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE);
-            }
-        }
+        let (start, slab) = Slab::take(layout.size());
+        let start = start.cast::<T>();
         for index in 0..len {
-            // SAFETY: within the allocation.
+            // SAFETY: within what was taken.
             unsafe { start.add(index).write(value) };
         }
-        Self { start, len }
+        Self {
+            start,
+            len,
+            slab: Some(slab),
+        }
     }
+}
 
-    fn layout(len: usize) -> Layout {
-        let plain = Layout::array::<T>(len).expect("fewer bytes than addresses");
-        let align = if plain.size() >= LARGE {
-            LARGE_PAGE
-        } else {
-            LINE
-        };
-        plain
-            .align_to(align)
-            .expect("a power of two far from the end")
+impl<T: Copy> Storage<T> {
+    /// `count` elements from `first` on, for who shares the whole with others.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes them meanwhile.
+    #[allow(clippy::mut_from_ref, reason = "that is what the caller promises")]
+    pub(crate) unsafe fn range(&self, first: usize, count: usize) -> &mut [T] {
+        assert!(first <= self.len && count <= self.len - first);
+        // SAFETY: within the elements, and the caller's alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
     }
 }
 
@@ -88,23 +169,13 @@ impl<T: Copy> Clone for Storage<T> {
     fn clone(&self) -> Self {
         let Some(first) = self.first() else {
             return Self {
-                start: NonNull::dangling(),
-                len: 0,
+                len: self.len,
+                ..Self::default()
             };
         };
         let mut copy = Self::filled(*first, self.len);
         copy.copy_from_slice(self);
         copy
-    }
-}
-
-impl<T: Copy> Drop for Storage<T> {
-    fn drop(&mut self) {
-        let layout = Self::layout(self.len);
-        if layout.size() > 0 {
-            // SAFETY: allocated with this layout; elements that are Copy need no dropping.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
-        }
     }
 }
 
@@ -114,5 +185,40 @@ impl<T: Copy> fmt::Debug for Storage<T> {
         f.debug_struct("Storage")
             .field("len", &self.len)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_slab_do_not_overlap_and_are_aligned() {
+        let mut parts: Vec<Storage<u32>> = (0..100)
+            .map(|part| Storage::filled(part, 1 + 7919 * part as usize % 300_000))
+            .collect();
+        parts.push(Storage::filled(100, SHARED / 4 + 1));
+        for part in parts.iter().chain(&[parts[3].clone()]) {
+            assert_eq!(part.as_ptr() as usize % LINE, 0);
+        }
+        for (index, part) in parts.iter_mut().enumerate() {
+            assert!(part.iter().all(|&value| value == index as u32), "{index}");
+            part.fill(u32::MAX);
+            part.fill(index as u32);
+        }
+        for (index, part) in parts.iter().enumerate() {
+            assert!(part.iter().all(|&value| value == index as u32), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_slab_is_free_when_its_last_part_is() {
+        let part = Storage::filled(1_u8, SHARED + 1);
+        let slab = Arc::downgrade(part.slab.as_ref().expect("a slab"));
+        let copy = part.clone();
+        drop(part);
+        assert!(slab.upgrade().is_none());
+        assert_eq!(copy.len(), SHARED + 1);
+        assert!(Storage::<u8>::default().is_empty());
     }
 }

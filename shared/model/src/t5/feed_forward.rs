@@ -65,12 +65,13 @@ impl FeedForward {
         scratch.activated.resize(rows * intermediate, 0.0);
         let output = &mut scratch.activated;
         if self.gated {
-            cpu.level.run(Gated {
+            Gated {
                 activation,
                 gate_up: input,
                 output,
                 intermediate,
-            });
+            }
+            .forward(cpu);
         } else {
             cpu.level.run(Plain {
                 activation,

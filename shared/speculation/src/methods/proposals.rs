@@ -1,7 +1,7 @@
 //! What the verifier must be told of the draft law: the default, and what will not do.
 
 use super::BadChoice;
-use super::names::{TargetAsked, of_proposal, of_verification};
+use super::names::{TargetAsked, of_drafting, of_proposal, of_verification};
 use crate::drafting::Drafting;
 use crate::proposal::ProposalForm;
 use crate::target::{Needs, TargetDistribution};
@@ -107,9 +107,15 @@ impl Axes {
                     .to_owned(),
             ),
             ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_law() => {
-                let form = of_proposal(self.default_form());
+                let (who, form) = (of_drafting(self.drafting), of_proposal(self.default_form()));
+                let when = if self.greedy && self.drafting != Drafting::MaxGram {
+                    " at temperature 0"
+                } else {
+                    ""
+                };
                 refused(format!(
-                    "tells a law, and there is none of what is drafted so, expected {form}"
+                    "tells a law, and drafting '{who}' has none to tell{when}, expected {form}: ask for \
+                     '{form}' instead, or leave it to the method"
                 ))
             }
             ProposalForm::Point | ProposalForm::None if self.needs_law() => refused(format!(

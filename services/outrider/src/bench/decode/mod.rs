@@ -62,7 +62,7 @@ pub(super) struct DecodeArgs {
         requires = "llama_cpp"
     )]
     python: PathBuf,
-    /// Prints one JSON object a line instead of a table.
+    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

@@ -76,7 +76,7 @@ pub(super) struct KernelsArgs {
     /// Leaves candle's kernels out.
     #[arg(long)]
     no_candle: bool,
-    /// Prints one JSON object a line instead of a table.
+    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

@@ -30,7 +30,7 @@ impl Subject {
     ) -> anyhow::Result<Self> {
         // Bits of a weight as our kernels hold it.
         let (ggml, bits) = match format {
-            WeightFormat::Q8_0 => (Some(GgmlFormat::Q8_0), 9.0),
+            WeightFormat::Q8_0 => (Some(GgmlFormat::Q8_0), 8.5),
             WeightFormat::Q4_K => (Some(GgmlFormat::Q4_K), 4.75),
             WeightFormat::F32 => (None, 32.0),
         };

@@ -170,7 +170,8 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
         spawn(small_model(None), config, "small")
             .unwrap_err()
             .to_string(),
-        "kv_tokens is 63: it must be at least 64, the tokens of a page of the model's"
+        "kv_tokens is 63, and one request needs at least 64: a token and a draft tree of 0 (max_draft_tokens), in \
+         whole pages; 0 is as many as max_cached_sequences may take"
     );
 }
 

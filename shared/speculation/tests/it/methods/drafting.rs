@@ -308,6 +308,38 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused() {
 }
 
 #[test]
+fn what_to_ask_for_instead_of_a_law_is_said() {
+    for (method, drafting, temperature, parts) in [
+        (
+            "rejection",
+            Drafting::Cascade,
+            0.0,
+            [
+                "drafting 'cascade' has none to tell at temperature 0",
+                "ask for 'point'",
+            ],
+        ),
+        (
+            "coupled",
+            Drafting::Cascade,
+            1.0,
+            ["drafting 'cascade' has none to tell,", "ask for 'none'"],
+        ),
+        (
+            "rejection",
+            Drafting::MaxGram,
+            1.0,
+            ["drafting 'max-gram' has none to tell,", "ask for 'point'"],
+        ),
+    ] {
+        let asked = proposed(method, drafting, TreeShape::Chain, WHOLE);
+        let (field, problem) = refused(&asked, temperature);
+        assert_eq!(field, "proposal");
+        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+    }
+}
+
+#[test]
 fn a_proposal_that_they_have_is_taken() {
     for (method, drafting, proposal, temperature) in [
         ("rejection", Drafting::MaxGram, ProposalForm::Point, 1.0),

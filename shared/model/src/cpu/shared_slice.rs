@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 /// A buffer whose parts go to different threads.
-pub(super) struct SharedSlice<'a, T> {
+pub(crate) struct SharedSlice<'a, T> {
     start: *mut T,
     len: usize,
     borrowed: PhantomData<&'a mut [T]>,
@@ -13,7 +13,7 @@ pub(super) struct SharedSlice<'a, T> {
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
 impl<'a, T> SharedSlice<'a, T> {
-    pub(super) fn new(buffer: &'a mut [T]) -> Self {
+    pub(crate) fn new(buffer: &'a mut [T]) -> Self {
         Self {
             start: buffer.as_mut_ptr(),
             len: buffer.len(),
@@ -26,7 +26,7 @@ impl<'a, T> SharedSlice<'a, T> {
     /// # Safety
     /// Nobody else holds any of them.
     #[allow(clippy::mut_from_ref, reason = "that is what the caller promises")]
-    pub(super) unsafe fn range(&self, first: usize, count: usize) -> &'a mut [T] {
+    pub(crate) unsafe fn range(&self, first: usize, count: usize) -> &'a mut [T] {
         assert!(first <= self.len && count <= self.len - first);
         // SAFETY: within the buffer, and the caller's alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), count) }
