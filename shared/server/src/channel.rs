@@ -1,10 +1,16 @@
 //! Client channels to peers.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tonic::transport::{Channel, Endpoint};
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint, Uri};
 
+use crate::auth::Shown;
+use crate::connector::Connector;
+pub use crate::connector::is_tls_fault;
+use crate::process::Process;
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
 };
@@ -13,7 +19,7 @@ use crate::transport::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
-    /// How long the TCP connection may take to come about.
+    /// How long a connection may take to come about, a TLS handshake included.
     pub connect_timeout_ms: u64,
 }
 
@@ -25,30 +31,43 @@ impl Default for ChannelConfig {
     }
 }
 
-/// A URL that cannot name a peer.
+/// A connection to a service, which shows it the process's token.
+pub type PeerChannel = InterceptedService<Channel, Shown>;
+
+/// A URL that cannot be connected to.
 #[derive(Debug, thiserror::Error)]
-#[error("peer {url:?}: {fault}; write http://HOST:PORT")]
+#[error("peer {url:?}: {fault}")]
 pub struct ChannelError {
     url: String,
     fault: Fault,
 }
 
+/// What a peer's URL looks like.
+const FORM: &str = "write http://HOST:PORT or https://HOST:PORT";
+
 #[derive(Debug, thiserror::Error)]
 enum Fault {
-    #[error("not a URL ({0})")]
+    #[error("not a URL ({0}); {FORM}")]
     Malformed(#[source] tonic::codegen::http::uri::InvalidUri),
-    #[error("missing scheme")]
+    #[error("missing scheme; {FORM}")]
     MissingScheme,
-    #[error("scheme {0:?} is not supported")]
+    #[error("scheme {0:?} is not supported; {FORM}")]
     Scheme(String),
-    #[error("missing host")]
+    #[error("missing host; {FORM}")]
     MissingHost,
-    #[error("missing port")]
+    #[error("missing port; {FORM}")]
     MissingPort,
-    #[error("user names and passwords are not supported")]
+    #[error("user names and passwords are not supported; {FORM}")]
     UserInfo,
-    #[error("unexpected path {0:?}")]
+    #[error("unexpected path {0:?}; {FORM}")]
     Path(String),
+    #[error("https needs tls.ca_file (--ca-file), the CAs by which the server is believed")]
+    NobodyBelieved,
+    #[error(
+        "the token would cross the network in clear; write https://, or set insecure = true (--insecure) if \
+         the network itself is trusted"
+    )]
+    TokenInClear,
 }
 
 /// Makes a channel to the peer at `url`, which connects with its first request and again after every
@@ -62,11 +81,37 @@ enum Fault {
 ///
 /// # Panics
 /// Outside a Tokio runtime.
-pub fn connect(url: &str, config: &ChannelConfig) -> Result<Channel, ChannelError> {
-    let uri = parse(url)?;
+pub fn connect(
+    url: &str,
+    config: &ChannelConfig,
+    process: &Process,
+) -> Result<PeerChannel, ChannelError> {
+    let uri = parse(url, process)?;
+    Ok(channel(uri, None, config, process))
+}
+
+/// Like [`connect`], to `address`, which is one of those behind the host that `uri` names: a certificate is
+/// checked against the name.
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub fn connect_to(
+    uri: Uri,
+    address: SocketAddr,
+    config: &ChannelConfig,
+    process: &Process,
+) -> PeerChannel {
+    channel(uri, Some(address), config, process)
+}
+
+fn channel(
+    uri: Uri,
+    address: Option<SocketAddr>,
+    config: &ChannelConfig,
+    process: &Process,
+) -> PeerChannel {
     let endpoint = Endpoint::from(uri)
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
-        .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
@@ -75,27 +120,34 @@ pub fn connect(url: &str, config: &ChannelConfig) -> Result<Channel, ChannelErro
         // A stream dropped early may still get frames that are on the way. By default the 1,024th stream
         // of which that is so closes the connection, and with it every other session's streams.
         .http2_max_local_error_reset_streams(None);
-    Ok(endpoint.connect_lazy())
+    let connector = Connector {
+        address,
+        tls: process.tls.clone(),
+    };
+    let channel = endpoint.connect_with_connector_lazy(connector);
+    InterceptedService::new(channel, process.auth.shown())
 }
 
-/// Reads a peer's URL: `http`, a host, a port, and nothing else.
+/// Reads a peer's URL, `http` or `https`, a host, a port, and nothing else; `process` must be able to
+/// connect there, and must not show its token to whoever listens in.
 ///
 /// # Errors
 /// [`ChannelError`] quoting the URL.
-pub fn parse(url: &str) -> Result<tonic::transport::Uri, ChannelError> {
-    check(url).map_err(|fault| ChannelError {
+pub fn parse(url: &str, process: &Process) -> Result<Uri, ChannelError> {
+    check(url, process).map_err(|fault| ChannelError {
         url: url.to_owned(),
         fault,
     })
 }
 
-fn check(url: &str) -> Result<tonic::transport::Uri, Fault> {
-    let uri: tonic::transport::Uri = url.parse().map_err(Fault::Malformed)?;
-    match uri.scheme_str() {
-        Some("http") => {}
+fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
+    let uri: Uri = url.parse().map_err(Fault::Malformed)?;
+    let is_encrypted = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
         Some(other) => return Err(Fault::Scheme(other.to_owned())),
         None => return Err(Fault::MissingScheme),
-    }
+    };
     let Some(authority) = uri.authority() else {
         return Err(Fault::MissingHost);
     };
@@ -105,19 +157,33 @@ fn check(url: &str) -> Result<tonic::transport::Uri, Fault> {
     if authority.host().is_empty() {
         return Err(Fault::MissingHost);
     }
-    // The default port of http is never where a peer listens.
+    // The default ports of http and https are never where a peer listens.
     if authority.port_u16().is_none() {
         return Err(Fault::MissingPort);
     }
     match (uri.path(), uri.query()) {
-        ("" | "/", None) => Ok(uri),
-        (path, _) => Err(Fault::Path(path.to_owned())),
+        ("" | "/", None) => {}
+        (path, _) => return Err(Fault::Path(path.to_owned())),
     }
+    if is_encrypted && !process.tls.is_believing() {
+        return Err(Fault::NobodyBelieved);
+    }
+    if !is_encrypted && process.auth.must_be_hidden() && !is_loopback(authority.host()) {
+        return Err(Fault::TokenInClear);
+    }
+    Ok(uri)
+}
+
+/// Whether what is sent to `host` stays on this machine.
+fn is_loopback(host: &str) -> bool {
+    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
+    address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::{Auth, AuthConfig};
 
     #[tokio::test]
     async fn urls_of_peers_connect_lazily() {
@@ -126,7 +192,10 @@ mod tests {
             "http://[::1]:7001/",
             "http://verifier:7001",
         ] {
-            assert!(connect(url, &ChannelConfig::default()).is_ok(), "{url}");
+            assert!(
+                connect(url, &ChannelConfig::default(), &Process::default()).is_ok(),
+                "{url}"
+            );
         }
     }
 
@@ -135,7 +204,7 @@ mod tests {
         let wrong = [
             ("localhost:7001", "missing scheme"),
             ("verifier", "missing scheme"),
-            ("https://verifier:7001", "scheme \"https\""),
+            ("ftp://verifier:7001", "scheme \"ftp\""),
             ("http://verifier", "missing port"),
             ("http://verifier:7001/v1", "unexpected path \"/v1\""),
             (
@@ -147,11 +216,59 @@ mod tests {
             ("", "not a URL"),
         ];
         for (url, fault) in wrong {
-            let error = connect(url, &ChannelConfig::default())
+            let error = connect(url, &ChannelConfig::default(), &Process::default())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(fault), "{url:?} gave {error:?}");
-            assert!(error.contains("write http://HOST:PORT"), "{error:?}");
+            assert!(
+                error.contains("write http://HOST:PORT or https"),
+                "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_is_believed_without_a_ca() {
+        let error = parse("https://verifier:7001", &Process::default()).unwrap_err();
+        assert!(error.to_string().contains("tls.ca_file"), "{error}");
+    }
+
+    #[test]
+    fn a_token_does_not_leave_the_machine_in_clear() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "0123456789abcdef").unwrap();
+        let config = AuthConfig {
+            token_file: file,
+            reload_seconds: 0,
+            ..AuthConfig::default()
+        };
+        let showing = |auth| Process {
+            auth,
+            ..Process::default()
+        };
+        let process = showing(Auth::of_client(&config).unwrap());
+        for url in [
+            "http://127.0.0.1:7001",
+            "http://127.8.9.1:7001",
+            "http://[::1]:7001",
+            "http://localhost:7001",
+        ] {
+            assert!(parse(url, &process).is_ok(), "{url}");
+        }
+        let insecure = showing(Auth::of_client(&config).unwrap().in_clear(true));
+        for url in [
+            "http://10.0.0.1:7001",
+            "http://[fe80::1]:7001",
+            "http://verifier:7001",
+            "http://localhost.example:7001",
+        ] {
+            let error = parse(url, &process).unwrap_err().to_string();
+            assert!(
+                error.contains("in clear") && error.contains("--insecure"),
+                "{error}"
+            );
+            assert!(parse(url, &insecure).is_ok() && parse(url, &Process::default()).is_ok());
         }
     }
 }

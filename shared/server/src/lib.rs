@@ -5,17 +5,29 @@
 //! signal handler and no logger by itself: a `main` asks for them ([`shutdown::on_signal`],
 //! [`telemetry::init`]), so that tests can run several services in one process.
 
+pub mod admin;
+pub mod auth;
 pub mod channel;
 pub mod config;
+mod connector;
 pub mod deadline;
 pub mod health;
+mod incoming;
 pub mod lease;
 pub mod lifecycle;
+pub mod limits;
 pub mod listen;
+pub mod metrics;
+pub mod process;
 pub mod reflection;
+mod reload;
 pub mod replies;
+mod seldom;
 mod severable;
 pub mod shutdown;
+pub mod startup;
 pub mod stream;
 pub mod telemetry;
+pub mod tls;
+pub mod trace;
 pub mod transport;

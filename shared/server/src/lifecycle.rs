@@ -1,42 +1,55 @@
 //! Serving gRPC from a bound listener until told to stop, then draining within a grace.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::pin::pin;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio_stream::StreamExt;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
+use tonic::service::{InterceptorLayer, Routes};
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 use crate::health::Health;
-use crate::severable::Severable;
+use crate::incoming::Incoming;
+use crate::process::Process;
 use crate::transport::{
-    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
+    CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
+    STREAM_WINDOW_BYTES,
 };
 
 /// How often a service's own health is looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
+/// How long before the end of its grace a service asks what is still open to end by itself; a quarter
+/// of a grace shorter than four times this.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
 /// Limits of a gRPC server, as a section of a service's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
+    /// Connections that may be open at a time; more are closed at once.
+    pub max_connections: NonZeroUsize,
     /// Streams a client may have open on one connection. A coordinator carries all its sessions on
     /// one connection to each peer.
     pub max_streams_per_connection: NonZeroU32,
-    /// How long open streams may go on after the order to stop, before they are cut.
+    /// How long connections are still accepted after the order to stop, while whoever watches the
+    /// readiness learns that it fell.
+    pub drain_delay_ms: u64,
+    /// How long open streams may go on after the order to stop, before they are cut; drain_delay_ms
+    /// is part of it.
     pub drain_grace_ms: u64,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
+            max_connections: const { NonZeroUsize::new(1_024).unwrap() },
             max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
+            drain_delay_ms: 100,
             drain_grace_ms: 10_000,
         }
     }
@@ -46,6 +59,10 @@ impl ServerConfig {
     /// Returns [`drain_grace_ms`](Self::drain_grace_ms) as a duration.
     pub fn drain_grace(&self) -> Duration {
         Duration::from_millis(self.drain_grace_ms)
+    }
+
+    fn drain_delay(&self) -> Duration {
+        Duration::from_millis(self.drain_delay_ms)
     }
 }
 
@@ -74,10 +91,13 @@ pub enum ServeError {
 }
 
 /// Serves `routes`, and gRPC health beside them, until `shutdown` completes or the service itself
-/// begins to [drain](Health::drain).
+/// begins to [drain](Health::drain). All of them ask for a token where `process` does, and are reached by TLS
+/// where it speaks that.
 ///
-/// Then health turns to NOT_SERVING, no connection is accepted any more, and what is open may go on for the grace of `config`. No connection
-/// outlives this future: what is left at its end is cut, also when the future is dropped.
+/// Then health turns to NOT_SERVING; after the delay of `config` no connection is accepted any more;
+/// what is open may go on until shortly before the end of the grace, when the
+/// [last call](Health::last_call) asks it to end. No connection outlives this future: what is left at
+/// its end is cut, also when the future is dropped.
 ///
 /// # Errors
 /// [`ServeError`] if the server fails before it is told to stop.
@@ -85,6 +105,7 @@ pub async fn serve(
     routes: Routes,
     listener: TcpListener,
     config: &ServerConfig,
+    process: &Process,
     health: &Health,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
@@ -94,14 +115,15 @@ pub async fn serve(
     // tonic serves each connection in a task of its own; dropping its future leaves those running.
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
-    let incoming = TcpIncoming::from(listener)
-        .with_nodelay(Some(true))
-        .map(move |accepted| accepted.map(|stream| Severable::new(stream, severed.clone())));
+    let max_connections = config.max_connections.get();
+    let incoming = Incoming::new(listener, process.tls.clone(), max_connections, severed);
 
+    let closing = CancellationToken::new();
     let mut serving = pin!(
         builder(config)
+            .layer(InterceptorLayer::new(process.auth.guard()))
             .add_routes(health.add_to(routes))
-            .serve_with_incoming_shutdown(incoming, health.draining())
+            .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned())
     );
     tracing::info!(%address, "serving");
     tokio::select! {
@@ -112,13 +134,26 @@ pub async fn serve(
     }
 
     let grace = config.drain_grace();
+    let now = Instant::now();
+    let end = now + grace;
+    let last_call = end - LAST_CALL.min(grace / 4);
+    let close = (now + config.drain_delay()).min(last_call);
     tracing::info!(%address, grace_ms = config.drain_grace_ms, "draining");
     health.drain().await;
-    if let Ok(ended) = tokio::time::timeout(grace, &mut serving).await {
+    if let Ok(ended) = tokio::time::timeout_at(close, &mut serving).await {
+        return ended.map_err(failed);
+    }
+    closing.cancel();
+    if let Ok(ended) = tokio::time::timeout_at(last_call, &mut serving).await {
         tracing::info!(%address, "drained");
         return ended.map_err(failed);
     }
-    tracing::warn!(%address, "drain grace is over; cutting the streams still open");
+    tracing::warn!(%address, "drain grace is nearly over; the streams still open are asked to end");
+    health.call_last();
+    if let Ok(ended) = tokio::time::timeout_at(end, &mut serving).await {
+        return ended.map_err(failed);
+    }
+    tracing::warn!(%address, "drain grace is over; cutting the connections still open");
     Ok(())
 }
 
@@ -131,6 +166,7 @@ pub async fn serve_while_healthy(
     routes: Routes,
     listener: TcpListener,
     config: &ServerConfig,
+    process: &Process,
     health: &Health,
     shutdown: impl Future<Output = ()>,
     is_healthy: impl Fn() -> bool,
@@ -144,10 +180,13 @@ pub async fn serve_while_healthy(
     let stop = async {
         tokio::select! {
             () = shutdown => {}
-            () = failing => tracing::error!(%address, "not healthy any more"),
+            () = failing => {
+                health.died();
+                tracing::error!(%address, "not healthy any more");
+            }
         }
     };
-    serve(routes, listener, config, health, stop).await?;
+    serve(routes, listener, config, process, health, stop).await?;
     if is_healthy() {
         Ok(())
     } else {
@@ -163,6 +202,7 @@ fn builder(config: &ServerConfig) -> Server {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(max_streams)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
         // The default of 20 takes a client that cancels all its sessions at once for an attacker,
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))

@@ -33,6 +33,38 @@ impl Listen {
     }
 }
 
+/// Refuses an address that other machines can reach, for a service that must not be; `setting` is the key of
+/// the address, and `remedy` says what else can be done.
+///
+/// # Errors
+/// [`ExposedError`] naming them.
+pub fn check_exposed(
+    setting: &'static str,
+    listen: Listen,
+    remedy: &'static str,
+) -> Result<(), ExposedError> {
+    if listen.0.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(ExposedError {
+        setting,
+        address: listen.0,
+        remedy,
+    })
+}
+
+/// A service that would be reached in clear from other machines.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{setting}: {address} can be reached from other machines, and nothing is encrypted there; listen on \
+     127.0.0.1, {remedy}"
+)]
+pub struct ExposedError {
+    setting: &'static str,
+    address: SocketAddr,
+    remedy: &'static str,
+}
+
 /// Text that is not an address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no address to listen on; write IP:PORT, for example 127.0.0.1:7001")]
@@ -99,6 +131,21 @@ mod tests {
         for text in ["localhost:7001", "127.0.0.1", "7001", "127.0.0.1:70000", ""] {
             let error = text.parse::<Listen>().unwrap_err();
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_is_not_exposed() {
+        let check = |text: &str| check_exposed("x.listen", text.parse().unwrap(), "or allow it");
+        for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
+            assert_eq!(check(text), Ok(()));
+        }
+        for text in ["0.0.0.0:1", "10.0.0.1:1", "[::]:1", "192.168.1.1:0"] {
+            let error = check(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("x.listen: {text}")) && error.ends_with("or allow it"),
+                "{error}"
+            );
         }
     }
 

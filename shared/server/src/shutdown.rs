@@ -1,11 +1,15 @@
 //! The order to stop, from the operating system.
 
 use std::io;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 /// The exit code after a second signal: 128 + SIGINT.
 const INTERRUPTED: i32 = 130;
+
+/// The exit code of a process that had to be ended because its end took too long.
+const OVERDUE: i32 = 1;
 
 /// Installs handlers for SIGTERM and SIGINT; the token is cancelled by the first signal.
 ///
@@ -33,6 +37,28 @@ pub fn on_signal() -> io::Result<CancellationToken> {
         std::process::exit(INTERRUPTED);
     });
     Ok(token)
+}
+
+/// Exits the process with code 1 if it is still there `limit` after `stop` was cancelled.
+///
+/// A drain has a grace of its own; this is for what may hang after it: a thread that does not come
+/// back, a disk that does not answer. The clock runs in a thread of its own, so that a runtime that
+/// is held up does not hold it up too.
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub fn exit_within(stop: CancellationToken, limit: Duration) {
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        std::thread::spawn(move || {
+            std::thread::sleep(limit);
+            tracing::error!(
+                limit_ms = limit.as_millis() as u64,
+                "not ended in time; exiting without waiting for the rest"
+            );
+            std::process::exit(OVERDUE);
+        });
+    });
 }
 
 #[cfg(unix)]

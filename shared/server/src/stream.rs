@@ -1,25 +1,32 @@
 //! The life of a session's stream: open, rounds, and what becomes of the session at its end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
+use tracing::Instrument;
 
+use crate::health::Health;
 use crate::lease::{AttachError, Attached, Leases, SessionId};
 
 /// How long a stream may take to say which session it is.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a session may keep its stream without a round; then it is detached. Longer than any
 /// round of another peer that the client may be waiting for.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// How long a client should wait when all sessions are taken: about half a lease.
 const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Replies buffered for one slow client before its stream is no longer read.
-const REPLY_BUFFER: usize = 16;
+pub(crate) const REPLY_BUFFER: usize = 16;
+
+/// How long a round waits for a client that is there and does not read, with the buffer full. No client
+/// of ours does that: it reads until it gives the stream up.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A service with one session a stream.
 pub trait SessionService: Send + Sync + 'static {
@@ -57,6 +64,12 @@ pub trait SessionService: Send + Sync + 'static {
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<Next, Status>> + Send;
 
+    /// The service's own state: whether it drains.
+    fn health(&self) -> &Health;
+
+    /// Tells the client that the service is about to stop.
+    fn draining(&self) -> Self::Reply;
+
     /// The status of a client that must come back later.
     fn overloaded(&self, what: String, retry_after: Duration) -> Status;
 }
@@ -88,13 +101,18 @@ pub enum Next {
 pub struct Replies<R>(mpsc::Sender<Result<R, Status>>);
 
 impl<R> Replies<R> {
-    /// Sends a reply; waits while the client does not read.
+    /// Sends a reply; waits for a while if the client does not read.
     ///
     /// # Errors
-    /// If the client is gone.
+    /// If the client is gone, or reads nothing for a minute.
     pub async fn send(&self, reply: R) -> Result<(), Status> {
-        let gone = |_| Status::cancelled("the client is gone");
-        self.0.send(Ok(reply)).await.map_err(gone)
+        match tokio::time::timeout(READ_TIMEOUT, self.0.send(Ok(reply))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Status::cancelled("the client is gone")),
+            Err(_) => Err(Status::deadline_exceeded(
+                "the client read none of its replies for a minute",
+            )),
+        }
     }
 }
 
@@ -110,8 +128,8 @@ pub fn spawn<S: SessionService>(
     tokio::spawn(async move {
         let replies = Replies(sender);
         if let Err(status) = serve(&*service, &mut requests, &replies).await {
-            // The client may be gone; then nobody is left to tell.
-            let _ = replies.0.send(Err(status)).await;
+            // The client may be gone, or not reading; then nobody is left to tell.
+            let _ = tokio::time::timeout(READ_TIMEOUT, replies.0.send(Err(status))).await;
         }
     });
     ReplyStream::new(receiver)
@@ -142,11 +160,32 @@ async fn serve<S: SessionService>(
         })?;
     let mut session = service.resume(spec, held);
     replies.send(service.opened(&session, epoch)).await?;
-    let ended = rounds(service, &hold, &mut session, requests, replies, epoch).await;
+    // The session is called as its request is. Of the highest level, so that lines of every level tell it.
+    let request_id = format!("{:032x}", u128::from_be_bytes(id));
+    let lines = tracing::error_span!("session", request_id);
+    let answering = rounds(service, &hold, &mut session, requests, replies, epoch);
+    let ended = tokio::select! {
+        ended = answering.instrument(lines.clone()) => ended,
+        () = service.health().last_call() => Err(Status::unavailable("the service is shutting down")),
+        never = tell_draining(service, replies) => match never {},
+    };
+    if let Err(status) = &ended {
+        let (code, reason) = (status.code(), status.message());
+        lines.in_scope(|| tracing::debug!(?code, reason, "stream ended with an error"));
+    }
     if !matches!(ended, Ok(End::Closed)) {
         hold.detach(session, lease);
     }
     ended.map(|_| ())
+}
+
+/// Tells the client as soon as the service drains, also in the midst of a round. Another replica may
+/// take the session when the round is over; if there is none, it goes on here.
+async fn tell_draining<S: SessionService>(service: &S, replies: &Replies<S::Reply>) -> Infallible {
+    service.health().draining().await;
+    // If the client is gone, its stream's end says so.
+    let _ = replies.send(service.draining()).await;
+    std::future::pending().await
 }
 
 /// How a stream ended.
@@ -200,8 +239,7 @@ enum Arrival<T> {
     Reset,
 }
 
-/// Awaits the next message. A draining service goes on with the streams it has, within its grace:
-/// their requests are under way, and no other replica may be there to take them.
+/// Awaits the next message.
 async fn arrival<T, S: Send + 'static>(
     requests: &mut Streaming<T>,
     hold: &Attached<S>,

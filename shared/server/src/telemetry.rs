@@ -1,11 +1,38 @@
-//! Logs: one line an event, on stderr. Stdout belongs to what the product prints.
+//! Logs, one line an event, on stderr (stdout belongs to what the product prints); and what of logs and
+//! traces goes to a collector.
+
+mod export;
+mod lines;
+mod settings;
 
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
+use opentelemetry::KeyValue;
+use opentelemetry_appender_tracing::layer::{OpenTelemetryTracingBridge, TracingSpanAttributes};
+use opentelemetry_otlp::ExporterBuildError;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::logs::SdkLoggerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use serde::{Deserialize, Serialize};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
-use tracing_subscriber::util::TryInitError;
+use tokio::task::spawn_blocking;
+use tracing_subscriber::filter::{FilterExt, ParseError, filter_fn};
+use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::trace::{TraceOptions, Traces};
+use lines::JsonLines;
+use settings::Settings;
+
+pub use settings::{Protocol, TelemetryConfig};
+
+/// How long a process that ends waits for its last spans and log records to be taken.
+const FLUSH: Duration = Duration::from_secs(3);
+
+/// Most events of one span: rounds of a long output. The SDK's default would be over after 128 of them.
+const EVENTS: u32 = 4_096;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +64,7 @@ impl Default for LogConfig {
     }
 }
 
-/// Why logging could not be set up.
+/// Why logs or traces could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The filter is not in the syntax of `RUST_LOG`.
@@ -49,27 +76,191 @@ pub enum TelemetryError {
         source: ParseError,
     },
 
+    /// A setting, or the variable that stands in for it, cannot be used.
+    #[error("{key}: {value:?} cannot be used, {expected}")]
+    Setting {
+        /// The key or the variable.
+        key: String,
+        /// What it says.
+        value: String,
+        /// What it may say.
+        expected: &'static str,
+    },
+
+    /// What the exporter reads itself cannot be used.
+    #[error("telemetry: {0}")]
+    Exporter(#[from] ExporterBuildError),
+
     /// The process has a logger already.
     #[error("logging is already set up: {0}")]
     Installed(#[from] TryInitError),
 }
 
-/// Sets up the process's logger. Only a `main` should call this, and once.
+/// Sets up the process's logger. Only a `main` should call this or [`start`], and once.
 ///
 /// # Errors
 /// [`TelemetryError`] if the filter does not parse or a logger is there already.
 pub fn init(config: &LogConfig) -> Result<(), TelemetryError> {
-    use tracing_subscriber::util::SubscriberInitExt;
+    install(config, None)
+}
 
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter(&config.filter)?)
+/// Sets up the process's logger, and what is sent to a collector. `role` names the process where neither
+/// `telemetry` nor the environment does.
+///
+/// # Errors
+/// [`TelemetryError`] naming the setting or variable that cannot be used.
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub fn start(
+    log: &LogConfig,
+    telemetry: &TelemetryConfig,
+    role: &str,
+) -> Result<Telemetry, TelemetryError> {
+    let started = Telemetry::new(telemetry, role, &|name| std::env::var(name).ok())?;
+    install(log, started.logger.as_ref())?;
+    Ok(started)
+}
+
+/// What a process sends to a collector.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    tracer: Option<SdkTracerProvider>,
+    logger: Option<SdkLoggerProvider>,
+    traces: Traces,
+}
+
+impl Telemetry {
+    /// The same without a logger of the process: for tests, and for measurements within one process.
+    ///
+    /// # Errors
+    /// [`TelemetryError`] naming the setting or variable that cannot be used.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn new(
+        config: &TelemetryConfig,
+        role: &str,
+        environment: &impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, TelemetryError> {
+        let settings = Settings::resolve(config, environment)?;
+        let resource = resource(settings.service_name, role);
+        let tracer = match &settings.traces {
+            None => None,
+            Some(destination) => {
+                let provider = SdkTracerProvider::builder()
+                    .with_batch_exporter(export::spans(destination)?)
+                    .with_sampler(settings.sampler)
+                    .with_max_events_per_span(EVENTS)
+                    .with_resource(resource.clone());
+                Some(provider.build())
+            }
+        };
+        let logger = match &settings.logs {
+            None => None,
+            Some(destination) => {
+                let provider = SdkLoggerProvider::builder()
+                    .with_batch_exporter(export::logs(destination)?)
+                    .with_resource(resource);
+                Some(provider.build())
+            }
+        };
+        let options = TraceOptions {
+            round_every: config.round_every,
+            capture_text: config.capture_text,
+        };
+        let traces = tracer
+            .clone()
+            .map(|provider| Traces::new(provider, options));
+        Ok(Self {
+            tracer,
+            logger,
+            traces: traces.unwrap_or_default(),
+        })
+    }
+
+    /// What the services of the process trace with.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
+    /// How long [`Telemetry::flush`] takes at most.
+    pub fn flush_limit(&self) -> Duration {
+        if self.tracer.is_some() || self.logger.is_some() {
+            FLUSH
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Sends what is left, and waits for it a moment.
+    pub async fn flush(self) {
+        let Self { tracer, logger, .. } = self;
+        // The SDK blocks until it is done.
+        let spans = move || tracer.map(|tracer| tracer.shutdown_with_timeout(FLUSH));
+        let logs = move || logger.map(|logger| logger.shutdown_with_timeout(FLUSH));
+        let (spans, logs) = (spawn_blocking(spans), spawn_blocking(logs));
+        for flushing in [spans, logs] {
+            if let Ok(Some(Err(error))) = flushing.await {
+                tracing::warn!(%error, "the last spans or log records may be lost");
+            }
+        }
+    }
+}
+
+/// What is told of the process: what the environment says of it, and a name in any case.
+fn resource(service_name: Option<String>, role: &str) -> Resource {
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let builder = Resource::builder().with_attribute(version);
+    if let Some(name) = service_name {
+        return builder.with_service_name(name).build();
+    }
+    let told = builder.build();
+    let name = told.get(&"service.name".into());
+    if name.is_some_and(|name| !name.as_str().starts_with("unknown_service")) {
+        return told;
+    }
+    let attributes = told
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    Resource::builder_empty()
+        .with_attributes(attributes)
+        .with_service_name(format!("outrider-{role}"))
+        .build()
+}
+
+fn install(config: &LogConfig, logger: Option<&SdkLoggerProvider>) -> Result<(), TelemetryError> {
+    let lines = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(wants_colour());
-    match config.format {
-        LogFormat::Text => lines.finish().try_init()?,
-        LogFormat::Json => lines.json().flatten_event(true).finish().try_init()?,
-    }
+    let lines = match config.format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLines)
+            .boxed(),
+    };
+    let bridge = logger.map(|logger| {
+        let bridge = OpenTelemetryTracingBridge::builder(logger)
+            .with_tracing_span_attributes(TracingSpanAttributes::allowlist(["request_id"]));
+        // What is said while log records are sent must not become log records.
+        let wanted =
+            filter(&config.filter)?.and(filter_fn(|metadata| !is_of_export(metadata.target())));
+        Ok::<_, TelemetryError>(bridge.build().with_filter(wanted))
+    });
+    let bridge = bridge.transpose()?;
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter(&config.filter)?))
+        .with(bridge)
+        .try_init()?;
     Ok(())
+}
+
+/// Whether `target` has a part in sending telemetry.
+fn is_of_export(target: &str) -> bool {
+    let root = target.split("::").next().unwrap_or_default();
+    let sends = ["h2", "hyper", "hyper_util", "tonic", "tower"].contains(&root);
+    sends || root.starts_with("opentelemetry") || target.starts_with(module_path!())
 }
 
 fn filter(text: &str) -> Result<EnvFilter, TelemetryError> {

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Tells the process that it is one; names what it does once the first signal came.
 const ROLE: &str = "SIGNALS_TEST_ROLE";
@@ -14,11 +15,18 @@ async fn process() {
         return;
     };
     let stop = server::shutdown::on_signal().unwrap();
+    if role == "overdue" {
+        server::shutdown::exit_within(stop.clone(), Duration::from_millis(300));
+    }
     eprintln!("ready");
     stop.cancelled().await;
     eprintln!("stopping");
     if role == "hang" {
         std::future::pending::<()>().await;
+    }
+    if role == "overdue" {
+        // The whole runtime is held up, as by a thread that never comes back.
+        std::thread::sleep(Duration::from_secs(60));
     }
 }
 
@@ -64,4 +72,15 @@ fn the_second_signal_ends_it() {
     wait_for("stopping", &mut lines);
     send("TERM", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_process_that_hangs_at_its_end_is_ended() {
+    let (mut child, mut lines) = start("overdue");
+    wait_for("ready", &mut lines);
+    let began = Instant::now();
+    send("TERM", &child);
+    wait_for("stopping", &mut lines);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(10));
 }

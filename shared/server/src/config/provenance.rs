@@ -80,7 +80,14 @@ fn rendered(key: &str, value: &Value) -> String {
 
 /// Tells by its name whether a key holds something that must not be shown.
 pub(super) fn is_secret(key: &str) -> bool {
-    ["token", "secret", "password"]
-        .iter()
-        .any(|word| key.ends_with(word))
+    [
+        "token",
+        "secret",
+        "password",
+        "passphrase",
+        "api_key",
+        "headers",
+    ]
+    .iter()
+    .any(|word| key.ends_with(word))
 }

@@ -3,13 +3,13 @@
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Streaming;
-use tonic::transport::Channel;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use super::*;
-use crate::channel::{ChannelConfig, connect};
+use crate::channel::{ChannelConfig, PeerChannel, connect};
+use crate::process::Process;
 
 const SERVICE: &str = "outrider.v1.Verifier";
 /// Far longer than anything here takes, so that only a fault reaches it, and shorter than the
@@ -20,13 +20,13 @@ struct Running {
     health: Health,
     stop: CancellationToken,
     server: JoinHandle<Result<(), ServeError>>,
-    client: HealthClient<Channel>,
+    client: HealthClient<PeerChannel>,
 }
 
 async fn start(drain_grace_ms: u64) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let health = Health::new(SERVICE).await;
+    let health = Health::new(SERVICE, &Process::default()).await;
     let stop = CancellationToken::new();
     let config = ServerConfig {
         drain_grace_ms,
@@ -39,13 +39,15 @@ async fn start(drain_grace_ms: u64) -> Running {
                 Routes::default(),
                 listener,
                 &config,
+                &Process::default(),
                 &health,
                 stop.cancelled(),
             )
             .await
         }
     });
-    let client = HealthClient::new(connect(&url, &ChannelConfig::default()).unwrap());
+    let client =
+        HealthClient::new(connect(&url, &ChannelConfig::default(), &Process::default()).unwrap());
     Running {
         health,
         stop,

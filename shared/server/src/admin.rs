@@ -1,0 +1,189 @@
+//! The admin port: what operators and their machines ask of a process, on a port of its own.
+//!
+//! `/metrics` are its figures, `/livez` and `/readyz` its health in words, and `grpc.health.v1` the same for
+//! probes that speak gRPC. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
+//! is ever shown. The port opens before any model is loaded and closes after the last service has drained, so
+//! what happens in between can be watched.
+
+mod ask;
+mod grpc_health;
+mod http;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+use crate::listen::{BindError, Listen, ListenError};
+use crate::process::Process;
+use crate::severable::Severable;
+
+pub use ask::{AskError, Asked, readiness};
+
+/// Where the admin port is unless it is said.
+const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9464);
+
+/// Requests that one connection may have under way.
+const MAX_STREAMS: u32 = 16;
+
+/// How long one answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The admin port, as a section of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdminConfig {
+    /// Address to listen on, `IP:PORT`; `off`, or nothing, for no admin port.
+    pub listen: AdminListen,
+    /// Whether it may listen on an address that others can reach, although it speaks in clear.
+    pub insecure: bool,
+}
+
+/// Where the admin port listens, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum AdminListen {
+    /// There is none.
+    Off,
+    /// At this address.
+    At(Listen),
+}
+
+impl Default for AdminListen {
+    fn default() -> Self {
+        Self::At(DEFAULT_ADDRESS.into())
+    }
+}
+
+impl TryFrom<String> for AdminListen {
+    type Error = ListenError;
+
+    fn try_from(text: String) -> Result<Self, ListenError> {
+        match text.as_str() {
+            "" | "off" => Ok(Self::Off),
+            address => Ok(Self::At(address.parse()?)),
+        }
+    }
+}
+
+impl From<AdminListen> for String {
+    fn from(listen: AdminListen) -> Self {
+        match listen {
+            AdminListen::Off => "off".to_owned(),
+            AdminListen::At(address) => address.into(),
+        }
+    }
+}
+
+/// Why the admin port cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The address cannot be bound.
+    #[error("admin.listen: {0}; several processes on a machine need a port each, or \"off\"")]
+    Bind(#[from] BindError),
+    /// Others could reach it.
+    #[error(
+        "admin.listen: {0} can be reached from other machines, and the admin port speaks in clear; set \
+         admin.insecure = true if the network keeps strangers away, or listen on 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The listener has no address.
+    #[error("the listener has no address: {0}")]
+    Address(#[source] io::Error),
+}
+
+/// An open admin port. Dropping it closes the port and cuts its connections.
+#[derive(Debug)]
+pub struct Admin {
+    address: SocketAddr,
+    _sever: DropGuard,
+    task: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Opens the admin port of `process`; none if the configuration says so.
+///
+/// # Errors
+/// [`AdminError`] naming the setting.
+pub async fn start(config: &AdminConfig, process: &Process) -> Result<Option<Admin>, AdminError> {
+    let AdminListen::At(listen) = config.listen else {
+        return Ok(None);
+    };
+    let exposed = !listen.address().ip().is_loopback();
+    if exposed && !config.insecure {
+        return Err(AdminError::Exposed(listen.address()));
+    }
+    let listener = listen.bind().await?;
+    serve(listener, process).map(Some)
+}
+
+/// The same where nobody chose the address: of several processes on a machine the first gets it, and the
+/// others go on without, and say so.
+///
+/// # Errors
+/// As [`start`], the address apart.
+pub async fn start_if_free(
+    config: &AdminConfig,
+    process: &Process,
+) -> Result<Option<Admin>, AdminError> {
+    match start(config, process).await {
+        Err(error @ AdminError::Bind(_)) => {
+            tracing::warn!(%error, "this process has no admin port");
+            Ok(None)
+        }
+        started => started,
+    }
+}
+
+/// Serves the admin port of `process` on `listener`.
+///
+/// # Errors
+/// If the listener has no address.
+pub fn serve(listener: TcpListener, process: &Process) -> Result<Admin, AdminError> {
+    let address = listener.local_addr().map_err(AdminError::Address)?;
+    let severed = CancellationToken::new();
+    let sever = severed.clone().drop_guard();
+    let incoming = TcpIncoming::from(listener)
+        .with_nodelay(Some(true))
+        .map(move |accepted| accepted.map(|stream| Severable::new(stream, severed.clone())));
+    let serving = Server::builder()
+        .accept_http1(true)
+        .max_concurrent_streams(MAX_STREAMS)
+        .timeout(ANSWER_TIMEOUT)
+        .add_routes(http::routes(process))
+        .serve_with_incoming(incoming);
+    let task = tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!(%address, %error, "the admin port failed");
+        }
+    });
+    tracing::info!(admin = %address, "metrics and health");
+    Ok(Admin {
+        address,
+        _sever: sever,
+        task,
+    })
+}
+
+#[cfg(test)]
+mod tests;

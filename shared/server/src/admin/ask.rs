@@ -1,0 +1,101 @@
+//! Asking another process's admin port.
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use tonic::codegen::Service;
+
+use crate::channel::{self, ChannelConfig, ChannelError};
+use crate::process::Process;
+
+/// How long an answer may take, the connection included.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The longest answer that is read.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// What an admin port said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// One line why.
+    pub line: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The URL names no admin port.
+    #[error(transparent)]
+    Url(#[from] ChannelError),
+    /// Nobody answers there.
+    #[error("{url} does not answer: {reason}")]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Whoever answers is no admin port.
+    #[error("{url} answers /readyz with HTTP {status}: it is no admin port")]
+    Foreign {
+        /// Where.
+        url: String,
+        /// What it says.
+        status: u16,
+    },
+}
+
+/// Asks the admin port at `url` whether its process is ready.
+///
+/// # Errors
+/// [`AskError`] quoting the URL.
+pub async fn readiness(url: &str) -> Result<Asked, AskError> {
+    let config = ChannelConfig {
+        connect_timeout_ms: TIMEOUT.as_millis() as u64,
+    };
+    let mut channel = channel::connect(url, &config, &Process::default())?;
+    let unreachable = |reason: String| AskError::Unreachable {
+        url: url.to_owned(),
+        reason,
+    };
+    let asked = async {
+        let request = Request::get("/readyz").body(tonic::body::Body::empty());
+        let request = request.map_err(|error| unreachable(error.to_string()))?;
+        std::future::poll_fn(|context| Service::poll_ready(&mut channel, context))
+            .await
+            .map_err(|error| unreachable(with_causes(&error)))?;
+        let answer = Service::call(&mut channel, request)
+            .await
+            .map_err(|error| unreachable(with_causes(&error)))?;
+        let status = answer.status().as_u16();
+        let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES)
+            .await
+            .map_err(|error| unreachable(error.to_string()))?;
+        let is_ready = match status {
+            200 => true,
+            503 => false,
+            status => {
+                let url = url.to_owned();
+                return Err(AskError::Foreign { url, status });
+            }
+        };
+        let line = String::from_utf8_lossy(&bytes).trim().to_owned();
+        Ok(Asked { is_ready, line })
+    };
+    let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
+    tokio::time::timeout(TIMEOUT, asked).await.map_err(late)?
+}
+
+/// What happened, and beneath it what the system said.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

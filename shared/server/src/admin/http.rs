@@ -1,0 +1,74 @@
+//! What the admin port answers over HTTP.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tonic::service::Routes;
+use tonic_health::pb::health_server::HealthServer;
+
+use super::grpc_health::ProcessHealth;
+use crate::health::Services;
+use crate::metrics::{CONTENT_TYPE, Metrics};
+use crate::process::Process;
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+/// Answers are of the moment.
+const NOT_KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
+
+/// All routes. Others are not found; methods but GET and HEAD are not allowed.
+pub(super) fn routes(process: &Process) -> Routes {
+    let (metrics, services) = (process.metrics.clone(), process.services.clone());
+    let health = Router::new()
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+        .with_state(services.clone());
+    let router = Router::new()
+        .route("/metrics", get(exposition))
+        .with_state(metrics)
+        .merge(health);
+    Routes::from(router).add_service(HealthServer::new(ProcessHealth(services)))
+}
+
+async fn exposition(State(metrics): State<Metrics>) -> Response {
+    match metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE), NOT_KEPT], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// The process's own heartbeat: that it answers at all, and that no engine of its has failed. Peers do not
+/// matter, or all processes would be started anew for the loss of one.
+async fn live(State(services): State<Services>) -> Response {
+    verdict(services.are_alive(), "alive", &services)
+}
+
+/// Whether requests should be sent here.
+async fn ready(State(services): State<Services>) -> Response {
+    verdict(services.are_ready(), "ready", &services)
+}
+
+/// One line: what is asked about, or how the services are that it fails for.
+fn verdict(holds: bool, what: &str, services: &Services) -> Response {
+    let status = if holds {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let conditions = services.conditions();
+    let described: Vec<String> = conditions
+        .iter()
+        .map(|(name, condition)| format!("{name} is {}", condition.name()))
+        .collect();
+    let line = match (holds, described.as_slice()) {
+        (true, _) => format!("{what}\n"),
+        (false, []) => format!("not {what}: starting, no service is up yet\n"),
+        (false, described) => format!("not {what}: {}\n", described.join(", ")),
+    };
+    (status, [(header::CONTENT_TYPE, PLAIN_TEXT), NOT_KEPT], line).into_response()
+}

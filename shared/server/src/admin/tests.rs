@@ -1,0 +1,222 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::*;
+use crate::channel::{ChannelConfig, connect};
+use crate::health::Health;
+
+const SERVICE: &str = "outrider.v1.Verifier";
+
+async fn open(process: &Process) -> Admin {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    serve(listener, process).unwrap()
+}
+
+/// An answer over HTTP/1: its status, its headers in lower case, and its body.
+async fn http1(admin: &Admin, method: &str, path: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+async fn grpc(admin: &Admin, service: &str) -> Result<ServingStatus, Code> {
+    let url = format!("http://{}", admin.address());
+    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let service = service.to_owned();
+    let mut client = HealthClient::new(channel);
+    match client.check(HealthCheckRequest { service }).await {
+        Ok(answer) => Ok(answer.into_inner().status()),
+        Err(status) => Err(status.code()),
+    }
+}
+
+#[tokio::test]
+async fn metrics_come_as_openmetrics() {
+    let process = Process::default();
+    let admin = open(&process).await;
+    let (status, head, body) = http1(&admin, "GET", "/metrics").await;
+    assert_eq!(status, 200);
+    let content_type = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert!(head.contains(content_type), "{head}");
+    assert!(body.contains("\noutrider_build_info{"), "{body}");
+    assert!(body.ends_with("# EOF\n"), "{body}");
+}
+
+#[tokio::test]
+async fn only_get_and_head_and_only_what_is_there() {
+    let admin = open(&Process::default()).await;
+    for path in ["/", "/metrics/", "/debug", "/livez/x"] {
+        assert_eq!(http1(&admin, "GET", path).await.0, 404, "{path}");
+    }
+    for path in ["/metrics", "/livez", "/readyz"] {
+        for method in ["POST", "PUT", "DELETE"] {
+            assert_eq!(http1(&admin, method, path).await.0, 405, "{method} {path}");
+        }
+        let (status, _, body) = http1(&admin, "HEAD", path).await;
+        assert_eq!(
+            (status, body.as_str()),
+            (http1(&admin, "GET", path).await.0, "")
+        );
+    }
+}
+
+#[tokio::test]
+async fn health_follows_the_services_of_the_process() {
+    let process = Process::default();
+    let admin = open(&process).await;
+    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
+    assert_eq!(
+        (status, line.as_str()),
+        (503, "not ready: starting, no service is up yet\n")
+    );
+    assert_eq!(
+        http1(&admin, "GET", "/livez").await.0,
+        200,
+        "loading is no reason to start anew"
+    );
+    assert_eq!(grpc(&admin, "").await, Ok(ServingStatus::NotServing));
+    assert_eq!(grpc(&admin, SERVICE).await, Err(Code::NotFound));
+
+    let health = Health::new(SERVICE, &process).await;
+    let (_, _, line) = http1(&admin, "GET", "/readyz").await;
+    assert_eq!(line, "not ready: outrider.v1.Verifier is starting\n");
+    assert_eq!(grpc(&admin, SERVICE).await, Ok(ServingStatus::NotServing));
+
+    health.ready().await;
+    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
+    assert_eq!((status, line.as_str()), (200, "ready\n"));
+    for service in ["", SERVICE] {
+        assert_eq!(grpc(&admin, service).await, Ok(ServingStatus::Serving));
+    }
+    let ready = "outrider_ready{service=\"outrider.v1.Verifier\"} 1.0\n";
+    assert!(http1(&admin, "GET", "/metrics").await.2.contains(ready));
+
+    health.drain().await;
+    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
+    let draining = "not ready: outrider.v1.Verifier is draining\n";
+    assert_eq!((status, line.as_str()), (503, draining));
+    assert_eq!(
+        http1(&admin, "GET", "/livez").await.0,
+        200,
+        "draining is no reason to be killed"
+    );
+    assert_eq!(grpc(&admin, "").await, Ok(ServingStatus::NotServing));
+
+    health.died();
+    let (status, _, line) = http1(&admin, "GET", "/livez").await;
+    let dead = "not alive: outrider.v1.Verifier is dead\n";
+    assert_eq!((status, line.as_str()), (503, dead));
+}
+
+#[tokio::test]
+async fn a_watch_is_told_of_changes() {
+    let process = Process::default();
+    let admin = open(&process).await;
+    let url = format!("http://{}", admin.address());
+    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let service = SERVICE.to_owned();
+    let mut client = HealthClient::new(channel);
+    let watch = client.watch(HealthCheckRequest { service }).await;
+    let mut watch = watch.unwrap().into_inner();
+    let mut next = async || watch.message().await.unwrap().unwrap().status();
+    assert_eq!(next().await, ServingStatus::ServiceUnknown);
+    let health = Health::new(SERVICE, &process).await;
+    assert_eq!(next().await, ServingStatus::NotServing);
+    health.ready().await;
+    assert_eq!(next().await, ServingStatus::Serving);
+    health.drain().await;
+    assert_eq!(next().await, ServingStatus::NotServing);
+}
+
+#[tokio::test]
+async fn others_can_ask_it() {
+    let process = Process::default();
+    let health = Health::new(SERVICE, &process).await;
+    let admin = open(&process).await;
+    let url = format!("http://{}", admin.address());
+    let asked = readiness(&url).await.unwrap();
+    let line = "not ready: outrider.v1.Verifier is starting";
+    assert_eq!((asked.is_ready, asked.line.as_str()), (false, line));
+    health.ready().await;
+    let asked = readiness(&url).await.unwrap();
+    assert_eq!((asked.is_ready, asked.line.as_str()), (true, "ready"));
+    drop(admin);
+    let gone = readiness(&url).await.unwrap_err().to_string();
+    assert!(
+        gone.contains(&url) && gone.contains("does not answer"),
+        "{gone}"
+    );
+    let wrong = readiness("localhost").await.unwrap_err().to_string();
+    assert!(wrong.contains("missing scheme"), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_closed_port_takes_its_connections_with_it() {
+    let admin = open(&Process::default()).await;
+    let address = admin.address();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: admin\r\n\r\n")
+        .await
+        .unwrap();
+    let mut some = [0; 12];
+    stream.read_exact(&mut some).await.unwrap();
+    assert_eq!(&some, b"HTTP/1.1 200");
+    drop(admin);
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));
+    assert!(ended.await.is_ok(), "the connection must end");
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn it_is_not_opened_to_strangers_by_accident() {
+    let config = |listen: &str, insecure| AdminConfig {
+        listen: listen.to_owned().try_into().unwrap(),
+        insecure,
+    };
+    let process = Process::default();
+    let refused = start(&config("0.0.0.0:0", false), &process)
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("admin.insecure"), "{refused}");
+    assert!(
+        start(&config("0.0.0.0:0", true), &process)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    for off in ["off", ""] {
+        assert!(
+            start(&config(off, false), &process)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    let admin = start(&config("127.0.0.1:0", false), &process)
+        .await
+        .unwrap()
+        .unwrap();
+    let taken = config(&admin.address().to_string(), false);
+    let refused = start(&taken, &process).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("admin.listen") && refused.contains("a port each"),
+        "{refused}"
+    );
+    let config = AdminConfig {
+        listen: taken.listen,
+        insecure: false,
+    };
+    assert!(start_if_free(&config, &process).await.unwrap().is_none());
+    assert!(AdminListen::try_from("localhost:1".to_owned()).is_err());
+}

@@ -1,0 +1,165 @@
+//! Bearer tokens: of clients, and between services.
+//!
+//! A service asks for a token in the metadata of every call, `authorization: Bearer TOKEN`, on all routes
+//! of its port: reflection and health too. Tokens are in files, so that they stand neither in a
+//! configuration nor in a list of processes, and files are read again when they change.
+
+mod file;
+mod guard;
+mod shown;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::reload::Reloading;
+pub use file::AuthError;
+use file::TokenFile;
+pub(crate) use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
+pub use guard::{Client, Guard};
+pub use shown::Shown;
+
+/// Where tokens are, as a section of a process's configuration.
+///
+/// A file holds one token a line; empty lines and those that begin with `#` are passed over. All of a
+/// file's tokens are accepted, and the first is shown, so that a token can be replaced step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// Tokens that clients must show to a coordinator. A name may stand before a token; it is the tenant
+    /// of those who show it, whatever they say. Without the file everyone is let in.
+    pub client_tokens_file: PathBuf,
+    /// Tokens that a drafter and a verifier demand; a coordinator shows the first. Without the file
+    /// everyone is let in.
+    pub peer_token_file: PathBuf,
+    /// The token that this process shows where it is a client of a coordinator.
+    pub token_file: PathBuf,
+    /// How often the files are looked at for changes; 0 is never.
+    pub reload_seconds: u64,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self {
+            client_tokens_file: PathBuf::new(),
+            peer_token_file: PathBuf::new(),
+            token_file: PathBuf::new(),
+            reload_seconds: 30,
+        }
+    }
+}
+
+/// The tokens a process asks for, and the one it shows. Clones share them; the default asks for none
+/// and shows none.
+#[derive(Clone, Debug, Default)]
+pub struct Auth {
+    asked: Option<Tokens>,
+    shown: Option<Tokens>,
+    /// Whether a token may be shown where others can read it on its way.
+    in_clear: bool,
+}
+
+/// The tokens of one file, as it is now.
+#[derive(Clone, Debug)]
+struct Tokens {
+    /// The key in section `auth`.
+    setting: &'static str,
+    file: Reloading<TokenFile>,
+}
+
+impl Auth {
+    /// Of a coordinator: it asks its clients, and shows its peers who it is.
+    ///
+    /// # Errors
+    /// [`AuthError`] naming the setting, the file and the line.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn of_coordinator(config: &AuthConfig) -> Result<Self, AuthError> {
+        Ok(Self {
+            asked: config.tokens("client_tokens_file", &config.client_tokens_file)?,
+            shown: config.tokens("peer_token_file", &config.peer_token_file)?,
+            in_clear: false,
+        })
+    }
+
+    /// Of a drafter or a verifier, and of whoever talks to them: what it asks for is what it shows.
+    ///
+    /// # Errors
+    /// As [`Self::of_coordinator`].
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn of_peer(config: &AuthConfig) -> Result<Self, AuthError> {
+        let tokens = config.tokens("peer_token_file", &config.peer_token_file)?;
+        Ok(Self {
+            asked: tokens.clone(),
+            shown: tokens,
+            in_clear: false,
+        })
+    }
+
+    /// Of a client of a coordinator.
+    ///
+    /// # Errors
+    /// As [`Self::of_coordinator`].
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn of_client(config: &AuthConfig) -> Result<Self, AuthError> {
+        Ok(Self {
+            asked: None,
+            shown: config.tokens("token_file", &config.token_file)?,
+            in_clear: false,
+        })
+    }
+
+    /// The same; `allowed` tells whether tokens may be shown over connections in clear to other machines.
+    #[must_use]
+    pub fn in_clear(mut self, allowed: bool) -> Self {
+        self.in_clear = allowed;
+        self
+    }
+
+    /// Whether a token would be shown that must not cross a network in clear.
+    pub(crate) fn must_be_hidden(&self) -> bool {
+        self.shown.is_some() && !self.in_clear
+    }
+
+    /// What looks at every request that comes in.
+    pub(crate) fn guard(&self) -> Guard {
+        Guard::new(self.asked.clone())
+    }
+
+    /// What goes with every request that goes out.
+    pub(crate) fn shown(&self) -> Shown {
+        Shown::new(self.shown.clone())
+    }
+}
+
+impl AuthConfig {
+    /// The tokens of `file`; none if no file is named.
+    fn tokens(&self, setting: &'static str, file: &Path) -> Result<Option<Tokens>, AuthError> {
+        if file.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let (path, interval) = (file.to_owned(), Duration::from_secs(self.reload_seconds));
+        let read = {
+            let path = path.clone();
+            move || TokenFile::read(setting, &path)
+        };
+        let file = Reloading::start("tokens", vec![path], interval, read)?;
+        Ok(Some(Tokens { setting, file }))
+    }
+}
+
+impl Tokens {
+    fn now(&self) -> Arc<TokenFile> {
+        self.file.get()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! A file of tokens.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+use tonic::metadata::{Ascii, MetadataValue};
+
+use super::guard::Client;
+
+/// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
+pub(crate) const MIN_TOKEN_CHARS: usize = 16;
+
+/// Longest token, and longest name before one, in characters.
+pub(crate) const MAX_TOKEN_CHARS: usize = 256;
+
+/// Why a file of tokens cannot be used. It never quotes a token.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The file cannot be read.
+    #[error("auth.{setting}: {} cannot be read: {source}", file.display())]
+    Unreadable {
+        /// The key in section `auth`.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
+    /// A line is not a token.
+    #[error("auth.{setting}: {}, line {line}: {problem}", file.display())]
+    Line {
+        /// The key in section `auth`.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// There is no token in the file.
+    #[error(
+        "auth.{setting}: {} holds no token; write one a line, for example what `openssl rand -hex 32` prints",
+        file.display()
+    )]
+    Empty {
+        /// The key in section `auth`.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// The tokens of a file, in its order; at least one.
+pub(super) struct TokenFile(Vec<Token>);
+
+/// A token, and whom it stands for.
+struct Token {
+    secret: String,
+    name: Option<Arc<str>>,
+}
+
+impl TokenFile {
+    /// # Errors
+    /// [`AuthError`] naming the file and the line, never the token.
+    pub(super) fn read(setting: &'static str, file: &Path) -> Result<Self, AuthError> {
+        let text = std::fs::read_to_string(file).map_err(|source| AuthError::Unreadable {
+            setting,
+            file: file.to_owned(),
+            source,
+        })?;
+        let mut tokens: Vec<Token> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fault = |problem: String| AuthError::Line {
+                setting,
+                file: file.to_owned(),
+                line: index + 1,
+                problem,
+            };
+            let token = Token::parse(line).map_err(fault)?;
+            if tokens.iter().any(|other| other.secret == token.secret) {
+                return Err(fault("this token stands in an earlier line too".to_owned()));
+            }
+            tokens.push(token);
+        }
+        if tokens.is_empty() {
+            let file = file.to_owned();
+            return Err(AuthError::Empty { setting, file });
+        }
+        Ok(Self(tokens))
+    }
+
+    /// Who shows `shown`, if it is one of these tokens. How long it takes tells nothing of how much of a
+    /// token was guessed.
+    pub(super) fn find(&self, shown: &[u8]) -> Option<Client> {
+        let mut found = None;
+        for token in &self.0 {
+            if token.secret.as_bytes().ct_eq(shown).into() {
+                let tenant = token.name.clone();
+                found = Some(Client { tenant });
+            }
+        }
+        found
+    }
+
+    /// The first token as a header shows it.
+    pub(super) fn header(&self) -> Option<MetadataValue<Ascii>> {
+        let token = self.0.first()?;
+        let mut header: MetadataValue<Ascii> = format!("Bearer {}", token.secret).parse().ok()?;
+        // HTTP/2 keeps it out of its compression table, and whoever prints the header sees no value.
+        header.set_sensitive(true);
+        Some(header)
+    }
+}
+
+impl Token {
+    fn parse(line: &str) -> Result<Self, String> {
+        let mut words = line.split_whitespace();
+        let (first, second, third) = (words.next(), words.next(), words.next());
+        let (name, secret) = match (first, second, third) {
+            (Some(secret), None, _) => (None, secret),
+            (Some(name), Some(secret), None) => (Some(name), secret),
+            _ => return Err("more than two words, expected [NAME] TOKEN".to_owned()),
+        };
+        if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the token has characters that are not visible ASCII".to_owned());
+        }
+        let found = secret.len();
+        if !(MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&found) {
+            return Err(format!(
+                "a token of {found} characters, expected {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}"
+            ));
+        }
+        if let Some(found) = name.map(str::len).filter(|&bytes| bytes > MAX_TOKEN_CHARS) {
+            return Err(format!(
+                "a name of {found} bytes, expected at most {MAX_TOKEN_CHARS}"
+            ));
+        }
+        Ok(Self {
+            secret: secret.to_owned(),
+            name: name.map(Arc::from),
+        })
+    }
+}
+
+// A token must not end up in a log.
+impl fmt::Debug for TokenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenFile({} tokens)", self.0.len())
+    }
+}

@@ -1,0 +1,26 @@
+//! The token that goes with every request to another service.
+
+use tonic::service::Interceptor;
+use tonic::{Request, Status};
+
+use super::Tokens;
+use super::guard::HEADER;
+
+/// Adds the process's token, as it is now, to what is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Shown(Option<Tokens>);
+
+impl Shown {
+    pub(super) fn new(tokens: Option<Tokens>) -> Self {
+        Self(tokens)
+    }
+}
+
+impl Interceptor for Shown {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(header) = self.0.as_ref().and_then(|tokens| tokens.now().header()) {
+            request.metadata_mut().insert(HEADER, header);
+        }
+        Ok(request)
+    }
+}

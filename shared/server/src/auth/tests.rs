@@ -1,0 +1,167 @@
+use std::path::PathBuf;
+
+use tonic::service::Interceptor;
+use tonic::{Code, Request};
+
+use super::*;
+
+const FIRST: &str = "first-token-0123456789";
+const SECOND: &str = "second-token-0123456789";
+
+/// A file of that text, in a folder that lives as long as the returned guard.
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn coordinator(tokens: PathBuf) -> Result<Auth, AuthError> {
+    let config = AuthConfig {
+        client_tokens_file: tokens,
+        reload_seconds: 0,
+        ..AuthConfig::default()
+    };
+    Auth::of_coordinator(&config)
+}
+
+fn request(authorization: Option<&str>) -> Request<()> {
+    let mut request = Request::new(());
+    if let Some(value) = authorization {
+        let value = value.parse().unwrap();
+        request.metadata_mut().insert("authorization", value);
+    }
+    request
+}
+
+/// The tenant of a request that is let in, or the status of one that is not.
+fn asked(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
+    let request = auth.guard().call(request(authorization))?;
+    assert!(!request.metadata().contains_key("authorization"));
+    let client = request.extensions().get::<Client>();
+    Ok(client.and_then(|client| client.tenant.as_deref().map(str::to_owned)))
+}
+
+#[test]
+fn every_token_of_the_file_is_let_in_under_its_name() {
+    let text = format!("# those who may\n\n{FIRST}\r\n  acme   {SECOND}  \n");
+    let (_folder, path) = file(&text);
+    let auth = coordinator(path).unwrap();
+    assert_eq!(
+        asked(&auth, Some(&format!("Bearer {FIRST}"))).unwrap(),
+        None
+    );
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let tenant = asked(&auth, Some(&format!("{scheme} {SECOND}"))).unwrap();
+        assert_eq!(tenant.as_deref(), Some("acme"));
+    }
+}
+
+#[test]
+fn whoever_shows_no_token_or_another_is_told_so_and_not_what_was_shown() {
+    let (_folder, path) = file(&format!("{FIRST}\nacme {SECOND}\n"));
+    let auth = coordinator(path).unwrap();
+    let shorter = &FIRST[..FIRST.len() - 1];
+    for (authorization, said) in [
+        (None, "no token was shown"),
+        (Some("Bearer".to_owned()), "not of the kind Bearer"),
+        (Some(format!("Basic {FIRST}")), "not of the kind Bearer"),
+        (Some("Bearer ".to_owned()), "not known"),
+        (Some(format!("Bearer {shorter}")), "not known"),
+        (Some(format!("Bearer {FIRST}0")), "not known"),
+        (Some(format!("Bearer acme {SECOND}")), "not known"),
+    ] {
+        let status = asked(&auth, authorization.as_deref()).unwrap_err();
+        assert_eq!(status.code(), Code::Unauthenticated);
+        let message = status.message();
+        assert!(
+            message.contains(said) && message.contains("auth.client_tokens_file"),
+            "{message}"
+        );
+        assert!(!message.contains("-token-"), "{message}");
+    }
+}
+
+#[test]
+fn without_a_file_everyone_is_let_in_and_nothing_is_shown() {
+    let auth = Auth::of_coordinator(&AuthConfig::default()).unwrap();
+    assert_eq!(asked(&auth, None).unwrap(), None);
+    let sent = auth.shown().call(request(None)).unwrap();
+    assert!(sent.metadata().is_empty());
+    assert!(!auth.must_be_hidden());
+}
+
+#[test]
+fn the_first_token_is_shown_and_printed_nowhere() {
+    let (_folder, path) = file(&format!("coordinator {FIRST}\n{SECOND}\n"));
+    let config = AuthConfig {
+        peer_token_file: path,
+        reload_seconds: 0,
+        ..AuthConfig::default()
+    };
+    let auth = Auth::of_coordinator(&config).unwrap();
+    let sent = auth.shown().call(request(None)).unwrap();
+    let header = sent.metadata().get("authorization").unwrap();
+    assert_eq!(header.to_str().unwrap(), format!("Bearer {FIRST}"));
+    let printed = format!("{sent:?} {auth:?} {:?} {:?}", auth.shown(), auth.guard());
+    assert!(!printed.contains("-token-"), "{printed}");
+    assert!(auth.must_be_hidden());
+    assert!(!auth.in_clear(true).must_be_hidden());
+}
+
+#[tokio::test]
+async fn a_token_can_be_replaced_while_others_hold() {
+    let (_folder, path) = file(&format!("{FIRST}\n"));
+    let config = AuthConfig {
+        peer_token_file: path.clone(),
+        reload_seconds: 1,
+        ..AuthConfig::default()
+    };
+    let auth = Auth::of_peer(&config).unwrap();
+    let accepts = |token: &str| asked(&auth, Some(&format!("Bearer {token}"))).is_ok();
+    assert!(accepts(FIRST) && !accepts(SECOND));
+    std::fs::write(&path, format!("{FIRST}\n{SECOND}\n")).unwrap();
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !accepts(SECOND) {
+        assert!(tokio::time::Instant::now() < deadline, "never read again");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(accepts(FIRST), "both, until the old one is taken out");
+}
+
+#[test]
+fn what_is_no_file_of_tokens_names_the_line_and_never_the_token() {
+    let long = "x".repeat(257);
+    for (text, said) in [
+        (String::new(), "holds no token"),
+        ("# nothing\n\n".to_owned(), "holds no token"),
+        (
+            format!("{FIRST}\nshort-token-0\n"),
+            "line 2: a token of 13 characters, expected 16 to 256",
+        ),
+        (long, "line 1: a token of 257"),
+        (format!("a b {FIRST}"), "line 1: more than two words"),
+        (format!("{FIRST}é"), "line 1: the token has characters"),
+        (
+            format!("{} {FIRST}", "n".repeat(257)),
+            "line 1: a name of 257",
+        ),
+        (
+            format!("a {FIRST}\nb {FIRST}"),
+            "line 2: this token stands in an earlier line",
+        ),
+    ] {
+        let (_folder, path) = file(&text);
+        let error = coordinator(path.clone()).unwrap_err().to_string();
+        let path = path.display().to_string();
+        assert!(
+            error.contains(said)
+                && error.contains("auth.client_tokens_file")
+                && error.contains(&path),
+            "{error}"
+        );
+        assert!(!error.contains("-token-"), "{error}");
+    }
+    let error = coordinator("no/such/file".into()).unwrap_err().to_string();
+    assert!(error.contains("no/such/file cannot be read"), "{error}");
+}

@@ -1,0 +1,204 @@
+//! How a channel connects: to where its URL says or to one of the addresses behind it, with TLS for
+//! `https`, and in words that say what to do where that fails.
+
+use std::error::Error;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+use tonic::Status;
+use tonic::codegen::Service;
+use tonic::transport::Uri;
+
+use crate::tls::{Side, Tls, explain, is_hung_up};
+
+/// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
+const TLS_ALERT: u8 = 0x15;
+
+/// What it means that a server says nothing at all.
+const UNHEARD: &str = "the server closed the connection before it said anything: it speaks TLS (write \
+                       https://), or takes no more connections; its log says which";
+
+/// Connects to a peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    /// Where, if it is not for the resolver to say.
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) tls: Tls,
+}
+
+/// Why no connection came about.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectFault {
+    #[error("no connection to {to}: {source}")]
+    Tcp {
+        to: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("no TLS with {to}: {why}")]
+    Tls { to: String, why: String },
+}
+
+/// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
+/// once gives the same.
+pub fn is_tls_fault(status: &Status) -> bool {
+    let mut cause = Error::source(status);
+    while let Some(error) = cause {
+        if let Some(ConnectFault::Tls { .. }) = error.downcast_ref() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Outgoing>;
+    type Error = ConnectFault;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectFault>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectFault>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move { connector.connect(&uri).await.map(TokioIo::new) })
+    }
+}
+
+impl Connector {
+    async fn connect(&self, uri: &Uri) -> Result<Outgoing, ConnectFault> {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let to = match self.address {
+            Some(address) => format!("{address} ({host})"),
+            None => uri
+                .authority()
+                .map_or_else(String::new, ToString::to_string),
+        };
+        let connected = match self.address {
+            Some(address) => TcpStream::connect(address).await,
+            None => TcpStream::connect((host, uri.port_u16().unwrap_or_default())).await,
+        };
+        let refused = |source| ConnectFault::Tcp {
+            to: to.clone(),
+            source,
+        };
+        let connection = connected.map_err(refused)?;
+        connection.set_nodelay(true).map_err(refused)?;
+        if uri.scheme_str() != Some("https") {
+            return Ok(Outgoing::new(Either::Left(connection)));
+        }
+        let fault = |why: String| ConnectFault::Tls {
+            to: to.clone(),
+            why,
+        };
+        let Some(connector) = self.tls.connector() else {
+            return Err(fault("tls.ca_file is not set".to_owned()));
+        };
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}")))?;
+        let connected = connector.connect(name, connection).await;
+        let stream = connected.map_err(|error| fault(explain(&error, Side::Client)))?;
+        Ok(Outgoing::new(Either::Right(Box::new(stream))))
+    }
+}
+
+/// A connection to a peer.
+pub(crate) struct Outgoing {
+    transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    /// Whether nothing was read yet.
+    is_new: bool,
+}
+
+impl Outgoing {
+    fn new(transport: Either<TcpStream, Box<TlsStream<TcpStream>>>) -> Self {
+        Self {
+            transport,
+            is_new: true,
+        }
+    }
+}
+
+impl AsyncRead for Outgoing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = std::task::ready!(Pin::new(&mut self.transport).poll_read(cx, buffer));
+        let is_first_in_clear =
+            std::mem::take(&mut self.is_new) && matches!(self.transport, Either::Left(_));
+        let (kind, why) = match (read, buffer.filled().get(before)) {
+            (Ok(()), Some(&TLS_ALERT)) if is_first_in_clear => {
+                let why = "the server answered with a TLS alert: it speaks TLS (write https://)";
+                (io::ErrorKind::InvalidData, why.to_owned())
+            }
+            (Ok(()), None) if is_first_in_clear => {
+                (io::ErrorKind::ConnectionReset, UNHEARD.to_owned())
+            }
+            (Ok(()), _) => return Poll::Ready(Ok(())),
+            (Err(error), _) if is_first_in_clear && is_hung_up(error.kind()) => {
+                (error.kind(), UNHEARD.to_owned())
+            }
+            // A server may refuse a client's certificate after the client has finished its handshake.
+            (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
+        };
+        Poll::Ready(Err(io::Error::new(kind, why)))
+    }
+}
+
+impl Outgoing {
+    /// A server that refuses a connection may have closed it before the client wrote all it has to say. Then
+    /// what the client reads next tells why; that it could not write does not.
+    fn forgive<T>(&self, written: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
+        match written {
+            Poll::Ready(Err(error)) if self.is_new && is_hung_up(error.kind()) => {
+                Poll::Ready(Ok(all))
+            }
+            written => written,
+        }
+    }
+}
+
+impl AsyncWrite for Outgoing {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.transport).poll_write(cx, bytes);
+        self.forgive(written, bytes.len())
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.transport).poll_write_vectored(cx, slices);
+        self.forgive(written, slices.iter().map(|slice| slice.len()).sum())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.transport).poll_flush(cx);
+        self.forgive(flushed, ())
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(cx)
+    }
+}

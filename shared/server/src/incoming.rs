@@ -1,0 +1,136 @@
+//! Connections on their way in: accepted, counted, and handed on once they speak HTTP/2.
+//!
+//! What a connection must do before it is handed on, it does beside all others and in bounded time: a TLS
+//! handshake where the service speaks TLS, and HTTP/2's preface. Whoever is slow holds up nobody.
+
+mod opening;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Sleep;
+use tokio_stream::Stream;
+use tokio_util::sync::CancellationToken;
+
+use crate::seldom::Seldom;
+use crate::severable::Severable;
+use crate::tls::Tls;
+pub(crate) use opening::{OPENING_TIMEOUT, Opened};
+
+/// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped:
+/// an honest one needs a few round trips, and whoever stalls on purpose is older than that.
+pub(crate) const MAX_OPENING: usize = 256;
+
+/// How long nothing is accepted after the system could not: it has no more files, and needs time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The connections of one server, as they become ready.
+pub(crate) struct Incoming {
+    listener: TcpListener,
+    tls: Tls,
+    /// One permit a connection, from when it is accepted to when it is closed.
+    permits: Arc<Semaphore>,
+    max_connections: usize,
+    opening: JoinSet<Option<Opened>>,
+    /// The same tasks, the oldest first.
+    order: VecDeque<AbortHandle>,
+    pause: Option<Pin<Box<Sleep>>>,
+    full: Seldom,
+    failed: Arc<Seldom>,
+    severed: CancellationToken,
+}
+
+impl Incoming {
+    /// Connections to `listener`, at most `max_connections` at a time; all of them are cut when `severed` is
+    /// cancelled.
+    pub(crate) fn new(
+        listener: TcpListener,
+        tls: Tls,
+        max_connections: usize,
+        severed: CancellationToken,
+    ) -> Self {
+        Self {
+            listener,
+            tls,
+            permits: Arc::new(Semaphore::new(max_connections)),
+            max_connections,
+            opening: JoinSet::new(),
+            order: VecDeque::new(),
+            pause: None,
+            full: Seldom::default(),
+            failed: Arc::default(),
+            severed,
+        }
+    }
+
+    /// Lets a connection open, unless there are too many.
+    fn admit(&mut self, connection: TcpStream) {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            // Closed at once: its client may do better at another replica than in a queue.
+            if let Some(others) = self.full.passes() {
+                let (client, most) = (connection.peer_addr().ok(), self.max_connections);
+                tracing::warn!(
+                    ?client,
+                    most,
+                    others,
+                    "connection closed: server.max_connections are open; `others` were closed since the \
+                     last such line"
+                );
+            }
+            return;
+        };
+        self.order.retain(|opening| !opening.is_finished());
+        if self.order.len() >= MAX_OPENING
+            && let Some(oldest) = self.order.pop_front()
+        {
+            oldest.abort();
+        }
+        let failed = Arc::clone(&self.failed);
+        let opening = opening::open(connection, self.tls.acceptor(), permit, failed);
+        self.order.push_back(self.opening.spawn(opening));
+    }
+}
+
+impl Stream for Incoming {
+    type Item = Result<Severable<Opened>, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            while let Poll::Ready(Some(opened)) = this.opening.poll_join_next(cx) {
+                if let Ok(Some(opened)) = opened {
+                    let connection = Severable::new(opened, this.severed.clone());
+                    return Poll::Ready(Some(Ok(connection)));
+                }
+            }
+            if let Some(pause) = &mut this.pause {
+                std::task::ready!(pause.as_mut().poll(cx));
+                this.pause = None;
+            }
+            match std::task::ready!(this.listener.poll_accept(cx)) {
+                Ok((connection, _)) => this.admit(connection),
+                // It went away before it was looked at.
+                Err(error) if is_of_one_connection(error.kind()) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be accepted for now");
+                    this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
+                }
+            }
+        }
+    }
+}
+
+fn is_of_one_connection(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
+    )
+}

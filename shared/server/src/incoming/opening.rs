@@ -1,0 +1,195 @@
+//! What a connection does before it is handed on.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::seldom::Seldom;
+use crate::tls::{Side, explain};
+
+/// How long a connection may take to come to its HTTP/2 preface, a TLS handshake included.
+pub(crate) const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client that is refused may take to hang up, and what it may still say.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+const GOODBYE_BYTES: u64 = 64 << 10;
+
+/// What every HTTP/2 connection begins with.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The first byte of a TLS handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// A connection that began to speak HTTP/2.
+pub(crate) struct Opened {
+    transport: Transport,
+    /// How much of the preface was handed on; it was read already.
+    told: usize,
+    info: TcpConnectInfo,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Why a connection is not handed on.
+enum Fault {
+    /// It closed without a word: something looked whether the port is open.
+    Silent,
+    /// What is wrong with it.
+    Wrong(String),
+}
+
+/// Opens `connection`; if it fails the log says why, one in a while.
+pub(super) async fn open(
+    connection: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    permit: OwnedSemaphorePermit,
+    failed: Arc<Seldom>,
+) -> Option<Opened> {
+    let info = connection.connect_info();
+    let client = info.remote_addr;
+    let fault = match tokio::time::timeout(OPENING_TIMEOUT, transport(connection, acceptor)).await {
+        Ok(Ok(transport)) => {
+            return Some(Opened {
+                transport,
+                told: 0,
+                info,
+                _permit: permit,
+            });
+        }
+        Ok(Err(Fault::Silent)) => return None,
+        Ok(Err(Fault::Wrong(fault))) => fault,
+        Err(_) => format!("it did not begin to speak HTTP/2 within {OPENING_TIMEOUT:?}"),
+    };
+    if let Some(others) = failed.passes() {
+        tracing::warn!(
+            ?client,
+            fault,
+            others,
+            "connection refused; `others` were refused since the last such line"
+        );
+    }
+    None
+}
+
+async fn transport(
+    connection: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+) -> Result<Transport, Fault> {
+    let of_system = |error: io::Error| Fault::Wrong(error.to_string());
+    connection.set_nodelay(true).map_err(of_system)?;
+    let is_clear = acceptor.is_none();
+    let mut transport = match acceptor {
+        None => Either::Left(connection),
+        Some(acceptor) => {
+            // A port scanner's connection is no failed handshake.
+            if connection.peek(&mut [0]).await.map_err(of_system)? == 0 {
+                return Err(Fault::Silent);
+            }
+            match acceptor.accept(connection).into_fallible().await {
+                Ok(accepted) => Either::Right(Box::new(accepted)),
+                Err((error, connection)) => {
+                    let why = explain(&error, Side::Server);
+                    say_goodbye(connection).await;
+                    return Err(Fault::Wrong(format!("TLS handshake: {why}")));
+                }
+            }
+        }
+    };
+    let mut began = [0; PREFACE.len()];
+    let mut read = 0;
+    while read < began.len() {
+        match transport.read(&mut began[read..]).await {
+            Ok(0) | Err(_) if read == 0 => return Err(Fault::Silent),
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) => return Err(Fault::Wrong(error.to_string())),
+        }
+        if is_clear && began[0] == TLS_HANDSHAKE {
+            let fault = "the client speaks TLS and this service does not; set tls.mode here, or write \
+                         http:// there";
+            return Err(Fault::Wrong(fault.to_owned()));
+        }
+    }
+    if began != *PREFACE {
+        return Err(Fault::Wrong(
+            "the client does not speak HTTP/2, as gRPC does".to_owned(),
+        ));
+    }
+    Ok(transport)
+}
+
+/// Closes a connection whose client was told why in a TLS alert. Were it closed with bytes of the client still
+/// unread, the alert would be lost on the way.
+async fn say_goodbye(mut connection: TcpStream) {
+    let closing = async {
+        connection.shutdown().await?;
+        tokio::io::copy(&mut connection.take(GOODBYE_BYTES), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(GOODBYE_TIMEOUT, closing).await;
+}
+
+impl AsyncRead for Opened {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.told < PREFACE.len() {
+            let rest = &PREFACE[self.told..];
+            let part = &rest[..rest.len().min(buffer.remaining())];
+            buffer.put_slice(part);
+            self.told += part.len();
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.transport).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Opened {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(cx)
+    }
+}
+
+impl Connected for Opened {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.info.clone()
+    }
+}

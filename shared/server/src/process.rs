@@ -1,0 +1,23 @@
+//! What a process gives each service in it.
+
+use crate::auth::Auth;
+use crate::health::Services;
+use crate::metrics::Metrics;
+use crate::tls::Tls;
+use crate::trace::Traces;
+
+/// What a process gives each service in it, and each of its channels to others. Cheap to clone; the default
+/// is a process without TLS, tokens and traces, whose metrics nobody reads.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Who it is, and whom it believes.
+    pub tls: Tls,
+    /// Which tokens it asks for, and which it shows.
+    pub auth: Auth,
+    /// Where its figures are counted.
+    pub metrics: Metrics,
+    /// Where its spans go.
+    pub traces: Traces,
+    /// Which services are in it, and how they are.
+    pub services: Services,
+}

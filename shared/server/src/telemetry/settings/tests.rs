@@ -1,0 +1,228 @@
+//! What of configuration and environment holds.
+
+use super::*;
+
+/// Settings of `config` under these variables.
+fn resolve(
+    config: &TelemetryConfig,
+    variables: &[(&str, &str)],
+) -> Result<Settings, TelemetryError> {
+    Settings::resolve(config, &|name| {
+        let found = variables.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| (*value).to_owned())
+    })
+}
+
+fn resolved(config: &TelemetryConfig, variables: &[(&str, &str)]) -> Settings {
+    resolve(config, variables).expect("in order")
+}
+
+fn of_endpoint(endpoint: &str) -> TelemetryConfig {
+    TelemetryConfig {
+        endpoint: endpoint.to_owned(),
+        logs: true,
+        ..TelemetryConfig::default()
+    }
+}
+
+fn destination_of(url: &str, protocol: Protocol) -> Destination {
+    let url = url.to_owned();
+    Destination { url, protocol }
+}
+
+#[test]
+fn nothing_is_sent_unless_somebody_says_where() {
+    let settings = resolved(&TelemetryConfig::default(), &[]);
+    assert_eq!((settings.traces, settings.logs), (None, None));
+    let empty = [("OTEL_EXPORTER_OTLP_ENDPOINT", "")];
+    assert_eq!(resolved(&TelemetryConfig::default(), &empty).traces, None);
+}
+
+#[test]
+fn the_configuration_is_stronger_than_variables_key_by_key() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4318"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_SERVICE_NAME", "theirs"),
+    ];
+    let settings = resolved(&of_endpoint("http://here:9"), &variables);
+    let traces = Some(destination_of(
+        "http://here:9/v1/traces",
+        Protocol::HttpProtobuf,
+    ));
+    assert_eq!(
+        settings.traces, traces,
+        "endpoint from one, protocol from the other"
+    );
+    let logs = Some(destination_of(
+        "http://here:9/v1/logs",
+        Protocol::HttpProtobuf,
+    ));
+    assert_eq!(settings.logs, logs);
+    assert_eq!(settings.service_name.as_deref(), Some("theirs"));
+
+    let config = TelemetryConfig {
+        protocol: Some(Protocol::Grpc),
+        service_name: "ours".to_owned(),
+        ..TelemetryConfig::default()
+    };
+    let settings = resolved(&config, &variables);
+    let traces = Some(destination_of("http://elsewhere:4318", Protocol::Grpc));
+    assert_eq!(settings.traces, traces);
+    assert_eq!(
+        settings.logs, None,
+        "logs are sent only where that is asked for"
+    );
+    assert_eq!(settings.service_name.as_deref(), Some("ours"));
+}
+
+#[test]
+fn a_signals_own_variables_are_stronger_than_the_common_ones() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://common:4317"),
+        (
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "http://traces:4318/own/path",
+        ),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+    ];
+    let config = TelemetryConfig {
+        logs: true,
+        ..TelemetryConfig::default()
+    };
+    let settings = resolved(&config, &variables);
+    // The whole URL, as it is.
+    let traces = Some(destination_of(
+        "http://traces:4318/own/path",
+        Protocol::HttpProtobuf,
+    ));
+    assert_eq!(settings.traces, traces);
+    assert_eq!(
+        settings.logs,
+        Some(destination_of("http://common:4317", Protocol::Grpc))
+    );
+}
+
+#[test]
+fn what_is_turned_off_stays_off() {
+    let config = of_endpoint("http://here:4317");
+    let off = resolved(&config, &[("OTEL_SDK_DISABLED", "True")]);
+    assert_eq!((off.traces, off.logs), (None, None));
+    let on = resolved(&config, &[("OTEL_SDK_DISABLED", "no")]);
+    assert!(on.traces.is_some() && on.logs.is_some());
+    let no_traces = resolved(&config, &[("OTEL_TRACES_EXPORTER", "none")]);
+    assert!(no_traces.traces.is_none() && no_traces.logs.is_some());
+}
+
+#[test]
+fn samplers_follow_the_client_unless_the_variable_says_otherwise() {
+    let sampler = |ratio: Option<f64>, variables: &[(&str, &str)]| {
+        let config = TelemetryConfig {
+            sample_ratio: ratio,
+            ..TelemetryConfig::default()
+        };
+        format!("{:?}", resolved(&config, variables).sampler)
+    };
+    let following = |root: Sampler| format!("{:?}", Sampler::ParentBased(Box::new(root)));
+    let at = |ratio| following(Sampler::TraceIdRatioBased(ratio));
+    assert_eq!(sampler(None, &[]), at(SAMPLE_RATIO));
+    let named = |name| {
+        [
+            ("OTEL_TRACES_SAMPLER", name),
+            ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+        ]
+    };
+    assert_eq!(sampler(Some(0.5), &named("always_off")), at(0.5));
+    assert_eq!(sampler(None, &named("parentbased_traceidratio")), at(0.25));
+    assert_eq!(
+        sampler(None, &named("parentbased_always_on")),
+        following(Sampler::AlwaysOn)
+    );
+    assert_eq!(
+        sampler(None, &named("parentbased_always_off")),
+        following(Sampler::AlwaysOff)
+    );
+    assert_eq!(
+        sampler(None, &named("traceidratio")),
+        "TraceIdRatioBased(0.25)"
+    );
+    assert_eq!(sampler(None, &named("always_on")), "AlwaysOn");
+    assert_eq!(sampler(None, &named("always_off")), "AlwaysOff");
+}
+
+#[test]
+fn what_cannot_be_used_is_named_with_its_value() {
+    let plain = TelemetryConfig::default();
+    let endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    let wrong = [
+        (
+            of_endpoint("collector:4317"),
+            vec![],
+            "telemetry.endpoint: \"collector:4317\"",
+        ),
+        (
+            of_endpoint("https://collector:4317"),
+            vec![],
+            "write http://HOST:PORT",
+        ),
+        (
+            plain.clone(),
+            vec![(endpoint, "nowhere")],
+            "OTEL_EXPORTER_OTLP_ENDPOINT: \"nowhere\"",
+        ),
+        (
+            plain.clone(),
+            vec![("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "//x")],
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        ),
+        (
+            plain.clone(),
+            vec![
+                (endpoint, "http://x:1"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+            ],
+            "expected grpc or http/protobuf",
+        ),
+        (
+            plain.clone(),
+            vec![("OTEL_TRACES_EXPORTER", "zipkin")],
+            "OTEL_TRACES_EXPORTER: \"zipkin\"",
+        ),
+        (
+            plain.clone(),
+            vec![("OTEL_TRACES_SAMPLER", "jaeger_remote")],
+            "OTEL_TRACES_SAMPLER: \"jaeger_remote\"",
+        ),
+        (
+            plain.clone(),
+            vec![
+                ("OTEL_TRACES_SAMPLER", "traceidratio"),
+                ("OTEL_TRACES_SAMPLER_ARG", "2"),
+            ],
+            "OTEL_TRACES_SAMPLER_ARG: \"2\"",
+        ),
+        (
+            TelemetryConfig {
+                sample_ratio: Some(1.5),
+                ..plain.clone()
+            },
+            vec![],
+            "telemetry.sample_ratio: \"1.5\"",
+        ),
+        (
+            TelemetryConfig {
+                sample_ratio: Some(f64::NAN),
+                ..plain
+            },
+            vec![],
+            "telemetry.sample_ratio: \"NaN\"",
+        ),
+    ];
+    for (config, variables, expected) in wrong {
+        let error = resolve(&config, &variables)
+            .expect_err(expected)
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,146 @@
+//! TLS between services and with clients.
+//!
+//! One section of the configuration describes both directions: the certificate that a service shows to
+//! whoever connects (and, where it is asked for one, to whom it connects), and the CA certificates by
+//! which it believes others. Files are [read again](TlsConfig::reload_seconds) when they change; open
+//! connections go on with what they began with.
+
+mod error;
+mod explain;
+mod material;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+use serde::{Deserialize, Serialize};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+pub use error::TlsError;
+pub(crate) use explain::{Side, explain, is_hung_up};
+
+use crate::reload::Reloading;
+use material::Material;
+
+/// Whether a service speaks TLS to those who connect to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// In clear.
+    #[default]
+    Off,
+    /// It shows its certificate.
+    Server,
+    /// It shows its certificate, and asks for one of a known CA.
+    Mutual,
+}
+
+/// Certificates, as a section of a process's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsConfig {
+    /// What those who connect to this process's services meet. Where the process connects to others, their
+    /// URLs decide: `https://` or `http://`.
+    pub mode: TlsMode,
+    /// Certificate chain in PEM, this side's own certificate first. Shown to those who connect, and to
+    /// those connected to if they ask.
+    pub cert_file: PathBuf,
+    /// Private key of that certificate in PEM: PKCS#8, PKCS#1 or SEC1, not encrypted.
+    pub key_file: PathBuf,
+    /// Certificates in PEM of the CAs that are believed: of servers, and in mode `mutual` of clients.
+    pub ca_file: PathBuf,
+    /// How often the files are looked at for changes; 0 is never.
+    pub reload_seconds: u64,
+}
+
+impl Default for TlsConfig {
+    fn default() -> Self {
+        Self {
+            mode: TlsMode::Off,
+            cert_file: PathBuf::new(),
+            key_file: PathBuf::new(),
+            ca_file: PathBuf::new(),
+            reload_seconds: 30,
+        }
+    }
+}
+
+/// Makes ring the crypto provider of this process. Only a `main` and tests should call it; a second call
+/// does nothing.
+pub fn install_provider() {
+    // An error only says that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The process's certificates, and whom it believes. Clones share them; the default has none.
+#[derive(Clone, Default)]
+pub struct Tls {
+    mode: TlsMode,
+    material: Option<Reloading<Material>>,
+}
+
+impl Tls {
+    /// Reads the files that `config` names, and goes on watching them.
+    ///
+    /// # Errors
+    /// [`TlsError`] naming the setting, the file and what to do.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn load(config: &TlsConfig) -> Result<Self, TlsError> {
+        let named = [&config.cert_file, &config.key_file, &config.ca_file];
+        let files: Vec<_> = named
+            .into_iter()
+            .filter(|file| !file.as_os_str().is_empty())
+            .cloned()
+            .collect();
+        if config.mode == TlsMode::Off && files.is_empty() {
+            return Ok(Self::default());
+        }
+        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
+        let (provider, interval) = (
+            Arc::clone(provider),
+            Duration::from_secs(config.reload_seconds),
+        );
+        let (mode, config) = (config.mode, config.clone());
+        let read = move || material::read(&config, &provider);
+        let material = Reloading::start("TLS certificates", files, interval, read)?;
+        Ok(Self {
+            mode,
+            material: Some(material),
+        })
+    }
+
+    /// Whether services of this process speak TLS.
+    pub fn is_serving(&self) -> bool {
+        self.mode != TlsMode::Off
+    }
+
+    /// Whether servers' certificates can be checked, so that `https://` can be connected to.
+    pub fn is_believing(&self) -> bool {
+        self.connector().is_some()
+    }
+
+    /// What answers a handshake now; none where services speak in clear.
+    pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
+        let material = self.material.as_ref().filter(|_| self.is_serving())?.get();
+        material.server.clone().map(TlsAcceptor::from)
+    }
+
+    /// What begins a handshake now; none where no CA is known.
+    pub(crate) fn connector(&self) -> Option<TlsConnector> {
+        let material = self.material.as_ref()?.get();
+        material.client.clone().map(TlsConnector::from)
+    }
+}
+
+// What is behind it holds private keys.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}

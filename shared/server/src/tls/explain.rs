@@ -1,0 +1,130 @@
+//! What a failed handshake means, and what to do about it, in the words of the side that failed.
+
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, Error};
+
+/// Which side of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// It connected.
+    Client,
+    /// It was connected to.
+    Server,
+}
+
+/// Says what a failure of TLS means; other failures of the connection, as the operating system does.
+pub(crate) fn explain(error: &io::Error, side: Side) -> String {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    match (tls, side) {
+        (Some(Error::InvalidCertificate(fault)), side) => certificate(fault, side),
+        (Some(Error::AlertReceived(alert)), Side::Client) => alert_of_server(*alert),
+        (Some(Error::AlertReceived(alert)), Side::Server) => alert_of_client(*alert),
+        (Some(Error::InvalidMessage(_)), Side::Client) => {
+            "the server does not speak TLS; write http:// or turn TLS on there (tls.mode)".to_owned()
+        }
+        (Some(Error::InvalidMessage(_)), Side::Server) => {
+            "the client does not speak TLS; its URL must begin with https://".to_owned()
+        }
+        (Some(Error::NoCertificatesPresented), Side::Server) => {
+            "the client showed no certificate, and tls.mode is mutual; it needs tls.cert_file and \
+             tls.key_file"
+                .to_owned()
+        }
+        (Some(Error::NoApplicationProtocol), Side::Server) => {
+            "the client does not offer HTTP/2 (ALPN h2)".to_owned()
+        }
+        (Some(error), _) => error.to_string(),
+        (None, Side::Client) if is_hung_up(error.kind()) => {
+            "the server closed the connection during the handshake: it speaks no TLS, or takes no more \
+             connections; its log says which"
+                .to_owned()
+        }
+        (None, _) => error.to_string(),
+    }
+}
+
+/// Whether the other side closed the connection; if it had not read all, that is a reset.
+pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(
+        kind,
+        UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe
+    )
+}
+
+/// A certificate of the other side that was not believed.
+fn certificate(fault: &CertificateError, side: Side) -> String {
+    let whose = match side {
+        Side::Client => "the server's certificate",
+        Side::Server => "the client's certificate",
+    };
+    match fault {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("{whose} has expired; renew it ({fault})")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            format!("{whose} is not valid yet; compare the clocks of both machines ({fault})")
+        }
+        CertificateError::UnknownIssuer => {
+            format!("{whose} is signed by a CA that is not among those in tls.ca_file")
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!(
+                "{whose} is of another name; connect by a name it is for, or renew it ({fault})"
+            )
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            let usage = match side {
+                Side::Client => "serverAuth",
+                Side::Server => "clientAuth",
+            };
+            format!("{whose} is for another purpose; its extended key usage must have {usage}")
+        }
+        fault => format!("{whose} is not believed: {fault}"),
+    }
+}
+
+fn alert_of_server(alert: AlertDescription) -> String {
+    let why = match alert {
+        AlertDescription::CertificateRequired => {
+            "it asks for a certificate: set tls.cert_file and tls.key_file (--cert-file, --key-file)"
+        }
+        AlertDescription::UnknownCA => {
+            "it does not know the CA of this side's certificate (tls.cert_file); its tls.ca_file must hold it"
+        }
+        AlertDescription::CertificateExpired => {
+            "this side's certificate (tls.cert_file) has expired; renew it"
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked => {
+            "it does not believe this side's certificate (tls.cert_file); its log says why"
+        }
+        AlertDescription::NoApplicationProtocol => "it does not speak HTTP/2 inside of TLS",
+        alert => return format!("the server ended it with alert {alert:?}"),
+    };
+    format!("the server refused: {why}")
+}
+
+fn alert_of_client(alert: AlertDescription) -> String {
+    let why = match alert {
+        AlertDescription::UnknownCA => {
+            "it does not know the CA that signed tls.cert_file; its tls.ca_file must hold it"
+        }
+        AlertDescription::CertificateExpired => {
+            "the certificate in tls.cert_file has expired; renew it"
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnsupportedCertificate => {
+            "it does not believe the certificate in tls.cert_file: another name, or another purpose; what it \
+             says itself tells more"
+        }
+        alert => return format!("the client ended it with alert {alert:?}"),
+    };
+    format!("the client refused: {why}")
+}

@@ -1,0 +1,139 @@
+//! A span, or nothing.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
+use opentelemetry::{Context, Value};
+
+use super::clock::Clock;
+use super::{Attribute, TraceContext, Tracing};
+
+/// On which side of a call a span stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Within a service.
+    Internal,
+    /// Whoever asks.
+    Client,
+    /// Whoever answers.
+    Server,
+}
+
+impl From<Kind> for SpanKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Internal => Self::Internal,
+            Kind::Client => Self::Client,
+            Kind::Server => Self::Server,
+        }
+    }
+}
+
+/// A span under way, or nothing; it ends when it is dropped.
+#[derive(Debug, Default)]
+pub struct Span(Option<Box<Live>>);
+
+#[derive(Debug)]
+struct Live {
+    span: opentelemetry_sdk::trace::Span,
+    tracing: Arc<Tracing>,
+    clock: Clock,
+}
+
+impl Span {
+    pub(super) fn start(
+        tracing: &Arc<Tracing>,
+        name: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        parent: &Context,
+    ) -> Self {
+        Self::start_at(tracing, name, kind, parent, Clock::now(), Instant::now())
+    }
+
+    fn start_at(
+        tracing: &Arc<Tracing>,
+        name: impl Into<Cow<'static, str>>,
+        kind: Kind,
+        parent: &Context,
+        clock: Clock,
+        began: Instant,
+    ) -> Self {
+        let builder = (tracing.tracer.span_builder(name))
+            .with_kind(kind.into())
+            .with_start_time(clock.at(began));
+        let span = tracing.tracer.build_with_context(builder, parent);
+        let live = span.is_recording().then(|| Live {
+            span,
+            tracing: Arc::clone(tracing),
+            clock,
+        });
+        Self(live.map(Box::new))
+    }
+
+    /// Whether there is a span.
+    pub fn is_recorded(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A span within this one that began at `began`, before now or in the very moment.
+    #[must_use]
+    pub fn child_at(&self, name: impl Into<Cow<'static, str>>, kind: Kind, began: Instant) -> Self {
+        let Some(live) = &self.0 else {
+            return Self::default();
+        };
+        let parent = super::parent(live.span.span_context().clone());
+        Self::start_at(&live.tracing, name, kind, &parent, live.clock, began)
+    }
+
+    /// What another service hangs its spans on.
+    pub fn context(&self) -> Option<TraceContext> {
+        let live = self.0.as_ref()?;
+        Some(TraceContext::of(live.span.span_context()))
+    }
+
+    /// Gives it another name.
+    pub fn rename(&mut self, name: impl Into<Cow<'static, str>>) {
+        if let Some(live) = &mut self.0 {
+            live.span.update_name(name);
+        }
+    }
+
+    /// Says something of it.
+    pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
+        if let Some(live) = &mut self.0 {
+            live.span.set_attribute(Attribute::new(key, value));
+        }
+    }
+
+    /// Says several things of it.
+    pub fn set_all(&mut self, attributes: impl IntoIterator<Item = Attribute>) {
+        if let Some(live) = &mut self.0 {
+            live.span.set_attributes(attributes);
+        }
+    }
+
+    /// Something happened in it at `at`.
+    pub fn event_at(&mut self, name: &'static str, at: Instant, attributes: Vec<Attribute>) {
+        if let Some(live) = &mut self.0 {
+            let at = live.clock.at(at);
+            live.span.add_event_with_timestamp(name, at, attributes);
+        }
+    }
+
+    /// It failed.
+    pub fn fail(&mut self, reason: impl Into<Cow<'static, str>>) {
+        if let Some(live) = &mut self.0 {
+            live.span.set_status(Status::error(reason));
+        }
+    }
+
+    /// Ends it at `ended`, not at the moment it is dropped.
+    pub fn end_at(mut self, ended: Instant) {
+        if let Some(live) = &mut self.0 {
+            let ended = live.clock.at(ended);
+            live.span.end_with_timestamp(ended);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A certificate authority for tests: makes certificates, sound and unsound, as PEM files in a folder.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+
+/// A CA.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// What a certificate is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// To be shown by servers and clients.
+    Both,
+    /// By servers only.
+    Server,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
+    }
+
+    /// Writes the CA's own certificate.
+    pub(crate) fn write(&self, folder: &Path, name: &str) -> PathBuf {
+        write(folder, name, &self.0.pem())
+    }
+
+    /// Writes a certificate for `names` and its key, as `NAME.pem` and `NAME.key`.
+    pub(crate) fn issue(&self, folder: &Path, name: &str, names: &[&str]) -> (PathBuf, PathBuf) {
+        self.issue_with(folder, name, names, |_| {}, Purpose::Both)
+    }
+
+    /// One that expired long ago.
+    pub(crate) fn issue_expired(
+        &self,
+        folder: &Path,
+        name: &str,
+        names: &[&str],
+    ) -> (PathBuf, PathBuf) {
+        let expired = |params: &mut CertificateParams| {
+            params.not_before = date_time_ymd(2001, 1, 1);
+            params.not_after = date_time_ymd(2002, 1, 1);
+        };
+        self.issue_with(folder, name, names, expired, Purpose::Both)
+    }
+
+    /// One that only servers may show.
+    pub(crate) fn issue_for_servers(
+        &self,
+        folder: &Path,
+        name: &str,
+        names: &[&str],
+    ) -> (PathBuf, PathBuf) {
+        self.issue_with(folder, name, names, |_| {}, Purpose::Server)
+    }
+
+    fn issue_with(
+        &self,
+        folder: &Path,
+        name: &str,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+        purpose: Purpose,
+    ) -> (PathBuf, PathBuf) {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        if matches!(purpose, Purpose::Both) {
+            params.insert_extended_key_usage(ExtendedKeyUsagePurpose::ClientAuth);
+        }
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        let certificate = write(folder, &format!("{name}.pem"), &certificate.pem());
+        let key = write(folder, &format!("{name}.key"), &key.serialize_pem());
+        (certificate, key)
+    }
+}
+
+/// Writes a file as a secret is swapped in: whole, or not at all.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    let new = folder.join(format!("{name}.new"));
+    std::fs::write(&new, text).expect("written");
+    std::fs::rename(new, &path).expect("renamed");
+    path
+}

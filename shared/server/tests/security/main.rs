@@ -1,0 +1,10 @@
+//! Certificates and tokens over real sockets, sound and unsound.
+
+mod authority;
+mod handshakes;
+mod log;
+mod opening;
+mod reload;
+mod served;
+mod settings;
+mod tokens;

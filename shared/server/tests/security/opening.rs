@@ -1,0 +1,176 @@
+//! Connections that are slow, many, or speak something else.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use server::lifecycle::ServerConfig;
+use server::process::Process;
+use server::tls::{TlsConfig, TlsMode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tonic::{Code, Request};
+use tonic_health::pb::HealthCheckRequest;
+
+use super::authority::Authority;
+use super::log::Log;
+use super::served::{Served, check, client, told, with_tls};
+
+/// How long one that is honest may take beside those that are not.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Service and client with TLS.
+async fn served() -> (Served, Process, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new("ours");
+    let (cert_file, key_file) = authority.issue(folder.path(), "service", &["localhost"]);
+    let service = TlsConfig {
+        mode: TlsMode::Server,
+        cert_file,
+        key_file,
+        ..TlsConfig::default()
+    };
+    let client = with_tls(&TlsConfig {
+        ca_file: authority.write(folder.path(), "ca.pem"),
+        ..TlsConfig::default()
+    });
+    (Served::start(with_tls(&service)).await, client, folder)
+}
+
+/// Connects, says the beginning of something, and no more.
+async fn stall(served: &Served, beginning: &[u8]) -> TcpStream {
+    let mut connection = TcpStream::connect(served.address).await.unwrap();
+    connection.write_all(beginning).await.unwrap();
+    connection
+}
+
+/// Waits for the other side to close.
+async fn closed(connection: &mut TcpStream) {
+    let mut rest = Vec::new();
+    // A reset is an end too.
+    let _ = connection.read_to_end(&mut rest).await;
+}
+
+#[tokio::test]
+async fn whoever_stalls_holds_up_nobody_and_is_dropped_in_time() {
+    let (with, client, _folder) = served().await;
+    let without = Served::start(Process::default()).await;
+    // The beginning of a TLS record, of HTTP/2's preface, and nothing.
+    let mut stalled = Vec::new();
+    let began = Instant::now();
+    for _ in 0..20 {
+        stalled.push(stall(&with, &[0x16, 3, 1, 2]).await);
+        stalled.push(stall(&with, &[]).await);
+        stalled.push(stall(&without, b"PRI * HTTP/2.0\r\n").await);
+        stalled.push(stall(&without, &[]).await);
+    }
+    timeout(SOON, with.check("https", &client))
+        .await
+        .unwrap()
+        .unwrap();
+    timeout(SOON, without.check("http", &client))
+        .await
+        .unwrap()
+        .unwrap();
+    for connection in &mut stalled {
+        timeout(Duration::from_secs(15), closed(connection))
+            .await
+            .expect("closed in time");
+    }
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(9), "dropped after {took:?}");
+}
+
+#[tokio::test]
+async fn of_very_many_that_stall_the_oldest_make_room() {
+    let (served, client, _folder) = served().await;
+    let mut stalled = Vec::new();
+    for _ in 0..300 {
+        stalled.push(stall(&served, &[0x16]).await);
+    }
+    timeout(SOON, served.check("https", &client))
+        .await
+        .unwrap()
+        .unwrap();
+    timeout(Duration::from_secs(2), closed(&mut stalled[0]))
+        .await
+        .expect("the oldest is dropped at once");
+    let youngest = timeout(Duration::from_millis(200), closed(&mut stalled[299])).await;
+    assert!(youngest.is_err(), "the youngest may still begin");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_closed_until_one_ends() {
+    let log = Log::start();
+    let config = ServerConfig {
+        max_connections: const { NonZeroUsize::new(2).unwrap() },
+        ..ServerConfig::default()
+    };
+    let process = Process::default();
+    let served = Served::start_with(process.clone(), config).await;
+    let url = served.url("http");
+    let mut first = client(&url, &process);
+    check(&mut first).await.unwrap();
+    let second = stall(&served, b"PRI").await;
+    let mut third = stall(&served, &[]).await;
+    timeout(Duration::from_secs(2), closed(&mut third))
+        .await
+        .expect("closed at once");
+    log.wait_for(&["WARN", "server.max_connections are open", "most=2"])
+        .await;
+    served.check("http", &process).await.unwrap_err();
+    check(&mut first).await.unwrap();
+
+    drop(second);
+    let until = Instant::now() + SOON;
+    while served.check("http", &process).await.is_err() {
+        assert!(Instant::now() < until, "no place was given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_http_2_is_named() {
+    for (said, logged) in [
+        (
+            &b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"[..],
+            "does not speak HTTP/2",
+        ),
+        (
+            &b"SSH-2.0-OpenSSH_9.9 and then some\r\n"[..],
+            "does not speak HTTP/2",
+        ),
+    ] {
+        let log = Log::start();
+        let served = Served::start(Process::default()).await;
+        let mut connection = stall(&served, said).await;
+        timeout(SOON, closed(&mut connection))
+            .await
+            .expect("closed");
+        log.wait_for(&["WARN", "connection refused", logged]).await;
+    }
+    // Something that only looks whether the port is open is nothing to warn of.
+    let log = Log::start();
+    let served = Served::start(Process::default()).await;
+    drop(TcpStream::connect(served.address).await.unwrap());
+    served.check("http", &Process::default()).await.unwrap();
+    assert!(!log.text().contains("WARN"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn metadata_beyond_the_limit_is_refused_and_the_connection_goes_on() {
+    let process = Process::default();
+    let served = Served::start(process.clone()).await;
+    let mut client = client(&served.url("http"), &process);
+    let with = |bytes: usize| {
+        let mut request = Request::new(HealthCheckRequest::default());
+        let value = "x".repeat(bytes).parse().unwrap();
+        request.metadata_mut().insert("x-much", value);
+        request
+    };
+    client.check(with(12 << 10)).await.unwrap();
+    let status = client.check(with(20 << 10)).await.unwrap_err();
+    assert_ne!(status.code(), Code::Ok);
+    assert!(told(&status).contains("431"), "{}", told(&status));
+    check(&mut client).await.unwrap();
+}
