@@ -80,7 +80,7 @@ pub struct Telling {
 }
 
 /// Longest name of a tenant, in bytes.
-const MAX_TENANT_BYTES: usize = 256;
+pub const MAX_TENANT_BYTES: usize = 256;
 /// Longest lease granted, in milliseconds.
 pub const MAX_LEASE_MS: u32 = 600_000;
 /// Largest rollback threshold of BiLD, in nats: beyond it nothing is ever refused.

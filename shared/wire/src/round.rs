@@ -23,6 +23,8 @@ pub struct Round {
     pub from_len: usize,
     /// Output tokens from there on.
     pub committed: Vec<TokenId>,
+    /// What the caller's trace is called, as it came; empty where the round has no spans.
+    pub trace_context: Vec<u8>,
 }
 
 /// What a cached reply is found by.
@@ -89,6 +91,7 @@ pub fn from_wire(
         timeout,
         from_len: header.from_len as usize,
         committed: header.committed,
+        trace_context: header.trace_context,
     })
 }
 

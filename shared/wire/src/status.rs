@@ -59,6 +59,12 @@ pub fn overloaded(what: impl Into<String>, retry_after: Duration) -> Status {
     Status::with_error_details(Code::ResourceExhausted, what, details)
 }
 
+/// `UNAVAILABLE` with a time to wait before trying again.
+pub fn try_again(what: impl Into<String>, retry_after: Duration) -> Status {
+    let details = ErrorDetails::with_retry_info(Some(retry_after));
+    Status::with_error_details(Code::Unavailable, what, details)
+}
+
 /// What a peer's failure means for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerFailure {
