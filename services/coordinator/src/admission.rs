@@ -25,6 +25,16 @@ impl Admission {
         }
     }
 
+    /// Requests under way.
+    pub(crate) fn running(&self) -> usize {
+        self.max_requests - self.permits.available_permits()
+    }
+
+    /// Most of them.
+    pub(crate) fn max_requests(&self) -> usize {
+        self.max_requests
+    }
+
     /// A permit to run one request, held for as long as it runs.
     ///
     /// # Errors
@@ -49,9 +59,11 @@ mod tests {
     fn a_permit_is_given_back_when_dropped() {
         let admission = Admission::new(1);
         let permit = admission.admit().expect("the first");
+        assert_eq!((admission.running(), admission.max_requests()), (1, 1));
         let refused = admission.admit().expect_err("the second");
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
         drop(permit);
+        assert_eq!(admission.running(), 0);
         assert!(admission.admit().is_ok());
     }
 }

@@ -1,18 +1,22 @@
 //! A request's hold on one peer: the stream, where it leads, and how often it moved.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wire::status::PeerFailure;
 use wire::v1;
 
 use crate::error::PeerError;
 use crate::link::{Link, Protocol, WireBytes};
-use crate::peers::{Endpoint, Kind};
+use crate::peers::{Endpoint, Kind, SILENT};
 use crate::request::CheckedRequest;
 
 /// Most replicas tried for one stream before the failure is the round's.
 const REPLICAS_TRIED: usize = 3;
+
+/// How long a session that need not move yet waits for the replica it would move to; and how long it
+/// stays where it is if that did not work.
+const MOVE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Opens the streams of one request.
 pub(crate) struct Opener {
@@ -31,6 +35,8 @@ pub(crate) struct Attachment<P: Protocol> {
     endpoint: Option<Arc<Endpoint>>,
     /// Where the first stream led, and what its numbers depend on.
     before: Option<(String, v1::Numerics)>,
+    /// When to look for another place again, if the peer is about to stop.
+    stays_until: Option<Instant>,
     pub(crate) moves: Moves,
 }
 
@@ -49,6 +55,7 @@ impl<P: Protocol> Default for Attachment<P> {
             link: None,
             endpoint: None,
             before: None,
+            stays_until: None,
             moves: Moves::default(),
         }
     }
@@ -113,7 +120,8 @@ fn is_worth_another(error: &PeerError) -> bool {
 }
 
 impl<P: Protocol> Attachment<P> {
-    /// The stream; opened, at the next replica if the first cannot be reached, if there is none.
+    /// The stream; opened, at the next replica if the first cannot be reached, if there is none. One to
+    /// a peer that is about to stop is left for another first, if there is another.
     ///
     /// # Errors
     /// The failure of the last replica tried.
@@ -122,7 +130,9 @@ impl<P: Protocol> Attachment<P> {
         opener: &mut Opener,
         timeout: Duration,
     ) -> Result<&mut Link<P>, PeerError> {
-        if self.link.is_none() {
+        if self.link.is_some() {
+            self.leave_draining(opener, timeout).await;
+        } else {
             let (link, numerics) = self.open(opener, timeout).await?;
             self.note_moves(numerics);
             self.link = Some(link);
@@ -131,6 +141,57 @@ impl<P: Protocol> Attachment<P> {
         self.link
             .as_mut()
             .ok_or(PeerError::NoneAlive { who: "peer" })
+    }
+
+    /// Moves to another replica, if the peer said that it is about to stop and there is one; whether
+    /// it moved. Nothing is lost if that does not work: the old stream is given up only for a new one
+    /// that computes the same bits.
+    pub(crate) async fn leave_draining(&mut self, opener: &mut Opener, timeout: Duration) -> bool {
+        let leaving = self.link.as_ref().and_then(Link::draining_at);
+        let Some(leaving) = leaving.cloned() else {
+            return false;
+        };
+        let now = Instant::now();
+        if self.stays_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        self.stays_until = Some(now + MOVE_PATIENCE);
+        let request = Arc::clone(&opener.request);
+        let demand = (P::KIND == Kind::Drafter).then_some(request.demand);
+        let another = request
+            .group
+            .another(P::KIND, &opener.session_id, demand, &leaving);
+        let Some(endpoint) = another.await else {
+            return false;
+        };
+        let patience = MOVE_PATIENCE.min(timeout / 2);
+        let opening = opener.open(&endpoint, patience);
+        let (link, numerics) = match tokio::time::timeout(patience, opening).await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a session stays at a peer that is about to stop");
+                return false;
+            }
+            Err(_) => {
+                endpoint.unreachable(SILENT);
+                return false;
+            }
+        };
+        if self
+            .before
+            .as_ref()
+            .is_some_and(|(_, before)| *before != numerics)
+        {
+            link.close();
+            return false;
+        }
+        self.endpoint = Some(endpoint);
+        self.stays_until = None;
+        self.note_moves(numerics);
+        if let Some(left) = self.link.replace(link) {
+            left.close();
+        }
+        true
     }
 
     async fn open(
@@ -185,6 +246,11 @@ impl<P: Protocol> Attachment<P> {
         self.before = Some((address.to_owned(), numerics));
     }
 
+    /// Where the stream leads, or would have led.
+    pub(crate) fn address(&self) -> Option<&str> {
+        self.endpoint.as_ref().map(|endpoint| endpoint.address())
+    }
+
     /// The peer told what cannot be: others are tried before it for a while.
     pub(crate) fn malformed(&self) {
         if let Some(endpoint) = &self.endpoint {
@@ -194,9 +260,8 @@ impl<P: Protocol> Attachment<P> {
 
     /// What a peer that did not answer within `after` is reported as.
     pub(crate) fn late(&self, after: Duration) -> PeerError {
-        let address = self.endpoint.as_ref().map(|endpoint| endpoint.address());
         PeerError::Late {
-            address: address.unwrap_or_default().to_owned(),
+            address: self.address().unwrap_or_default().to_owned(),
             after,
         }
     }
@@ -204,7 +269,7 @@ impl<P: Protocol> Attachment<P> {
     /// The peer did not answer in time, be it to a round or to the opening of the stream.
     pub(crate) fn silent(&self) {
         if let Some(endpoint) = &self.endpoint {
-            endpoint.unreachable();
+            endpoint.unreachable(SILENT);
         }
     }
 }

@@ -5,6 +5,7 @@ mod telling;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use server::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Request, Session};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, OwnedPermit};
@@ -14,14 +15,32 @@ use wire::v1;
 
 use crate::config::CoordinatorConfig;
 use crate::exchange::Ask;
+use crate::observe::Observer;
 use crate::output::Output;
 use crate::peer_links::PeerLinks;
 use crate::request::CheckedRequest;
 
-/// Where the answer goes.
-pub(crate) type Answers = mpsc::Sender<Answer>;
+/// A message to the client.
+pub(crate) type Answer = Result<v1::GenerateResponse, Status>;
 
-type Answer = Result<v1::GenerateResponse, Status>;
+/// A request that was let in and is in order.
+pub(crate) struct Begun {
+    pub(crate) request: CheckedRequest,
+    /// Names its sessions; nobody else has or can guess it.
+    pub(crate) id: [u8; 16],
+    /// Where the answer goes.
+    pub(crate) answers: mpsc::Sender<Answer>,
+    /// A place for its end.
+    pub(crate) end: OwnedPermit<Answer>,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+impl Begun {
+    /// What the client is told its request is called.
+    pub(crate) fn request_id(&self) -> String {
+        hexadecimal(&self.id)
+    }
+}
 
 /// One request under way.
 pub(crate) struct Driver {
@@ -29,9 +48,10 @@ pub(crate) struct Driver {
     session: Session,
     links: PeerLinks,
     output: Output,
-    answers: Answers,
+    answers: mpsc::Sender<Answer>,
     /// A place for the end of the answer.
     end: OwnedPermit<Answer>,
+    observer: Observer,
     began: Instant,
     first_token: Option<Duration>,
     /// What the session waits for.
@@ -44,8 +64,21 @@ pub(crate) struct Driver {
     reported_bytes: u64,
     /// Tokens handed to the client.
     delivered: usize,
+    /// What ended the request before the session did, or before its tokens were handed over.
+    cut: Option<Cut>,
     id: [u8; 16],
+    /// Whether this coordinator is about to stop.
+    health: Health,
     _permit: OwnedSemaphorePermit,
+}
+
+/// What ends a request whatever its session comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    /// This coordinator is about to stop.
+    LastCall,
+    /// The client did not read before the request's deadline.
+    Deadline,
 }
 
 /// A request to a peer that was not answered yet.
@@ -61,33 +94,35 @@ enum Event {
     Answer(Input),
     Timeout,
     ClientGone,
+    LastCall,
 }
 
 impl Driver {
-    /// A request that came in at `began`.
-    ///
-    /// # Errors
-    /// If the system has no randomness to name the session with.
+    /// A request about to run.
     pub(crate) fn new(
-        request: CheckedRequest,
+        begun: Begun,
         config: &CoordinatorConfig,
-        began: Instant,
-        answers: Answers,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<Self, Status> {
-        let id = random_id()?;
-        // The end can always be told, however slowly the client reads.
-        let end = answers.clone().try_reserve_owned();
-        let end = end.map_err(|_| Status::internal("no room for the answer"))?;
+        health: Health,
+        observer: Observer,
+    ) -> Self {
+        let Begun {
+            request,
+            id,
+            answers,
+            end,
+            permit,
+        } = begun;
+        let began = observer.began();
         let session = Session::new(request.session_config(config), began.elapsed());
         let output = request.output();
         let request = Arc::new(request);
-        Ok(Self {
+        Self {
             links: PeerLinks::new(Arc::clone(&request), id),
             session,
             output,
             answers,
             end,
+            observer,
             began,
             first_token: None,
             asked: None,
@@ -97,10 +132,12 @@ impl Driver {
             reported_steps: 0,
             reported_bytes: 0,
             delivered: 0,
+            cut: None,
             request,
             id,
+            health,
             _permit: permit,
-        })
+        }
     }
 
     /// Runs the request to its end. Exactly one `finished` is sent, unless the client is gone.
@@ -118,22 +155,33 @@ impl Driver {
                 Event::Answer(input) => {
                     let by_drafter = matches!(input, Input::Drafted { .. });
                     let has_report = by_drafter || matches!(input, Input::Verified { .. });
+                    self.observer.answered(&input, &self.links);
                     self.session.handle(input, now);
+                    self.observe_losses();
                     self.end_held_at_stop();
                     if has_report {
                         self.report_round(by_drafter).await;
                     }
                 }
                 Event::ClientGone => self.session.handle(Input::Cancel, now),
+                Event::LastCall => self.cut(Cut::LastCall),
                 Event::Timeout => {
                     // The request's own deadline is nobody's fault.
                     if let Some(asked) = self.asked.take().filter(|_| now < self.request.timeout) {
+                        self.observer.silent(asked.request.peer());
                         self.links.silent(asked.request.peer());
                     }
                     self.session.handle_timeout(now);
+                    self.observe_losses();
                 }
             }
         }
+    }
+
+    /// Ends the request: nobody waits for what its session would come to.
+    fn cut(&mut self, cut: Cut) {
+        self.cut = Some(cut);
+        self.session.handle(Input::Cancel, self.began.elapsed());
     }
 
     /// Carries out one action; the reason, if it was the last.
@@ -142,12 +190,10 @@ impl Driver {
             Action::Send {
                 round,
                 attempt,
+                base_len,
                 request,
-                ..
             } => {
-                if attempt > 0 {
-                    tracing::debug!(round, attempt, peer = ?request.peer(), "asking again");
-                }
+                self.observer.asked(round, attempt, base_len, &request);
                 self.asked = Some(Asked {
                     round,
                     request,
@@ -157,6 +203,7 @@ impl Driver {
             Action::Emit(tokens) => {
                 let emitted = self.output.emit(&tokens);
                 self.first_token.get_or_insert_with(|| self.began.elapsed());
+                self.observer.emitted(&emitted.chunk);
                 self.answer(Part::Chunk(emitted.chunk)).await;
                 if let Some(len) = emitted.stopped_at {
                     self.session
@@ -184,12 +231,14 @@ impl Driver {
             }
         };
         let links = &mut self.links;
+        let trace = self.observer.asked_context();
         let ask = |round| Ask {
             round,
             timeout: patience,
             began: now,
             output: self.session.output(),
             emitted: self.session.emitted(),
+            trace,
         };
         let answer = async {
             match &mut self.asked {
@@ -205,6 +254,7 @@ impl Driver {
             input = answer => Event::Answer(input),
             () = timeout => Event::Timeout,
             () = self.answers.closed() => Event::ClientGone,
+            () = self.health.last_call() => Event::LastCall,
         };
         let goes_on = matches!(event, Event::Answer(Input::Decoded { .. }));
         if matches!(event, Event::Answer(_)) && !goes_on {
@@ -229,10 +279,7 @@ impl Driver {
     }
 }
 
-/// A name for a session that nobody else has or can guess.
-fn random_id() -> Result<[u8; 16], Status> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id)
-        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
-    Ok(id)
+/// Sixteen bytes as text.
+fn hexadecimal(id: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*id))
 }

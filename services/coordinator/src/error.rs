@@ -6,7 +6,7 @@ use server::channel::ChannelError;
 use server::lifecycle::ServeError;
 use server::listen::BindError;
 use server::reflection::ReflectionError;
-use tonic::Status;
+use tonic::{Code, Status};
 use wire::describe::Mismatch;
 use wire::status::{self, BadField, PeerFailure};
 
@@ -92,6 +92,43 @@ pub(crate) enum PeerError {
     },
 }
 
+/// Kinds of failures of a peer, as they are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It cannot be reached, or its stream broke.
+    Unreachable,
+    /// It did not answer in time.
+    Timeout,
+    /// It has too much to do.
+    Overloaded,
+    /// It does not do what is asked.
+    Refused,
+    /// Its answer cannot be right.
+    Malformed,
+}
+
+impl Fault {
+    /// All of them, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Unreachable,
+        Self::Timeout,
+        Self::Overloaded,
+        Self::Refused,
+        Self::Malformed,
+    ];
+
+    /// Its name in figures.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Overloaded => "overloaded",
+            Self::Refused => "refused",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
 impl PeerError {
     /// Whether a peer serves another model than it said when it was asked: it was restarted.
     pub(crate) fn is_outdated(&self) -> bool {
@@ -109,6 +146,22 @@ impl PeerError {
         match self {
             Self::Status { status, .. } => status::names_field(status, "proposals"),
             _ => false,
+        }
+    }
+
+    /// What kind of failure it is.
+    pub(crate) fn fault(&self) -> Fault {
+        match self {
+            Self::NoneAlive { .. } => Fault::Unreachable,
+            Self::Late { .. } => Fault::Timeout,
+            Self::Law(_) | Self::Decision | Self::Malformed { .. } => Fault::Malformed,
+            Self::Mismatch { .. } | Self::Unable { .. } => Fault::Refused,
+            Self::Status { status, .. } => match status::classify(status) {
+                PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                PeerFailure::Permanent => Fault::Refused,
+                PeerFailure::Transient if status.code() == Code::DeadlineExceeded => Fault::Timeout,
+                PeerFailure::Transient => Fault::Unreachable,
+            },
         }
     }
 

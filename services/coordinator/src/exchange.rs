@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use server::trace::TraceContext;
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::proposal::ProposalForm;
@@ -27,6 +28,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) output: &'a [TokenId],
     /// How many of them were emitted, and so will stand at the next round.
     pub(crate) emitted: usize,
+    /// What the peer hangs its spans on, if it is to make any.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// What may come of a drafter. The coordinator passes laws on unread, but not in any amount.
@@ -67,7 +70,7 @@ pub(crate) async fn draft(
 ) -> Result<Drafted, PeerError> {
     let digest = digest(&request);
     for _ in 0..NEED_FROM_LIMIT {
-        let header = Some(link.header(ask.round, digest, ask.timeout, ask.output));
+        let header = Some(link.header(ask, digest, ask.output));
         let request = v1::DraftRound {
             header,
             ..request.clone()
@@ -205,7 +208,7 @@ pub(crate) async fn verify(
         vocab_size,
     };
     for _ in 0..NEED_FROM_LIMIT {
-        let header = Some(link.header(ask.round, digest, ask.timeout, ask.output));
+        let header = Some(link.header(ask, digest, ask.output));
         let request = v1::VerifyRound {
             header,
             ..request.clone()
@@ -314,13 +317,22 @@ impl Decoding {
 
     async fn send(&self, link: &mut Link<Verifying>, ask: Ask<'_>) {
         let output = &ask.output[..self.base_len];
-        let header = Some(link.header(self.round, self.digest, ask.timeout, output));
+        let header = Some(link.header(ask, self.digest, output));
         let request = v1::DecodeRound {
             header,
             ..self.request.clone()
         };
         let request = Some(verify_request::Request::Decode(request));
         link.send(v1::VerifyRequest { request }).await;
+    }
+
+    /// Tokens that are yet to come; `ask` holds the output as it is by now.
+    pub(crate) fn left(&self, ask: Ask<'_>) -> u32 {
+        let decoded = ask.output.len().saturating_sub(self.base_len);
+        self.request
+            .max_tokens
+            .saturating_sub(decoded as u32)
+            .max(1)
     }
 
     /// The next tokens; `ask` holds the output as it is by now.

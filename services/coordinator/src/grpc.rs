@@ -1,32 +1,46 @@
 //! The gRPC front.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
+use server::auth::Client;
+use server::health::Health;
+use server::process::Process;
+use server::trace;
 use speculation::session::Plan;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
-use wire::status::{BadField, PeerFailure, overloaded};
+use tracing::Instrument;
+use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::v1::{self, coordinator_server};
 
 use crate::admission::Admission;
 use crate::config::CoordinatorConfig;
 use crate::deadline;
-use crate::driver::Driver;
+use crate::driver::{Answer, Begun, Driver};
 use crate::error::PeerError;
 use crate::listing;
+use crate::observe::Observer;
 use crate::peers::{Group, Groups, Kind};
 use crate::request::CheckedRequest;
 
 /// Parts of an answer buffered for a slow client before its request is held up.
-const ANSWER_BUFFER: usize = 16;
+pub(crate) const ANSWER_BUFFER: usize = 16;
+
+/// How long a client should wait whose request a stopping coordinator cannot take, or finish.
+pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a client reads.
+type AnswerStream = ReceiverStream<Answer>;
 
 /// What requests share.
 pub(crate) struct Shared {
     pub(crate) groups: Groups,
     pub(crate) admission: Admission,
     pub(crate) config: CoordinatorConfig,
+    pub(crate) health: Health,
+    pub(crate) process: Process,
 }
 
 /// The gRPC service.
@@ -34,28 +48,26 @@ pub(crate) struct Service(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl coordinator_server::Coordinator for Service {
-    type GenerateStream = ReceiverStream<Result<v1::GenerateResponse, Status>>;
+    type GenerateStream = AnswerStream;
 
     async fn generate(
         &self,
         request: Request<v1::GenerateRequest>,
     ) -> Result<Response<Self::GenerateStream>, Status> {
-        let began = Instant::now();
-        let shared = &self.0;
-        let permit = shared.admission.admit()?;
-        let deadline = deadline::from_metadata(request.metadata());
-        let longest = shared.config.request_timeout();
-        let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let preparing = shared.prepare(request.into_inner(), permit);
-        let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
-        let (mut checked, permit) = tokio::time::timeout(patience, preparing)
-            .await
-            .map_err(late)??;
-        checked.timeout = checked.timeout.min(patience);
-        let (answers, stream) = mpsc::channel(ANSWER_BUFFER);
-        let driver = Driver::new(checked, &shared.config, began, answers, permit)?;
-        tokio::spawn(driver.run());
-        Ok(Response::new(ReceiverStream::new(stream)))
+        let mut observer = Observer::arrived(&self.0.process, &request);
+        match self.0.begin(request, &mut observer).await {
+            Ok((begun, parts)) => {
+                let (context, lines) = (observer.context(), observer.log_lines());
+                let (config, health) = (&self.0.config, self.0.health.clone());
+                let driver = Driver::new(begun, config, health, observer);
+                tokio::spawn(trace::within(context, driver.run()).instrument(lines));
+                Ok(Response::new(parts))
+            }
+            Err(status) => {
+                observer.refused(&status);
+                Err(status)
+            }
+        }
     }
 
     async fn list_models(
@@ -82,6 +94,45 @@ impl coordinator_server::Coordinator for Service {
 }
 
 impl Shared {
+    /// Lets a request in and checks it: what its driver needs, and where its answer will come from.
+    async fn begin(
+        self: &Arc<Self>,
+        request: Request<v1::GenerateRequest>,
+        observer: &mut Observer,
+    ) -> Result<(Begun, AnswerStream), Status> {
+        let permit = self.admission.admit()?;
+        observer.admitted();
+        let deadline = deadline::from_metadata(request.metadata());
+        let longest = self.config.request_timeout();
+        let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
+        let tenant = tenant_of_token(&request);
+        let mut request = request.into_inner();
+        if let Some(tenant) = tenant {
+            request.tenant = tenant;
+        }
+        let preparing = self.prepare(request, permit);
+        let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
+        let prepared = tokio::select! {
+            biased;
+            () = self.health.last_call() => return Err(stopping()),
+            prepared = tokio::time::timeout(patience, preparing) => prepared,
+        };
+        let (mut request, permit) = prepared.map_err(late)??;
+        request.timeout = request.timeout.min(patience);
+        let (answers, parts) = mpsc::channel(ANSWER_BUFFER);
+        // The end can always be told, however slowly the client reads.
+        let end = answers.clone().try_reserve_owned();
+        let begun = Begun {
+            request,
+            id: random_id()?,
+            answers,
+            end: end.map_err(|_| Status::internal("no room for the answer"))?,
+            permit,
+        };
+        observer.prepared(&begun.request, begun.request_id());
+        Ok((begun, ReceiverStream::new(parts)))
+    }
+
     /// Finds the model asked for and checks the request against it. The permit goes along, so that
     /// what is admitted is bounded even if the client leaves meanwhile.
     async fn prepare(
@@ -117,6 +168,16 @@ impl Shared {
     }
 }
 
+fn stopping() -> Status {
+    try_again("the coordinator is shutting down", RESTART_RETRY_AFTER)
+}
+
+/// The tenant that the client's token stands for.
+fn tenant_of_token<T>(request: &Request<T>) -> Option<String> {
+    let client = request.extensions().get::<Client>()?;
+    client.tenant.as_deref().map(str::to_owned)
+}
+
 fn unavailable(error: &PeerError) -> Status {
     let message = format!("verifier: {error}");
     match error.failure() {
@@ -131,4 +192,12 @@ async fn describe(group: &Group, kind: Kind) -> Option<v1::PeerDescription> {
     let endpoint = group.pick(kind, &[0; 16], None).await.ok()?;
     let description = group.described(&endpoint, kind, &text).await.ok()?;
     Some((*description).clone())
+}
+
+/// A name for a session that nobody else has or can guess.
+fn random_id() -> Result<[u8; 16], Status> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
+    Ok(id)
 }

@@ -2,7 +2,7 @@
 //!
 //! One request, one file per hop: `grpc.rs` takes it, `request.rs` checks it, `driver.rs` carries out
 //! what the sans-io session asks for, `link.rs` and `exchange.rs` speak to one peer, `output.rs`
-//! turns tokens into text for the client. It holds no model; the tokenizer comes from the verifier.
+//! turns tokens into text for the client, `observe.rs` hears what happens. It holds no model; the tokenizer comes from the verifier.
 
 mod admission;
 mod attachment;
@@ -13,10 +13,13 @@ mod demand;
 mod driver;
 mod error;
 mod exchange;
+mod figures;
 mod grpc;
+mod limits;
 mod link;
 mod listing;
 mod method;
+mod observe;
 mod output;
 mod peer_links;
 mod peers;
@@ -27,4 +30,5 @@ mod text;
 
 pub use config::{CoordinatorConfig, ModelGroup};
 pub use error::CoordinatorError;
+pub use limits::limits;
 pub use service::{Coordinator, run};

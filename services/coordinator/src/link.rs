@@ -15,7 +15,8 @@ use wire::status::{PeerFailure, classify};
 use wire::v1;
 
 use crate::error::PeerError;
-use crate::peers::{Endpoint, Kind, drafter_client, failed, verifier_client};
+use crate::exchange::Ask;
+use crate::peers::{Endpoint, Kind, SILENT, drafter_client, failed, verifier_client};
 
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
@@ -56,6 +57,8 @@ pub(crate) trait Protocol {
     fn open(open: v1::Open) -> Self::Request;
     fn close() -> Self::Request;
     fn opened(reply: &Self::Reply) -> Option<v1::Opened>;
+    /// Whether the peer says that it is about to stop.
+    fn is_draining(reply: &Self::Reply) -> bool;
     fn connect(
         endpoint: &Endpoint,
         requests: ReceiverStream<Self::Request>,
@@ -87,6 +90,10 @@ impl Protocol for Drafting {
             Some(draft_reply::Reply::Opened(opened)) => Some(opened),
             _ => None,
         }
+    }
+
+    fn is_draining(reply: &v1::DraftReply) -> bool {
+        matches!(reply.reply, Some(draft_reply::Reply::Draining(_)))
     }
 
     async fn connect(
@@ -124,6 +131,10 @@ impl Protocol for Verifying {
         }
     }
 
+    fn is_draining(reply: &v1::VerifyReply) -> bool {
+        matches!(reply.reply, Some(verify_reply::Reply::Draining(_)))
+    }
+
     async fn connect(
         endpoint: &Endpoint,
         requests: ReceiverStream<v1::VerifyRequest>,
@@ -147,6 +158,8 @@ pub(crate) struct Link<P: Protocol> {
     pub(crate) max_draft_tokens: u32,
     /// Longest sequence the peer's model holds, in tokens.
     pub(crate) context_len: u32,
+    /// Whether the peer said that it is about to stop.
+    draining: bool,
     wire_bytes: Arc<WireBytes>,
 }
 
@@ -173,7 +186,7 @@ impl<P: Protocol> Link<P> {
             Ok::<_, Status>((replies, first))
         };
         let Ok(opened) = within(timeout, "open", opening).await else {
-            endpoint.unreachable();
+            endpoint.unreachable(SILENT);
             let address = endpoint.address().to_owned();
             return Err(PeerError::Late {
                 address,
@@ -203,27 +216,23 @@ impl<P: Protocol> Link<P> {
             held: opened.held_len as usize,
             max_draft_tokens: u32::MAX,
             context_len: u32::MAX,
+            draining: false,
             wire_bytes,
         })
     }
 
     /// The header of a request on top of `output`.
-    pub(crate) fn header(
-        &self,
-        round: u64,
-        digest: u64,
-        timeout: Duration,
-        output: &[TokenId],
-    ) -> v1::RoundHeader {
+    pub(crate) fn header(&self, ask: Ask<'_>, digest: u64, output: &[TokenId]) -> v1::RoundHeader {
         let from_len = self.held.min(output.len());
+        let trace_context = ask.trace.map(|context| context.to_bytes().to_vec());
         v1::RoundHeader {
-            round,
+            round: ask.round,
             epoch: self.epoch,
-            timeout_ms: timeout.as_millis().clamp(1, 600_000) as u32,
+            timeout_ms: ask.timeout.as_millis().clamp(1, 600_000) as u32,
             from_len: from_len as u32,
             committed: output[from_len..].to_vec(),
             digest,
-            trace_context: Vec::new(),
+            trace_context: trace_context.unwrap_or_default(),
         }
     }
 
@@ -250,13 +259,19 @@ impl<P: Protocol> Link<P> {
     ///
     /// A stream that breaks is one failed round: the peer may be back at once, and often is.
     pub(crate) async fn receive(&mut self) -> Result<P::Reply, PeerError> {
-        let status = match self.replies.message().await {
-            Ok(Some(reply)) => {
-                WireBytes::add(&self.wire_bytes.rounds, &reply);
-                return Ok(reply);
+        let status = loop {
+            match self.replies.message().await {
+                Ok(Some(reply)) if P::is_draining(&reply) => {
+                    self.draining = true;
+                    self.endpoint.draining();
+                }
+                Ok(Some(reply)) => {
+                    WireBytes::add(&self.wire_bytes.rounds, &reply);
+                    return Ok(reply);
+                }
+                Ok(None) => break Status::unavailable("the stream ended"),
+                Err(status) => break status,
             }
-            Ok(None) => Status::unavailable("the stream ended"),
-            Err(status) => status,
         };
         if classify(&status) == PeerFailure::Transient {
             self.endpoint.failed();
@@ -272,7 +287,15 @@ impl<P: Protocol> Link<P> {
 
     /// The peer's latest answer was right.
     pub(crate) fn succeeded(&self) {
-        self.endpoint.succeeded();
+        // One that is about to stop is no place for new sessions, however well it answers.
+        if !self.draining {
+            self.endpoint.succeeded();
+        }
+    }
+
+    /// The peer, if it said that it is about to stop.
+    pub(crate) fn draining_at(&self) -> Option<&Arc<Endpoint>> {
+        self.draining.then_some(&self.endpoint)
     }
 
     /// An answer that cannot be right.

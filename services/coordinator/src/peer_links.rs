@@ -12,7 +12,7 @@ use wire::status::PeerFailure;
 use wire::v1;
 
 use crate::attachment::{Attachment, Moves, Opener};
-use crate::error::PeerError;
+use crate::error::{Fault, PeerError};
 use crate::exchange::{Ask, Decoding};
 use crate::link::{Drafting, Link, Verifying, WireBytes};
 use crate::request::CheckedRequest;
@@ -27,6 +27,8 @@ pub(crate) struct PeerLinks {
     told: Told,
     decoding: Option<Decoding>,
     pub(crate) times: RoundTimes,
+    /// What the latest failure was.
+    pub(crate) fault: Option<Fault>,
     /// Draft laws asked for after blocks, where the coordinator decides.
     pub(crate) laws_fetched: u32,
     /// The laws of the latest round, where they are reported.
@@ -51,6 +53,7 @@ impl PeerLinks {
             told: Told::default(),
             decoding: None,
             times: RoundTimes::default(),
+            fault: None,
             laws_fetched: 0,
             laws: None,
         }
@@ -134,6 +137,20 @@ impl PeerLinks {
         }
     }
 
+    /// How often the session moved, whatever it means for the output.
+    pub(crate) fn migrations(&self) -> u32 {
+        self.drafter.moves.migrations + self.verifier.moves.migrations
+    }
+
+    /// Where `peer` was asked last.
+    pub(crate) fn address(&self, peer: Peer) -> Option<String> {
+        let address = match peer {
+            Peer::Drafter => self.drafter.address(),
+            Peer::Verifier => self.verifier.address(),
+        };
+        address.map(str::to_owned)
+    }
+
     /// Bytes exchanged with the peers so far.
     pub(crate) fn wire_bytes(&self) -> &WireBytes {
         &self.opener.wire_bytes
@@ -141,6 +158,7 @@ impl PeerLinks {
 
     fn failed(&mut self, round: u64, peer: Peer, error: &PeerError) -> Input {
         self.abandon(peer);
+        self.fault = Some(error.fault());
         let reason = error.to_string();
         tracing::debug!(round, ?peer, reason, "peer failed");
         if peer == Peer::Verifier && error.blames_proposals() {
@@ -174,6 +192,14 @@ impl PeerLinks {
     }
 
     async fn next_decoded(&mut self, ask: Ask<'_>) -> Result<Input, PeerError> {
+        // Decoding alone is one long round: it moves between two tokens.
+        let moved = self.verifier.leave_draining(&mut self.opener, ask.timeout);
+        if moved.await
+            && let (Some(link), Some(decoding)) = (&mut self.verifier.link, &self.decoding)
+        {
+            let left = decoding.left(ask);
+            self.decoding = Some(Decoding::start(link, ask, left).await);
+        }
         let (Some(link), Some(decoding)) = (&mut self.verifier.link, &mut self.decoding) else {
             return Err(PeerError::NoneAlive { who: "verifier" });
         };

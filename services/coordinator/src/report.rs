@@ -44,6 +44,12 @@ pub(crate) fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) 
     }
 }
 
+/// Why an answer ended that a stopping coordinator could not wait for.
+pub(crate) fn interrupted() -> (v1::FinishReason, Code, String) {
+    let what = "the coordinator is shutting down; ask again".to_owned();
+    (v1::FinishReason::Error, Code::Unavailable, what)
+}
+
 /// Writes what a session counted; what its links counted is left to the caller.
 pub(crate) fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
     let fallbacks = statistics.fallbacks.iter().map(|fallback| v1::Fallback {

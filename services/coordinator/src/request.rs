@@ -1,7 +1,7 @@
 //! A client's request, checked: what the rest of the coordinator works with.
 
 mod drafting;
-mod limits;
+pub(crate) mod limits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,9 @@ use crate::output::Output;
 use crate::peers::{EstimateKind, Group, Kind};
 use crate::text::ServedText;
 pub(crate) use drafting::DraftingAsked;
-use limits::{MAX_STOP_TOKENS, check_stops, in_range, max_tokens, prompt_tokens, timeout};
+use limits::{
+    MAX_STOP_TOKENS, check_stops, check_tenant, in_range, max_tokens, prompt_tokens, timeout,
+};
 
 /// A request in range.
 pub(crate) struct CheckedRequest {
@@ -52,6 +54,8 @@ pub(crate) struct CheckedRequest {
     pub(crate) report_laws: bool,
     pub(crate) lease_ms: u32,
     pub(crate) vocab_size: u32,
+    /// For whom it is; may be empty.
+    pub(crate) tenant: String,
 }
 
 impl CheckedRequest {
@@ -66,6 +70,7 @@ impl CheckedRequest {
         config: &CoordinatorConfig,
     ) -> Result<Self, BadField> {
         refuse_what_is_reserved(&request)?;
+        check_tenant(&request.tenant)?;
         let vocab_size = text.target.vocab_size;
         let prompt = prompt_tokens(request.prompt.clone(), &request.messages, &text)?;
         let max_tokens = max_tokens(request.max_tokens, prompt.len(), &text.target)?;
@@ -106,6 +111,7 @@ impl CheckedRequest {
             report_laws: request.report_laws,
             lease_ms: config.lease_ms.get(),
             vocab_size,
+            tenant: request.tenant,
             group,
             text,
         })
@@ -248,6 +254,7 @@ impl CheckedRequest {
             confidences: telling.confidences,
             entropies: telling.entropies,
             unscaled: telling.unscaled,
+            tenant: self.tenant.clone(),
             draft_logprobs: telling.logprobs,
             regenerates: kind == Kind::Verifier && self.method.regenerates(),
             rollback: match self.method.verification {

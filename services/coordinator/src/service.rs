@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use server::health::Health;
+use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use tokio::net::TcpListener;
@@ -14,6 +15,7 @@ use wire::v1::coordinator_server::CoordinatorServer;
 use crate::admission::Admission;
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
+use crate::figures;
 use crate::grpc::{Service, Shared};
 use crate::peers::Groups;
 
@@ -21,7 +23,7 @@ use crate::peers::Groups;
 const NAME: &str = "outrider.v1.Coordinator";
 
 /// The largest request a client may send; it is read before anyone is admitted.
-const MAX_REQUEST_BYTES: usize = 4 << 20;
+pub(crate) const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// How often a verifier is looked for until one was found.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,7 +31,6 @@ const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 /// A coordinator ready to serve.
 pub struct Coordinator {
     shared: Arc<Shared>,
-    health: Health,
 }
 
 /// Binds and serves until `shutdown` completes; then drains.
@@ -38,10 +39,11 @@ pub struct Coordinator {
 /// [`CoordinatorError`] naming the setting that is wrong, or why serving ended early.
 pub async fn run(
     config: CoordinatorConfig,
+    process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), CoordinatorError> {
     let listener = config.listen.bind().await?;
-    Coordinator::new(config)
+    Coordinator::new(config, process)
         .await?
         .serve(listener, shutdown)
         .await
@@ -52,7 +54,10 @@ impl Coordinator {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub async fn new(config: CoordinatorConfig) -> Result<Self, CoordinatorError> {
+    pub async fn new(
+        config: CoordinatorConfig,
+        process: Process,
+    ) -> Result<Self, CoordinatorError> {
         for (key, value) in [
             ("draft_len", config.draft_len),
             ("draft_cap", config.draft_cap),
@@ -65,15 +70,19 @@ impl Coordinator {
                 });
             }
         }
-        let shared = Shared {
-            groups: Groups::new(&config)?,
+        let health = Health::new(NAME, &process).await;
+        let shared = Arc::new(Shared {
+            groups: Groups::new(&config, &process)?,
             admission: Admission::new(config.max_requests.get()),
             config,
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-            health: Health::new(NAME).await,
-        })
+            health,
+            process: Process {
+                traces: process.traces.of("coordinator"),
+                ..process
+            },
+        });
+        figures::tell(&shared.process.metrics, &shared);
+        Ok(Self { shared })
     }
 
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
@@ -94,12 +103,13 @@ impl Coordinator {
             routes,
             listener,
             &self.shared.config.server,
-            &self.health,
+            &self.shared.process,
+            &self.shared.health,
             shutdown,
         );
         let ready = async {
             find_verifiers(&self.shared.groups).await;
-            self.health.ready().await;
+            self.shared.health.ready().await;
             std::future::pending::<Infallible>().await
         };
         tokio::select! {

@@ -1,8 +1,9 @@
 //! A draft block on its way out, cut into messages.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model::engine::StepFigures;
+use server::trace::Share;
 use speculation::drafting::{Growth, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
 use wire::round::Round;
@@ -23,6 +24,8 @@ pub(crate) struct Draft {
     bonus: Option<Proposal>,
     timing: v1::Timing,
     forwards: Vec<u32>,
+    /// Models that forward; 0 before the end.
+    models: u32,
     /// Tokens already in `blocks`.
     sent: usize,
     blocks: Vec<v1::DraftBlock>,
@@ -52,6 +55,7 @@ impl Draft {
             bonus: None,
             timing: v1::Timing::default(),
             forwards: Vec::new(),
+            models: 0,
             sent: 0,
             blocks: Vec::new(),
         }
@@ -66,6 +70,7 @@ impl Draft {
     /// Ends the block: what is told of the position after it, and the forwards of each model.
     pub(crate) fn end(&mut self, ending: Ending) {
         self.bonus = ending.bonus;
+        self.models = ending.forwards.len() as u32;
         self.forwards = ending.forwards;
     }
 
@@ -74,6 +79,23 @@ impl Draft {
         self.timing.queue_us += figures.queue.as_micros() as u32;
         self.timing.forward_us += figures.forward.as_micros() as u32;
         self.timing.batch = self.timing.batch.max(figures.batch_sequences as u32);
+        self.timing.forwarded_tokens += figures.forwarded_tokens as u32;
+    }
+
+    /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
+    /// than it drafts brings a session up to date that was lost.
+    pub(crate) fn share(&self, is_first: bool) -> Share {
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        let nodes = self.nodes.tokens().len() as u32;
+        let drafting = self.models * (2 * nodes + 2);
+        Share {
+            queue: micros(self.timing.queue_us),
+            forward: micros(self.timing.forward_us),
+            accept: Duration::ZERO,
+            batch: self.timing.batch,
+            forwarded_tokens: self.timing.forwarded_tokens,
+            prefills: is_first || self.timing.forwarded_tokens > drafting,
+        }
     }
 
     /// The next message, once it is full or the block has ended.
@@ -105,6 +127,11 @@ impl Draft {
         self.sent = nodes;
         self.blocks.push(block.clone());
         Some(block)
+    }
+
+    /// What it cost so far.
+    pub(crate) fn timing(&self) -> v1::Timing {
+        self.timing
     }
 
     /// The messages taken so far.

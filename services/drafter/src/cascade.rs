@@ -147,6 +147,7 @@ impl Block {
         let figures = rows.figures();
         self.figures.queue += figures.queue;
         self.figures.forward += figures.forward;
+        self.figures.forwarded_tokens += figures.forwarded_tokens;
         let sequences = &mut self.figures.batch_sequences;
         *sequences = (*sequences).max(figures.batch_sequences);
         let mut laws = Laws {

@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use model::engine::EngineConfig;
 use model::source::ModelSource;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
@@ -66,8 +67,8 @@ pub struct DrafterConfig {
 pub struct CascadeSection {
     /// Draft models after `drafter.model`, each smaller than the one before it, all of one vocabulary.
     pub models: Vec<ModelSource>,
-    /// Whether Max-Gram is the last draft, if there is a bigram table.
-    pub max_gram: bool,
+    /// Whether Max-Gram is the last draft.
+    pub max_gram: MaxGramDraft,
     /// Matrix K of increments: row r holds the tokens that reviewer r wants of each draft, reviewer 0
     /// being the target and reviewer r the r-th draft. Upper triangular, one row and one column for each
     /// draft, Max-Gram included; empty takes the default of its size.
@@ -77,6 +78,66 @@ pub struct CascadeSection {
     pub lenience: f64,
     /// Tokens that Max-Gram proposes at a time.
     pub max_gram_tokens: u32,
+}
+
+/// Whether Max-Gram is the last draft of a cascade: `true`, `false` or `auto`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenMaxGram", into = "WrittenMaxGram")]
+pub enum MaxGramDraft {
+    /// It is if there is a bigram table.
+    #[default]
+    Auto,
+    /// It is; without a bigram table the drafter does not start.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// The same as it is written in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum WrittenMaxGram {
+    Flag(bool),
+    Word(String),
+}
+
+impl TryFrom<WrittenMaxGram> for MaxGramDraft {
+    type Error = String;
+
+    fn try_from(written: WrittenMaxGram) -> Result<Self, String> {
+        match written {
+            WrittenMaxGram::Flag(true) => Ok(Self::Yes),
+            WrittenMaxGram::Flag(false) => Ok(Self::No),
+            WrittenMaxGram::Word(word) if word == AUTOMATIC => Ok(Self::Auto),
+            WrittenMaxGram::Word(word) => Err(format!("{word:?}, expected true, false or auto")),
+        }
+    }
+}
+
+impl From<MaxGramDraft> for WrittenMaxGram {
+    fn from(draft: MaxGramDraft) -> Self {
+        match draft {
+            MaxGramDraft::Auto => Self::Word(AUTOMATIC.to_owned()),
+            MaxGramDraft::Yes => Self::Flag(true),
+            MaxGramDraft::No => Self::Flag(false),
+        }
+    }
+}
+
+impl DrafterConfig {
+    /// The bounds of each model's engine.
+    pub(crate) fn engine(&self) -> EngineConfig {
+        EngineConfig {
+            max_batch: self.max_batch,
+            queue: self.max_queue,
+            max_batch_tokens: self.max_batch_tokens,
+            max_sequences: self.max_cached_sequences,
+            kv_tokens: NonZeroUsize::new(self.kv_tokens),
+            tree_tokens: self.max_draft_tokens.get() as usize,
+            prefix_sharing: self.prefix_sharing,
+            ..EngineConfig::default()
+        }
+    }
 }
 
 impl Default for DrafterConfig {
@@ -105,7 +166,7 @@ impl Default for CascadeSection {
     fn default() -> Self {
         Self {
             models: Vec::new(),
-            max_gram: true,
+            max_gram: MaxGramDraft::Auto,
             k: Vec::new(),
             lenience: 1.0,
             max_gram_tokens: 4,

@@ -9,7 +9,9 @@ use model::{Model, WeightFormat};
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 
-use crate::config::{AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, NO_MODEL};
+use crate::config::{
+    AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MaxGramDraft, NO_MODEL,
+};
 use crate::describe::MAX_GRAM;
 use crate::error::DrafterError;
 
@@ -96,7 +98,10 @@ impl Loaded {
         check_limits(config)?;
         let heads = heads(&mut models[0], config)?;
         let bigram = bigram(&models[0], config)?;
-        let has_max_gram = config.cascade.max_gram && bigram.is_some();
+        let has_max_gram = has_max_gram(config, bigram.is_some())?;
+        for problem in out_of_order(&models) {
+            tracing::warn!("{problem}");
+        }
         let cascade = cascade(&config.cascade, &models, has_max_gram)?;
         Ok(Self {
             models,
@@ -133,7 +138,7 @@ impl Loaded {
 fn check_limits(config: &DrafterConfig) -> Result<(), DrafterError> {
     let tokens = config.max_draft_tokens.get();
     if tokens <= MAX_DRAFT_TOKENS {
-        return Ok(());
+        return Ok(config.engine().check_budget()?);
     }
     let problem = format!("{tokens} is out of range, expected 1 to {MAX_DRAFT_TOKENS}");
     Err(DrafterError::setting("max_draft_tokens", &problem))
@@ -199,6 +204,43 @@ fn bigram(
         },
         path => named(path),
     }
+}
+
+/// Whether Max-Gram is a draft of the cascade.
+fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, DrafterError> {
+    match config.cascade.max_gram {
+        MaxGramDraft::Auto => Ok(has_table),
+        MaxGramDraft::No => Ok(false),
+        MaxGramDraft::Yes if has_table => Ok(true),
+        MaxGramDraft::Yes => {
+            let bigram = &config.bigram;
+            let problem = format!(
+                "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \
+                 back on; name one, make one with `outrider bigram build`, or set it to false or auto"
+            );
+            Err(DrafterError::setting("cascade.max_gram", &problem))
+        }
+    }
+}
+
+/// What is to be said of models that read more for a token than those before them: the cascade would ask
+/// the dearer one more often. It is no error, for memory and formats differ, and the output is the same.
+fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
+    let weights = |served: &ServedModel<Model>| served.model.config().weights_per_token();
+    let pairs = models.windows(2).enumerate();
+    pairs
+        .filter(|(_, pair)| weights(&pair[1]) > weights(&pair[0]))
+        .map(|(index, pair)| {
+            format!(
+                "drafter.cascade.models[{index}]: '{}' reads {} weights a token, more than the {} of '{}' before \
+                 it; the largest should come first, and each be smaller than the one before",
+                pair[1].name,
+                weights(&pair[1]),
+                weights(&pair[0]),
+                pair[0].name
+            )
+        })
+        .collect()
 }
 
 /// The models of the cascade after the first, of the first one's vocabulary.

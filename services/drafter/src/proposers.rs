@@ -1,10 +1,9 @@
 //! Who can propose here: draft models on their engines, Max-Gram, and the cascade of them.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use model::Model;
-use model::engine::{self, EngineConfig, EngineHandle, Gauges, MemoryGauges, Slot};
+use model::engine::{self, EngineHandle, Gauges, MemoryGauges, Slot, Totals};
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
 use speculation::cascade::CascadeConfig;
@@ -38,16 +37,7 @@ impl Proposers {
     /// # Errors
     /// If a model fails its first forward.
     pub(crate) fn start(loaded: Loaded, config: &DrafterConfig) -> Result<Self, DrafterError> {
-        let engine_config = EngineConfig {
-            max_batch: config.max_batch,
-            queue: config.max_queue,
-            max_batch_tokens: config.max_batch_tokens,
-            max_sequences: config.max_cached_sequences,
-            kv_tokens: NonZeroUsize::new(config.kv_tokens),
-            tree_tokens: config.max_draft_tokens.get() as usize,
-            prefix_sharing: config.prefix_sharing,
-            ..EngineConfig::default()
-        };
+        let engine_config = config.engine();
         let start = |(level, served): (usize, ServedModel<Model>)| {
             let name = format!("draft-engine-{level}");
             let (engine, _thread) = engine::spawn(served.model, engine_config, &name)?;
@@ -149,6 +139,12 @@ impl Proposers {
             reprefilled_tokens: sum.reprefilled_tokens + one.reprefilled_tokens,
             shared_tokens: sum.shared_tokens + one.shared_tokens,
         })
+    }
+
+    /// What the engines did so far, together.
+    pub(crate) fn totals(&self) -> Totals {
+        let models = self.models.iter().map(|model| model.engine.totals());
+        models.fold(Totals::default(), |sum, one| sum + one)
     }
 
     /// What the engines are doing, together.

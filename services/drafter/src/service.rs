@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use model::engine::{Gauges, MemoryGauges};
+use model::engine::{Gauges, MemoryGauges, Totals};
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
+use server::metrics::PeerMetrics;
+use server::process::Process;
 use server::stream::{self, ReplyStream};
+use server::trace::Traces;
 use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection};
+use server::{lifecycle, reflection, startup};
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -17,6 +20,7 @@ use wire::v1::drafter_server::{self, DrafterServer};
 use crate::config::DrafterConfig;
 use crate::describe::describe;
 use crate::error::DrafterError;
+use crate::figures;
 use crate::loaded::Loaded;
 use crate::proposers::Proposers;
 use crate::session::Session;
@@ -29,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) proposers: Proposers,
     pub(crate) sessions: Leases<Session>,
     pub(crate) description: v1::PeerDescription,
+    pub(crate) traces: Traces,
+    pub(crate) metrics: PeerMetrics,
+    pub(crate) health: Health,
 }
 
 /// A drafter with its models loaded and their engines running.
@@ -36,19 +43,27 @@ pub struct Drafter {
     shared: Arc<Shared>,
     health: Health,
     config: DrafterConfig,
+    process: Process,
 }
 
-/// Binds, loads, warms up and serves until `shutdown` completes; then drains.
+/// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the models
+/// are loaded, nothing is waited for.
 ///
 /// # Errors
 /// [`DrafterError`] naming what is wrong with address, models or another setting, or why serving ended early.
 pub async fn run(
     config: DrafterConfig,
+    process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), DrafterError> {
+    let mut shutdown = std::pin::pin!(shutdown);
     let listener = config.listen.bind().await?;
-    let loaded = Loaded::load(&config)?;
-    Drafter::start(loaded, config)
+    let of_models = config.clone();
+    let loading = startup::unless_stopped(shutdown.as_mut(), move || Loaded::load(&of_models));
+    let Some(loaded) = loading.await else {
+        return Ok(());
+    };
+    Drafter::start(loaded?, config, process)
         .await?
         .serve(listener, shutdown)
         .await
@@ -59,21 +74,32 @@ impl Drafter {
     ///
     /// # Errors
     /// If a model fails its first forward.
-    pub async fn start(loaded: Loaded, config: DrafterConfig) -> Result<Self, DrafterError> {
+    pub async fn start(
+        loaded: Loaded,
+        config: DrafterConfig,
+        process: Process,
+    ) -> Result<Self, DrafterError> {
         let mut description = describe(&loaded, &config);
+        let load_times = figures::load_times(&loaded);
         let proposers = Proposers::start(loaded, &config)?;
         if let Some(longest) = proposers.longest_sequence() {
             description.context_len = longest as u32;
         }
-        let shared = Shared {
+        let health = Health::new(NAME, &process).await;
+        let shared = Arc::new(Shared {
+            health: health.clone(),
             description,
             proposers,
+            traces: process.traces.of("drafter"),
             sessions: Leases::new(config.max_sessions.get()),
-        };
+            metrics: PeerMetrics::new(&process.metrics, figures::ROLE),
+        });
+        figures::tell(&process.metrics, &shared, &config, load_times);
         Ok(Self {
-            shared: Arc::new(shared),
-            health: Health::new(NAME).await,
+            shared,
+            health,
             config,
+            process,
         })
     }
 
@@ -104,6 +130,7 @@ impl Drafter {
             routes,
             listener,
             server,
+            &self.process,
             &self.health,
             shutdown,
             healthy,
@@ -130,6 +157,11 @@ impl Monitor {
     /// Memory of all engines.
     pub fn memory(&self) -> MemoryGauges {
         self.0.proposers.memory()
+    }
+
+    /// What all engines did so far.
+    pub fn totals(&self) -> Totals {
+        self.0.proposers.totals()
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use server::health::Health;
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
+use server::trace::{self, names};
 use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
 use speculation::proposal::ProposalForm;
 use tokio::sync::mpsc;
@@ -75,8 +77,9 @@ impl SessionService for Shared {
     ) -> Result<Next, Status> {
         match request.request {
             Some(Request::Round(asked)) => {
-                draft(self, session, replies, asked, epoch).await?;
-                Ok(Next::Request)
+                let answered = draft(self, session, replies, asked, epoch).await;
+                self.metrics.round(&answered);
+                answered.map(|()| Next::Request)
             }
             Some(Request::Close(_)) => {
                 replies.send(reply(Reply::Closed(v1::Closed {}))).await?;
@@ -88,6 +91,14 @@ impl SessionService for Shared {
             Some(Request::Open(_)) => Err(open::repeated().into()),
             None => Err(BadField::new("request", "missing, or of a later version").into()),
         }
+    }
+
+    fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn draining(&self) -> v1::DraftReply {
+        reply(Reply::Draining(v1::Draining {}))
     }
 
     fn overloaded(&self, what: String, retry_after: Duration) -> Status {
@@ -110,7 +121,9 @@ async fn draft(
     let began = Instant::now();
     let wanted = Asked::from_wire(service, &session.spec, &wire)?;
     let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
+    let mut span = service.traces.round(names::DRAFT, &round.trace_context);
     if let Some(blocks) = session.replies.find(&round.key) {
+        span.set(names::REPLAYED, true);
         for block in blocks.clone() {
             let header = Some(round.reply_header(true));
             replies
@@ -138,41 +151,69 @@ async fn draft(
         wire.tokens_per_block,
         began,
     );
+    let drafting = propose(service, session, asked, &mut draft, replies);
+    let late = |_| RoundError::Late(round.timeout).into();
     let drafting = async {
-        match asked.drafting {
-            Drafting::Model => {
-                let mut reports = draft_alone(service, session, asked)?;
-                while let Some(report) = reports.recv().await {
-                    if pass_on(&mut draft, report?, replies).await? {
-                        return Ok(());
-                    }
-                }
-                return Err(Status::from(RoundError::Dropped));
-            }
-            Drafting::MaxGram => {
-                let bigram = service.proposers.bigram().ok_or(RoundError::Dropped)?;
-                let models = service.proposers.models();
-                for report in grams::draft(session, bigram, &asked, models).await {
-                    pass_on(&mut draft, report, replies).await?;
-                }
-            }
-            Drafting::Cascade => {
-                for report in cascade::draft(&service.proposers, session, &asked).await? {
-                    pass_on(&mut draft, report, replies).await?;
-                }
-            }
-        }
-        Ok(())
+        let drafted = tokio::time::timeout(round.timeout, drafting).await;
+        drafted.map_err(late).flatten()
     };
-    let late = |_| RoundError::Late(round.timeout);
-    tokio::time::timeout(round.timeout, drafting)
-        .await
-        .map_err(late)??;
+    let drafted = trace::within(span.context(), drafting).await;
+    span.add_share(&draft.share(round.key.round == 1), began, None);
+    if let Err(status) = drafted {
+        span.fail(format!("{:?}", status.code()));
+        return Err(status);
+    }
+    count(service, &draft.timing());
     // Whole rows are large; a repetition drafts the same tokens again.
     if !matches!(session.spec.proposal_form, ProposalForm::Dense { .. }) {
         session.replies.keep(round.key, draft.into_blocks());
     }
     Ok(())
+}
+
+/// Drafts a block, and sends it as it comes.
+async fn propose(
+    service: &Shared,
+    session: &mut Session,
+    asked: Asked,
+    draft: &mut Draft,
+    replies: &Replies<v1::DraftReply>,
+) -> Result<(), Status> {
+    match asked.drafting {
+        Drafting::Model => {
+            let mut reports = draft_alone(service, session, asked)?;
+            while let Some(report) = reports.recv().await {
+                if pass_on(draft, report?, replies).await? {
+                    return Ok(());
+                }
+            }
+            return Err(RoundError::Dropped.into());
+        }
+        Drafting::MaxGram => {
+            let bigram = service.proposers.bigram().ok_or(RoundError::Dropped)?;
+            let models = service.proposers.models();
+            for report in grams::draft(session, bigram, &asked, models).await {
+                pass_on(draft, report, replies).await?;
+            }
+        }
+        Drafting::Cascade => {
+            for report in cascade::draft(&service.proposers, session, &asked).await? {
+                pass_on(draft, report, replies).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Counts what a block cost. Max-Gram has no engine to wait for.
+fn count(service: &Shared, timing: &v1::Timing) {
+    if timing.batch == 0 {
+        return;
+    }
+    let micros = |us: u32| Duration::from_micros(us.into());
+    let (queue, forward) = (micros(timing.queue_us), micros(timing.forward_us));
+    let sequences = timing.batch as usize;
+    service.metrics.computed(queue, forward, sequences);
 }
 
 /// Submits a block to the draft model's engine; what it reports.

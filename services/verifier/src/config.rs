@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use model::engine::EngineConfig;
 use model::source::ModelSource;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
@@ -38,6 +39,22 @@ pub struct VerifierConfig {
     pub max_queue: NonZeroUsize,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
+}
+
+impl VerifierConfig {
+    /// The bounds of its engine.
+    pub(crate) fn engine(&self) -> EngineConfig {
+        EngineConfig {
+            max_batch: self.max_batch,
+            queue: self.max_queue,
+            max_batch_tokens: self.max_batch_tokens,
+            max_sequences: self.max_cached_sequences,
+            kv_tokens: NonZeroUsize::new(self.kv_tokens),
+            tree_tokens: self.max_draft_tokens.get() as usize,
+            prefix_sharing: self.prefix_sharing,
+            ..EngineConfig::default()
+        }
+    }
 }
 
 impl Default for VerifierConfig {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::history::History;
@@ -10,11 +10,12 @@ use speculation::pipeline::{LawError, Pipeline};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
+use crate::cost::{Cost, timed};
 use crate::error::RoundError;
 use crate::session::Session;
 
 /// What a task reports while it decodes.
-pub(crate) type Report = Result<(TokenId, StepFigures), RoundError>;
+pub(crate) type Report = Result<(TokenId, Cost), RoundError>;
 
 /// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its
 /// tokens are those of coupled verification.
@@ -73,8 +74,9 @@ impl Task for DecodeTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
-        let token = match self.choose(rows.row_mut(0)) {
+        let step = rows.figures();
+        let (chosen, accept) = timed(|| self.choose(rows.row_mut(0)));
+        let token = match chosen {
             Ok(token) => token,
             Err(error) => {
                 self.report(Err(error.into()));
@@ -84,7 +86,7 @@ impl Task for DecodeTask {
         self.tokens.push(token);
         self.history.push(token);
         self.left -= 1;
-        self.report(Ok((token, figures)));
+        self.report(Ok((token, Cost { step, accept })));
         let ended = self.spec.sampling.end_tokens.contains(&token);
         if ended || self.left == 0 {
             Progress::Done

@@ -6,8 +6,11 @@
 //! ```
 
 mod config;
+mod cost;
 mod decode;
 mod error;
+mod figures;
+mod limits;
 mod rows;
 mod score;
 mod service;
@@ -18,4 +21,5 @@ mod verify;
 
 pub use config::VerifierConfig;
 pub use error::VerifierError;
-pub use service::{Monitor, Verifier, run};
+pub use limits::limits;
+pub use service::{Monitor, Verifier, load, run};

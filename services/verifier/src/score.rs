@@ -1,8 +1,9 @@
 //! Scoring one draft block without deciding it: the coordinator decides, from slices of the law.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
 use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::round::TargetRows;
@@ -10,12 +11,13 @@ use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 use wire::{slice, v1};
 
+use crate::cost::Cost;
 use crate::error::RoundError;
 use crate::rows::LogitRows;
 use crate::session::Session;
 
 /// What a task answers: one slice a position, headers still to be set.
-pub(crate) type Scored = Result<(Vec<v1::Slice>, StepFigures), RoundError>;
+pub(crate) type Scored = Result<(Vec<v1::Slice>, Cost), RoundError>;
 
 /// Scores a block.
 pub(crate) struct ScoreTask {
@@ -96,10 +98,12 @@ impl Task for ScoreTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
+        let step = rows.figures();
         let row_len = rows.vocab_size();
+        // Nothing is decided here.
+        let accept = Duration::ZERO;
         let slices = self.score(rows.logits_mut(), row_len);
-        self.answer(slices.map(|slices| (slices, figures)));
+        self.answer(slices.map(|slices| (slices, Cost { step, accept })));
         Progress::Done
     }
 

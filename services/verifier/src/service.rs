@@ -1,15 +1,18 @@
 //! The gRPC service and its life: bind, load, warm up, serve, drain.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use model::engine::{self, EngineConfig, EngineHandle, Gauges, MemoryGauges};
+use model::Model;
+use model::engine::{self, EngineHandle, Gauges, MemoryGauges, Totals};
 use model::source::{ServedModel, SpecialTokens};
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
+use server::metrics::PeerMetrics;
+use server::process::Process;
 use server::stream::{self, ReplyStream};
+use server::trace::Traces;
 use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection};
+use server::{lifecycle, reflection, startup};
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tonic::codegen::tokio_stream::Stream;
@@ -20,6 +23,7 @@ use wire::{open, v1};
 
 use crate::config::VerifierConfig;
 use crate::error::VerifierError;
+use crate::figures;
 use crate::session::Session;
 
 /// Full name of the gRPC service.
@@ -35,6 +39,9 @@ pub(crate) struct Shared {
     pub(crate) engine: EngineHandle,
     pub(crate) sessions: Leases<Session>,
     pub(crate) description: v1::PeerDescription,
+    pub(crate) traces: Traces,
+    pub(crate) metrics: PeerMetrics,
+    pub(crate) health: Health,
     tokenizer_json: Vec<u8>,
     chat_template: String,
     special_tokens: SpecialTokens,
@@ -45,19 +52,36 @@ pub struct Verifier {
     shared: Arc<Shared>,
     health: Health,
     config: VerifierConfig,
+    process: Process,
 }
 
-/// Binds, loads, warms up and serves until `shutdown` completes; then drains.
+/// Loads the model that `config` names, if the rest of it can be.
+///
+/// # Errors
+/// [`VerifierError`] naming what is wrong with the model or another setting.
+pub fn load(config: &VerifierConfig) -> Result<ServedModel<Model>, VerifierError> {
+    config.engine().check_budget()?;
+    Ok(config.model.load()?)
+}
+
+/// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is
+/// loaded, nothing is waited for.
 ///
 /// # Errors
 /// [`VerifierError`] naming what is wrong with address or model, or why serving ended early.
 pub async fn run(
     config: VerifierConfig,
+    process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), VerifierError> {
+    let mut shutdown = std::pin::pin!(shutdown);
     let listener = config.listen.bind().await?;
-    let model = config.model.load()?;
-    Verifier::start(model, config)
+    let of_model = config.clone();
+    let loading = startup::unless_stopped(shutdown.as_mut(), move || load(&of_model));
+    let Some(model) = loading.await else {
+        return Ok(());
+    };
+    Verifier::start(model?, config, process)
         .await?
         .serve(listener, shutdown)
         .await
@@ -71,6 +95,7 @@ impl Verifier {
     pub async fn start<M>(
         served: ServedModel<M>,
         config: VerifierConfig,
+        process: Process,
     ) -> Result<Self, VerifierError>
     where
         M: LanguageModel + Send + 'static,
@@ -80,30 +105,26 @@ impl Verifier {
             return Err(VerifierError::NoTokenizer(served.name));
         }
         let mut description = describe(&served, &config);
-        let engine_config = EngineConfig {
-            max_batch: config.max_batch,
-            queue: config.max_queue,
-            max_batch_tokens: config.max_batch_tokens,
-            max_sequences: config.max_cached_sequences,
-            kv_tokens: NonZeroUsize::new(config.kv_tokens),
-            tree_tokens: config.max_draft_tokens.get() as usize,
-            prefix_sharing: config.prefix_sharing,
-            ..EngineConfig::default()
-        };
-        let (engine, _thread) = engine::spawn(served.model, engine_config, "target-engine")?;
+        let (engine, _thread) = engine::spawn(served.model, config.engine(), "target-engine")?;
         description.context_len = engine.longest_sequence() as u32;
-        let shared = Shared {
+        let health = Health::new(NAME, &process).await;
+        let shared = Arc::new(Shared {
+            health: health.clone(),
             engine,
             sessions: Leases::new(config.max_sessions.get()),
             description,
+            traces: process.traces.of("verifier"),
+            metrics: PeerMetrics::new(&process.metrics, figures::ROLE),
             tokenizer_json: served.tokenizer_json,
             chat_template: served.chat_template.unwrap_or_default(),
             special_tokens: served.special_tokens,
-        };
+        });
+        figures::tell(&process.metrics, &shared, &config, served.load_time);
         Ok(Self {
-            shared: Arc::new(shared),
-            health: Health::new(NAME).await,
+            shared,
+            health,
             config,
+            process,
         })
     }
 
@@ -134,6 +155,7 @@ impl Verifier {
             routes,
             listener,
             server,
+            &self.process,
             &self.health,
             shutdown,
             healthy,
@@ -192,6 +214,11 @@ impl Monitor {
     /// Memory of the engine.
     pub fn memory(&self) -> MemoryGauges {
         self.0.engine.memory()
+    }
+
+    /// What the engine did so far.
+    pub fn totals(&self) -> Totals {
+        self.0.engine.totals()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use model::engine::StepFigures;
+use server::health::Health;
 use server::lease::Leases;
 use server::stream::{Next, Opening, Replies, SessionService};
+use server::trace::{self, names};
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
+use tokio::sync::mpsc;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
@@ -16,7 +18,8 @@ use wire::status::{BadField, overloaded};
 use wire::verdict::PathVerdict;
 use wire::{drafting, proposal, round, v1, verdict};
 
-use crate::decode::DecodeTask;
+use crate::cost::Cost;
+use crate::decode::{DecodeTask, Report};
 use crate::error::RoundError;
 use crate::score::ScoreTask;
 use crate::service::Shared;
@@ -76,12 +79,14 @@ impl SessionService for Shared {
     ) -> Result<Next, Status> {
         match request.request {
             Some(Request::Round(asked)) => {
-                verify(self, session, replies, asked, epoch).await?;
-                Ok(Next::Request)
+                let answered = verify(self, session, replies, asked, epoch).await;
+                self.metrics.round(&answered);
+                answered.map(|()| Next::Request)
             }
             Some(Request::Decode(asked)) => {
-                decode(self, session, replies, asked, epoch).await?;
-                Ok(Next::Request)
+                let answered = decode(self, session, replies, asked, epoch).await;
+                self.metrics.round(&answered);
+                answered.map(|()| Next::Request)
             }
             Some(Request::Close(_)) => {
                 replies.send(reply(Reply::Closed(v1::Closed {}))).await?;
@@ -95,6 +100,14 @@ impl SessionService for Shared {
         }
     }
 
+    fn health(&self) -> &Health {
+        &self.health
+    }
+
+    fn draining(&self) -> v1::VerifyReply {
+        reply(Reply::Draining(v1::Draining {}))
+    }
+
     fn overloaded(&self, what: String, retry_after: Duration) -> Status {
         overloaded(what, retry_after)
     }
@@ -102,6 +115,13 @@ impl SessionService for Shared {
 
 fn reply(reply: Reply) -> v1::VerifyReply {
     v1::VerifyReply { reply: Some(reply) }
+}
+
+/// A block that is to be scored, and what is to come of it.
+struct Block {
+    drafts: DraftTree,
+    asked: Asked,
+    slices: Option<v1::SliceRequest>,
 }
 
 /// Answers one block: with the verdict kept, or by scoring it.
@@ -116,7 +136,9 @@ async fn verify(
     let (header, slices) = (wire.header.take(), wire.slices);
     let (drafts, asked) = asked(service, session, wire)?;
     let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
+    let mut span = service.traces.round(names::VERIFY, &round.trace_context);
     if let Some(kept) = session.replies.find(&round.key) {
+        span.set(names::REPLAYED, true);
         let header = Some(round.reply_header(true));
         let again = v1::Verdict {
             header,
@@ -124,37 +146,70 @@ async fn verify(
         };
         return replies.send(reply(Reply::Verdict(again))).await;
     }
+    let scored = drafts.len() + 1;
+    let block = Block {
+        drafts,
+        asked,
+        slices,
+    };
+    let answering = answer(service, session, replies, &round, block, began);
+    let answered = trace::within(span.context(), answering).await;
+    match &answered {
+        Ok(Some(cost)) => cost.trace(&mut span, scored, began),
+        Ok(None) => {}
+        Err(status) => span.fail(format!("{:?}", status.code())),
+    }
+    answered.map(|_| ())
+}
+
+/// Scores a block, and what that cost; none if the coordinator was told that too little is held.
+async fn answer(
+    service: &Shared,
+    session: &mut Session,
+    replies: &Replies<v1::VerifyReply>,
+    round: &Round,
+    block: Block,
+    began: Instant,
+) -> Result<Option<Cost>, Status> {
+    let Block {
+        drafts,
+        asked,
+        slices,
+    } = block;
     // A node stands at its depth, so what a tree needs of the context is its longest path.
     let levels = drafts.levels() as usize;
     check_room(service, session, round.key.base_len, levels)?;
-    if !advance(session, replies, &round).await? {
-        return Ok(());
+    if !advance(session, replies, round).await? {
+        return Ok(None);
     }
     let late = |_| RoundError::Late(round.timeout);
     if session.spec.accept_at_coordinator {
         let wanted = slices.unwrap_or_default();
-        let scoring = score(session, &round, drafts.tokens(), wanted, began);
-        let slices = tokio::time::timeout(round.timeout, scoring)
+        let scoring = score(session, round, drafts.tokens(), wanted, began);
+        let (slices, cost) = tokio::time::timeout(round.timeout, scoring)
             .await
             .map_err(late)??;
+        cost.count(&service.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
         for slice in slices {
             replies.send(reply(Reply::Slice(slice))).await?;
         }
-        return Ok(());
+        return Ok(Some(cost));
     }
     let deciding = async {
         if drafts.is_chain() {
-            decide(session, &round, asked, began).await
+            decide(session, round, asked, began).await
         } else {
-            decide_tree(session, &round, drafts, began).await
+            decide_tree(session, round, drafts, began).await
         }
     };
-    let verdict = tokio::time::timeout(round.timeout, deciding)
+    let (verdict, cost) = tokio::time::timeout(round.timeout, deciding)
         .await
         .map_err(late)??;
+    cost.count(&service.metrics);
     session.replies.keep(round.key, verdict.clone());
-    replies.send(reply(Reply::Verdict(verdict))).await
+    replies.send(reply(Reply::Verdict(verdict))).await?;
+    Ok(Some(cost))
 }
 
 /// Checks what a round asks to be decided. Where the coordinator decides, and of a tree, only the draft
@@ -221,16 +276,17 @@ async fn decide(
     round: &Round,
     asked: Asked,
     began: Instant,
-) -> Result<v1::Verdict, RoundError> {
+) -> Result<(v1::Verdict, Cost), RoundError> {
     let (task, answer) = VerifyTask::new(session, asked);
     session.slot.try_submit(task)?;
     let decided = answer.await.map_err(|_| RoundError::Dropped)??;
-    Ok(verdict::to_wire(
+    let verdict = verdict::to_wire(
         PathVerdict::of_chain(decided.verdict),
         decided.deferral,
         round.reply_header(false),
-        timing(decided.figures, began),
-    ))
+        decided.cost.timing(began),
+    );
+    Ok((verdict, decided.cost))
 }
 
 async fn decide_tree(
@@ -238,12 +294,13 @@ async fn decide_tree(
     round: &Round,
     drafts: DraftTree,
     began: Instant,
-) -> Result<v1::Verdict, RoundError> {
+) -> Result<(v1::Verdict, Cost), RoundError> {
     let (task, answer) = TreeTask::new(session, drafts);
     session.slot.try_submit(task)?;
-    let (verdict, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
-    let (header, timing) = (round.reply_header(false), timing(figures, began));
-    Ok(verdict::to_wire(verdict, Vec::new(), header, timing))
+    let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
+    let (header, timing) = (round.reply_header(false), cost.timing(began));
+    let verdict = verdict::to_wire(verdict, Vec::new(), header, timing);
+    Ok((verdict, cost))
 }
 
 async fn score(
@@ -252,17 +309,17 @@ async fn score(
     drafts: &[TokenId],
     wanted: v1::SliceRequest,
     began: Instant,
-) -> Result<Vec<v1::Slice>, RoundError> {
+) -> Result<(Vec<v1::Slice>, Cost), RoundError> {
     let (task, answer) = ScoreTask::new(session, drafts, wanted);
     session.slot.try_submit(task)?;
-    let (mut slices, figures) = answer.await.map_err(|_| RoundError::Dropped)??;
+    let (mut slices, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
     for slice in &mut slices {
         slice.header = Some(round.reply_header(false));
     }
     if let Some(last) = slices.last_mut() {
-        last.timing = Some(timing(figures, began));
+        last.timing = Some(cost.timing(began));
     }
-    Ok(slices)
+    Ok((slices, cost))
 }
 
 /// Decodes alone and streams the tokens as they come.
@@ -276,44 +333,69 @@ async fn decode(
     if asked.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
+    let began = Instant::now();
     let round = round::from_wire(asked.header, epoch, session.spec.vocab_size)?;
-    // The last token is never forwarded, so it needs no place.
-    check_room(
-        service,
-        session,
-        round.key.base_len,
-        asked.max_tokens as usize - 1,
-    )?;
-    if !advance(session, replies, &round).await? {
-        return Ok(());
-    }
-    let (task, mut reports) = DecodeTask::new(session, asked.max_tokens);
-    session.slot.try_submit(task).map_err(RoundError::from)?;
-    for index in 0..asked.max_tokens {
-        let began = Instant::now();
-        let report = match tokio::time::timeout(round.timeout, reports.recv()).await {
-            Ok(Some(report)) => report,
-            Ok(None) => return Err(RoundError::Dropped.into()),
-            Err(_) => return Err(RoundError::Late(round.timeout).into()),
-        };
-        let (token, figures) = report?;
-        let ended = session.spec.sampling.end_tokens.contains(&token);
-        let last = ended || index + 1 == asked.max_tokens;
-        let mut header = round.reply_header(false);
-        header.base_len += index;
-        let decoded = v1::Decoded {
-            header: Some(header),
-            token_ids: vec![token],
-            logprobs: Vec::new(),
-            last,
-            timing: Some(timing(figures, began)),
-        };
-        replies.send(reply(Reply::Decoded(decoded))).await?;
-        if last {
-            break;
+    let mut span = service.traces.round(names::DECODE, &round.trace_context);
+    let mut total = Cost::default();
+    let mut decoded = 0;
+    let decoding = async {
+        // The last token is never forwarded, so it needs no place.
+        let more = asked.max_tokens as usize - 1;
+        check_room(service, session, round.key.base_len, more)?;
+        if !advance(session, replies, &round).await? {
+            return Ok(());
         }
+        let (task, mut reports) = DecodeTask::new(session, asked.max_tokens);
+        session.slot.try_submit(task).map_err(RoundError::from)?;
+        while decoded < asked.max_tokens {
+            let (message, cost) = next_decoded(session, &round, &mut reports, decoded).await?;
+            decoded += 1;
+            if decoded == 1 {
+                cost.count(&service.metrics);
+            } else {
+                cost.count_forward(&service.metrics);
+            }
+            total.add(&cost);
+            let last = message.last || decoded == asked.max_tokens;
+            let message = v1::Decoded { last, ..message };
+            replies.send(reply(Reply::Decoded(message))).await?;
+            if last {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let ended = trace::within(span.context(), decoding).await;
+    total.trace(&mut span, decoded as usize + 1, began);
+    span.set(names::DECODED_TOKENS, i64::from(decoded));
+    if let Err(status) = &ended {
+        let status: &Status = status;
+        span.fail(format!("{:?}", status.code()));
     }
-    Ok(())
+    ended
+}
+
+/// The next token decoded, `index` of them after the first; the last one if it ends the output.
+async fn next_decoded(
+    session: &Session,
+    round: &Round,
+    reports: &mut mpsc::Receiver<Report>,
+    index: u32,
+) -> Result<(v1::Decoded, Cost), RoundError> {
+    let began = Instant::now();
+    let report = tokio::time::timeout(round.timeout, reports.recv()).await;
+    let report = report.map_err(|_| RoundError::Late(round.timeout))?;
+    let (token, cost) = report.ok_or(RoundError::Dropped)??;
+    let mut header = round.reply_header(false);
+    header.base_len += index;
+    let decoded = v1::Decoded {
+        header: Some(header),
+        token_ids: vec![token],
+        logprobs: Vec::new(),
+        last: session.spec.sampling.end_tokens.contains(&token),
+        timing: Some(cost.timing(began)),
+    };
+    Ok((decoded, cost))
 }
 
 /// Brings the session's output to where the round stands; false if the coordinator was told that
@@ -352,13 +434,4 @@ fn check_room(
         return Err(RoundError::ContextFull { len, context_len });
     }
     Ok(())
-}
-
-fn timing(figures: StepFigures, began: Instant) -> v1::Timing {
-    v1::Timing {
-        queue_us: figures.queue.as_micros() as u32,
-        forward_us: figures.forward.as_micros() as u32,
-        total_us: began.elapsed().as_micros() as u32,
-        batch: figures.batch_sequences as u32,
-    }
 }

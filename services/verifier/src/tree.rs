@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
@@ -15,11 +15,12 @@ use wire::open::SessionSpec;
 use wire::status::BadField;
 use wire::verdict::PathVerdict;
 
+use crate::cost::{Cost, timed};
 use crate::error::RoundError;
 use crate::session::Session;
 
 /// What a task answers.
-pub(crate) type Decision = Result<(PathVerdict, StepFigures), RoundError>;
+pub(crate) type Decision = Result<(PathVerdict, Cost), RoundError>;
 
 /// Checks that a session's rounds may be trees.
 ///
@@ -119,10 +120,10 @@ impl Task for TreeTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
+        let step = rows.figures();
         let row_len = rows.vocab_size();
-        let decided = self.decide(rows.logits_mut(), row_len);
-        self.answer(decided.map(|verdict| (verdict, figures)));
+        let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
+        self.answer(decided.map(|verdict| (verdict, Cost { step, accept })));
         Progress::Done
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
 use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
@@ -13,6 +13,7 @@ use speculation::verification::{Block, Verdict, Verification};
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 
+use crate::cost::{Cost, timed};
 use crate::error::RoundError;
 use crate::rows::LogitRows;
 use crate::session::Session;
@@ -30,7 +31,7 @@ pub(crate) struct Decided {
     pub(crate) verdict: Verdict,
     /// For each emitted position how much was deferred; empty where nothing can be.
     pub(crate) deferral: Vec<f32>,
-    pub(crate) figures: StepFigures,
+    pub(crate) cost: Cost,
 }
 
 /// What is to be decided.
@@ -120,13 +121,13 @@ impl Task for VerifyTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
+        let step = rows.figures();
         let row_len = rows.vocab_size();
-        let decided = self.decide(rows.logits_mut(), row_len);
+        let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
         self.answer(decided.map(|(verdict, deferral)| Decided {
             verdict,
             deferral,
-            figures,
+            cost: Cost { step, accept },
         }));
         Progress::Done
     }

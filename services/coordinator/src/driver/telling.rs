@@ -4,17 +4,15 @@ use speculation::session::{Action, FinishReason, Input, Plan};
 use v1::generate_response::Part;
 use wire::v1;
 
-use super::Driver;
+use super::{Cut, Driver, hexadecimal};
+use crate::grpc::RESTART_RETRY_AFTER;
 use crate::peer_links::RoundTimes;
 use crate::report;
 
 impl Driver {
-    /// Reports the round that a peer just answered with tokens, if reports are wanted; `by_drafter`
-    /// tells who answered.
+    /// Reports the round that a peer just answered with tokens, to the observer, and to the client if it
+    /// wants reports; `by_drafter` tells who answered.
     pub(super) async fn report_round(&mut self, by_drafter: bool) {
-        if !self.request.report_rounds {
-            return;
-        }
         // The tokens of the round come first: the report speaks of what the client has. A stop string
         // among them may cut the output, so where the round began is noted before.
         let len = self.session.output().len() as u32;
@@ -61,11 +59,20 @@ impl Driver {
             laws: self.links.laws.take(),
         };
         self.reported_bytes = bytes;
-        self.answer(Part::Round(report)).await;
+        self.observer.round(&report);
+        if self.request.report_rounds {
+            self.answer(Part::Round(report)).await;
+        }
+    }
+
+    /// Tells the observer whom the session lost meanwhile, and where it moved.
+    pub(super) fn observe_losses(&mut self) {
+        let fallbacks = &self.session.statistics().fallbacks;
+        self.observer.losses(fallbacks, self.links.migrations());
     }
 
     /// Sends a part to the client. A client that does not read holds its request up, until the
-    /// request's deadline and no longer.
+    /// request's deadline or the coordinator's last call and no longer.
     pub(super) async fn answer(&mut self, part: Part) {
         let tokens = match &part {
             Part::Chunk(chunk) => chunk.token_ids.len(),
@@ -73,10 +80,15 @@ impl Driver {
         };
         let message = Ok(v1::GenerateResponse { part: Some(part) });
         let deadline = self.began + self.request.timeout;
-        match tokio::time::timeout_at(deadline.into(), self.answers.send(message)).await {
-            Ok(Ok(())) => self.delivered += tokens,
-            Ok(Err(_)) => self.session.handle(Input::Cancel, self.began.elapsed()),
-            Err(_) => self.session.handle_timeout(self.began.elapsed()),
+        let sent = tokio::select! {
+            biased;
+            sent = self.answers.send(message) => sent,
+            () = self.health.last_call() => return self.cut(Cut::LastCall),
+            () = tokio::time::sleep_until(deadline.into()) => return self.cut(Cut::Deadline),
+        };
+        match sent {
+            Ok(()) => self.delivered += tokens,
+            Err(_) => self.session.handle(Input::Cancel, self.began.elapsed()),
         }
     }
 
@@ -93,21 +105,27 @@ impl Driver {
     }
 
     pub(super) async fn finish(mut self, reason: &FinishReason) {
+        self.observer.flushing();
         let rest = match reason {
             FinishReason::Stop | FinishReason::Length => self.output.finish(),
             _ => String::new(),
         };
         if !rest.is_empty() {
-            self.answer(Part::Chunk(v1::Chunk {
+            let chunk = v1::Chunk {
                 text: rest,
                 ..Default::default()
-            }))
-            .await;
+            };
+            self.observer.emitted(&chunk);
+            self.answer(Part::Chunk(chunk)).await;
         }
         if let Some(measured) = self.session.goodput() {
             self.request.keep_estimate(measured);
         }
-        let (finish_reason, code, error) = report::finish(reason);
+        let (finish_reason, code, error) = match self.cut {
+            Some(Cut::LastCall) => report::interrupted(),
+            Some(Cut::Deadline) => report::finish(&FinishReason::DeadlineExceeded),
+            None => report::finish(reason),
+        };
         let moves = self.links.moves();
         let statistics = self.session.statistics();
         let bytes = self.links.wire_bytes();
@@ -136,30 +154,12 @@ impl Driver {
             settings: report::settings(&self.request.method, self.request.draft_len),
             lossless: self.request.method.is_lossless(),
             reproducible: self.request.method.is_reproducible(),
+            retry_after_ms: match self.cut {
+                Some(Cut::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
+                _ => 0,
+            },
         };
-        let request_id = hexadecimal(&self.id);
-        let (total_ms, fallbacks) = (total.as_millis() as u64, statistics.fallbacks.len());
-        if finish_reason == v1::FinishReason::Error {
-            let error = &finished.error;
-            tracing::warn!(
-                request_id,
-                error,
-                tokens,
-                total_ms,
-                fallbacks,
-                "request failed"
-            );
-        } else {
-            let reason = finish_reason.as_str_name();
-            tracing::info!(
-                request_id,
-                reason,
-                tokens,
-                total_ms,
-                fallbacks,
-                "request finished"
-            );
-        }
+        self.observer.finished(&finished, statistics);
         let part = Some(Part::Finished(finished));
         self.end.send(Ok(v1::GenerateResponse { part }));
     }
@@ -177,9 +177,4 @@ impl Driver {
             _ => method.effective_name(),
         }
     }
-}
-
-/// Sixteen bytes as text.
-fn hexadecimal(id: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*id))
 }

@@ -1,19 +1,25 @@
 //! One address of a peer.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use server::channel::{self, ChannelConfig, ChannelError};
-use tonic::transport::Channel;
+use server::channel::{self, ChannelConfig, PeerChannel};
+use server::process::Process;
+use tonic::transport::Uri;
 use wire::v1::PeerDescription;
 
 use super::breaker::Breaker;
+
+/// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
+/// again, and if it still is, or is not there any more, it says so or is found out.
+const DRAINING_FOR: Duration = Duration::from_secs(5);
 
 /// One address of a peer, with its connection and what is known of it.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: String,
-    channel: Channel,
+    channel: PeerChannel,
     state: Mutex<State>,
 }
 
@@ -21,16 +27,27 @@ pub(crate) struct Endpoint {
 struct State {
     breaker: Breaker,
     description: Option<Arc<PeerDescription>>,
+    draining_until: Option<Instant>,
 }
 
 impl Endpoint {
-    pub(super) fn new(address: String, config: &ChannelConfig) -> Result<Self, ChannelError> {
-        let channel = channel::connect(&address, config)?;
-        Ok(Self {
-            address,
-            channel,
+    /// The endpoint at `address`, which is one of those behind the host of `url`.
+    pub(super) fn new(
+        url: Uri,
+        address: SocketAddr,
+        config: &ChannelConfig,
+        process: &Process,
+    ) -> Self {
+        Self {
+            address: Self::url_of(&url, address),
+            channel: channel::connect_to(url, address, config, process),
             state: Mutex::default(),
-        })
+        }
+    }
+
+    /// What the endpoint at `address` is called.
+    pub(super) fn url_of(url: &Uri, address: SocketAddr) -> String {
+        format!("{}://{address}", url.scheme_str().unwrap_or("http"))
     }
 
     /// Its URL.
@@ -39,7 +56,7 @@ impl Endpoint {
     }
 
     /// Its connection; cheap to clone.
-    pub(crate) fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> PeerChannel {
         self.channel.clone()
     }
 
@@ -57,6 +74,25 @@ impl Endpoint {
         self.with(|state| state.breaker.is_closed(Instant::now()))
     }
 
+    /// Whether it said lately that it is about to stop.
+    pub(crate) fn is_draining(&self) -> bool {
+        let until = self.with(|state| state.draining_until);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// It says that it is about to stop: sessions that have another place go there.
+    pub(crate) fn draining(&self) {
+        let until = Instant::now() + DRAINING_FOR;
+        let before = self.with(|state| {
+            // After a restart it may serve another model.
+            state.description = None;
+            state.draining_until.replace(until)
+        });
+        if before.is_none() {
+            tracing::info!(peer = self.address, "peer is about to stop");
+        }
+    }
+
     /// What it said of itself does not hold any more.
     pub(crate) fn forget(&self) {
         self.with(|state| state.description = None);
@@ -64,7 +100,10 @@ impl Endpoint {
 
     /// It answered a round.
     pub(crate) fn succeeded(&self) {
-        let recovered = self.with(|state| state.breaker.succeeded());
+        let recovered = self.with(|state| {
+            state.draining_until = None;
+            state.breaker.succeeded()
+        });
         if recovered {
             tracing::info!(peer = self.address, "peer is back");
         }
@@ -74,25 +113,32 @@ impl Endpoint {
     pub(crate) fn failed(&self) {
         self.note_failure(
             "peer keeps failing, left alone for a while",
+            "",
             Breaker::failed,
         );
     }
 
     /// It could not be reached at all.
-    pub(crate) fn unreachable(&self) {
+    pub(crate) fn unreachable(&self, why: &str) {
         self.note_failure(
             "peer does not answer, left alone for a while",
+            why,
             Breaker::unreachable,
         );
     }
 
-    fn note_failure(&self, what: &str, failed: impl FnOnce(&mut Breaker, Instant) -> bool) {
+    fn note_failure(
+        &self,
+        what: &str,
+        why: &str,
+        failed: impl FnOnce(&mut Breaker, Instant) -> bool,
+    ) {
         let opened = self.with(|state| {
             state.description = None;
             failed(&mut state.breaker, Instant::now())
         });
         if opened {
-            tracing::warn!(peer = self.address, "{what}");
+            tracing::warn!(peer = self.address, why, "{what}");
         }
     }
 

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use server::channel::PeerChannel;
 use server::deadline::within;
+use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use tonic::{Code, Status};
 use wire::describe::{check_encoders, check_protocol, check_vocabularies};
-use wire::status::{BadField, PeerFailure, classify};
+use wire::status::{self, BadField, PeerFailure, classify};
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
@@ -18,6 +20,7 @@ use super::replicas::Replicas;
 use crate::config::{CoordinatorConfig, ModelGroup};
 use crate::demand::Demand;
 use crate::error::{CoordinatorError, PeerError};
+use crate::figures::ModelFigures;
 use crate::text::ServedText;
 
 /// How long a peer may take to describe itself or to send its tokenizer.
@@ -26,6 +29,9 @@ const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
 /// not say by then, they say when they are asked to draft.
 const ABILITY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why a peer is left alone that did not answer in time.
+pub(crate) const SILENT: &str = "no answer in time";
 
 /// A served model with its peers.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub(crate) struct Group {
     text: Mutex<Option<Arc<ServedText>>>,
     /// What requests measured, for draft lengths that follow it.
     pub(crate) estimates: Estimates,
+    /// What is counted of it.
+    pub(crate) figures: Arc<ModelFigures>,
 }
 
 /// All served models, the default one first.
@@ -45,7 +53,10 @@ pub(crate) struct Groups(Vec<Arc<Group>>);
 impl Groups {
     /// # Errors
     /// Names the setting that cannot be used.
-    pub(crate) fn new(config: &CoordinatorConfig) -> Result<Self, CoordinatorError> {
+    pub(crate) fn new(
+        config: &CoordinatorConfig,
+        process: &Process,
+    ) -> Result<Self, CoordinatorError> {
         let setting = |key: String, problem: &str| CoordinatorError::Setting {
             key,
             problem: problem.to_owned(),
@@ -71,7 +82,7 @@ impl Groups {
         let groups = config
             .models
             .iter()
-            .map(|model| Group::new(model, config).map(Arc::new));
+            .map(|model| Group::new(model, config, process).map(Arc::new));
         Ok(Self(groups.collect::<Result<_, _>>()?))
     }
 
@@ -100,21 +111,35 @@ pub(crate) enum Kind {
 }
 
 impl Group {
-    fn new(model: &ModelGroup, config: &CoordinatorConfig) -> Result<Self, CoordinatorError> {
+    fn new(
+        model: &ModelGroup,
+        config: &CoordinatorConfig,
+        process: &Process,
+    ) -> Result<Self, CoordinatorError> {
         let believed_for = Duration::from_millis(config.resolve_every_ms.get());
-        let replicas = |urls: &[String]| Replicas::new(urls, &config.channel, believed_for);
+        let replicas =
+            |urls: &[String]| Replicas::new(urls, &config.channel, process, believed_for);
         Ok(Self {
             name: model.name.clone(),
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
             text: Mutex::default(),
             estimates: Estimates::default(),
+            figures: Arc::new(ModelFigures::new(&process.metrics, &model.name)),
         })
     }
 
     /// Name clients ask for.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Addresses known of these peers: those alive, and those left alone for a while.
+    pub(crate) fn counts(&self, kind: Kind) -> (usize, usize) {
+        match kind {
+            Kind::Drafter => self.drafters.counts(),
+            Kind::Verifier => self.verifiers.counts(),
+        }
     }
 
     /// Whether any drafter is configured.
@@ -134,7 +159,7 @@ impl Group {
         let description = describe(&endpoint, Kind::Verifier).await?;
         let fetching = ServedText::fetch(&endpoint, description);
         let Ok(fetched) = within(DESCRIBE_TIMEOUT, "fetching the tokenizer", fetching).await else {
-            endpoint.unreachable();
+            endpoint.unreachable(SILENT);
             return Err(late(&endpoint));
         };
         let fetched = Arc::new(fetched?);
@@ -158,17 +183,9 @@ impl Group {
         session: &[u8; 16],
         demand: Option<Demand>,
     ) -> Result<Arc<Endpoint>, PeerError> {
-        let (replicas, who) = match kind {
-            Kind::Drafter => (&self.drafters, "drafter"),
-            Kind::Verifier => (&self.verifiers, "verifier"),
-        };
+        let (replicas, who) = self.replicas(kind);
         let even_dead = kind == Kind::Verifier;
-        let suits = |endpoint: &Endpoint| {
-            let known = endpoint.description();
-            demand
-                .zip(known)
-                .is_none_or(|(demand, known)| demand.check(&known).is_ok())
-        };
+        let suits = |endpoint: &Endpoint| may_suit(endpoint, demand);
         if let Some(endpoint) = replicas.pick(session, even_dead, suits).await {
             return Ok(endpoint);
         }
@@ -177,6 +194,29 @@ impl Group {
         let endpoint = endpoint.ok_or(PeerError::NoneAlive { who })?;
         endpoint.forget();
         Ok(endpoint)
+    }
+
+    /// Where `session` can go from a peer that is about to stop; none if no other is alive and stays.
+    pub(crate) async fn another(
+        &self,
+        kind: Kind,
+        session: &[u8; 16],
+        demand: Option<Demand>,
+        leaving: &Endpoint,
+    ) -> Option<Arc<Endpoint>> {
+        let suits = |endpoint: &Endpoint| {
+            let stays = endpoint.address() != leaving.address() && !endpoint.is_draining();
+            stays && may_suit(endpoint, demand)
+        };
+        let (replicas, _) = self.replicas(kind);
+        replicas.pick(session, false, suits).await
+    }
+
+    fn replicas(&self, kind: Kind) -> (&Replicas, &'static str) {
+        match kind {
+            Kind::Drafter => (&self.drafters, "drafter"),
+            Kind::Verifier => (&self.verifiers, "verifier"),
+        }
     }
 
     /// Refuses at once what none of the drafters can do, as far as all of them say so in time. What every
@@ -270,6 +310,14 @@ impl Group {
     }
 }
 
+/// Whether an endpoint is not known to fall short of `demand`.
+fn may_suit(endpoint: &Endpoint, demand: Option<Demand>) -> bool {
+    let known = endpoint.description();
+    demand
+        .zip(known)
+        .is_none_or(|(demand, known)| demand.check(&known).is_ok())
+}
+
 async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription>, PeerError> {
     let asked = async {
         match kind {
@@ -278,7 +326,7 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
         }
     };
     let Ok(answered) = within(DESCRIBE_TIMEOUT, "describe", asked).await else {
-        endpoint.unreachable();
+        endpoint.unreachable(SILENT);
         return Err(late(endpoint));
     };
     let description = answered
@@ -294,8 +342,14 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
 pub(crate) fn failed(endpoint: &Endpoint, status: Status) -> PeerError {
+    // What a peer says has no source; one was made here, of a connection that did not come about or broke.
+    let is_of_transport = std::error::Error::source(&status).is_some();
     match (status.code(), classify(&status)) {
-        (Code::Unavailable, _) => endpoint.unreachable(),
+        // A token that is refused is refused to every request.
+        (Code::Unavailable | Code::Unauthenticated, _) => {
+            endpoint.unreachable(&status::describe(&status));
+        }
+        _ if is_of_transport => endpoint.unreachable(&status::describe(&status)),
         (_, PeerFailure::Transient) => endpoint.failed(),
         _ => {}
     }
@@ -313,14 +367,14 @@ fn late(endpoint: &Endpoint) -> PeerError {
 }
 
 /// A client for a drafter at `endpoint`.
-pub(crate) fn drafter_client(endpoint: &Endpoint) -> DrafterClient<tonic::transport::Channel> {
+pub(crate) fn drafter_client(endpoint: &Endpoint) -> DrafterClient<PeerChannel> {
     DrafterClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 /// A client for a verifier at `endpoint`.
-pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<tonic::transport::Channel> {
+pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel> {
     VerifierClient::new(endpoint.channel())
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)

@@ -8,4 +8,4 @@ mod replicas;
 
 pub(crate) use endpoint::Endpoint;
 pub(crate) use estimates::Kind as EstimateKind;
-pub(crate) use group::{Group, Groups, Kind, drafter_client, failed, verifier_client};
+pub(crate) use group::{Group, Groups, Kind, SILENT, drafter_client, failed, verifier_client};

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use server::channel::{self, ChannelConfig, ChannelError};
+use server::process::Process;
 use tonic::transport::Uri;
 
 use super::Endpoint;
@@ -15,6 +17,7 @@ use super::Endpoint;
 pub(super) struct Replicas {
     urls: Vec<Uri>,
     config: ChannelConfig,
+    process: Process,
     believed_for: Duration,
     known: Mutex<Known>,
 }
@@ -31,16 +34,18 @@ impl Replicas {
     pub(super) fn new(
         urls: &[String],
         config: &ChannelConfig,
+        process: &Process,
         believed_for: Duration,
     ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
-            .map(|url| channel::parse(url))
+            .map(|url| channel::parse(url, process))
             .collect::<Result<_, _>>()?;
         let config = config.clone();
         Ok(Self {
             urls,
             config,
+            process: process.clone(),
             believed_for,
             known: Mutex::default(),
         })
@@ -51,8 +56,8 @@ impl Replicas {
     }
 
     /// The endpoint for `session`: of those alive that `suit` the one with the highest hash of session
-    /// and address, so that a session stays where it is while other replicas come and go. With
-    /// `even_dead` the best of all if none is alive.
+    /// and address, so that a session stays where it is while other replicas come and go; one that is
+    /// about to stop only if there is no other. With `even_dead` the best of all if none is alive.
     pub(super) async fn pick(
         &self,
         session: &[u8; 16],
@@ -66,15 +71,14 @@ impl Replicas {
             (session, endpoint.address()).hash(&mut hasher);
             hasher.finish()
         };
-        let alive = endpoints.iter().filter(|endpoint| endpoint.is_alive());
-        let best = alive.max_by_key(|endpoint| weight(endpoint));
-        let any = || {
-            endpoints
-                .iter()
-                .filter(|_| even_dead)
-                .max_by_key(|endpoint| weight(endpoint))
+        let rank = |endpoint: &Arc<Endpoint>| {
+            let standing = (endpoint.is_alive(), !endpoint.is_draining());
+            (standing, weight(endpoint))
         };
-        best.or_else(any).cloned()
+        let candidates = endpoints
+            .iter()
+            .filter(|endpoint| even_dead || endpoint.is_alive());
+        candidates.max_by_key(|endpoint| rank(endpoint)).cloned()
     }
 
     /// All of them, dead or alive.
@@ -84,7 +88,9 @@ impl Replicas {
             let stale = known
                 .resolved_at
                 .is_none_or(|at| now - at >= self.believed_for);
-            let nobody = !known.endpoints.values().any(|endpoint| endpoint.is_alive());
+            // Where all are dead or about to stop, new ones may have been started meanwhile.
+            let stays = |endpoint: &Arc<Endpoint>| endpoint.is_alive() && !endpoint.is_draining();
+            let nobody = !known.endpoints.values().any(stays);
             if stale || nobody {
                 // Set at once, so that requests arriving meanwhile do not all ask.
                 known.resolved_at = Some(now);
@@ -98,14 +104,23 @@ impl Replicas {
         self.with(|known| known.endpoints.values().cloned().collect())
     }
 
-    /// Every address behind the URLs; a name that cannot be resolved gives none.
-    async fn resolve(&self) -> Vec<String> {
+    /// Addresses known by now: those alive, and those left alone for a while.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        self.with(|known| {
+            let endpoints = known.endpoints.values();
+            let alive = endpoints.filter(|endpoint| endpoint.is_alive()).count();
+            (alive, known.endpoints.len() - alive)
+        })
+    }
+
+    /// Every address behind the URLs, with the URL; a name that cannot be resolved gives none.
+    async fn resolve(&self) -> Vec<(Uri, SocketAddr)> {
         let mut addresses = Vec::new();
         for url in &self.urls {
             let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
             let port = url.port_u16().unwrap_or_default();
             match tokio::net::lookup_host((host, port)).await {
-                Ok(found) => addresses.extend(found.map(|address| format!("http://{address}"))),
+                Ok(found) => addresses.extend(found.map(|address| (url.clone(), address))),
                 Err(error) => tracing::warn!(host, %error, "peer's name cannot be resolved"),
             }
         }
@@ -114,23 +129,18 @@ impl Replicas {
 
     /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
     /// known before is better than nothing.
-    fn update(&self, known: &mut Known, addresses: Vec<String>) {
+    fn update(&self, known: &mut Known, addresses: Vec<(Uri, SocketAddr)>) {
         if addresses.is_empty() {
             return;
         }
-        known
-            .endpoints
-            .retain(|address, _| addresses.contains(address));
-        for address in addresses {
-            if known.endpoints.contains_key(&address) {
-                continue;
-            }
-            match Endpoint::new(address.clone(), &self.config) {
-                Ok(endpoint) => {
-                    known.endpoints.insert(address, Arc::new(endpoint));
-                }
-                Err(error) => tracing::warn!(address, %error, "peer's address cannot be used"),
-            }
+        let mut before = std::mem::take(&mut known.endpoints);
+        for (url, address) in addresses {
+            let name = Endpoint::url_of(&url, address);
+            let endpoint = before.remove(&name);
+            known.endpoints.entry(name).or_insert_with(|| {
+                let new = || Arc::new(Endpoint::new(url, address, &self.config, &self.process));
+                endpoint.unwrap_or_else(new)
+            });
         }
     }
 
@@ -147,7 +157,13 @@ mod tests {
     fn replicas(urls: &[&str]) -> Replicas {
         let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
         let minute = Duration::from_secs(60);
-        Replicas::new(&urls, &ChannelConfig::default(), minute).expect("URLs")
+        Replicas::new(
+            &urls,
+            &ChannelConfig::default(),
+            &Process::default(),
+            minute,
+        )
+        .expect("URLs")
     }
 
     #[tokio::test]
@@ -171,8 +187,9 @@ mod tests {
             counts.len() == 3 && counts.values().all(|&count| count > 40),
             "{counts:?}"
         );
+        assert_eq!(replicas.counts(), (3, 0));
         let dead = first[0].clone();
-        dead.unreachable();
+        dead.unreachable("a test");
         for (byte, before) in (0..=255).zip(&first) {
             let now = replicas
                 .pick(&[byte; 16], false, |_| true)
@@ -190,7 +207,8 @@ mod tests {
             .pick(&[0; 16], false, |_| true)
             .await
             .expect("alive")
-            .unreachable();
+            .unreachable("a test");
+        assert_eq!(replicas.counts(), (0, 1));
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
         assert!(replicas.pick(&[0; 16], true, |_| true).await.is_some());
     }
@@ -203,6 +221,7 @@ mod tests {
             Replicas::new(
                 &["nonsense".into()],
                 &ChannelConfig::default(),
+                &Process::default(),
                 Duration::ZERO
             )
             .is_err()

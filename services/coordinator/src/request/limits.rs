@@ -8,6 +8,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
+use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{self, ChatMessage};
@@ -18,16 +19,16 @@ use crate::text::ServedText;
 /// Output tokens where a request does not say.
 const DEFAULT_MAX_TOKENS: u32 = 256;
 /// Most stop strings.
-const MAX_STOPS: usize = 16;
+pub(crate) const MAX_STOPS: usize = 16;
 /// Most turns of a conversation.
-const MAX_MESSAGES: usize = 1024;
+pub(crate) const MAX_MESSAGES: usize = 1024;
 /// Longest stop string, in bytes.
-const MAX_STOP_BYTES: usize = 256;
+pub(crate) const MAX_STOP_BYTES: usize = 256;
 /// Most further end tokens; the model's own come on top.
-pub(super) const MAX_STOP_TOKENS: usize = 62;
+pub(crate) const MAX_STOP_TOKENS: usize = 62;
 
 /// More than any token stands for on average.
-const MAX_BYTES_PER_TOKEN: usize = 256;
+pub(crate) const MAX_BYTES_PER_TOKEN: usize = 256;
 
 pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
     if (least..=most).contains(&value) {
@@ -165,6 +166,16 @@ pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
             Err(BadField::new("stop", problem))
         }
     }
+}
+
+/// A longer name would be refused by the peers.
+pub(super) fn check_tenant(tenant: &str) -> Result<(), BadField> {
+    let found = tenant.len();
+    if found <= MAX_TENANT_BYTES {
+        return Ok(());
+    }
+    let problem = format!("{found} bytes, expected at most {MAX_TENANT_BYTES}");
+    Err(BadField::new("tenant", problem))
 }
 
 pub(super) fn timeout(asked_ms: u32, config: &CoordinatorConfig) -> Result<Duration, BadField> {

@@ -1,0 +1,275 @@
+//! One round of a traced request: its spans, or the event that stands for them.
+//!
+//! Whether a round is the last, or fails, is known only afterwards. So what is measured of every round is
+//! kept until it is over: one that was to have spans has them, a failed one and the last get theirs then,
+//! with the times measured here and those that the peers told; all others become events of the request.
+
+use std::time::{Duration, Instant};
+
+use server::trace::{Attribute, Kind, Share, Span, TraceContext, names};
+use speculation::session::{Input, Peer, Request};
+use speculation::verification::LastToken;
+use wire::v1;
+
+use super::trace::peer_name;
+use crate::peer_links::PeerLinks;
+
+/// A round under way.
+#[derive(Debug)]
+pub(super) struct RoundTrace {
+    index: u64,
+    base_len: u32,
+    began: Instant,
+    ended: Instant,
+    /// Its span, if it was to have one from the start.
+    span: Span,
+    steps: Vec<Step>,
+    drafted: usize,
+    accepted: usize,
+    emitted: usize,
+    rejected_position: Option<u32>,
+    wire_bytes: Option<u64>,
+    failed: bool,
+    fallback: Option<String>,
+}
+
+/// What one peer was asked once.
+#[derive(Debug)]
+struct Step {
+    name: &'static str,
+    attempt: u32,
+    began: Instant,
+    ended: Instant,
+    span: Span,
+    address: Option<String>,
+    timing: Option<v1::Timing>,
+    /// Tokens decoded alone.
+    decoded: usize,
+    failure: Option<(Peer, String)>,
+}
+
+impl RoundTrace {
+    pub(super) fn new(root: &Span, index: u64, base_len: u32, has_spans: bool) -> Self {
+        let began = Instant::now();
+        let span = if has_spans {
+            root.child_at(names::ROUND, Kind::Internal, began)
+        } else {
+            Span::default()
+        };
+        Self {
+            index,
+            base_len,
+            began,
+            ended: began,
+            span,
+            steps: Vec::new(),
+            drafted: 0,
+            accepted: 0,
+            emitted: 0,
+            rejected_position: None,
+            wire_bytes: None,
+            failed: false,
+            fallback: None,
+        }
+    }
+
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// What the peer asked last hangs its spans on.
+    pub(super) fn asked_context(&self) -> Option<TraceContext> {
+        self.steps.last()?.span.context()
+    }
+
+    pub(super) fn asked(&mut self, attempt: u32, request: &Request) {
+        let name = match request {
+            Request::Draft { .. } => names::DRAFT,
+            Request::Verify { .. } => names::VERIFY,
+            Request::Decode { .. } => names::DECODE,
+        };
+        let began = Instant::now();
+        self.ended = began;
+        self.steps.push(Step {
+            name,
+            attempt,
+            began,
+            ended: began,
+            span: self.span.child_at(name, Kind::Client, began),
+            address: None,
+            timing: None,
+            decoded: 0,
+            failure: None,
+        });
+    }
+
+    pub(super) fn answered(&mut self, answer: &Input, links: &PeerLinks) {
+        self.ended = Instant::now();
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        step.ended = self.ended;
+        match answer {
+            Input::Drafted { drafts, .. } => {
+                self.drafted += drafts.len();
+                step.timing = Some(links.times.drafter);
+                step.address = links.address(Peer::Drafter);
+            }
+            Input::Verified { path, last, .. } => {
+                self.accepted = path.len();
+                let position = self.base_len + path.len() as u32;
+                self.rejected_position = (*last == LastToken::Recovered).then_some(position);
+                step.timing = Some(links.times.verifier);
+                step.address = links.address(Peer::Verifier);
+            }
+            Input::Decoded { tokens, .. } => {
+                step.decoded += tokens.len();
+                if step.address.is_none() {
+                    step.address = links.address(Peer::Verifier);
+                }
+            }
+            Input::Failed { peer, reason, .. } => {
+                step.address = links.address(*peer);
+                self.failed(*peer, reason);
+            }
+            Input::Disbelieved { reason, .. } => self.failed(Peer::Drafter, reason),
+            Input::Backpressure { peer, .. } => {
+                step.address = links.address(*peer);
+                self.failed(*peer, "overloaded");
+            }
+            Input::Stop { .. } | Input::Cancel => {}
+        }
+    }
+
+    /// What was asked last has failed for `peer`.
+    pub(super) fn failed(&mut self, peer: Peer, reason: &str) {
+        self.failed = true;
+        self.ended = Instant::now();
+        if let Some(step) = self.steps.last_mut() {
+            step.ended = self.ended;
+            step.failure = Some((peer, reason.to_owned()));
+        }
+    }
+
+    /// What went wrong with the step before.
+    pub(super) fn latest_failure(&self) -> Option<&str> {
+        let failures = self
+            .steps
+            .iter()
+            .rev()
+            .filter_map(|step| step.failure.as_ref());
+        failures.map(|(_, reason)| reason.as_str()).next()
+    }
+
+    pub(super) fn fell_back(&mut self, reason: &str) {
+        self.failed = true;
+        self.fallback = Some(reason.to_owned());
+    }
+
+    pub(super) fn emitted(&mut self, tokens: usize) {
+        self.emitted += tokens;
+    }
+
+    pub(super) fn reported(&mut self, report: &v1::RoundReport) {
+        self.wire_bytes = Some(report.wire_bytes);
+    }
+
+    /// Ends the round: with spans if it has them, failed, or was the last, else as an event of `root`.
+    pub(super) fn end(mut self, root: &mut Span, is_last: bool) {
+        let reason = match (self.failed, is_last) {
+            (true, _) => "failed",
+            (false, true) => "last",
+            (false, false) => "sampled",
+        };
+        let mut span = std::mem::take(&mut self.span);
+        if !span.is_recorded() {
+            if !self.failed && !is_last {
+                return root.event_at(names::ROUND, self.ended, self.attributes());
+            }
+            span = root.child_at(names::ROUND, Kind::Internal, self.began);
+        }
+        span.set_all(self.attributes());
+        span.set(names::REASON, reason);
+        let ended = self.ended;
+        for step in self.steps {
+            step.end(&span);
+        }
+        span.end_at(ended);
+    }
+
+    fn attributes(&self) -> Vec<Attribute> {
+        let count = |name, value: usize| Attribute::new(name, value as i64);
+        let mut attributes = vec![
+            Attribute::new(names::INDEX, self.index as i64),
+            Attribute::new(names::BASE_LEN, i64::from(self.base_len)),
+            count(names::DRAFT_LEN, self.drafted),
+            count(names::ACCEPTED_LEN, self.accepted),
+            count(names::EMITTED_LEN, self.emitted),
+        ];
+        let optional = |name, value: Option<i64>| value.map(|value| Attribute::new(name, value));
+        let attempts = self.steps.iter().map(|step| i64::from(step.attempt)).max();
+        let batch = self.steps.iter().rev().find_map(|step| step.timing);
+        attributes.extend(optional(
+            names::REJECTED_POSITION,
+            self.rejected_position.map(i64::from),
+        ));
+        attributes.extend(optional(
+            names::BATCH,
+            batch.map(|timing| timing.batch.into()),
+        ));
+        attributes.extend(optional(names::ATTEMPT, attempts.filter(|&most| most > 0)));
+        attributes.extend(optional(
+            names::WIRE_BYTES,
+            self.wire_bytes.map(|bytes| bytes as i64),
+        ));
+        if let Some(reason) = &self.fallback {
+            attributes.push(Attribute::new(names::FALLBACK_REASON, reason.clone()));
+        }
+        attributes
+    }
+}
+
+impl Step {
+    /// Ends the step within the span of its round. If the peer was not asked to make spans of its own, its
+    /// share is made of the figures that it told.
+    fn end(mut self, round: &Span) {
+        let mut span = std::mem::take(&mut self.span);
+        if !span.is_recorded() {
+            span = round.child_at(self.name, Kind::Client, self.began);
+            if let Some(timing) = self.timing {
+                let (share, began) = self.peer_share(timing);
+                span.add_share(&share, began, Some("peer_figures"));
+            }
+        }
+        if let Some(address) = self.address {
+            span.set(names::SERVER_ADDRESS, address);
+        }
+        if self.attempt > 0 {
+            span.set(names::ATTEMPT, i64::from(self.attempt));
+        }
+        if self.decoded > 0 {
+            span.set(names::DECODED_TOKENS, self.decoded as i64);
+        }
+        if let Some((peer, reason)) = self.failure {
+            span.set(names::PEER, peer_name(peer));
+            span.fail(reason);
+        }
+        span.end_at(self.ended);
+    }
+
+    /// What the peer says of its share, and when that began if it stood in the middle of the wait for it.
+    fn peer_share(&self, timing: v1::Timing) -> (Share, Instant) {
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        let away = self.ended - self.began;
+        let share = Share {
+            queue: micros(timing.queue_us),
+            forward: micros(timing.forward_us),
+            accept: micros(timing.accept_us),
+            batch: timing.batch,
+            forwarded_tokens: timing.forwarded_tokens,
+            prefills: false,
+        };
+        let outside = away.saturating_sub(micros(timing.total_us));
+        (share, self.began + outside / 2)
+    }
+}
