@@ -1,16 +1,20 @@
 //! The three services in one process, speaking gRPC over loopback.
 
-use anyhow::Context;
+use std::net::SocketAddr;
+
 use coordinator::{Coordinator, ModelGroup};
 use drafter::{Drafter, Loaded};
 use model::Model;
 use model::source::ServedModel;
+use server::process::Process;
+use server::startup;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use verifier::Verifier;
 
 use crate::config::Config;
+use crate::process;
 
 /// Three services running in this process.
 pub(crate) struct Cluster {
@@ -22,14 +26,26 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// Starts the services on the addresses of `config`. The coordinator's models are replaced by
-    /// the one this process serves.
+    /// the one this process serves. Whoever does not want to wait until models are loaded drops the future.
     pub(crate) async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
-        let draft_config = config.drafter.clone();
-        let target_source = config.verifier.model.clone();
-        let draft = tokio::task::spawn_blocking(move || Loaded::load(&draft_config));
-        let target = tokio::task::spawn_blocking(move || target_source.load());
-        let target = target.await?.context("verifier.model")?;
-        Self::serve(config, draft.await??, target, stop).await
+        Self::start_in(Process::default(), config, stop).await
+    }
+
+    /// The same in a process that is watched from outside.
+    pub(crate) async fn start_in(
+        process: Process,
+        config: Config,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let processes = processes(&config, &process)?;
+        let (of_draft, of_target) = (config.drafter.clone(), config.verifier.clone());
+        // On threads that nobody waits for if this is given up, or one of the two fails.
+        let draft = startup::blocking(move || Loaded::load(&of_draft));
+        let target = startup::blocking(move || verifier::load(&of_target));
+        let (target, draft) = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
+            anyhow::Ok(draft.await?)
+        },)?;
+        Self::serve(config, processes, draft, target, stop).await
     }
 
     /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
@@ -41,15 +57,20 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
-        Self::serve(config, draft, target, stop).await
+        let processes = processes(&config, &Process::default())?;
+        Self::serve(config, processes, draft, target, stop).await
     }
 
     async fn serve(
         mut config: Config,
+        processes: Processes,
         draft: Loaded,
         target: ServedModel<Model>,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
+        // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
+        config.drafter.server.drain_delay_ms = 0;
+        config.verifier.server.drain_delay_ms = 0;
         let drafter_listener = config.drafter.listen.bind().await?;
         let verifier_listener = config.verifier.listen.bind().await?;
         let coordinator_listener = config.coordinator.listen.bind().await?;
@@ -65,9 +86,10 @@ impl Cluster {
         }];
         let coordinator_url = url(&coordinator_listener)?;
 
-        let drafter = Drafter::start(draft, config.drafter).await?;
-        let verifier = Verifier::start(target, config.verifier).await?;
-        let coordinator = Coordinator::new(config.coordinator).await?;
+        let Processes { coordinator, peers } = processes;
+        let drafter = Drafter::start(draft, config.drafter, peers.clone()).await?;
+        let verifier = Verifier::start(target, config.verifier, peers).await?;
+        let coordinator = Coordinator::new(config.coordinator, coordinator).await?;
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.
@@ -103,9 +125,30 @@ impl Cluster {
     }
 }
 
+/// What the process gives its services: the peers are reached from within alone.
+struct Processes {
+    coordinator: Process,
+    peers: Process,
+}
+
+/// Checks where `config` listens, before anything is loaded.
+fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
+    let coordinator = process::of_coordinator(config, watched)?;
+    let listen = config.coordinator.listen;
+    process::check_listen(config, "coordinator.listen", listen, &coordinator)?;
+    process::check_listen_within(config, "drafter.listen", config.drafter.listen)?;
+    process::check_listen_within(config, "verifier.listen", config.verifier.listen)?;
+    let peers = process::of_peer_within(config, watched)?;
+    Ok(Processes { coordinator, peers })
+}
+
 /// Where a service on `listener` is reached from this process.
 pub(crate) fn url(listener: &TcpListener) -> anyhow::Result<String> {
-    let mut address = listener.local_addr()?;
+    Ok(format!("http://{}", reachable(listener.local_addr()?)))
+}
+
+/// The address at which a listener on `address` is reached from this machine.
+pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.
         address.set_ip(match address.ip() {
@@ -113,5 +156,5 @@ pub(crate) fn url(listener: &TcpListener) -> anyhow::Result<String> {
             std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    Ok(format!("http://{address}"))
+    address
 }

@@ -3,7 +3,10 @@
 use coordinator::CoordinatorConfig;
 use drafter::DrafterConfig;
 use serde::{Deserialize, Serialize};
-use server::telemetry::LogConfig;
+use server::admin::AdminConfig;
+use server::auth::AuthConfig;
+use server::telemetry::{LogConfig, TelemetryConfig};
+use server::tls::TlsConfig;
 use verifier::VerifierConfig;
 
 /// The configuration of `outrider`; each command uses the sections it needs.
@@ -12,6 +15,16 @@ use verifier::VerifierConfig;
 pub(crate) struct Config {
     /// Logs, on stderr.
     pub(crate) log: LogConfig,
+    /// Traces, and logs to a collector; of `serve`.
+    pub(crate) telemetry: TelemetryConfig,
+    /// The admin port of `serve`: metrics and health.
+    pub(crate) admin: AdminConfig,
+    /// Certificates.
+    pub(crate) tls: TlsConfig,
+    /// Tokens.
+    pub(crate) auth: AuthConfig,
+    /// Whether services may be reached from other machines in clear, and tokens shown to them.
+    pub(crate) insecure: bool,
     /// The coordinator.
     pub(crate) coordinator: CoordinatorConfig,
     /// The drafter.
@@ -21,12 +34,17 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The same with all services on free loopback ports.
+    /// The same with all services on free loopback ports, for the use of this process alone: without
+    /// certificates and tokens.
     pub(crate) fn on_loopback(mut self) -> Self {
         let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
         self.coordinator.listen = any_port;
         self.drafter.listen = any_port;
         self.verifier.listen = any_port;
+        // Nobody else knows of them.
+        self.coordinator.server.drain_delay_ms = 0;
+        self.tls = TlsConfig::default();
+        self.auth = AuthConfig::default();
         self
     }
 }

@@ -1,19 +1,27 @@
 //! The binary users run: `outrider serve`, `generate`, `chat`, `models`, `bench`, `sweep`, `record`,
-//! `replay`, `score`, `quantize`, `methods`, `config`.
+//! `replay`, `score`, `quantize`, `methods`, `config`, `health`, `completions`, `man`.
 
 mod bench;
 mod bigram;
 mod chat;
 mod cli;
 mod cluster;
+mod completions;
 mod config;
+mod connect;
 mod drafting_args;
+mod failure;
 mod generate;
+mod health;
+mod interrupt;
+mod man;
 mod memory;
 mod method_args;
 mod methods;
+mod model_args;
 mod models;
 mod print_config;
+mod process;
 mod progress;
 mod quantize;
 mod record;
@@ -26,23 +34,12 @@ mod train_head;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     memory::keep_pages();
-    let cli = cli::Cli::parse();
-    match Box::pin(cli::run(cli)).await {
-        Ok(code) => code,
-        // Whoever reads the output has had enough of it.
-        Err(error) if cli::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Causes that the message already ends with are not said twice.
-            anstream::eprintln!("error: {}", cli::one_line(&error));
-            ExitCode::FAILURE
-        }
-    }
+    server::tls::install_provider();
+    cli::main().await
 }

@@ -21,7 +21,7 @@ enum Action {
     /// Prints every setting with its value and where it came from: default, file, environment or
     /// flag. Secrets are masked.
     Print {
-        /// Prints one JSON array.
+        /// Prints one JSON array. A failure is {"error": {"message": ...}}.
         #[arg(long)]
         json: bool,
     },

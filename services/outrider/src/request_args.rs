@@ -3,7 +3,9 @@
 use clap::Args;
 use wire::v1;
 
+use crate::cli::Services;
 use crate::method_args::MethodArgs;
+use crate::model_args::ModelArgs;
 
 /// Who answers, and how.
 #[derive(Debug, Args)]
@@ -45,9 +47,19 @@ pub(crate) struct RequestArgs {
     ignore_eos: bool,
     #[command(flatten)]
     method: MethodArgs,
+    #[command(flatten)]
+    models: ModelArgs,
 }
 
 impl RequestArgs {
+    /// Whom the request goes to.
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
+
     /// The request without its prompt; what was not given is left to the coordinator.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
         let mut request = v1::GenerateRequest {

@@ -1,17 +1,27 @@
 //! `outrider serve`.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use server::{shutdown, telemetry};
+use server::lifecycle::ServerConfig;
+use server::process::Process;
+use server::{admin, shutdown, telemetry};
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::model_args::ModelArgs;
+use crate::process;
 
 /// Arguments of `outrider serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     role: Role,
+    /// Address of the admin port (/metrics, /livez, /readyz, gRPC health), or `off`.
+    #[arg(long, global = true, value_name = "IP:PORT")]
+    admin: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -22,6 +32,8 @@ enum Role {
         /// Address of the coordinator.
         #[arg(long, value_name = "IP:PORT")]
         listen: Option<String>,
+        #[command(flatten)]
+        models: ModelArgs,
     },
     /// Proposes draft tokens with a small model.
     Drafter(PeerArgs),
@@ -36,7 +48,7 @@ struct PeerArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
-    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), GGUF file,
+    /// Checkpoint folder (config.json, model.safetensors, tokenizer.json), GGUF file or a folder with one,
     /// `org/name[@revision][:file.gguf]` of the hub, or embedded:target, embedded:draft, embedded:small.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -54,24 +66,42 @@ struct CoordinatorArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
-    /// A drafter's URL, http://HOST:PORT; may be given several times.
+    /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
     #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
     drafters: Vec<String>,
-    /// A verifier's URL, http://HOST:PORT; may be given several times. With these flags one model
+    /// A verifier's URL, http://HOST:PORT or https://HOST:PORT; may be given several times. With these flags one model
     /// is served, called "default".
     #[arg(long = "verifier", value_name = "URL")]
     verifiers: Vec<String>,
 }
 
+impl Role {
+    /// What it is called in traces.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::All { .. } => "all",
+            Self::Drafter(_) => "drafter",
+            Self::Verifier(_) => "verifier",
+            Self::Coordinator(_) => "coordinator",
+        }
+    }
+}
+
 impl ServeArgs {
     /// The flags given, as settings.
     pub(crate) fn settings(&self) -> Value {
-        match &self.role {
-            Role::All { listen } => json!({ "coordinator": { "listen": listen } }),
+        let mut settings = match &self.role {
+            Role::All { listen, models } => {
+                let mut settings = models.settings();
+                settings["coordinator"] = json!({ "listen": listen });
+                settings
+            }
             Role::Drafter(args) => json!({ "drafter": args.settings() }),
             Role::Verifier(args) => json!({ "verifier": args.settings() }),
             Role::Coordinator(args) => json!({ "coordinator": args.settings() }),
-        }
+        };
+        settings["admin"] = json!({ "listen": self.admin });
+        settings
     }
 }
 
@@ -93,15 +123,84 @@ impl CoordinatorArgs {
     }
 }
 
-/// Serves until a signal, then drains.
-pub(crate) async fn run(args: ServeArgs, config: Config) -> anyhow::Result<()> {
-    telemetry::init(&config.log)?;
+/// How long a process may take to end after its services have drained.
+const EXIT_LIMIT: Duration = Duration::from_secs(1);
+
+impl Role {
+    /// How long the drain takes at most.
+    fn drain_grace(&self, config: &Config) -> Duration {
+        let [coordinator, drafter, verifier] = [
+            &config.coordinator.server,
+            &config.drafter.server,
+            &config.verifier.server,
+        ]
+        .map(ServerConfig::drain_grace);
+        match self {
+            // The others drain once the coordinator has.
+            Self::All { .. } => coordinator + drafter.max(verifier),
+            Self::Drafter(_) => drafter,
+            Self::Verifier(_) => verifier,
+            Self::Coordinator(_) => coordinator,
+        }
+    }
+}
+
+/// Serves until a signal, then drains; one that comes before models are loaded ends it at once.
+/// `admin_is_chosen` tells that its address is no default.
+pub(crate) async fn run(
+    args: ServeArgs,
+    config: Config,
+    admin_is_chosen: bool,
+) -> anyhow::Result<()> {
+    let telemetry = telemetry::start(&config.log, &config.telemetry, args.role.name())?;
     let stop = shutdown::on_signal()?;
-    match args.role {
-        Role::All { .. } => Cluster::start(config, stop).await?.ended().await?,
-        Role::Drafter(_) => drafter::run(config.drafter, stop.cancelled()).await?,
-        Role::Verifier(_) => verifier::run(config.verifier, stop.cancelled()).await?,
-        Role::Coordinator(_) => coordinator::run(config.coordinator, stop.cancelled()).await?,
+    let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
+    shutdown::exit_within(stop.clone(), limit);
+    let process = Process {
+        traces: telemetry.traces().clone(),
+        ..Process::default()
+    };
+    // Open before anything is loaded and until everything has drained, so that both can be watched.
+    let _admin = if admin_is_chosen {
+        admin::start(&config.admin, &process).await?
+    } else {
+        admin::start_if_free(&config.admin, &process).await?
+    };
+    let served = serve(args.role, process, config, stop).await;
+    telemetry.flush().await;
+    served
+}
+
+async fn serve(
+    role: Role,
+    watched: Process,
+    config: Config,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    match role {
+        Role::All { .. } => {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                started = Cluster::start_in(watched, config, stop.clone()) => started?.ended().await?,
+            }
+        }
+        Role::Drafter(_) => {
+            let process = process::of_peer(&config, &watched)?;
+            process::check_listen(&config, "drafter.listen", config.drafter.listen, &process)?;
+            drafter::run(config.drafter, process, stop.cancelled()).await?;
+        }
+        Role::Verifier(_) => {
+            let process = process::of_peer(&config, &watched)?;
+            process::check_listen(&config, "verifier.listen", config.verifier.listen, &process)?;
+            verifier::run(config.verifier, process, stop.cancelled()).await?;
+        }
+        Role::Coordinator(_) => {
+            let process = process::of_coordinator(&config, &watched)?;
+            let listen = config.coordinator.listen;
+            process::check_listen(&config, "coordinator.listen", listen, &process)?;
+            coordinator::run(config.coordinator, process, stop.cancelled()).await?;
+        }
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! One request, measured.
 
 use anyhow::{Context, anyhow, bail};
-use tonic::transport::Channel;
-use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{
@@ -11,6 +9,7 @@ use wire::v1::{
 };
 
 use super::spec::MethodSpec;
+use crate::connect::Coordinator;
 
 /// How a request is made.
 #[derive(Clone, Debug)]
@@ -183,7 +182,7 @@ impl RoundTimes {
 /// # Errors
 /// If it is refused or fails, or goes on without its drafter: a benchmark of failures says nothing.
 pub(crate) async fn measure(
-    client: &mut CoordinatorClient<Channel>,
+    client: &mut Coordinator,
     setting: &Setting,
     prompt: &str,
     seed: u64,

@@ -2,7 +2,7 @@
 //! `outrider bench drafting`: who drafts and how far; `outrider bench laws`: acceptance alone,
 //! without a model; `outrider bench parts`: single parts of a round; `outrider bench kernels`,
 //! `outrider bench decode` and `outrider bench batch`: the model runtime by itself; `outrider bench
-//! speedup`: what drafts bring.
+//! speedup`: what drafts bring; `outrider bench telemetry`: what traces cost.
 
 mod batch;
 mod decode;
@@ -16,6 +16,7 @@ pub(crate) mod prompts;
 pub(crate) mod spec;
 mod speedup;
 pub(crate) mod table;
+mod telemetry;
 mod timing;
 
 use std::io::Write;
@@ -23,15 +24,13 @@ use std::io::Write;
 use anstream::stdout;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use server::channel;
-use server::telemetry;
-use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
-use wire::v1::coordinator_client::CoordinatorClient;
 
+use crate::cli::Services;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
+use crate::model_args::ModelArgs;
 use crate::progress;
 use measure::{Setting, measure};
 use spec::MethodSpec;
@@ -88,6 +87,13 @@ enum What {
     /// first layers. What its deeper layers add is scaled down until as many drafts are accepted as of
     /// a good draft model; the scale is searched anew for each temperature, and printed.
     Speedup(speedup::SpeedupArgs),
+    /// Measures what traces cost: the same requests through the three services in this process, with traces
+    /// sent to a collector that throws them away, and without any.
+    ///
+    /// Every prompt is asked of all in turn, and who comes first changes from one to the next. Two ratios are
+    /// printed: of all time, and of the medians of each prompt, which other work of the machine changes less. A
+    /// share of 0 in `--sample-ratios` shows how far equal things differ.
+    Telemetry(telemetry::TelemetryArgs),
 }
 
 #[derive(Debug, Args)]
@@ -122,14 +128,30 @@ struct MethodsArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    /// Prints one JSON object a line instead of tables.
+    /// Prints one JSON object a line instead of tables. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl BenchArgs {
+    /// Whom requests go to, if there are any.
+    pub(crate) fn services(&self) -> Option<Services<'_>> {
+        match &self.what {
+            None => Some(Services {
+                models: &self.methods.models,
+                coordinator: self.methods.coordinator.as_deref(),
+            }),
+            Some(What::Drafting(args)) => Some(args.services()),
+            Some(_) => None,
+        }
+    }
 }
 
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
-    telemetry::init(&config.log)?;
+    server::telemetry::init(&config.log)?;
     let args = match args.what {
         Some(What::Kernels(args)) => return kernels::run(&args),
         Some(What::Laws(args)) => return laws::run(&args),
@@ -138,6 +160,7 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
         Some(What::Decode(args)) => return decode::run(&args),
         Some(What::Batch(args)) => return batch::run(&args),
         Some(What::Speedup(args)) => return speedup::run(&args, config).await,
+        Some(What::Telemetry(args)) => return self::telemetry::run(&args, config).await,
         None => args.methods,
     };
     let methods = methods(&args.methods)?;
@@ -148,11 +171,11 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     );
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect(&cluster.coordinator_url, &channel::ChannelConfig::default())?;
+        let client = connect::within(&cluster.coordinator_url)?;
         compare(&args, &methods, client, &prompts).await?;
         return cluster.stop().await;
     };
-    let client = connect(url, &config.coordinator.channel)?;
+    let client = connect::to_coordinator(url, &config)?;
     compare(&args, &methods, client, &prompts).await
 }
 
@@ -169,19 +192,10 @@ fn methods(items: &[String]) -> anyhow::Result<Vec<MethodSpec>> {
     Ok(methods)
 }
 
-/// A client of the coordinator at `url`.
-pub(crate) fn connect(
-    url: &str,
-    config: &channel::ChannelConfig,
-) -> anyhow::Result<CoordinatorClient<Channel>> {
-    let channel = channel::connect(url, config).context("--coordinator")?;
-    Ok(CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES))
-}
-
 async fn compare(
     args: &MethodsArgs,
     methods: &[MethodSpec],
-    mut client: CoordinatorClient<Channel>,
+    mut client: Coordinator,
     prompts: &[prompts::Prompt],
 ) -> anyhow::Result<()> {
     let setting = |method: &MethodSpec, temperature| Setting {

@@ -1,21 +1,27 @@
 //! `outrider chat`.
 
-use std::io::{BufRead, IsTerminal, Write};
+mod conversation;
+mod input;
+
+use std::io::{IsTerminal, Write};
 
 use anyhow::Context;
 use clap::Args;
-use server::channel::{self, ChannelConfig};
 use server::telemetry;
-use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 use wire::v1;
-use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
 use crate::generate::terminal::Terminal;
-use crate::generate::{answer, turn};
+use crate::generate::{self, TooLong};
 use crate::request_args::RequestArgs;
+use conversation::Conversation;
+use input::Line;
+
+/// Tokens of an answer that a conversation leaves room for, where --max-tokens does not say.
+const ANSWER_TOKENS: u32 = 256;
 
 /// Arguments of `outrider chat`.
 #[derive(Debug, Args)]
@@ -34,23 +40,20 @@ pub(crate) async fn run(args: ChatArgs, config: Config) -> anyhow::Result<()> {
     let Some(url) = &args.common.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let url = cluster.coordinator_url.clone();
-        let talked = talk(&url, &ChannelConfig::default(), &request, &args).await;
+        let talked = talk(connect::within(&url)?, &url, &request, &args).await;
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), cluster.stop()).await;
         return talked;
     };
-    talk(url, &config.coordinator.channel, &request, &args).await
+    talk(connect::to_coordinator(url, &config)?, url, &request, &args).await
 }
 
 async fn talk(
+    mut client: Coordinator,
     url: &str,
-    channel: &ChannelConfig,
     request: &v1::GenerateRequest,
     args: &ChatArgs,
 ) -> anyhow::Result<()> {
-    let channel = channel::connect(url, channel).context("--coordinator")?;
-    let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-    let system = args.system.iter().map(|text| turn("system", text));
-    let mut messages: Vec<v1::ChatMessage> = system.collect();
+    let mut conversation = Conversation::new(args.system.clone());
     let is_terminal = std::io::stdin().is_terminal();
     loop {
         if is_terminal {
@@ -59,37 +62,63 @@ async fn talk(
             out.flush()?;
         }
         // Reading blocks, and the services run in this process.
-        let Some(line) = tokio::task::spawn_blocking(next_line).await?? else {
-            if is_terminal {
-                anstream::eprintln!();
+        let next = tokio::task::spawn_blocking(|| Line::read(&mut std::io::stdin().lock()));
+        let line = match next.await?.context("standard input cannot be read")? {
+            Line::Text(line) if line.trim().is_empty() => continue,
+            Line::Text(line) => line,
+            Line::NoText => {
+                anstream::eprintln!("a line that is not UTF-8 was left out");
+                continue;
             }
-            return Ok(());
+            Line::End => {
+                if is_terminal {
+                    anstream::eprintln!();
+                }
+                return Ok(());
+            }
         };
-        if line.trim().is_empty() {
-            continue;
-        }
-        messages.push(turn("user", &line));
-        let request = v1::GenerateRequest {
-            messages: messages.clone(),
-            ..request.clone()
-        };
-        match answer(&mut client, url, request, &mut Terminal::new()).await {
-            Ok(text) => messages.push(turn("assistant", &text)),
+        match say(&mut client, url, request, &mut conversation, &line).await {
+            Ok(answer) => conversation.add(line, answer),
             // On a terminal the conversation goes on without what could not be answered.
-            Err(error) if is_terminal => {
-                messages.pop();
-                anstream::eprintln!("{}", crate::cli::one_line(&error));
-            }
+            Err(error) if is_terminal => anstream::eprintln!("{}", crate::cli::one_line(&error)),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// The next line of the input without its end, or `None` if there is none.
-fn next_line() -> anyhow::Result<Option<String>> {
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    let read = read.context("standard input cannot be read as UTF-8")?;
-    let line = line.trim_end_matches(['\n', '\r']).to_owned();
-    Ok((read > 0).then_some(line))
+/// Prints the answer to `line`. The oldest turns are forgotten where the conversation and an answer have no
+/// room in the model's context.
+async fn say(
+    client: &mut Coordinator,
+    url: &str,
+    request: &v1::GenerateRequest,
+    conversation: &mut Conversation,
+    line: &str,
+) -> anyhow::Result<String> {
+    let mut forgotten = 0;
+    let parts = loop {
+        let is_last = forgotten == conversation.len();
+        let request = v1::GenerateRequest {
+            messages: conversation.messages(forgotten, line),
+            // Room for a whole answer, as long as there are turns that could make it.
+            max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
+            ..request.clone()
+        };
+        match generate::begin(client, url, request).await {
+            Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
+            begun => break begun?,
+        }
+    };
+    if forgotten > 0 {
+        conversation.forget(forgotten);
+        let turns = if forgotten == 1 {
+            "turn is"
+        } else {
+            "turns are"
+        };
+        anstream::eprintln!(
+            "the conversation is longer than the model's context: its {forgotten} oldest {turns} forgotten"
+        );
+    }
+    generate::read(parts, url, &mut Terminal::new()).await
 }

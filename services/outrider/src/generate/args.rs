@@ -26,12 +26,17 @@ pub(crate) struct GenerateArgs {
     /// What the model is told before the conversation.
     #[arg(long, value_name = "TEXT", requires = "chat")]
     system: Option<String>,
-    /// Prints one JSON object on stdout and nothing else.
+    /// Prints one JSON object on stdout and nothing else. A failure is {"error": {"message": ...}}; one that
+    /// comes in the middle of an answer stands in its object.
     #[arg(long)]
     pub(crate) json: bool,
     /// Prints one line a round on stderr.
     #[arg(long)]
     show_rounds: bool,
+    /// Generates once more by this method, with the same seed, and fails if the tokens are others. With
+    /// `target-only` that shows that a lossless and reproducible method is.
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) check_against: Option<String>,
     #[command(flatten)]
     pub(crate) common: RequestArgs,
 }

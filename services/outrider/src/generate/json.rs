@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anstream::{eprintln, stdout};
 use serde_json::{Value, json};
+use tonic::Code;
 use wire::v1;
 
 use super::Printer;
@@ -57,18 +58,29 @@ impl Printer for Json {
     }
 
     fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+        writeln!(stdout(), "{}", self.object(finished))?;
+        Ok(())
+    }
+}
+
+impl Json {
+    /// The whole answer.
+    fn object(&self, finished: &v1::Finished) -> Value {
         let usage = finished.usage.unwrap_or_default();
         let timing = finished.timing.unwrap_or_default();
         let error = match finished.error.as_str() {
             "" => Value::Null,
-            error => json!(error),
+            error => {
+                let code = Code::from(finished.error_code as i32);
+                json!({ "message": error, "code": format!("{code:?}") })
+            }
         };
         let settings: serde_json::Map<String, Value> = finished
             .settings
             .iter()
             .map(|setting| (setting.name.clone(), json!(setting.value)))
             .collect();
-        let object = json!({
+        json!({
             "text": self.text,
             "token_ids": self.token_ids,
             "origins": self.origins,
@@ -88,15 +100,42 @@ impl Printer for Json {
                 "completion_tokens": usage.completion_tokens,
             },
             "speculation": speculation(&finished.speculation.clone().unwrap_or_default()),
+            "metrics": { "speculative_decoding": speculative_decoding(finished) },
             "timing": {
                 "time_to_first_token_ms": timing.time_to_first_token_ms,
                 "total_ms": timing.total_ms,
                 "tokens_per_second": timing.tokens_per_second,
             },
-        });
-        writeln!(stdout(), "{}", serde_json::to_string(&object)?)?;
-        Ok(())
+        })
     }
+}
+
+/// The statistics under the names that users of vLLM parse; where no draft token was verified, rates are null.
+fn speculative_decoding(finished: &v1::Finished) -> Value {
+    let statistics = finished.speculation.clone().unwrap_or_default();
+    let verified = |figure: f64| (statistics.num_draft_tokens > 0).then_some(figure);
+    json!({
+        "mean_acceptance_length": verified(statistics.mean_acceptance_length),
+        "draft_acceptance_rate": verified(statistics.draft_acceptance_rate),
+        "acceptance_histogram": statistics.acceptance_histogram,
+        "num_spec_steps": statistics.num_spec_steps,
+        "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
+        "num_draft_tokens": statistics.num_draft_tokens,
+        "num_spec_tokens": num_spec_tokens(&finished.settings),
+        "per_step_accepted": statistics.per_step_accepted,
+        "per_step_drafted": statistics.per_step_drafted,
+    })
+}
+
+/// Most draft tokens of a round, as set; 0 where the method drafts no blocks.
+fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
+    let number = |name: &str| {
+        let setting = settings.iter().find(|setting| setting.name == name)?;
+        setting.value.parse().ok()
+    };
+    number("draft_cap")
+        .or_else(|| number("draft_len"))
+        .unwrap_or(0)
 }
 
 fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
@@ -135,4 +174,30 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
         "rounds": statistics.rounds,
         "fallback_tokens": statistics.fallback_tokens,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_failed_tells_so_where_other_failures_do() {
+        let answer = Json {
+            text: "Once".to_owned(),
+            ..Json::default()
+        };
+        let finished = v1::Finished {
+            reason: v1::FinishReason::Error.into(),
+            error: "no verifier is reachable".to_owned(),
+            error_code: Code::Unavailable as u32,
+            ..v1::Finished::default()
+        };
+        let object = answer.object(&finished);
+        let error = json!({ "message": "no verifier is reachable", "code": "Unavailable" });
+        assert_eq!(
+            (&object["error"], &object["text"]),
+            (&error, &json!("Once"))
+        );
+        assert!(answer.object(&v1::Finished::default())["error"].is_null());
+    }
 }

@@ -1,27 +1,28 @@
 //! `outrider generate`.
 
 mod args;
+mod check;
 mod json;
 pub(crate) mod terminal;
 
 pub(crate) use args::{GenerateArgs, turn};
 
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use server::channel::{self, ChannelConfig};
-use server::telemetry;
-use server::transport::MAX_MESSAGE_BYTES;
+use anyhow::{anyhow, bail};
+use server::{channel, telemetry};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
-use v1::coordinator_client::CoordinatorClient;
 use v1::generate_response::Part;
+use wire::status::names_field;
 use wire::v1;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
+use crate::failure::Told;
 
 /// How long services may take to start up before they count as unreachable.
 const STARTING_UP: Duration = Duration::from_secs(5);
@@ -41,38 +42,64 @@ pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<Ex
     let Some(url) = &args.common.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let url = cluster.coordinator_url.clone();
-        let code = generate(&url, &ChannelConfig::default(), request, &args).await;
+        let code = generate(connect::within(&url)?, &url, request, &args).await;
         // The answer is complete; what is left of the services need not be waited for long.
         let _ = tokio::time::timeout(Duration::from_secs(1), cluster.stop()).await;
         return code;
     };
-    generate(url, &config.coordinator.channel, request, &args).await
+    let client = connect::to_coordinator(url, &config)?;
+    generate(client, url, request, &args).await
 }
 
 async fn generate(
+    mut client: Coordinator,
     url: &str,
-    channel: &ChannelConfig,
     request: v1::GenerateRequest,
     args: &GenerateArgs,
 ) -> anyhow::Result<ExitCode> {
-    let channel = channel::connect(url, channel).context("--coordinator")?;
-    let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let method = args.check_against.as_deref();
     if args.json {
-        answer(&mut client, url, request, &mut json::Json::default()).await?;
+        once_or_twice(&mut client, url, request, method, json::Json::default()).await?;
     } else {
-        answer(&mut client, url, request, &mut terminal::Terminal::new()).await?;
+        once_or_twice(&mut client, url, request, method, terminal::Terminal::new()).await?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Asks, prints, and where another method is given to check against, compares with what that generates.
+async fn once_or_twice(
+    client: &mut Coordinator,
+    url: &str,
+    request: v1::GenerateRequest,
+    check_against: Option<&str>,
+    mut printer: impl Printer,
+) -> anyhow::Result<()> {
+    let Some(method) = check_against else {
+        answer(client, url, request, &mut printer).await?;
+        return Ok(());
+    };
+    let mut keeping = check::Keeping::new(&mut printer);
+    answer(client, url, request.clone(), &mut keeping).await?;
+    keeping.compare(client, url, request, method).await
+}
+
 /// Asks, and prints the answer as it comes. Returns its text.
-pub(crate) async fn answer(
-    client: &mut CoordinatorClient<Channel>,
+async fn answer(
+    client: &mut Coordinator,
     url: &str,
     request: v1::GenerateRequest,
     printer: &mut impl Printer,
 ) -> anyhow::Result<String> {
-    let mut parts = begin(client, url, request).await?;
+    let parts = begin(client, url, request).await?;
+    read(parts, url, printer).await
+}
+
+/// Prints an answer as it comes. Returns its text.
+pub(crate) async fn read(
+    mut parts: Streaming<v1::GenerateResponse>,
+    url: &str,
+    printer: &mut impl Printer,
+) -> anyhow::Result<String> {
     let mut text = String::new();
     while let Some(message) = parts
         .message()
@@ -90,7 +117,9 @@ pub(crate) async fn answer(
                 printer.finished(&finished)?;
                 if finished.reason() == v1::FinishReason::Error {
                     let code = Code::from(finished.error_code as i32);
-                    bail!("{} ({code:?})", finished.error);
+                    // A printer of JSON has told it with the rest.
+                    let error = anyhow!("{} ({code:?})", finished.error);
+                    return Err(Told(error).into());
                 }
                 return Ok(text);
             }
@@ -101,9 +130,24 @@ pub(crate) async fn answer(
     bail!("coordinator {url}: the answer ended before it was finished")
 }
 
+/// A request that the model has no room for.
+#[derive(Debug)]
+pub(crate) struct TooLong(String);
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TooLong {}
+
 /// Begins a generation. Services that were just started may need a moment until they answer.
-async fn begin(
-    client: &mut CoordinatorClient<Channel>,
+///
+/// # Errors
+/// [`TooLong`] if fewer messages might do; else whatever is wrong.
+pub(crate) async fn begin(
+    client: &mut Coordinator,
     url: &str,
     request: v1::GenerateRequest,
 ) -> anyhow::Result<Streaming<v1::GenerateResponse>> {
@@ -114,7 +158,11 @@ async fn begin(
             Ok(answer) => return Ok(answer.into_inner()),
             Err(status) => status,
         };
-        if status.code() != Code::Unavailable || began.elapsed() > STARTING_UP {
+        // The connection closed under the request, and does not say why; the next one may.
+        let is_unexplained = status.code() == Code::Cancelled && status.source().is_some();
+        let may_start_up = status.code() == Code::Unavailable || is_unexplained;
+        let may_start_up = may_start_up && !channel::is_tls_fault(&status);
+        if !may_start_up || began.elapsed() > STARTING_UP {
             return Err(refused(url, &status));
         }
         if !told {
@@ -128,6 +176,14 @@ async fn begin(
 /// What a refused request or an unreachable coordinator comes to.
 fn refused(url: &str, status: &Status) -> anyhow::Error {
     match status.code() {
+        // What a conversation comes to is named as the prompt.
+        Code::InvalidArgument
+            if ["prompt", "messages", "max_tokens"]
+                .iter()
+                .any(|field| names_field(status, field)) =>
+        {
+            TooLong(status.message().to_owned()).into()
+        }
         // The message names the field, the value and what is allowed.
         Code::InvalidArgument => anyhow::anyhow!("{}", status.message()),
         Code::Unimplemented => anyhow::anyhow!("{url} is not a coordinator, or an earlier version"),

@@ -15,7 +15,7 @@ pub(crate) struct MethodsArgs {
     /// Shows one method in full; without it, all of them and what they are made of.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Prints one JSON object.
+    /// Prints one JSON object. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

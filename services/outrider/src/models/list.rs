@@ -33,6 +33,13 @@ pub(super) fn run(as_json: bool) -> anyhow::Result<()> {
             Some(bytes) => writeln!(out, "  {bytes} bytes in {files} files")?,
             None => writeln!(out, "  built in")?,
         }
+        if let Some(missing) = model["missing"].as_str() {
+            let name = text("name");
+            writeln!(
+                out,
+                "  incomplete: {missing}; `outrider models pull {name}` completes it"
+            )?;
+        }
         for file in model["files"].as_array().into_iter().flatten() {
             let name = file["name"].as_str().unwrap_or_default();
             writeln!(out, "    {name}  {} bytes", file["bytes"])?;
@@ -56,6 +63,8 @@ fn embedded() -> Vec<Value> {
                 "context_len": config.context_len,
                 "files": [],
                 "revisions": [],
+                "complete": true,
+                "missing": null,
             })
         })
         .collect()
@@ -65,7 +74,8 @@ fn embedded() -> Vec<Value> {
 #[cfg(feature = "hub")]
 fn cached() -> anyhow::Result<Vec<Value>> {
     let hub = model::hub::Hub::from_env()?;
-    let entry = |(snapshot, revisions): (model::hub::Snapshot, Vec<String>)| {
+    let entry = |model: model::hub::CachedModel| {
+        let snapshot = model.snapshot;
         let bytes: u64 = snapshot.files.iter().map(|file| file.size).sum();
         let files: Vec<Value> = snapshot
             .files
@@ -75,7 +85,9 @@ fn cached() -> anyhow::Result<Vec<Value>> {
         json!({
             "name": snapshot.repo,
             "commit": snapshot.commit,
-            "revisions": revisions,
+            "revisions": model.revisions,
+            "complete": model.missing.is_none(),
+            "missing": model.missing,
             "path": snapshot.path,
             "bytes": bytes,
             "files": files,

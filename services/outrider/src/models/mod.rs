@@ -17,6 +17,9 @@ pub(crate) struct ModelsArgs {
 enum Action {
     /// Downloads models from the hub into its cache, or goes on where that stopped.
     ///
+    /// Files that are here already are compared with their hashes, and downloaded again if they are damaged;
+    /// commands that only use a model trust what is here.
+    ///
     /// HF_HOME or HF_HUB_CACHE says where the cache is, HF_TOKEN gives access to what is not public, HF_ENDPOINT
     /// names another hub, and with HF_HUB_OFFLINE=1 only the cache is looked at.
     Pull {
@@ -24,9 +27,10 @@ enum Action {
         #[arg(required = true, value_name = "MODEL")]
         models: Vec<String>,
     },
-    /// Lists the models in the hub's cache, and those built in.
+    /// Lists the models in the hub's cache, and those built in. Of downloads that did not end it is said what
+    /// they lack.
     List {
-        /// Prints one JSON array.
+        /// Prints one JSON array. A failure is {"error": {"message": ...}}.
         #[arg(long)]
         json: bool,
     },

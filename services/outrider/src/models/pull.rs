@@ -18,7 +18,7 @@ pub(super) fn run(models: &[String]) -> anyhow::Result<()> {
     }
     let hub = Hub::from_env()?;
     for reference in &wanted {
-        let snapshot = hub.fetch(reference)?;
+        let snapshot = hub.pull(reference)?;
         let mut out = stdout().lock();
         writeln!(out, "{reference}")?;
         writeln!(out, "  commit {}", snapshot.commit)?;

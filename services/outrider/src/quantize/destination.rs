@@ -1,11 +1,12 @@
 //! The file that is written: under another name beside its place until it is whole.
 
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use model::gguf::GgufWriteError;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 /// Large enough that writing is not by small pieces, small enough for every machine.
 const BUFFER: usize = 1 << 20;
@@ -33,16 +34,7 @@ impl Destination {
                 place.display()
             );
         }
-        let folder = match place.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let file = tempfile::Builder::new()
-            .prefix(&format!(".{name}."))
-            .suffix(".part")
-            .tempfile_in(folder)
-            .with_context(|| format!("'{}' cannot be written to", folder.display()))?;
+        let file = begin(place)?;
         Ok(Self {
             file: BufWriter::with_capacity(BUFFER, file),
             place: place.to_owned(),
@@ -76,7 +68,6 @@ impl Destination {
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
-        readable(&file)?;
         let place = &self.place;
         let kept = if self.replace {
             file.persist(place)
@@ -88,18 +79,58 @@ impl Destination {
     }
 }
 
-/// Gives a temporary file, which is private, the rights that files are made with.
-#[cfg(unix)]
-fn readable(file: &NamedTempFile) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-
-    let rights = std::fs::Permissions::from_mode(0o644);
-    file.as_file().set_permissions(rights)
+/// The unfinished file of `place`, empty and locked: whoever else writes to the same place is told. What a
+/// killed run left of it is overwritten.
+fn begin(place: &Path) -> anyhow::Result<NamedTempFile> {
+    let folder = match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let path = folder.join(format!(".{name}.part"));
+    let failed = || format!("'{}' cannot be written to", folder.display());
+    loop {
+        // Nothing but a file of ours is emptied, and no pipe is waited for.
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            bail!("'{}' is in the way, and no regular file", path.display());
+        }
+        let mut options = File::options();
+        let opened = options.create(true).truncate(false).write(true).read(true);
+        let file = opened.open(&path).with_context(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!(
+                "'{}' is being written by another process, which has '{}' open: wait for it, or name another \
+                 file",
+                place.display(),
+                path.display()
+            ),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
+        }
+        // Another run may have put the file in its place, or removed it, before it was locked here.
+        if is_at(&file, &path) {
+            file.set_len(0).with_context(failed)?;
+            let path = TempPath::try_from_path(path).with_context(failed)?;
+            return Ok(NamedTempFile::from_parts(file, path));
+        }
+    }
 }
 
+/// Whether `path` still leads to `file`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let (held, found) = (file.metadata(), fs::symlink_metadata(path));
+    held.is_ok_and(|held| {
+        found.is_ok_and(|found| (held.dev(), held.ino()) == (found.dev(), found.ino()))
+    })
+}
+
+// Files that are open keep their names there.
 #[cfg(not(unix))]
-fn readable(_file: &NamedTempFile) -> io::Result<()> {
-    Ok(())
+fn is_at(_file: &File, _path: &Path) -> bool {
+    true
 }
 
 impl Write for Destination {
@@ -139,22 +170,77 @@ mod tests {
         let place = folder.path().join("model.gguf");
         let mut destination = Destination::create(&place, false).expect("begun");
         destination.write_all(b"new").expect("written");
-        std::fs::write(&place, "another's").expect("written");
+        fs::write(&place, "another's").expect("written");
         assert!(destination.keep().is_err());
-        assert_eq!(std::fs::read(&place).expect("a file"), b"another's");
-        let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(fs::read(&place).expect("a file"), b"another's");
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, 1);
+    }
+
+    #[test]
+    fn two_runs_do_not_write_to_one_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("model.gguf");
+        let mut first = Destination::create(&place, false).expect("begun");
+        let second = Destination::create(&place, true).expect_err("refused");
+        assert!(
+            second
+                .to_string()
+                .contains("being written by another process"),
+            "{second}"
+        );
+        first.write_all(b"first").expect("written");
+        first.keep().expect("kept");
+        assert_eq!(fs::read(&place).expect("a file"), b"first");
+        // Dropped, it leaves the place free.
+        drop(Destination::create(&place, true).expect("begun"));
+        assert!(Destination::create(&place, true).is_ok());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_overwritten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("model.gguf");
+        fs::write(folder.path().join(".model.gguf.part"), "half of another").expect("written");
+        let mut destination = Destination::create(&place, false).expect("begun");
+        destination.write_all(b"new").expect("written");
+        destination.keep().expect("kept");
+        assert_eq!(fs::read(&place).expect("a file"), b"new");
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_neither_replaced_nor_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = |name: &str| {
+            let path = folder.path().join(name);
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.expect("mkfifo runs").success());
+            path
+        };
+        let place = fifo("model.gguf");
+        let refused = Destination::create(&place, true).expect_err("a pipe");
+        assert!(
+            refused.to_string().contains("is no regular file"),
+            "{refused}"
+        );
+        fifo(".other.gguf.part");
+        let place = folder.path().join("other.gguf");
+        let refused = Destination::create(&place, true).expect_err("a pipe in the way");
+        assert!(refused.to_string().contains("is in the way"), "{refused}");
     }
 
     #[test]
     fn what_is_kept_is_whole_and_readable() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("model.gguf");
-        std::fs::write(&place, "old").expect("written");
+        fs::write(&place, "old").expect("written");
         let mut destination = Destination::create(&place, true).expect("begun");
         destination.write_all(b"new").expect("written");
-        assert_eq!(std::fs::read(&place).expect("a file"), b"old");
+        assert_eq!(fs::read(&place).expect("a file"), b"old");
         destination.keep().expect("kept");
-        assert_eq!(std::fs::read(&place).expect("a file"), b"new");
+        assert_eq!(fs::read(&place).expect("a file"), b"new");
     }
 }

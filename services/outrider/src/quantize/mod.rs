@@ -15,7 +15,7 @@ use clap::Args;
 use model::gguf::{self, FileFormat, GgufWriteError, Written};
 use model::source::ModelSource;
 
-use crate::cli::INTERRUPTED;
+use crate::interrupt::Interrupt;
 use destination::Destination;
 use report::Report;
 
@@ -44,26 +44,21 @@ pub(crate) struct QuantizeArgs {
 /// Names the argument that is wrong; DST is then as it was.
 pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
     // Listened for before there is anything to leave behind.
-    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
-    tokio::select! {
-        biased;
-        _ = &mut interrupt => return Ok(ExitCode::from(INTERRUPTED)),
-        () = std::future::ready(()) => {}
-    }
+    let mut interrupt = Interrupt::listen()?;
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
     let mut work = tokio::task::spawn_blocking(move || quantize(&args, &flag));
-    let outcome = tokio::select! {
-        outcome = &mut work => outcome,
+    let (outcome, code) = tokio::select! {
+        outcome = &mut work => (outcome, 0),
         // The file that was begun is removed by the one who writes it.
-        _ = interrupt => {
+        code = interrupt.exit_code() => {
             stopped.store(true, Ordering::Relaxed);
-            work.await
+            (work.await, code)
         }
     };
     match outcome? {
         Err(error) if matches!(error.downcast_ref(), Some(GgufWriteError::Stopped)) => {
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(code))
         }
         other => other.map(|()| ExitCode::SUCCESS),
     }
@@ -94,25 +89,26 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     gguf::verify(&checkpoint, destination.path())?;
     destination.keep().context("DST")?;
     // The file is in its place: who cannot be told of it is no failure of the command's work, but told so.
-    writeln!(anstream::stdout(), "{}", summary(args, written))
+    writeln!(anstream::stdout(), "{}", summary(args, &written))
         .context("the file was written, but standard output cannot be")
 }
 
 /// One line on what was written.
-fn summary(args: &QuantizeArgs, written: Written) -> String {
-    let Written {
-        bytes,
-        tensors,
-        fallbacks,
-    } = written;
-    let megabytes = bytes as f64 / 1e6;
-    let (path, format) = (args.destination.display(), args.to);
-    let others = match fallbacks {
-        0 => String::new(),
-        1 => ", 1 matrix in another format because of the length of its rows".to_owned(),
-        some => {
-            format!(", {some} matrices in another format because of the length of their rows")
-        }
+fn summary(args: &QuantizeArgs, written: &Written) -> String {
+    let megabytes = written.bytes as f64 / 1e6;
+    let (path, format, tensors) = (args.destination.display(), args.to, written.tensors);
+    let others: Vec<String> = (written.fallbacks.iter())
+        .map(|(format, count)| {
+            let matrices = if *count == 1 { "matrix" } else { "matrices" };
+            format!("{count} {matrices} in {format}")
+        })
+        .collect();
+    let others = match others.as_slice() {
+        [] => String::new(),
+        some => format!(
+            ", but {} because of the length of their rows",
+            some.join(" and ")
+        ),
     };
     format!("{path}: {tensors} tensors, {megabytes:.1} MB in {format}{others}")
 }

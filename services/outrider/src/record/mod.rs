@@ -6,22 +6,20 @@ mod prompt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
-use server::channel::{self, ChannelConfig};
 use server::telemetry;
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::methods::names::{DRAFT_CAP, DRAFT_LEN};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use wire::v1;
-use wire::v1::coordinator_client::CoordinatorClient;
 
 use crate::bench::prompts;
-use crate::cli::INTERRUPTED;
+use crate::cli::{INTERRUPTED, Services};
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
 use crate::drafting_args::DraftingArgs;
+use crate::model_args::ModelArgs;
 use crate::progress;
 use file::File;
 
@@ -87,6 +85,18 @@ pub(crate) struct RecordArgs {
     // Replay can shorten blocks, not lengthen them.
     #[command(flatten)]
     drafting: DraftingArgs,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl RecordArgs {
+    /// Whom requests go to.
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
 }
 
 /// Generates and records.
@@ -99,22 +109,20 @@ pub(crate) async fn run(args: RecordArgs, config: Config) -> anyhow::Result<Exit
     );
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let (url, channel) = (cluster.coordinator_url.clone(), ChannelConfig::default());
-        let code = record(&args, &url, &channel, &prompts).await?;
+        let url = cluster.coordinator_url.clone();
+        let code = record(&args, connect::within(&url)?, &url, &prompts).await?;
         cluster.stop().await?;
         return Ok(code);
     };
-    record(&args, url, &config.coordinator.channel, &prompts).await
+    record(&args, connect::to_coordinator(url, &config)?, url, &prompts).await
 }
 
 async fn record(
     args: &RecordArgs,
+    mut client: Coordinator,
     url: &str,
-    config: &ChannelConfig,
     prompts: &[prompts::Prompt],
 ) -> anyhow::Result<ExitCode> {
-    let channel = channel::connect(url, config).context("--coordinator")?;
-    let mut client = CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let header = header(args, &mut client, url, prompts.len()).await?;
     let vocab_size = header.vocab_size;
     let mut file = File::create(&args.out, header)?;
@@ -166,7 +174,7 @@ async fn record(
 /// The file's header, with what the coordinator tells of its model.
 async fn header(
     args: &RecordArgs,
-    client: &mut CoordinatorClient<Channel>,
+    client: &mut Coordinator,
     url: &str,
     prompts: usize,
 ) -> anyhow::Result<v1::RecordingHeader> {

@@ -3,13 +3,12 @@
 use anyhow::{Context, bail, ensure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
 use speculation::replay::{RecordedBlock, WholeLaw, cut};
-use tonic::transport::Channel;
 use v1::generate_response::Part;
 use wire::open::Telling;
-use wire::v1::coordinator_client::CoordinatorClient;
 use wire::{proposal, slice, v1};
 
 use super::file::File;
+use crate::connect::Coordinator;
 
 /// The form in which the draft model's laws are asked for.
 const FORM: ProposalForm = ProposalForm::Dense { half: false };
@@ -30,7 +29,7 @@ pub(super) struct Recorded<'a> {
 /// # Errors
 /// If the request is refused or fails, or the drafter is lost on the way.
 pub(super) async fn record(
-    client: &mut CoordinatorClient<Channel>,
+    client: &mut Coordinator,
     request: v1::GenerateRequest,
     recorded: &Recorded<'_>,
     file: &mut File,

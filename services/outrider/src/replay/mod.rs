@@ -35,6 +35,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     by_kind: bool,
     /// Prints one JSON object a line: the recording, then one for each row.
+    /// A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

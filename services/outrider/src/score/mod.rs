@@ -48,6 +48,7 @@ pub(crate) struct ScoreArgs {
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// Prints one JSON object: `{positions: [{token_id, logprob, top: [{token_id, logprob}]}], perplexity}`.
+    /// A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }
@@ -56,6 +57,8 @@ pub(crate) struct ScoreArgs {
 trait Report {
     fn position(&mut self, position: &Position) -> anyhow::Result<()>;
     fn end(&mut self, summary: Summary) -> anyhow::Result<()>;
+    /// Ends it early; gives the error back, as told if it is.
+    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error;
 }
 
 /// Runs the command to its end.
@@ -91,10 +94,14 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
         model.encode(&mut cache, &input.source)?;
     }
     let mut scoring = Scoring::new(&mut model, cache, args.top);
-    let summary = scoring.run(&input.scored, |position| report.position(position))?;
-    report.end(summary)?;
+    let scored = scoring.run(&input.scored, |position| report.position(position));
+    let ended = match scored {
+        Ok(summary) => report.end(summary),
+        Err(error) => Err(report.fail(error)),
+    };
     drop(report);
-    Ok(out.flush()?)
+    out.flush()?;
+    ended
 }
 
 fn report<'a>(

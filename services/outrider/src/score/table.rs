@@ -86,4 +86,8 @@ impl<W: Write> Report for Table<'_, W> {
             -summary.logprob / summary.tokens as f64
         )?)
     }
+
+    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
+        error
+    }
 }

@@ -12,18 +12,17 @@ use std::process::ExitCode;
 use anstream::{eprintln, stdout};
 use anyhow::{Context, ensure};
 use clap::Args;
-use server::channel::ChannelConfig;
 use server::{shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
-use wire::v1::coordinator_client::CoordinatorClient;
 
+use crate::bench::BASELINE;
 use crate::bench::measure::{Setting, measure};
 use crate::bench::spec::{self, Series};
-use crate::bench::{BASELINE, connect};
-use crate::cli::INTERRUPTED;
+use crate::cli::{INTERRUPTED, Services};
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
+use crate::model_args::ModelArgs;
 use point::Point;
 use task::Task;
 
@@ -70,11 +69,24 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
     /// Prints one JSON object a line, as soon as it is measured, instead of a table.
+    /// A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
     /// Draws quality against target calls per token, one line a series of methods.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl SweepArgs {
+    /// Whom requests go to.
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
 }
 
 /// Measures, prints and draws.
@@ -89,12 +101,12 @@ pub(crate) async fn run(args: SweepArgs, config: Config) -> anyhow::Result<ExitC
     let stop = shutdown::on_signal()?;
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect(&cluster.coordinator_url, &ChannelConfig::default())?;
+        let client = connect::within(&cluster.coordinator_url)?;
         let code = sweep(&args, &series, &task, client, &stop).await?;
         cluster.stop().await?;
         return Ok(code);
     };
-    let client = connect(url, &config.coordinator.channel)?;
+    let client = connect::to_coordinator(url, &config)?;
     sweep(&args, &series, &task, client, &stop).await
 }
 
@@ -102,7 +114,7 @@ async fn sweep(
     args: &SweepArgs,
     series: &[Series],
     task: &Task,
-    client: CoordinatorClient<Channel>,
+    client: Coordinator,
     stop: &CancellationToken,
 ) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.svg {
@@ -138,7 +150,7 @@ async fn measure_all(
     args: &SweepArgs,
     series: &[Series],
     task: &Task,
-    mut client: CoordinatorClient<Channel>,
+    mut client: Coordinator,
     points: &mut Vec<Point>,
 ) -> anyhow::Result<()> {
     let setting = |method: &spec::MethodSpec| Setting {

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use model::head::train::{Costs, fit};
 use model::tokenizer::{self, Tokenizer};
+use server::process::Process;
 use server::telemetry;
 use speculation::TokenId;
 use speculation::methods::SPARSE_TOP;
@@ -25,6 +26,7 @@ use crate::bench::prompts;
 use crate::cli::INTERRUPTED;
 use crate::cluster;
 use crate::config::Config;
+use crate::connect;
 use crate::progress;
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
@@ -85,20 +87,20 @@ async fn train(
     config: Config,
     prompts: &[prompts::Prompt],
 ) -> anyhow::Result<()> {
-    let channel = config.coordinator.channel.clone();
-    let mut source = config.drafter.model;
+    let mut source = config.drafter.model.clone();
     if let Some(path) = &args.draft {
         source.path.clone_from(path);
     }
     let served = tokio::task::spawn_blocking(move || source.load_without_heads());
     let mut draft = Draft::new(served.await?.context("--draft")?);
-    let started = match &args.verifier {
-        Some(_) => None,
-        None => Some(Started::new(config.verifier, args.target.as_deref()).await?),
+    let (client, url, started) = if let Some(url) = &args.verifier {
+        (connect::to_verifier(url, &config)?, url.clone(), None)
+    } else {
+        let started = Started::new(config.verifier, args.target.as_deref()).await?;
+        let client = connect::to_verifier_within(&started.url)?;
+        (client, started.url.clone(), Some(started))
     };
-    let url = started.as_ref().map(|started| started.url.clone());
-    let url = url.or_else(|| args.verifier.clone()).unwrap_or_default();
-    let target = Target::connect(&url, &channel).await?;
+    let target = Target::connect(client, &url).await?;
     let described = &target.description;
     ensure!(
         described.vocab_fingerprint == draft.served.vocab_fingerprint,
@@ -260,7 +262,12 @@ impl Started {
         let url = cluster::url(&listener)?;
         let source = config.model.clone();
         let served = tokio::task::spawn_blocking(move || source.load_without_heads());
-        let verifier = Verifier::start(served.await?.context("--target")?, config).await?;
+        let verifier = Verifier::start(
+            served.await?.context("--target")?,
+            config,
+            Process::default(),
+        )
+        .await?;
         let stop = CancellationToken::new();
         let until = stop.clone().cancelled_owned();
         Ok(Self {

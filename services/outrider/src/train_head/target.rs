@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use server::channel::{self, ChannelConfig};
-use server::transport::MAX_MESSAGE_BYTES;
 use speculation::TokenId;
 use speculation::sampling::SamplingParams;
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
-use v1::verifier_client::VerifierClient;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
 use wire::digest::digest;
 use wire::{sampling, slice, v1};
+
+use crate::connect::Verifier;
 
 /// How long the verifier may take over one round.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -23,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// A verifier, and what it says it is.
 #[derive(Clone)]
 pub(super) struct Target {
-    client: VerifierClient<Channel>,
+    client: Verifier,
     pub(super) description: v1::PeerDescription,
 }
 
@@ -63,13 +61,11 @@ fn refused(status: &Status) -> anyhow::Error {
 }
 
 impl Target {
-    /// Connects to the verifier at `url`.
+    /// Asks the verifier at `url` what it is.
     ///
     /// # Errors
-    /// If the URL is none, or nobody answers there.
-    pub(super) async fn connect(url: &str, config: &ChannelConfig) -> anyhow::Result<Self> {
-        let channel = channel::connect(url, config).context("--verifier")?;
-        let mut client = VerifierClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    /// If nobody answers there.
+    pub(super) async fn connect(mut client: Verifier, url: &str) -> anyhow::Result<Self> {
         let described = client.describe(v1::DescribeRequest {}).await;
         let description = described
             .map_err(|status| refused(&status).context(format!("verifier {url}")))?
@@ -158,13 +154,17 @@ fn request(request: Request) -> v1::VerifyRequest {
 
 impl Session {
     async fn receive(&mut self) -> anyhow::Result<Reply> {
-        let received = tokio::time::timeout(TIMEOUT, self.replies.message())
-            .await
-            .with_context(|| format!("the verifier is silent for {} s", TIMEOUT.as_secs()))?;
-        let message = received.map_err(|status| refused(&status))?;
-        match message.and_then(|message| message.reply) {
-            Some(reply) => Ok(reply),
-            None => bail!("the verifier ended the stream"),
+        loop {
+            let received = tokio::time::timeout(TIMEOUT, self.replies.message())
+                .await
+                .with_context(|| format!("the verifier is silent for {} s", TIMEOUT.as_secs()))?;
+            let message = received.map_err(|status| refused(&status))?;
+            match message.and_then(|message| message.reply) {
+                // It goes on within its grace; what is not done by then is said to have failed.
+                Some(Reply::Draining(_)) => {}
+                Some(reply) => return Ok(reply),
+                None => bail!("the verifier ended the stream"),
+            }
         }
     }
 

@@ -85,6 +85,70 @@ fn a_conversation_is_the_prompt_its_template_makes_of_it() {
     assert_eq!(talked, format!("{first}\n{second}\n"));
 }
 
+/// What `chat` prints and tells when these bytes are its input.
+fn talk(path: &str, input: &[u8]) -> (String, String) {
+    let args = [
+        &["chat", "--target-model", path, "--system", "Brief."][..],
+        &SAMPLED,
+    ]
+    .concat();
+    let mut chat = outrider(&args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut stdin = chat.stdin.take().expect("piped");
+    stdin.write_all(input).expect("written");
+    drop(stdin);
+    let output = chat.wait_with_output().expect("ends");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{stderr}");
+    (String::from_utf8(output.stdout).expect("text"), stderr)
+}
+
+#[test]
+fn a_conversation_outlives_the_models_context() {
+    let folder = model(TEMPLATE);
+    let config = folder.path().join("config.json");
+    let text = std::fs::read_to_string(&config).expect("a config");
+    let mut keys: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    keys["max_position_embeddings"] = 96.into();
+    std::fs::write(&config, keys.to_string()).expect("written");
+    let path = folder.path().to_str().expect("UTF-8");
+    let (answers, told) = talk(path, "Tell me more.\n".repeat(8).as_bytes());
+    assert_eq!(answers.lines().count(), 8, "{told}");
+    assert!(told.contains("oldest turn"), "{told}");
+    // A line that has no room by itself is refused, by the field.
+    let args = [&["chat", "--target-model", path][..], &SAMPLED].concat();
+    let mut chat = outrider(&args)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut stdin = chat.stdin.take().expect("piped");
+    stdin
+        .write_all("word ".repeat(200).as_bytes())
+        .expect("written");
+    drop(stdin);
+    let output = chat.wait_with_output().expect("ends");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && told.contains("prompt: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_line_that_is_no_text_is_left_out() {
+    let folder = model(TEMPLATE);
+    let path = folder.path().to_str().expect("UTF-8");
+    let (with, told) = talk(path, b"Hello\n\xff\xfe\nAnd then?\n");
+    assert!(told.contains("not UTF-8"), "{told}");
+    let (without, _) = talk(path, b"Hello\nAnd then?\n");
+    assert_eq!(with, without);
+}
+
 #[test]
 fn what_a_template_refuses_is_told_with_its_line() {
     let folder = model(

@@ -1,7 +1,9 @@
 //! Configuring a drafter, and making its bigram table.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use model::bigram::BigramFile;
 
@@ -173,6 +175,14 @@ fn a_drafter_that_cannot_be_is_refused_by_setting() {
             ["drafter.cascade.models[0]", "org/name[@revision]"],
         ),
         (
+            "[drafter]\nbigram = \"none\"\ncascade = { max_gram = true }",
+            ["drafter.cascade.max_gram", "no bigram table"],
+        ),
+        (
+            "[drafter.cascade]\nmax_gram = \"sometimes\"",
+            ["drafter.cascade.max_gram", "true, false or auto"],
+        ),
+        (
             "[drafter]\nbigram = \"no/such\"",
             ["drafter.bigram", "no/such"],
         ),
@@ -192,4 +202,38 @@ fn a_drafter_that_cannot_be_is_refused_by_setting() {
             "{text:?}: {said}"
         );
     }
+}
+
+#[test]
+fn a_cascade_whose_order_is_wrong_is_warned_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("outrider.toml");
+    let path = file.to_str().expect("UTF-8");
+    let told = |models: &str| {
+        std::fs::write(&file, format!("[drafter.cascade]\nmodels = [{models}]")).expect("written");
+        let mut child = outrider(&["serve", "drafter", "--config", path, "--listen", ANY])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let lines = lines.map_while(Result::ok);
+        let told: Vec<String> = lines
+            .take_while(|line| !line.contains("serving address="))
+            .collect();
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        told.join("\n")
+    };
+    let wrong = told("{ path = \"embedded:small\" }, { path = \"embedded:target\" }");
+    for part in [
+        "WARN",
+        "drafter.cascade.models[1]",
+        "default-target",
+        "default-small",
+    ] {
+        assert!(wrong.contains(part), "{wrong}");
+    }
+    assert!(!wrong.contains("models[0]"), "{wrong}");
+    let right = told("{ path = \"embedded:small\" }");
+    assert!(!right.contains("WARN"), "{right}");
 }

@@ -43,6 +43,24 @@ fn generate_prints_one_json_object_with_everything_in_it() {
     );
     assert_eq!(number("num_spec_steps"), sum("acceptance_histogram"));
     assert_eq!(number("fallbacks"), 0.0);
+    let published = answer["metrics"]["speculative_decoding"].as_object();
+    let published = published.expect("what users of vLLM parse");
+    for key in [
+        "mean_acceptance_length",
+        "draft_acceptance_rate",
+        "acceptance_histogram",
+        "num_spec_steps",
+        "num_accepted_draft_tokens",
+        "num_draft_tokens",
+        "per_step_accepted",
+        "per_step_drafted",
+    ] {
+        assert_eq!(published[key], speculation[key], "{key}");
+    }
+    assert_eq!(
+        (&published["num_spec_tokens"], published.len()),
+        (&3.into(), 9)
+    );
     assert!(
         answer["timing"]["tokens_per_second"]
             .as_f64()
@@ -179,4 +197,45 @@ fn every_way_of_drafting_can_be_asked_for() {
             "{flags:?}"
         );
     }
+}
+
+#[test]
+fn an_answer_is_checked_against_another_method() {
+    let check = |method: &str| {
+        let arguments = [
+            "generate",
+            "--prompt",
+            "Once upon a time",
+            "--max-tokens",
+            "32",
+            "--seed",
+            "4",
+            "--json",
+            "--draft-len",
+            "3",
+            "--check-against",
+            method,
+        ];
+        run(&arguments)
+    };
+    let same = check("target-only");
+    let said = String::from_utf8_lossy(&same.stderr);
+    assert!(same.status.success(), "{said}");
+    let answer: Value = serde_json::from_slice(&same.stdout).expect("one JSON object");
+    let tokens = answer["token_ids"].as_array().expect("an array").len();
+    let expected = format!("target-only generates the same {tokens} tokens");
+    assert!(said.contains(&expected), "{said}");
+
+    let other = check("draft-only");
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(said.contains("draft-only generates other tokens"), "{said}");
+    // What was generated is printed all the same, and the failure after it.
+    let printed = serde_json::Deserializer::from_slice(&other.stdout).into_iter::<Value>();
+    let printed: Vec<Value> = printed.collect::<Result<_, _>>().expect("JSON objects");
+    let [answer, failure] = &printed[..] else {
+        panic!("{printed:?}");
+    };
+    assert_eq!(answer["token_ids"].as_array().map(Vec::len), Some(tokens));
+    assert!(failure["error"]["message"].is_string(), "{failure}");
 }

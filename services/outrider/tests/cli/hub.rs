@@ -136,6 +136,36 @@ fn models_are_pulled_and_listed() {
     assert!(model["bytes"].as_u64() > Some(2_000_000));
     assert!(list(&[]).contains("outrider/default-draft"));
 
+    assert_eq!(
+        (&model["complete"], &model["missing"]),
+        (&true.into(), &Value::Null)
+    );
+
+    // A file that was damaged meanwhile is downloaded again, and one that does not come is told of.
+    let weights = Path::new(model["path"].as_str().expect("a path")).join("model.safetensors");
+    let bytes = std::fs::read(&weights).expect("weights");
+    std::fs::write(&weights, &bytes[1..]).expect("written");
+    let again = setup
+        .command(&["models", "pull", "outrider/default-draft"])
+        .output();
+    let told = String::from_utf8(again.expect("runs").stderr).expect("text");
+    assert!(told.contains("model.safetensors: sha256 is"), "{told}");
+    assert!(std::fs::read(&weights).expect("weights") == bytes);
+    setup.server.cut_after(&[70_000, 0, 0, 0, 0, 0]);
+    let half = setup
+        .command(&["models", "pull", "outrider/default-target"])
+        .output();
+    assert!(!half.expect("runs").status.success());
+    setup.server.cut_after(&[]);
+    let listed = list(&[]);
+    for part in [
+        "incomplete: its weights are missing",
+        "70000 bytes",
+        "models pull outrider/default-target",
+    ] {
+        assert!(listed.contains(part), "{listed}");
+    }
+
     let pull = |model: &str| {
         let output = setup
             .command(&["models", "pull", model])
@@ -147,4 +177,35 @@ fn models_are_pulled_and_listed() {
     assert!(pull("outrider/other").contains("no model outrider/other"));
     assert!(pull("outrider/../x").contains("no model of the hub"));
     assert!(pull("outrider/..").contains("\"..\""));
+}
+
+#[test]
+fn the_hubs_token_is_sent_and_never_logged() {
+    let setup = Setup::new();
+    let token = "hf_0123456789abcdef";
+    let pulled = setup
+        .command(&["models", "pull", "outrider/default-draft"])
+        .env("HF_TOKEN", token)
+        .output()
+        .expect("runs");
+    let generated = setup
+        .command(&["generate", "--log", "trace", "--prompt", "Once"])
+        .args(["--max-tokens", "2"])
+        .args(["--target-model", "outrider/default-target"])
+        .env("HF_TOKEN", token)
+        .output()
+        .expect("runs");
+    let log = String::from_utf8_lossy(&generated.stderr);
+    assert!(generated.status.success() && log.contains("TRACE"), "{log}");
+    let seen = setup.server.seen();
+    let header = format!("Bearer {token}");
+    let was_sent = seen
+        .iter()
+        .any(|asked| asked.token.as_ref() == Some(&header));
+    assert!(was_sent, "{seen:?}");
+    for output in [pulled, generated] {
+        for said in [output.stdout, output.stderr] {
+            assert!(!String::from_utf8_lossy(&said).contains(token));
+        }
+    }
 }

@@ -1,8 +1,13 @@
 //! The binary as its users run it.
 
+mod chart;
 mod chat;
+mod command_line;
 mod drafter;
+#[cfg(unix)]
+mod draining;
 mod generate;
+mod health;
 #[cfg(feature = "hub")]
 mod hub;
 // The hub of the tests in `model`, with more faults than are ordered here.
@@ -10,13 +15,16 @@ mod hub;
 #[allow(dead_code)]
 #[path = "../../../../shared/model/tests/hub/server.rs"]
 mod hub_server;
+mod manual;
 mod measuring;
 mod quantize;
 mod record_replay;
 mod score;
+mod security;
 mod serving;
 mod settings;
 mod speed;
+mod telemetry;
 mod train_head;
 
 use std::io::{BufRead, BufReader};
@@ -57,6 +65,8 @@ pub(crate) fn refused(args: &[&str]) -> String {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// Where its admin port is.
+    pub(crate) admin: String,
 }
 
 impl Server {
@@ -64,25 +74,22 @@ impl Server {
         let mut child = outrider(&[&["serve"], args].concat())
             .env("OUTRIDER__DRAFTER__LISTEN", ANY)
             .env("OUTRIDER__VERIFIER__LISTEN", ANY)
+            .env("OUTRIDER__ADMIN__LISTEN", ANY)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut lines = stderr.lines().map_while(Result::ok);
-        let serving = lines.find(|line| line.contains("serving address="));
-        let serving = serving.unwrap_or_else(|| panic!("{args:?} never served"));
-        let address = serving
-            .split("address=")
-            .nth(1)
-            .expect("an address")
-            .trim()
-            .to_owned();
+        let mut find = |key: &str| {
+            let line = lines.find_map(|line| line.split_once(key).map(|(_, rest)| rest.to_owned()));
+            let rest = line.unwrap_or_else(|| panic!("{args:?} never said {key:?}"));
+            format!("http://{}", rest.trim())
+        };
+        let admin = find("admin=");
+        let url = find("serving address=");
         // What comes later is read and dropped, or the pipe would fill up.
         std::thread::spawn(move || lines.for_each(drop));
-        Self {
-            child,
-            url: format!("http://{address}"),
-        }
+        Self { child, url, admin }
     }
 }
 

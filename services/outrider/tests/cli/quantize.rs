@@ -107,7 +107,10 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
     assert!(output.status.success());
     assert!(fs::read(&path).expect("a file").starts_with(b"GGUF"));
     let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(stdout.contains("22 matrices in another format"), "{stdout}");
+    assert!(
+        stdout.contains("22 matrices in q8_0 because of the length of their rows"),
+        "{stdout}"
+    );
     assert_eq!(names(folder.path()), ["model.gguf"]);
 }
 
@@ -128,34 +131,91 @@ fn arguments_that_make_no_sense_are_named() {
     );
 }
 
-/// Ctrl-C removes what was begun.
+/// What stops a process, but for a kill, removes what was begun.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_run_leaves_nothing_behind() {
-    use std::process::Stdio;
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = slow(folder.path());
+        let sent = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(sent.expect("kill runs").success());
+        let status = child.wait().expect("it ends");
+        let left = names(folder.path());
+        assert_eq!((status.code(), left), (Some(code), Vec::new()), "{signal}");
+    }
+}
 
-    let folder = tempfile::tempdir().expect("a folder");
-    let place = folder.path().join("model.gguf");
-    // Slow enough to be interrupted: Q4_K searches for its scales.
-    let mut child = outrider(&["quantize", "embedded:target", "--to", "q4_k"])
-        .arg(&place)
-        .stderr(Stdio::null())
+/// A run to model.gguf in `folder` that has begun its file, and takes a while.
+#[cfg(target_os = "linux")]
+fn slow(folder: &Path) -> std::process::Child {
+    // Q4_K searches for its scales.
+    let mut child = outrider(&["quantize", "embedded:target", "--to", "q4_k", "--force"])
+        .arg(folder.join("model.gguf"))
+        .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the binary runs");
-    while names(folder.path()).is_empty() {
+    while names(folder).is_empty() {
         assert!(
             child.try_wait().expect("a child").is_none(),
             "it ended too soon"
         );
         std::thread::yield_now();
     }
-    let interrupt = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(interrupt.expect("kill runs").success());
-    let status = child.wait().expect("it ends");
-    assert_eq!(
-        (status.code(), names(folder.path())),
-        (Some(130), Vec::new())
-    );
+    child
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn two_runs_to_one_place_are_told_of_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("model.gguf");
+    let place = place.to_str().expect("a name");
+    let mut first = slow(folder.path());
+    // The file is there a moment before it is locked: the other run may be the first to lock it.
+    let second = run(&[
+        "quantize",
+        "embedded:draft",
+        place,
+        "--to",
+        "f32",
+        "--force",
+    ]);
+    let first = first.wait().expect("it ends").success();
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(first != second.status.success(), "{said}");
+    if first {
+        assert!(
+            said.contains("is being written by another process"),
+            "{said}"
+        );
+    }
+    assert_eq!(names(folder.path()), ["model.gguf"]);
+}
+
+/// A pipe stands for everything that must not be replaced by a file.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_left_alone() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let place = pipe.to_str().expect("a name");
+    let said = refused(&[
+        "quantize",
+        "embedded:draft",
+        place,
+        "--to",
+        "q8_0",
+        "--force",
+    ]);
+    assert!(said.contains("is no regular file"), "{said}");
+    let left = fs::metadata(&pipe).expect("still there");
+    assert!(left.file_type().is_fifo());
+    assert_eq!(names(folder.path()), ["pipe"]);
 }

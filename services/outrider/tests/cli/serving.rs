@@ -31,6 +31,53 @@ fn three_processes_answer_like_one() {
     assert!(alone["speculation"]["fallbacks"].as_u64() > Some(0));
 }
 
+/// A hub that takes requests and never answers them.
+#[cfg(all(unix, feature = "hub"))]
+#[test]
+fn a_signal_ends_a_service_that_waits_for_its_model() {
+    use std::net::TcpListener;
+    use std::time::{Duration, Instant};
+
+    for role in [
+        &["verifier", "--model", "org/name"][..],
+        &["drafter", "--model", "org/name"],
+        &["all", "--draft-model", "org/name"],
+    ] {
+        let hub = TcpListener::bind(ANY).expect("a port");
+        let home = tempfile::tempdir().expect("a folder");
+        let mut service = super::outrider(&[&["serve"], role, &["--listen", ANY]].concat())
+            .env(
+                "HF_ENDPOINT",
+                format!("http://{}", hub.local_addr().expect("an address")),
+            )
+            .env("HF_HOME", home.path())
+            .env_remove("HF_HUB_CACHE")
+            .env_remove("HF_HUB_OFFLINE")
+            .env("OUTRIDER__DRAFTER__LISTEN", ANY)
+            .env("OUTRIDER__VERIFIER__LISTEN", ANY)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let _asked = hub.accept().expect("a request");
+        let began = Instant::now();
+        let killed = Command::new("kill")
+            .args(["-TERM", &service.id().to_string()])
+            .status();
+        assert!(killed.expect("kill runs").success());
+        let code = loop {
+            if let Some(status) = service.try_wait().expect("a child") {
+                break status.code();
+            }
+            if began.elapsed() > Duration::from_secs(10) {
+                service.kill().expect("killed");
+                panic!("{role:?}: it waits for its model");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(code, Some(0), "{role:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_service_in_order() {

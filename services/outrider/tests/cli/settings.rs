@@ -57,6 +57,37 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
 }
 
 #[test]
+fn a_budget_that_holds_no_request_is_refused_before_a_model_is_looked_for() {
+    for (role, least) in [("verifier", "at least 128"), ("drafter", "at least 128")] {
+        let upper = role.to_uppercase();
+        let output = outrider(&["serve", role, "--listen", ANY, "--model", "no/such/folder"])
+            .env(format!("OUTRIDER__{upper}__KV_TOKENS"), "1")
+            .output();
+        let said = String::from_utf8(output.expect("runs").stderr).expect("text");
+        let parts = [role, "kv_tokens is 1", least, "max_draft_tokens"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+}
+
+#[test]
+fn a_folder_with_gguf_files_is_taken_or_told_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    let file = format!("{path}/tiny.q8_0.gguf");
+    assert!(
+        run(&["quantize", "embedded:draft", &file, "--to", "q8_0"])
+            .status
+            .success()
+    );
+    let score = |model: &str| run(&["score", "--text", "Once upon a time", "--model", model]);
+    assert!(score(path).status.success());
+    assert_eq!(score(path).stdout, score(&file).stdout);
+    std::fs::copy(&file, format!("{path}/other.gguf")).expect("copied");
+    let said = refused(&["score", "--text", "x", "--model", path]);
+    assert!(said.contains("other.gguf, tiny.q8_0.gguf"), "{said}");
+}
+
+#[test]
 fn missing_and_truncated_weights_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("UTF-8");

@@ -47,7 +47,7 @@ pub(super) struct BatchArgs {
     /// Times that each figure is measured, in turn with the others; the median counts.
     #[arg(long, value_name = "N", default_value_t = 7)]
     repeats: usize,
-    /// Prints one JSON object a line instead of a table.
+    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

@@ -11,15 +11,16 @@ use anstream::stdout;
 use anyhow::{Context, ensure};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
-use wire::v1::coordinator_client::CoordinatorClient;
 
+use super::BASELINE;
 use super::measure::{Measured, Setting, measure};
 use super::prompts::{self, Prompt};
 use super::spec::{self, MethodSpec, Series};
-use super::{BASELINE, connect};
+use crate::cli::Services;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
+use crate::model_args::ModelArgs;
 use crate::progress;
 use cost::{Costs, Fit};
 use table::{Family, Measurement, Way};
@@ -69,9 +70,21 @@ pub(super) struct DraftingArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    /// Prints one JSON object a way instead of tables.
+    /// Prints one JSON object a way instead of tables. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl DraftingArgs {
+    /// Whom requests go to.
+    pub(super) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
 }
 
 /// Fixed lengths first; each policy over its parameter; then other drafters.
@@ -105,19 +118,18 @@ pub(super) async fn run(args: DraftingArgs, config: Config) -> anyhow::Result<()
     prompts.retain(|prompt| args.kinds.contains(&prompt.kind));
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let channel = server::channel::ChannelConfig::default();
-        let client = connect(&cluster.coordinator_url, &channel)?;
+        let client = connect::within(&cluster.coordinator_url)?;
         compare(&args, &series, client, &prompts).await?;
         return cluster.stop().await;
     };
-    let client = connect(url, &config.coordinator.channel)?;
+    let client = connect::to_coordinator(url, &config)?;
     compare(&args, &series, client, &prompts).await
 }
 
 async fn compare(
     args: &DraftingArgs,
     series: &[Series],
-    mut client: CoordinatorClient<Channel>,
+    mut client: Coordinator,
     prompts: &[Prompt],
 ) -> anyhow::Result<()> {
     let setting = |method: &MethodSpec, temperature| Setting {

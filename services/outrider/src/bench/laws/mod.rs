@@ -37,7 +37,7 @@ pub(super) struct LawsArgs {
     /// Different blocks of four draft tokens that one measurement goes through.
     #[arg(long, value_name = "N", default_value_t = 6)]
     blocks: usize,
-    /// Prints one JSON object a line instead of tables.
+    /// Prints one JSON object a line instead of tables. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

@@ -47,7 +47,7 @@ pub(super) struct PartsArgs {
     /// Layers of the larger model.
     #[arg(long, value_name = "N", default_value_t = 8)]
     layers: usize,
-    /// Prints one JSON object a line instead of a table.
+    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

@@ -69,7 +69,7 @@ pub(super) struct SpeedupArgs {
     /// Share of coupled drafts that the synthetic target accepts.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     acceptance: f64,
-    /// Prints one JSON object a line instead of text.
+    /// Prints one JSON object a line instead of text. A failure is {"error": {"message": ...}}.
     #[arg(long)]
     json: bool,
 }

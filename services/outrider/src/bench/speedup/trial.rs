@@ -4,15 +4,14 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
-use wire::v1::coordinator_client::CoordinatorClient;
 
 use super::pair::Pair;
+use crate::bench::BASELINE;
 use crate::bench::measure::{Measured, Setting, measure};
 use crate::bench::spec::MethodSpec;
-use crate::bench::{BASELINE, connect};
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::connect::{self, Coordinator};
 use crate::progress;
 
 /// How long drafts are.
@@ -36,7 +35,7 @@ impl std::fmt::Display for DraftLen {
 /// The services of one pair, and what is asked of them.
 pub(super) struct Trial {
     cluster: Cluster,
-    client: CoordinatorClient<Channel>,
+    client: Coordinator,
     temperature: f32,
     max_tokens: u32,
 }
@@ -69,10 +68,9 @@ impl Trial {
         prompt: &str,
     ) -> anyhow::Result<Self> {
         let config = config.on_loopback();
-        let channel = server::channel::ChannelConfig::default();
         let stop = CancellationToken::new();
         let cluster = Cluster::start_with(config, pair.draft, pair.target, stop).await?;
-        let client = connect(&cluster.coordinator_url, &channel)?;
+        let client = connect::within(&cluster.coordinator_url)?;
         let mut trial = Self {
             cluster,
             client,

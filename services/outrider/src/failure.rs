@@ -1,0 +1,58 @@
+//! How a command tells that it failed: in words on stderr, and as JSON on stdout where JSON was asked for.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::cli::one_line;
+
+/// A failure that the JSON on stdout tells already.
+#[derive(Debug)]
+pub(crate) struct Told(pub(crate) anyhow::Error);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(&self.0))
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
+/// understood may ask for it too.
+pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.any(|argument| argument == "--json")
+}
+
+/// Tells why a command failed.
+pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
+    let message = one_line(error);
+    if as_json && !error.is::<Told>() {
+        print(&message);
+    }
+    anstream::eprintln!("error: {message}");
+}
+
+/// Tells what is wrong with a command line, or shows the help it asks for, and ends the program.
+pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
+    if as_json && error.use_stderr() {
+        let text = error.render().to_string();
+        // The first paragraph says what is wrong, the others how it is done.
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let words: Vec<&str> = first.split_whitespace().collect();
+        print(words.join(" ").trim_start_matches("error: "));
+    }
+    error.exit()
+}
+
+/// The object of a failure, in a line.
+pub(crate) fn object(message: &str) -> String {
+    json!({ "error": { "message": message } }).to_string()
+}
+
+fn print(message: &str) {
+    // Who does not read stdout any more reads the words on stderr.
+    let _ = writeln!(std::io::stdout(), "{}", object(message));
+}

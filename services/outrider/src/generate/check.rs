@@ -1,0 +1,139 @@
+//! `--check-against`: the same request by another method, whose tokens must be the same.
+
+use anyhow::bail;
+use wire::v1;
+
+use super::{Printer, answer};
+use crate::connect::Coordinator;
+
+/// What is kept of an answer, to compare it.
+#[derive(Debug, Default)]
+struct Kept {
+    seed: u64,
+    token_ids: Vec<u32>,
+}
+
+/// Keeps what comes, and passes it on.
+#[derive(Debug)]
+pub(super) struct Keeping<'a, P> {
+    printer: &'a mut P,
+    kept: Kept,
+}
+
+/// Prints nothing.
+#[derive(Debug)]
+struct Silent;
+
+impl<'a, P: Printer> Keeping<'a, P> {
+    pub(super) fn new(printer: &'a mut P) -> Self {
+        Self {
+            printer,
+            kept: Kept::default(),
+        }
+    }
+
+    /// Asks for `request` again with the seed of the answer that was kept, by `method`, and compares the tokens.
+    /// Of what is asked for, the choice of a method and of its axes does not count.
+    ///
+    /// # Errors
+    /// If that cannot be answered, or the tokens are others.
+    pub(super) async fn compare(
+        self,
+        client: &mut Coordinator,
+        url: &str,
+        request: v1::GenerateRequest,
+        method: &str,
+    ) -> anyhow::Result<()> {
+        let request = v1::GenerateRequest {
+            model: request.model,
+            prompt: request.prompt,
+            messages: request.messages,
+            max_tokens: request.max_tokens,
+            sampling: request.sampling,
+            seed: Some(self.kept.seed),
+            stop: request.stop,
+            ignore_eos: request.ignore_eos,
+            method: method.to_owned(),
+            ..Default::default()
+        };
+        let mut silent = Silent;
+        let mut other = Keeping::new(&mut silent);
+        answer(client, url, request, &mut other).await?;
+        let tokens = same(&self.kept.token_ids, &other.kept.token_ids, method)?;
+        anstream::eprintln!("{method} generates the same {tokens} tokens");
+        Ok(())
+    }
+}
+
+/// The number of tokens, if they are the same.
+fn same(ours: &[u32], theirs: &[u32], method: &str) -> anyhow::Result<usize> {
+    let shared = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+    if shared == ours.len().max(theirs.len()) {
+        return Ok(shared);
+    }
+    bail!(
+        "--check-against: {method} generates other tokens from output position {shared} on: {} instead of {}",
+        said(theirs, shared),
+        said(ours, shared)
+    )
+}
+
+fn said(tokens: &[u32], position: usize) -> String {
+    tokens
+        .get(position)
+        .map_or_else(|| "the end".to_owned(), u32::to_string)
+}
+
+impl<P: Printer> Printer for Keeping<'_, P> {
+    fn started(&mut self, started: v1::Started) {
+        self.printer.started(started);
+    }
+
+    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
+        self.kept.token_ids.extend(&chunk.token_ids);
+        self.printer.chunk(chunk)
+    }
+
+    fn round(&mut self, round: &v1::RoundReport) {
+        self.printer.round(round);
+    }
+
+    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+        self.kept.seed = finished.seed;
+        self.printer.finished(finished)
+    }
+}
+
+impl Printer for Silent {
+    fn started(&mut self, _: v1::Started) {}
+
+    fn chunk(&mut self, _: v1::Chunk) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn round(&mut self, _: &v1::RoundReport) {}
+
+    fn finished(&mut self, _: &v1::Finished) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_the_same_only_if_all_are() {
+        assert_eq!(same(&[], &[], "x").ok(), Some(0));
+        assert_eq!(same(&[1, 2], &[1, 2], "x").ok(), Some(2));
+        let told = |ours: &[u32], theirs: &[u32]| match same(ours, theirs, "target-only") {
+            Ok(tokens) => panic!("{tokens} tokens"),
+            Err(error) => error.to_string(),
+        };
+        let other = told(&[1, 2, 3], &[1, 7, 3]);
+        assert!(other.contains("target-only") && other.contains("position 1"));
+        assert!(other.contains("7 instead of 2"), "{other}");
+        assert!(told(&[1, 2], &[1]).contains("the end instead of 2"));
+        assert!(told(&[1], &[1, 2]).contains("2 instead of the end"));
+    }
+}

@@ -1,0 +1,37 @@
+//! `outrider health`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstream::stdout;
+use anyhow::bail;
+use clap::Args;
+use server::admin::{self, AdminConfig, AdminListen};
+
+use crate::cluster::reachable;
+
+/// Arguments of `outrider health`.
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// The admin port to ask, http://HOST:PORT; that of the configuration (admin.listen) if left out.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
+/// Asks a process whether it is ready; prints one line.
+pub(crate) async fn run(args: HealthArgs, config: &AdminConfig) -> anyhow::Result<ExitCode> {
+    let url = match (args.url, config.listen) {
+        (Some(url), _) => url,
+        (None, AdminListen::At(listen)) => format!("http://{}", reachable(listen.address())),
+        (None, AdminListen::Off) => {
+            bail!("admin.listen is off in this configuration, so nobody can be asked; give --url")
+        }
+    };
+    let asked = admin::readiness(&url).await?;
+    writeln!(stdout(), "{}", asked.line)?;
+    Ok(if asked.is_ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,253 @@
+//! Processes that are stopped while clients talk to them.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::generate_request::Prompt;
+use wire::v1::generate_response::Part;
+use wire::v1::{FinishReason, Finished, GenerateRequest, GenerateResponse, SamplingParams};
+
+use super::{ANY, Server};
+
+/// The default grace, and the second that a process may take beyond it.
+const GRACE: Duration = Duration::from_secs(10);
+const EXIT: Duration = Duration::from_secs(1);
+
+/// Requests that clients make in turn; every third is decoded by the target alone, in one long round.
+const REQUESTS: usize = 6;
+
+fn asked(index: usize) -> GenerateRequest {
+    GenerateRequest {
+        prompt: Some(Prompt::Text("Once upon a time".to_owned())),
+        max_tokens: Some(300),
+        sampling: Some(SamplingParams {
+            temperature: Some((index % 2) as f32),
+            ..Default::default()
+        }),
+        seed: Some(index as u64),
+        ignore_eos: true,
+        method: if index % 3 == 2 { "target-only" } else { "" }.to_owned(),
+        ..Default::default()
+    }
+}
+
+async fn generate(
+    url: &str,
+    request: GenerateRequest,
+) -> Result<Streaming<GenerateResponse>, Status> {
+    let channel = Channel::from_shared(url.to_owned())
+        .expect("a URL")
+        .connect_lazy();
+    let parts = CoordinatorClient::new(channel).generate(request).await?;
+    Ok(parts.into_inner())
+}
+
+/// Reads a stream to its end, which must be one `finished` and no status.
+async fn read(mut parts: Streaming<GenerateResponse>) -> (Vec<u32>, Finished) {
+    let (mut tokens, mut end) = (Vec::new(), None);
+    while let Some(message) = parts.message().await.expect("not a broken stream") {
+        assert!(end.is_none(), "nothing may follow the end");
+        match message.part {
+            Some(Part::Chunk(chunk)) => tokens.extend(chunk.token_ids),
+            Some(Part::Finished(finished)) => end = Some(finished),
+            _ => {}
+        }
+    }
+    (tokens, end.expect("an end"))
+}
+
+/// What the target alone answers.
+async fn expected(url: &str) -> Vec<Vec<u32>> {
+    let mut expected = Vec::new();
+    for index in 0..REQUESTS {
+        let alone = GenerateRequest {
+            method: "target-only".to_owned(),
+            ..asked(index)
+        };
+        let parts = generate(url, alone).await.expect("in order");
+        expected.push(read(parts).await.0);
+    }
+    expected
+}
+
+fn signal(server: &Server, name: &str) {
+    let pid = server.child.id().to_string();
+    let sent = Command::new("kill").args(["-s", name, &pid]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// Waits for the process to end, and tells its exit code.
+async fn ended(mut server: Server, limit: Duration) -> Option<i32> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = server.child.try_wait().expect("a child") {
+            return status.code();
+        }
+        assert!(began.elapsed() < limit, "not ended within {limit:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A port that is free, so that a process can be started on it again.
+fn free_address() -> String {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+fn with_settings(role: &[&str], settings: &str) -> Server {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile();
+    let file = file.expect("a file");
+    std::fs::write(file.path(), settings).expect("written");
+    let path = file.path().to_str().expect("text");
+    Server::start(&[role, &["--config", path]].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
+    let addresses: Vec<_> = (0..4).map(|_| free_address()).collect();
+    let roles = ["verifier", "verifier", "drafter", "drafter"];
+    let start = |index: usize| Server::start(&[roles[index], "--listen", &addresses[index]]);
+    let mut peers: Vec<_> = (0..4).map(|index| Some(start(index))).collect();
+    let urls: Vec<_> = addresses
+        .iter()
+        .map(|address| format!("http://{address}"))
+        .collect();
+    let verifiers = ["--verifier", &urls[0], "--verifier", &urls[1]];
+    let drafters = ["--drafter", &urls[2], "--drafter", &urls[3]];
+    let role = ["coordinator", "--listen", ANY];
+    let coordinator = Server::start(&[&role[..], &verifiers, &drafters].concat());
+    let expected = Arc::new(expected(&coordinator.url).await);
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..6)
+        .map(|client| {
+            let (url, stop) = (coordinator.url.clone(), Arc::clone(&stop));
+            let expected = Arc::clone(&expected);
+            tokio::spawn(async move {
+                let (mut answers, mut migrations) = (0, 0);
+                for index in (0..REQUESTS).cycle().skip(client) {
+                    let parts = generate(&url, asked(index)).await.expect("taken");
+                    let (tokens, finished) = read(parts).await;
+                    assert_eq!(finished.error, "", "request {index}");
+                    assert_eq!(tokens, expected[index], "request {index}");
+                    answers += 1;
+                    migrations += finished.speculation.expect("statistics").migrations;
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+                (answers, migrations)
+            })
+        })
+        .collect();
+    for (index, peer) in peers.iter_mut().enumerate() {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let old = peer.take().expect("it runs");
+        signal(&old, "TERM");
+        assert_eq!(ended(old, GRACE + EXIT).await, Some(0), "{}", roles[index]);
+        *peer = Some(start(index));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (mut answers, mut migrations) = (0, 0);
+    for client in clients {
+        let (answered, moved) = client.await.expect("every answer right");
+        answers += answered;
+        migrations += moved;
+    }
+    // Whatever was on the first verifier went to the second, and all of it back.
+    assert!(migrations > 0, "of {answers} answers none moved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
+    let verifier = Server::start(&["verifier", "--listen", ANY]);
+    let role = ["coordinator", "--listen", ANY, "--verifier", &verifier.url];
+    let settings = "[coordinator.server]\ndrain_grace_ms = 400";
+    let coordinator = with_settings(&role, settings);
+    let expected = Arc::new(expected(&coordinator.url).await);
+    let clients: Vec<_> = (0..12)
+        .map(|client| {
+            let (url, expected) = (coordinator.url.clone(), Arc::clone(&expected));
+            tokio::spawn(async move {
+                for index in (0..REQUESTS).cycle().skip(client) {
+                    let parts = match generate(&url, asked(index)).await {
+                        Ok(parts) => parts,
+                        Err(refused) => {
+                            assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+                            return false;
+                        }
+                    };
+                    let (tokens, finished) = read(parts).await;
+                    if finished.reason() == FinishReason::Error {
+                        assert_eq!(finished.error_code, Code::Unavailable as u32);
+                        assert!(finished.retry_after_ms > 0, "{}", finished.error);
+                        assert!(expected[index].starts_with(&tokens));
+                        return true;
+                    }
+                    assert_eq!(tokens, expected[index]);
+                }
+                unreachable!("the requests never end");
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let began = Instant::now();
+    signal(&coordinator, "TERM");
+    let code = ended(coordinator, Duration::from_millis(400) + EXIT).await;
+    assert_eq!(code, Some(0), "after {:?}", began.elapsed());
+    let mut interrupted = 0;
+    for client in clients {
+        interrupted += usize::from(client.await.expect("an end in order"));
+    }
+    assert!(interrupted > 0, "nothing was under way");
+}
+
+/// Prompts go through this verifier one token a forward, so that a prefill takes its time.
+fn slow_verifier(address: &str) -> Server {
+    let role = ["verifier", "--listen", address];
+    with_settings(&role, "[verifier]\nmax_batch_tokens = 1")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
+    let (first, second) = (free_address(), free_address());
+    let urls = [&first, &second].map(|address| format!("http://{address}"));
+    let verifier = slow_verifier(&first);
+    let role = ["coordinator", "--listen", ANY];
+    let peers = ["--verifier", &urls[0], "--verifier", &urls[1]];
+    let coordinator = Server::start(&[&role[..], &peers].concat());
+    let long = GenerateRequest {
+        prompt: Some(Prompt::Text("The cat sat on the mat. ".repeat(50))),
+        max_tokens: Some(8),
+        ..asked(0)
+    };
+    let parts = generate(&coordinator.url, long.clone())
+        .await
+        .expect("in order");
+    let expected = read(parts).await.0;
+    assert_eq!(expected.len(), 8);
+
+    // The second replica is not there, so what is under way ends where it is.
+    let mut parts = generate(&coordinator.url, long.clone())
+        .await
+        .expect("in order");
+    parts.message().await.expect("begun");
+    signal(&verifier, "TERM");
+    assert_eq!(read(parts).await.0, expected);
+    assert_eq!(ended(verifier, GRACE + EXIT).await, Some(0));
+
+    // A second signal does not wait; the second replica is started meanwhile.
+    let verifier = slow_verifier(&first);
+    let mut parts = generate(&coordinator.url, long).await.expect("in order");
+    parts.message().await.expect("begun");
+    signal(&verifier, "TERM");
+    signal(&verifier, "INT");
+    assert_eq!(ended(verifier, EXIT).await, Some(130));
+    let _second = slow_verifier(&second);
+    assert_eq!(read(parts).await.0, expected);
+}

@@ -1,0 +1,153 @@
+//! Health and metrics of services that run as processes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::{ANY, Server, json, outrider, refused, run};
+
+/// The body that `GET path` at an admin port gives.
+fn get(admin: &str, path: &str) -> String {
+    let address = admin.strip_prefix("http://").expect("a URL");
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
+    body.to_owned()
+}
+
+/// The value of a sample: its name and labels exactly as they are written.
+fn value(text: &str, sample: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(sample));
+    let line = line.unwrap_or_else(|| panic!("{sample} is not in {text}"));
+    line.trim().parse().expect("a number")
+}
+
+#[test]
+fn each_process_tells_of_its_own_share() {
+    let drafter = Server::start(&["drafter", "--listen", ANY]);
+    let verifier = Server::start(&["verifier", "--listen", ANY]);
+    let peers = ["--drafter", &drafter.url, "--verifier", &verifier.url];
+    let coordinator = Server::start(&[&["coordinator", "--listen", ANY][..], &peers[..]].concat());
+    let prompt = [
+        "--prompt",
+        "Once upon a time",
+        "--max-tokens",
+        "40",
+        "--ignore-eos",
+    ];
+    let answer = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
+
+    let of_coordinator = get(&coordinator.admin, "/metrics");
+    let rounds = answer["speculation"]["num_spec_steps"]
+        .as_f64()
+        .expect("a number");
+    let method = answer["method"].as_str().expect("a name");
+    let labels = format!("{{model=\"default\",method=\"{method}\"}}");
+    assert!(rounds > 0.0);
+    assert_eq!(
+        value(&of_coordinator, &format!("outrider_rounds_total{labels}")),
+        rounds
+    );
+    assert_eq!(
+        value(
+            &of_coordinator,
+            &format!("outrider_emitted_tokens_total{labels}")
+        ),
+        40.0
+    );
+    assert!(
+        !of_coordinator.contains("outrider_engine_forwards"),
+        "it has no engine"
+    );
+
+    for (peer, role) in [(&drafter, "drafter"), (&verifier, "verifier")] {
+        let text = get(&peer.admin, "/metrics");
+        let of_role = |name: &str| value(&text, &format!("{name}{{role=\"{role}\"}}"));
+        assert!(of_role("outrider_engine_forwards_total") >= rounds);
+        assert!(of_role("outrider_prefill_tokens_total") > 0.0);
+        assert!(of_role("outrider_kv_budget_tokens") > 0.0);
+        let loaded = format!("outrider_model_load_seconds{{role=\"{role}\",model=");
+        assert!(text.contains(&loaded), "{text}");
+        assert!(
+            !text.contains("outrider_requests_total"),
+            "it answers no clients"
+        );
+    }
+    for server in [&drafter, &verifier, &coordinator] {
+        let output = run(&["health", "--url", &server.admin]);
+        assert!(output.status.success());
+        assert_eq!(output.stdout, b"ready\n");
+    }
+}
+
+#[test]
+fn health_says_in_one_line_why_not() {
+    // A coordinator whose verifier is not there is alive, and not ready.
+    let nobody = "http://127.0.0.1:9";
+    let coordinator = Server::start(&["coordinator", "--listen", ANY, "--verifier", nobody]);
+    let output = run(&["health", "--url", &coordinator.admin]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        output.stdout,
+        b"not ready: outrider.v1.Coordinator is starting\n"
+    );
+    assert_eq!(get(&coordinator.admin, "/livez"), "alive\n");
+
+    let admin = coordinator.admin.clone();
+    drop(coordinator);
+    let gone = refused(&["health", "--url", &admin]);
+    assert!(
+        gone.contains(&admin) && gone.contains("does not answer"),
+        "{gone}"
+    );
+    assert_eq!(gone.lines().count(), 1, "{gone}");
+    let off = outrider(&["health"])
+        .env("OUTRIDER__ADMIN__LISTEN", "off")
+        .output();
+    let off = off.expect("runs");
+    assert_eq!(off.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&off.stderr).contains("admin.listen is off"));
+}
+
+#[test]
+fn health_asks_the_address_of_the_configuration() {
+    let server = Server::start(&["all", "--listen", ANY]);
+    let address = server.admin.strip_prefix("http://").expect("a URL");
+    let ask = || {
+        let mut asking = outrider(&["health"]);
+        asking.env("OUTRIDER__ADMIN__LISTEN", address);
+        asking.output().expect("runs")
+    };
+    // The coordinator is ready once it has found its verifier.
+    let mut output = ask();
+    for _ in 0..100 {
+        if output.status.success() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        output = ask();
+    }
+    assert!(output.status.success(), "{output:?}");
+    let metrics = get(&server.admin, "/metrics");
+    for service in ["Coordinator", "Drafter", "Verifier"] {
+        let ready = format!("outrider_ready{{service=\"outrider.v1.{service}\"}}");
+        assert_eq!(value(&metrics, &ready), 1.0);
+    }
+}
+
+#[test]
+fn a_chosen_admin_port_that_is_taken_is_an_error_and_an_exposed_one_too() {
+    let server = Server::start(&["all", "--listen", ANY]);
+    let taken = server.admin.strip_prefix("http://").expect("a URL");
+    let said = refused(&["serve", "all", "--listen", ANY, "--admin", taken]);
+    assert!(
+        said.contains("admin.listen") && said.contains(taken),
+        "{said}"
+    );
+    let said = refused(&["serve", "all", "--listen", ANY, "--admin", "0.0.0.0:0"]);
+    assert!(said.contains("admin.insecure"), "{said}");
+}

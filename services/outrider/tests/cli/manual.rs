@@ -1,0 +1,116 @@
+//! Completions and manual pages.
+
+use super::{outrider, refused, run};
+
+fn stdout(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn every_shell_has_completions_of_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&["completions", shell]);
+        for word in ["quantize", "coordinator", "draft-len"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+    assert!(refused(&["completions", "tcsh"]).contains("elvish"));
+}
+
+/// A shell that is installed takes its script, and completes with it.
+#[cfg(unix)]
+#[test]
+fn bash_completes_commands_and_flags() {
+    let script = stdout(&["completions", "bash"]);
+    let ask = r#"
+        COMP_WORDS=(outrider serve v) COMP_CWORD=2 COMP_LINE='outrider serve v' COMP_POINT=16
+        _outrider outrider v serve
+        echo "${COMPREPLY[@]}"
+        COMP_WORDS=(outrider generate --draft-l) COMP_CWORD=2
+        _outrider outrider --draft-l generate
+        echo "${COMPREPLY[@]}"
+    "#;
+    let bash = std::process::Command::new("bash")
+        .args(["--norc", "-c", &format!("{script}\n{ask}")])
+        .output();
+    let Ok(bash) = bash else {
+        eprintln!("no bash, nothing to try");
+        return;
+    };
+    let stderr = String::from_utf8_lossy(&bash.stderr);
+    assert!(bash.status.success(), "{stderr}");
+    assert_eq!(
+        String::from_utf8_lossy(&bash.stdout),
+        "verifier\n--draft-len\n"
+    );
+}
+
+#[test]
+fn a_manual_page_tells_what_the_help_tells() {
+    let page = stdout(&["man", "serve", "verifier"]);
+    assert!(page.starts_with(".ie") || page.contains(".TH outrider-serve-verifier 1"));
+    for part in ["outrider-serve-verifier", "\\-\\-listen", "target model"] {
+        assert!(page.contains(part), "no {part} in\n{page}");
+    }
+    assert!(stdout(&["man"]).contains("outrider\\-quantize(1)"));
+    let said = refused(&["man", "serve", "nobody"]);
+    assert!(
+        said.contains("'nobody'") && said.contains("drafter"),
+        "{said}"
+    );
+}
+
+#[test]
+fn all_pages_are_written_one_a_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("man1");
+    let written = outrider(&["man", "--out"]).arg(&out).status();
+    assert!(written.expect("the binary runs").success());
+    let pages = std::fs::read_dir(&out).expect("the folder is there");
+    let mut names: Vec<_> = pages
+        .map(|page| {
+            page.expect("a page")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    names.sort();
+    for name in [
+        "outrider.1",
+        "outrider-serve.1",
+        "outrider-serve-verifier.1",
+        "outrider-man.1",
+    ] {
+        assert!(names.contains(&name.to_owned()), "no {name} in {names:?}");
+    }
+    assert!(!names.iter().any(|name| name.contains("help")), "{names:?}");
+    // A file stands where the folder would be.
+    let taken = out.join("outrider.1");
+    let said = refused(&["man", "--out", taken.to_str().expect("text")]);
+    assert!(said.contains("outrider.1"), "{said}");
+}
+
+/// What groff would complain of: lines it takes for requests it does not know.
+#[cfg(unix)]
+#[test]
+fn groff_renders_every_page_without_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = outrider(&["man", "--out"]).arg(folder.path()).status();
+    assert!(written.expect("the binary runs").success());
+    for page in std::fs::read_dir(folder.path()).expect("a folder") {
+        let page = page.expect("a page").path();
+        let rendered = std::process::Command::new("groff")
+            .args(["-man", "-Tutf8", "-ww", "-Wbreak", "-rLL=90n"])
+            .arg(&page)
+            .output();
+        let Ok(rendered) = rendered else {
+            eprintln!("no groff, nothing to try");
+            return;
+        };
+        let said = String::from_utf8_lossy(&rendered.stderr);
+        assert!(said.is_empty(), "{}: {said}", page.display());
+    }
+}

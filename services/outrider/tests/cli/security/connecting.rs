@@ -1,0 +1,227 @@
+//! Commands that connect to a deployment, with credentials in order and with each of them wrong.
+
+use serde_json::Value;
+
+use super::authority::{Authority, write};
+use super::deployment::{CLIENT_TOKEN, Deployment, PEER_TOKEN};
+use crate::{json, outrider, refused};
+
+const PROMPT: [&str; 6] = [
+    "--prompt",
+    "Once upon a time",
+    "--max-tokens",
+    "16",
+    "--seed",
+    "3",
+];
+
+#[test]
+fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
+    let deployment = Deployment::start();
+    let url = format!("https://localhost:{}", deployment.port);
+    let sound = [
+        ("--ca-file", "ca.pem"),
+        ("--cert-file", "client.pem"),
+        ("--key-file", "client.key"),
+        ("--token-file", "token"),
+    ];
+    let ask = |arguments: &[String]| {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let arguments = [&PROMPT[..], &arguments].concat();
+        json(&arguments)
+    };
+    let secured = ask(&deployment.arguments(&url, &sound));
+    let clear = json(&PROMPT);
+    assert_eq!(secured["token_ids"], clear["token_ids"]);
+    assert!(secured["speculation"]["num_spec_steps"].as_u64() > Some(0));
+
+    // The token from where a container has it.
+    let arguments = deployment.arguments(&url, &sound[..3]);
+    let output = outrider(&["generate", "--json"])
+        .args(PROMPT)
+        .args(&arguments)
+        .env("OUTRIDER_TOKEN_FILE", deployment.path("token"))
+        .output()
+        .expect("the binary runs");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["token_ids"], clear["token_ids"]);
+
+    each_wrong_credential_is_named(&deployment, &url);
+    every_command_connects_with_what_it_is_given(&deployment, &url);
+
+    for service in &deployment.services {
+        let log = service.log();
+        assert!(log.contains("TRACE"), "{log}");
+        assert!(!log.contains(CLIENT_TOKEN) && !log.contains(PEER_TOKEN));
+    }
+}
+
+fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
+    let path = deployment.folder.path();
+    let other = Authority::new("other");
+    other.write(path, "other-ca.pem");
+    other.issue(path, "stranger", &["client.test"]);
+    deployment
+        .ours
+        .issue_expired(path, "late", &["client.test"]);
+    write(path, "guess", "guess-0123456789abcdef");
+    let clear = format!("http://localhost:{}", deployment.port);
+    let by_address = format!("https://127.0.0.1:{}", deployment.port);
+    let ca = ("--ca-file", "ca.pem");
+    let cert = ("--cert-file", "client.pem");
+    let key = ("--key-file", "client.key");
+    let token = ("--token-file", "token");
+    let stranger = [
+        ("--cert-file", "stranger.pem"),
+        ("--key-file", "stranger.key"),
+    ];
+    let late = [("--cert-file", "late.pem"), ("--key-file", "late.key")];
+    for (url, files, said) in [
+        (
+            url,
+            vec![ca, cert, key],
+            "Unauthenticated: no token was shown",
+        ),
+        (
+            url,
+            vec![ca, cert, key, ("--token-file", "guess")],
+            "Unauthenticated: the token shown is not known",
+        ),
+        (url, vec![token], "https needs tls.ca_file (--ca-file)"),
+        (
+            url,
+            vec![("--ca-file", "other-ca.pem"), cert, key, token],
+            "not among those in tls.ca_file",
+        ),
+        (
+            url,
+            vec![ca, token],
+            "asks for a certificate: set tls.cert_file",
+        ),
+        (
+            url,
+            vec![ca, stranger[0], stranger[1], token],
+            "does not know the CA of this side's certificate",
+        ),
+        (
+            url,
+            vec![ca, late[0], late[1], token],
+            "this side's certificate (tls.cert_file) has expired",
+        ),
+        (url, vec![ca, cert, token], "tls.key_file is not set"),
+        (
+            url,
+            vec![ca, cert, ("--key-file", "late.key"), token],
+            "does not belong to the first certificate",
+        ),
+        (
+            url,
+            vec![ca, cert, key, ("--token-file", "none")],
+            "none cannot be read",
+        ),
+        (
+            by_address.as_str(),
+            vec![ca, cert, key, token],
+            "is of another name",
+        ),
+        (
+            clear.as_str(),
+            vec![ca, cert, key, token],
+            "it speaks TLS (write https://)",
+        ),
+        (
+            "http://verifier.test:7001",
+            vec![token],
+            "would cross the network in clear",
+        ),
+    ] {
+        let arguments = deployment.arguments(url, &files);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let message = refused(&[&["generate"], &PROMPT[..], &arguments].concat());
+        assert!(message.contains(said), "{files:?}: {message}");
+        assert!(!message.contains("0123456789abcdef"), "{message}");
+    }
+}
+
+fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &str) {
+    // The verifier is asked with the peers' token, and not with a client's.
+    let lines: String = (0..10)
+        .map(|_| "{\"kind\": \"a\", \"prompt\": \"Once\"}\n")
+        .collect();
+    let prompts = write(deployment.folder.path(), "prompts.jsonl", &lines);
+    let verifier = format!("https://localhost:{}", deployment.services[1].port);
+    let arguments = deployment.arguments(
+        &verifier,
+        &[
+            ("--ca-file", "ca.pem"),
+            ("--cert-file", "client.pem"),
+            ("--key-file", "client.key"),
+        ],
+    );
+    let output = outrider(&["train-head", "--draft", "embedded:draft", "--verifier"])
+        .args(&arguments[1..])
+        .arg("--prompts")
+        .arg(prompts)
+        .arg("--out")
+        .arg(deployment.path("head.safetensors"))
+        .env("OUTRIDER__AUTH__PEER_TOKEN_FILE", deployment.path("token"))
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("Unauthenticated: the token shown is not known"),
+        "{said}"
+    );
+    let given = deployment.arguments(
+        url,
+        &[
+            ("--ca-file", "ca.pem"),
+            ("--cert-file", "client.pem"),
+            ("--key-file", "client.key"),
+            ("--token-file", "token"),
+        ],
+    );
+    let out = deployment.path("recording");
+    let out = out.to_str().expect("UTF-8");
+    let commands: [&[&str]; 4] = [
+        &[
+            "bench",
+            "--per-kind",
+            "1",
+            "--max-tokens",
+            "4",
+            "--temperatures",
+            "0",
+        ],
+        &[
+            "sweep",
+            "--methods",
+            "coupled",
+            "--prompts",
+            "1",
+            "--seeds",
+            "1",
+        ],
+        &[
+            "record",
+            "--per-kind",
+            "1",
+            "--max-tokens",
+            "4",
+            "--out",
+            out,
+        ],
+        &["chat", "--max-tokens", "4"],
+    ];
+    let said_by_user = write(deployment.folder.path(), "input", "hello\n");
+    for command in commands {
+        let input = std::fs::File::open(&said_by_user).expect("written");
+        let output = outrider(command)
+            .args(&given)
+            .stdin(input)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
+    }
+}

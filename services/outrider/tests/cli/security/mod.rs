@@ -1,0 +1,114 @@
+//! Services and commands with certificates and tokens, as processes.
+
+// The authority of the tests in `server`, which makes more kinds of certificates than are needed here.
+#[allow(dead_code)]
+#[path = "../../../../../shared/server/tests/security/authority.rs"]
+mod authority;
+mod connecting;
+mod deployment;
+
+use authority::write;
+use deployment::CLIENT_TOKEN;
+
+use crate::{ANY, Server, outrider, refused, run};
+
+/// Exposed to other machines, on a free port.
+const EVERYWHERE: &str = "0.0.0.0:0";
+
+#[test]
+fn what_other_machines_can_reach_is_not_served_in_clear_unless_asked_for() {
+    for role in ["drafter", "verifier", "coordinator"] {
+        let said = refused(&["serve", role, "--listen", EVERYWHERE]);
+        for part in [
+            format!("{role}.listen: {EVERYWHERE}").as_str(),
+            "tls.mode",
+            "insecure = true",
+            "--insecure",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+    for setting in ["drafter", "verifier", "coordinator"] {
+        let variable = format!("OUTRIDER__{}__LISTEN", setting.to_uppercase());
+        let output = outrider(&["serve", "all"])
+            .env("OUTRIDER__COORDINATOR__LISTEN", ANY)
+            .env(variable, EVERYWHERE)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains(&format!("{setting}.listen")),
+            "{said}"
+        );
+    }
+    let server = Server::start(&["verifier", "--insecure", "--listen", EVERYWHERE]);
+    assert!(server.url.starts_with("http://0.0.0.0:"), "{}", server.url);
+    // As a container is told.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = write(folder.path(), "outrider.toml", "insecure = true\n");
+    let file = file.to_str().expect("UTF-8");
+    Server::start(&["drafter", "--config", file, "--listen", EVERYWHERE]);
+}
+
+#[test]
+fn certificates_and_tokens_that_cannot_be_used_are_named_before_anything_is_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = write(folder.path(), "short", "acme sesame\n");
+    let short = short.to_str().expect("UTF-8");
+    for (role, variables, parts) in [
+        (
+            "verifier",
+            &[("TLS__MODE", "server")][..],
+            &["tls.cert_file is not set"][..],
+        ),
+        (
+            "verifier",
+            &[("TLS__MODE", "full")],
+            &["tls.mode", "full", "mutual"],
+        ),
+        (
+            "drafter",
+            &[("AUTH__PEER_TOKEN_FILE", "no/such")],
+            &["auth.peer_token_file", "no/such"],
+        ),
+        (
+            "coordinator",
+            &[("AUTH__CLIENT_TOKENS_FILE", short)],
+            &["auth.client_tokens_file", "line 1", "6 characters"],
+        ),
+    ] {
+        let mut command = outrider(&["serve", role, "--listen", ANY]);
+        for (name, value) in variables {
+            command.env(format!("OUTRIDER__{name}"), value);
+        }
+        let output = command.output().expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && parts.iter().all(|part| said.contains(part)),
+            "{said}"
+        );
+        assert!(!said.contains("sesame"), "{said}");
+    }
+}
+
+#[test]
+fn the_configuration_shows_where_secrets_are_and_none_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = write(folder.path(), "clients", CLIENT_TOKEN);
+    let file = file.to_str().expect("UTF-8");
+    let output = outrider(&["config", "print"])
+        .env("OUTRIDER__AUTH__CLIENT_TOKENS_FILE", file)
+        .env("HF_TOKEN", "hf_0123456789")
+        .output()
+        .expect("the binary runs");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        stdout.contains(&format!("auth.client_tokens_file = {file:?}")) || stdout.contains(file)
+    );
+    assert!(
+        !stdout.contains(CLIENT_TOKEN) && !stdout.contains("hf_"),
+        "{stdout}"
+    );
+    let said = run(&["config", "print", "--token-file", file]);
+    assert!(!String::from_utf8_lossy(&said.stdout).contains(CLIENT_TOKEN));
+}

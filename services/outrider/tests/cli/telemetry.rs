@@ -1,0 +1,173 @@
+//! What a served process logs and sends, told by the variables of OpenTelemetry alone.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::{ANY, outrider, refused};
+
+/// Head and body of what was posted.
+type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
+/// A collector that takes whatever is posted to it, and its URL.
+fn collector() -> (Posted, String) {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let posted = Posted::default();
+    let taken = Arc::clone(&posted);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let taken = Arc::clone(&taken);
+            std::thread::spawn(move || serve(stream, &taken));
+        }
+    });
+    (posted, url)
+}
+
+fn serve(stream: TcpStream, posted: &Posted) -> std::io::Result<()> {
+    let mut answers = stream.try_clone()?;
+    let mut requests = BufReader::new(stream);
+    let mut head = String::new();
+    while requests.read_line(&mut head)? > 0 {
+        if !head.ends_with("\r\n\r\n") {
+            continue;
+        }
+        let lower = head.to_lowercase();
+        let length = lower
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        requests.read_exact(&mut body)?;
+        posted.lock().expect("no panic").push((lower, body));
+        answers.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
+        head.clear();
+    }
+    Ok(())
+}
+
+/// A port that was free a moment ago.
+fn free_address() -> String {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+#[test]
+fn a_request_is_told_to_the_collector_and_in_json_lines() {
+    let (posted, endpoint) = collector();
+    let address = free_address();
+    let mut server = outrider(&["serve", "all", "--listen", &address])
+        .env("OUTRIDER__DRAFTER__LISTEN", ANY)
+        .env("OUTRIDER__VERIFIER__LISTEN", ANY)
+        .env("OUTRIDER__LOG__FORMAT", "json")
+        .env("OUTRIDER__TELEMETRY__LOGS", "true")
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=somebody")
+        .env("OTEL_TRACES_SAMPLER", "always_on")
+        .env("OTEL_SERVICE_NAME", "drafts-and-verdicts")
+        .env(
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "deployment.environment.name=testing",
+        )
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let stderr = BufReader::new(server.stderr.take().expect("piped"));
+    let mut lines = stderr.lines().map_while(Result::ok).map(|line| {
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
+    });
+    let at_coordinator =
+        |line: &Value| line["message"] == "serving" && line["address"] == address.as_str();
+    assert!(lines.any(|line| at_coordinator(&line)), "it never served");
+
+    let url = format!("http://{address}");
+    let asked = [
+        "generate",
+        "--coordinator",
+        &url,
+        "--prompt",
+        "Once upon a time",
+        "--json",
+    ];
+    let output = outrider(&asked).output().expect("the binary runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let pid = server.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.expect("kill runs").success());
+    let lines: Vec<Value> = lines.collect();
+    assert_eq!(server.wait().expect("it ends").code(), Some(0));
+
+    let finished = lines
+        .iter()
+        .find(|line| line["message"] == "request finished");
+    let finished = finished.expect("a line of the request");
+    let id = |key: &str| finished[key].as_str().expect(key).to_owned();
+    let (request_id, trace_id, span_id) = (id("request_id"), id("trace_id"), id("span_id"));
+    assert_eq!(
+        (request_id.len(), trace_id.len(), span_id.len()),
+        (32, 32, 16)
+    );
+
+    let posted = posted.lock().expect("no panic");
+    let bytes_of = |hexadecimal: &str| {
+        let number = u128::from_str_radix(hexadecimal, 16).expect("hexadecimal");
+        number.to_be_bytes()
+    };
+    for (path, says) in [
+        ("/v1/traces", "chat default"),
+        ("/v1/logs", "request finished"),
+    ] {
+        let of_path = posted
+            .iter()
+            .filter(|(head, _)| head.starts_with(&format!("post {path} ")));
+        let told: Vec<_> = of_path.collect();
+        assert!(
+            told.iter()
+                .all(|(head, _)| head.contains("x-tenant: somebody")),
+            "{path}"
+        );
+        let body: Vec<u8> = told
+            .iter()
+            .flat_map(|(_, body)| body.iter().copied())
+            .collect();
+        let holds = |bytes: &[u8]| body.windows(bytes.len()).any(|window| window == bytes);
+        for text in [
+            says,
+            "drafts-and-verdicts",
+            "deployment.environment.name",
+            &request_id,
+        ] {
+            assert!(holds(text.as_bytes()), "{path}: {text}");
+        }
+        assert!(holds(&bytes_of(&trace_id)), "{path}: the trace");
+        assert!(!holds(b"Once upon a time"), "{path}: the prompt");
+    }
+    let all: String = lines.iter().map(Value::to_string).collect();
+    assert!(!all.contains("Once upon"));
+}
+
+#[test]
+fn a_variable_that_cannot_be_used_is_named() {
+    let mut serve = outrider(&["serve", "drafter", "--listen", ANY]);
+    serve.env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317");
+    let output = serve.output().expect("the binary runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT: \"collector:4317\""),
+        "{stderr}"
+    );
+    let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
+    std::fs::write(file.path(), "[telemetry]\nsample_ratio = 2\n").expect("written");
+    let path = file.path().to_str().expect("UTF-8");
+    let stderr = refused(&["serve", "drafter", "--listen", ANY, "--config", path]);
+    assert!(stderr.contains("telemetry.sample_ratio: \"2\""), "{stderr}");
+}
