@@ -8,6 +8,7 @@ use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
 use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
+use server::process::Process;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
@@ -22,6 +23,18 @@ pub(crate) struct Service {
 }
 
 impl Service {
+    /// The service that `task` runs at `address`.
+    pub(crate) fn of(address: SocketAddr, task: JoinHandle<()>) -> Self {
+        Self { address, task }
+    }
+
+    /// Completes when it has ended by itself.
+    pub(crate) async fn ended(&self) {
+        while !self.task.is_finished() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -97,8 +110,19 @@ pub(crate) async fn drafter_of(
     loaded: Loaded,
     config: DrafterConfig,
 ) -> (Service, drafter::Monitor) {
+    drafter_in(Process::default(), loaded, config).await
+}
+
+/// The same in a process that is watched.
+pub(crate) async fn drafter_in(
+    process: Process,
+    loaded: Loaded,
+    config: DrafterConfig,
+) -> (Service, drafter::Monitor) {
     let (listener, address) = listener().await;
-    let drafter = Drafter::start(loaded, config).await.expect("a drafter");
+    let drafter = Drafter::start(loaded, config, process)
+        .await
+        .expect("a drafter");
     let monitor = drafter.monitor();
     let task = tokio::spawn(async move {
         drafter
@@ -121,8 +145,19 @@ pub(crate) async fn verifier_with(
 ) -> (Service, verifier::Monitor) {
     let mut config = VerifierConfig::default();
     configure(&mut config);
+    verifier_in(Process::default(), model, config).await
+}
+
+/// The same in a process that is watched.
+pub(crate) async fn verifier_in(
+    process: Process,
+    model: ServedModel<Model>,
+    config: VerifierConfig,
+) -> (Service, verifier::Monitor) {
     let (listener, address) = listener().await;
-    let verifier = Verifier::start(model, config).await.expect("a verifier");
+    let verifier = Verifier::start(model, config, process)
+        .await
+        .expect("a verifier");
     let monitor = verifier.monitor();
     let task = tokio::spawn(async move {
         verifier
@@ -149,8 +184,15 @@ pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorCo
 
 /// Starts a coordinator.
 pub(crate) async fn coordinator(config: CoordinatorConfig) -> Service {
+    coordinator_in(Process::default(), config).await
+}
+
+/// The same in a process that is watched.
+pub(crate) async fn coordinator_in(process: Process, config: CoordinatorConfig) -> Service {
     let (listener, address) = listener().await;
-    let coordinator = Coordinator::new(config).await.expect("a coordinator");
+    let coordinator = Coordinator::new(config, process)
+        .await
+        .expect("a coordinator");
     let task = tokio::spawn(async move {
         coordinator
             .serve(listener, std::future::pending())

@@ -24,11 +24,13 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Crates from outside that only some of ours may import. A trailing `*` stands for any ending.
-const CONFINED: [(&str, &[&str]); 5] = [
+const CONFINED: [(&str, &[&str]); 7] = [
     ("candle-*", &["model"]),
     ("prost", &["wire"]),
     ("figment", &["server"]),
     ("opentelemetry*", &["server"]),
+    ("rustls*", &["server"]),
+    ("tokio-rustls", &["server"]),
     ("tokenizers", &["coordinator", "outrider", "model"]),
 ];
 

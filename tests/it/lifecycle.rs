@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coordinator::Coordinator;
 use model::source::ServedModel;
+use server::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -101,7 +102,7 @@ async fn draining_finishes_what_runs_and_takes_nothing_new() {
     let (verifier, _) = verifier(target()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let coordinator = Coordinator::new(config(&[], &[verifier.url()]))
+    let coordinator = Coordinator::new(config(&[], &[verifier.url()]), Process::default())
         .await
         .expect("in order");
     let stop = CancellationToken::new();
@@ -210,8 +211,9 @@ async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
         tokenizer_json: sound.tokenizer_json,
         chat_template: sound.chat_template,
         special_tokens: sound.special_tokens,
+        load_time: sound.load_time,
     };
-    let verifier = Verifier::start(fragile, VerifierConfig::default())
+    let verifier = Verifier::start(fragile, VerifierConfig::default(), Process::default())
         .await
         .expect("a verifier");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

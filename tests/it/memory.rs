@@ -1,6 +1,8 @@
 //! A verifier whose memory holds a few of many requests at a time.
 
 use futures_util::future::join_all;
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::{DescribeRequest, GenerateRequest, TreeShape, tree_shape};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
@@ -46,6 +48,39 @@ async fn many_requests_on_little_memory_equal_target_only() {
         "{memory:?}"
     );
     assert_eq!(ample.target_monitor.memory().evictions, 0);
+    eventually("no page in use", || monitor.memory().pages == 0).await;
+}
+
+/// A tree's nodes take room side by side, beyond the sequence's end: the longest sequence that is let in
+/// leaves room for them.
+#[tokio::test]
+async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
+    let ample = Cluster::start(draft()).await;
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, monitor) = verifier_with(target(), |config| config.kv_tokens = 192).await;
+    let mut peer = VerifierClient::connect(verifier.url())
+        .await
+        .expect("a connection");
+    let described = peer.describe(DescribeRequest {}).await.expect("described");
+    let longest = described.into_inner().context_len;
+    let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let asked = |max_tokens| {
+        let asked = request("Once upon a time", max_tokens).ignoring_eos();
+        // Sixty-four nodes, as many as a round may have.
+        let shape = tree_shape::Shape::Comb(8);
+        GenerateRequest {
+            tree: Some(TreeShape { shape: Some(shape) }),
+            ..asked.draft_len(8)
+        }
+    };
+    let prompt = generate(&ample.coordinator, asked(1)).await;
+    let max_tokens = longest - prompt.started.prompt_tokens;
+    let answer = generate(&coordinator, asked(max_tokens)).await;
+    let alone = request("Once upon a time", max_tokens).ignoring_eos();
+    let alone = generate(&ample.coordinator, alone.method("target-only")).await;
+    assert_eq!(answer.tokens, alone.tokens);
+    assert_eq!(answer.tokens.len() as u32, max_tokens);
+    assert!(answer.finished.exact && answer.fallbacks() == 0);
     eventually("no page in use", || monitor.memory().pages == 0).await;
 }
 

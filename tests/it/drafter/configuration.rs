@@ -1,6 +1,6 @@
 //! A configuration that cannot be is refused before anything is served, by setting and limit.
 
-use ::drafter::{DrafterConfig, Loaded};
+use ::drafter::{DrafterConfig, Loaded, MaxGramDraft};
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
 use model::source::{ModelSource, ServedModel, serve};
@@ -122,6 +122,24 @@ fn a_matrix_counts_max_gram_only_where_there_is_a_table() {
         .to_string();
     assert!(message.contains("2 rows, expected 1") && message.contains("drafts are draft"));
     assert!(Loaded::of(vec![draft(), smaller()], &config).is_ok());
+}
+
+#[test]
+fn max_gram_is_not_left_out_in_silence() {
+    each_is_refused(
+        |config| Loaded::of(vec![draft(), smaller()], config),
+        vec![(
+            "cascade.max_gram",
+            "drafter.bigram = \"none\"",
+            Box::new(|config| {
+                config.cascade.max_gram = MaxGramDraft::Yes;
+                "none".clone_into(&mut config.bigram);
+            }),
+        )],
+    );
+    let mut config = DrafterConfig::default();
+    config.cascade.max_gram = MaxGramDraft::Yes;
+    assert!(Loaded::of(vec![draft()], &config).is_ok());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a drafter tells of itself.
 
+use ::drafter::MaxGramDraft;
 use model::bigram::BigramFile;
 use speculation::drafting::AcceptanceLabel;
 use wire::v1::drafter_client::DrafterClient;
@@ -48,7 +49,7 @@ async fn what_it_does_not_hold_is_not_told() {
     assert!(described.heads.is_empty());
     // Two models make a cascade without Max-Gram.
     let neural = drafter(vec![draft(), smaller()], |config| {
-        config.cascade.max_gram = false;
+        config.cascade.max_gram = MaxGramDraft::No;
     })
     .await;
     let described = description(&neural).await;

@@ -1,5 +1,7 @@
 //! How sessions outlive their streams.
 
+use std::time::{Duration, Instant};
+
 use tonic::Code;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
@@ -7,6 +9,7 @@ use wire::v1::{Append, Close, Commit, VerifyRound};
 
 use super::{VerifyStream, open, with_header};
 use crate::cluster::{eventually, target, verifier};
+use crate::drain::Stoppable;
 use crate::relay::Relay;
 
 #[tokio::test]
@@ -169,4 +172,25 @@ async fn streams_begin_with_open_and_reserved_messages_say_so() {
         let status = stream.ask(request).await.expect_err("refused");
         assert_eq!(status.code(), code);
     }
+}
+
+#[tokio::test]
+async fn a_peer_that_stops_says_so_and_ends_what_is_left_with_a_word() {
+    let (verifier, _) = Stoppable::verifier(target(), 800).await;
+    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
+        .await
+        .expect("in order");
+    let began = Instant::now();
+    verifier.stop.cancel();
+    let told = stream.receive().await.expect("open");
+    assert!(matches!(told, Reply::Draining(_)));
+    assert!(began.elapsed() < Duration::from_millis(400), "at once");
+    // It still answers.
+    let round = with_header(VerifyRound::default(), 1, &[]);
+    let answer = stream.ask(Request::Round(round)).await.expect("answered");
+    assert!(matches!(answer, Reply::Verdict(_)));
+    let ended = stream.receive().await.expect_err("ended");
+    assert_eq!(ended.code(), Code::Unavailable);
+    assert!(ended.message().contains("shutting down"), "{ended:?}");
+    verifier.ended_within(Duration::from_secs(2)).await;
 }

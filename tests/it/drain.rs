@@ -1,0 +1,328 @@
+//! Services that are told to stop: what is under way moves to another replica, or ends where it is.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use coordinator::{Coordinator, CoordinatorConfig};
+use drafter::{Drafter, DrafterConfig, Loaded};
+use model::Model;
+use model::source::ServedModel;
+use server::process::Process;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+use tonic::transport::Channel;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use verifier::{Verifier, VerifierConfig};
+use wire::status::{PeerFailure, classify};
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::{FinishReason, GenerateRequest};
+
+use crate::client::{Answer, With, collect, generate, request};
+use crate::cluster::{Service, config, coordinator, draft, drafter, target, verifier};
+
+/// Far longer than anything here takes: who waits for it has not been handed over.
+const LONG_GRACE_MS: u64 = 60_000;
+
+/// A service that can be told to stop.
+pub(crate) struct Stoppable {
+    address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Stoppable {
+    async fn start<F>(serve: impl FnOnce(TcpListener, CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(serve(listener, stop.clone()));
+        Self {
+            address,
+            stop,
+            task,
+        }
+    }
+
+    pub(crate) async fn verifier(
+        model: ServedModel<Model>,
+        grace_ms: u64,
+    ) -> (Self, verifier::Monitor) {
+        let mut config = VerifierConfig::default();
+        config.server.drain_grace_ms = grace_ms;
+        let verifier = Verifier::start(model, config, Process::default()).await;
+        let verifier = verifier.expect("a verifier");
+        let monitor = verifier.monitor();
+        let serve = |listener, stop: CancellationToken| async move {
+            let served = verifier.serve(listener, stop.cancelled()).await;
+            served.expect("served");
+        };
+        (Self::start(serve).await, monitor)
+    }
+
+    async fn drafter(grace_ms: u64) -> (Self, drafter::Monitor) {
+        let mut config = DrafterConfig::default();
+        config.server.drain_grace_ms = grace_ms;
+        let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
+        let drafter = Drafter::start(loaded, config, Process::default()).await;
+        let drafter = drafter.expect("a drafter");
+        let monitor = drafter.monitor();
+        let serve = |listener, stop: CancellationToken| async move {
+            let served = drafter.serve(listener, stop.cancelled()).await;
+            served.expect("served");
+        };
+        (Self::start(serve).await, monitor)
+    }
+
+    async fn coordinator(config: CoordinatorConfig) -> Self {
+        let coordinator = Coordinator::new(config, Process::default()).await;
+        let coordinator = coordinator.expect("a coordinator");
+        let serve = |listener, stop: CancellationToken| async move {
+            let served = coordinator.serve(listener, stop.cancelled()).await;
+            served.expect("served");
+        };
+        Self::start(serve).await
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A connection of its own.
+    fn channel(&self) -> Channel {
+        Channel::from_shared(self.url())
+            .expect("a URL")
+            .connect_lazy()
+    }
+
+    pub(crate) async fn ended_within(self, limit: Duration) {
+        let ended = tokio::time::timeout(limit, self.task).await;
+        ended.expect("in time").expect("no panic");
+    }
+}
+
+/// Generates, and calls `then` once 30 tokens have come.
+async fn interrupted(coordinator: &Service, asked: GenerateRequest, then: impl FnOnce()) -> Answer {
+    let mut client = crate::cluster::client(coordinator);
+    let parts = client.generate(asked).await.expect("in order").into_inner();
+    let mut then = Some(then);
+    let answer = collect(parts, |tokens| {
+        if tokens >= 30
+            && let Some(then) = then.take()
+        {
+            then();
+        }
+    });
+    let answer = answer.await;
+    assert!(then.is_none(), "never interrupted");
+    answer
+}
+
+fn asked(method: &str) -> GenerateRequest {
+    request("Once upon a time", 300)
+        .method(method)
+        .temperature(1.0)
+        .ignoring_eos()
+}
+
+#[tokio::test]
+async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
+    let (drafter, _) = drafter(draft()).await;
+    for method in ["coupled", "block", "target-only"] {
+        let (first, first_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+        let (second, _) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+        let urls = [first.url(), second.url()];
+        let coordinator = coordinator(config(&[drafter.url()], &urls)).await;
+        let expected = generate(&coordinator, asked(method)).await.tokens;
+        let stops = [first.stop.clone(), second.stop.clone()];
+        let mut left = 0;
+        let answer = interrupted(&coordinator, asked(method), || {
+            left = usize::from(first_monitor.sessions().attached == 0);
+            stops[left].cancel();
+        });
+        let answer = answer.await;
+        assert_eq!(answer.tokens, expected, "{method}");
+        let statistics = answer.finished.speculation.expect("statistics");
+        let counted = (statistics.migrations, statistics.retries);
+        assert_eq!(counted, (1, 0), "{method}: moved before anything failed");
+        assert!(answer.finished.exact);
+        // Nothing holds it up any more, long before its grace is over.
+        let leaving = if left == 0 { first } else { second };
+        leaving.ended_within(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
+    let (first, first_monitor) = Stoppable::drafter(LONG_GRACE_MS).await;
+    let (second, _) = Stoppable::drafter(LONG_GRACE_MS).await;
+    let (verifier, _) = verifier(target()).await;
+    let urls = [first.url(), second.url()];
+    let coordinator = coordinator(config(&urls, &[verifier.url()])).await;
+    let expected = generate(&coordinator, asked("coupled")).await.tokens;
+    let stops = [first.stop.clone(), second.stop.clone()];
+    let mut left = 0;
+    let answer = interrupted(&coordinator, asked("coupled"), || {
+        left = usize::from(first_monitor.sessions().attached == 0);
+        stops[left].cancel();
+    });
+    let answer = answer.await;
+    assert_eq!(answer.tokens, expected);
+    assert_eq!(answer.fallbacks(), 0);
+    assert_eq!(answer.finished.speculation.expect("statistics").retries, 0);
+    let leaving = if left == 0 { first } else { second };
+    leaving.ended_within(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn without_another_replica_a_session_stays_to_its_end() {
+    let (drafter, _) = Stoppable::drafter(LONG_GRACE_MS).await;
+    let (verifier, _) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    for method in ["target-only", "coupled"] {
+        let expected = generate(&coordinator, asked(method)).await.tokens;
+        let answer = interrupted(&coordinator, asked(method), || {
+            if method == "coupled" {
+                drafter.stop.cancel();
+                verifier.stop.cancel();
+            }
+        });
+        let answer = answer.await;
+        assert_eq!(answer.tokens, expected);
+        assert_eq!(answer.fallbacks(), 0);
+        let statistics = answer.finished.speculation.expect("statistics");
+        assert_eq!((statistics.migrations, statistics.retries), (0, 0));
+    }
+    drafter.ended_within(Duration::from_secs(5)).await;
+    verifier.ended_within(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_session_does_not_move_to_other_numerics_before_it_must() {
+    let (old, monitor) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+    let mut other = target();
+    other.numerics.kernels = "others".to_owned();
+    let (other, _) = verifier(other).await;
+    let coordinator = coordinator(config(&[], &[old.url(), other.url()])).await;
+    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
+    let mut stopped = false;
+    for _ in 0..64 {
+        let answer = interrupted(&coordinator, asked("target-only"), || {
+            if monitor.sessions().attached > 0 {
+                stopped = true;
+                old.stop.cancel();
+            }
+        });
+        let answer = answer.await;
+        assert!(answer.finished.exact);
+        assert_eq!(
+            answer.finished.speculation.expect("statistics").migrations,
+            0
+        );
+        if stopped {
+            break;
+        }
+    }
+    assert!(stopped, "no session in 64 went to the first verifier");
+    old.ended_within(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn readiness_falls_before_the_listener_closes() {
+    let (peer, _) = verifier(target()).await;
+    let mut config = config(&[], &[peer.url()]);
+    config.server.drain_delay_ms = 1_500;
+    let coordinator = Stoppable::coordinator(config).await;
+    let mut client = CoordinatorClient::new(coordinator.channel());
+    let long = request("Once upon a time", 300).ignoring_eos();
+    let mut running = client.generate(long).await.expect("in order").into_inner();
+    running.message().await.expect("begun");
+    coordinator.stop.cancel();
+    let began = Instant::now();
+    let status = loop {
+        // On a connection of its own each time, so what answers is the listener that is still open.
+        let mut health = HealthClient::new(coordinator.channel());
+        let asked = health.check(HealthCheckRequest::default()).await;
+        let status = asked.expect("still listening").into_inner().status();
+        if status == ServingStatus::NotServing || began.elapsed() > Duration::from_millis(1_000) {
+            break status;
+        }
+    };
+    assert_eq!(status, ServingStatus::NotServing);
+    // Whoever has not heard of it yet is served.
+    let mut late = CoordinatorClient::new(coordinator.channel());
+    let short = request("x", 4);
+    let parts = late.generate(short).await.expect("in order").into_inner();
+    let answer = collect(parts, |_| {}).await;
+    assert_ne!(answer.finished.reason(), FinishReason::Error);
+    assert!(began.elapsed() < Duration::from_millis(1_500));
+    let rest = async {
+        let mut parts = 0;
+        while running.message().await.expect("not cut").is_some() {
+            parts += 1;
+        }
+        parts
+    };
+    assert!(rest.await > 1);
+    let channel = coordinator.channel();
+    coordinator.ended_within(Duration::from_secs(5)).await;
+    assert!(began.elapsed() >= Duration::from_millis(1_500));
+    let refused = CoordinatorClient::new(channel)
+        .generate(request("x", 2))
+        .await;
+    refused.expect_err("nobody listens any more");
+}
+
+#[tokio::test]
+async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error() {
+    let (peer, _) = verifier(target()).await;
+    let mut config = config(&[], &[peer.url()]);
+    config.server.drain_grace_ms = 2_000;
+    let coordinator = Stoppable::coordinator(config).await;
+    let asked = request("Once upon a time", 480).ignoring_eos();
+    let mut client = CoordinatorClient::new(coordinator.channel());
+    let expected = client.generate(asked.clone()).await.expect("in order");
+    let expected = collect(expected.into_inner(), |_| {}).await.tokens;
+    // A client that does not read holds its request up for as long as wanted.
+    let narrow = Channel::from_shared(coordinator.url()).expect("a URL");
+    let narrow = narrow.initial_stream_window_size(1_000).connect_lazy();
+    let mut slow = CoordinatorClient::new(narrow);
+    let parts = slow.generate(asked).await.expect("in order").into_inner();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    coordinator.stop.cancel();
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    let answer = collect(parts, |_| {}).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    assert_eq!(answer.finished.error_code, Code::Unavailable as u32);
+    assert!(answer.finished.error.contains("shutting down"));
+    assert!(answer.finished.retry_after_ms > 0);
+    assert!(answer.tokens.len() < 480 && expected.starts_with(&answer.tokens));
+    coordinator.ended_within(Duration::from_secs(2)).await;
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
+    // It accepts connections and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let mut config = config(&[], &[url]);
+    config.server.drain_grace_ms = 400;
+    let coordinator = Stoppable::coordinator(config).await;
+    let mut client = CoordinatorClient::new(coordinator.channel());
+    let waiting = tokio::spawn(async move { client.generate(request("x", 4)).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    coordinator.stop.cancel();
+    let refused = waiting.await.expect("no panic").expect_err("refused");
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(
+        matches!(classify(&refused), PeerFailure::Overloaded { .. }),
+        "a time to wait: {refused:?}"
+    );
+    coordinator.ended_within(Duration::from_secs(2)).await;
+}

@@ -1,0 +1,278 @@
+//! What goes wrong is counted by kind.
+
+use std::num::NonZeroUsize;
+use std::slice::from_ref;
+use std::time::Duration;
+
+use server::metrics::names;
+
+use super::{Cluster, Watched, statistics};
+use crate::client::{Answer, With, collect, generate, request, try_generate};
+use crate::cluster::{client, config, random_draft, target};
+use crate::relay::Relay;
+use crate::tampering::{Forgery, Mode, Tampering};
+
+const MODEL: (&str, &str) = ("model", "default");
+
+#[tokio::test]
+async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
+    let cluster = Cluster::start().await;
+    let verifier = [cluster.verifier.service.url()];
+    let narrow = coordinator::CoordinatorConfig {
+        max_requests: NonZeroUsize::MIN,
+        ..config(&[], &verifier)
+    };
+    let coordinator = Watched::coordinator(narrow).await;
+    let service = &coordinator.service;
+    generate(service, request("x", 2)).await;
+
+    let mut unknown = request("x", 2);
+    unknown.model = "secret-model-name".to_owned();
+    assert!(try_generate(service, unknown).await.is_err());
+    let mut wrong = request("x", 2).method("secret-method-name");
+    assert!(try_generate(service, wrong.clone()).await.is_err());
+    wrong = request("", 2);
+    assert!(try_generate(service, wrong).await.is_err());
+    let long = request("Once upon a time", 480).ignoring_eos();
+    let mut running = client(service)
+        .generate(long)
+        .await
+        .expect("in order")
+        .into_inner();
+    running.message().await.expect("a part");
+    for _ in 0..2 {
+        let refused = try_generate(service, request("x", 2))
+            .await
+            .expect_err("one at a time");
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    }
+    let scrape = coordinator.scrape().await;
+    let refused = |reason| scrape.value("outrider_requests_refused_total", &[("reason", reason)]);
+    assert_eq!(refused("invalid"), 3.0);
+    assert_eq!(refused("overloaded"), 2.0);
+    assert_eq!(scrape.value("outrider_admission_rejects_total", &[]), 2.0);
+    assert_eq!(scrape.sum("outrider_requests_refused_total", &[]), 5.0);
+    let (_, text) = coordinator.get("/metrics").await;
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_verifier_that_is_not_there_makes_requests_unavailable() {
+    let nobody = "http://127.0.0.1:9".to_owned();
+    let coordinator = Watched::coordinator(config(&[], from_ref(&nobody))).await;
+    assert!(
+        try_generate(&coordinator.service, request("x", 2))
+            .await
+            .is_err()
+    );
+    let scrape = coordinator.scrape().await;
+    let refused = [("reason", "unavailable")];
+    assert_eq!(
+        scrape.value("outrider_requests_refused_total", &refused),
+        1.0
+    );
+    assert_eq!(scrape.value("outrider_admission_rejects_total", &[]), 0.0);
+}
+
+#[tokio::test]
+async fn cancellations_are_counted_by_what_they_waited_for() {
+    let cluster = Cluster::start().await;
+    let long = request("Once upon a time", 480).ignoring_eos();
+    for (method, stages) in [
+        ("target-only", &["decoding"][..]),
+        ("coupled", &["drafting", "verifying"]),
+    ] {
+        let before = cluster.coordinator.scrape().await;
+        let asked = long.clone().method(method);
+        let parts = client(&cluster.coordinator.service).generate(asked).await;
+        let mut parts = parts.expect("in order").into_inner();
+        for _ in 0..3 {
+            parts.message().await.expect("a part");
+        }
+        drop(parts);
+        let count = |scrape: &super::Scrape, stages: &[&str]| -> f64 {
+            let value =
+                |&stage: &&str| scrape.value("outrider_cancellations_total", &[("stage", stage)]);
+            stages.iter().map(value).sum()
+        };
+        let earlier = count(&before, stages);
+        let counted = |scrape: &super::Scrape| count(scrape, stages) == earlier + 1.0;
+        cluster.coordinator.eventually(method, counted).await;
+        let scrape = cluster.coordinator.scrape().await;
+        let outcome = [MODEL, ("method", method), ("outcome", "cancelled")];
+        assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
+        let error = [
+            ("gen_ai_operation_name", "chat"),
+            ("gen_ai_provider_name", "outrider"),
+            ("gen_ai_request_model", "default"),
+            ("error_type", "cancelled"),
+        ];
+        assert!(scrape.value("gen_ai_server_request_duration_seconds_count", &error) > 0.0);
+        let first = "gen_ai_server_time_to_first_token_seconds_count";
+        assert_eq!(
+            scrape.find(first, &error[..3]),
+            None,
+            "of successful requests only"
+        );
+    }
+    let scrape = cluster.coordinator.scrape().await;
+    assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 2.0);
+}
+
+async fn fallbacks(coordinator: &Watched, answer: &Answer, reason: &str) {
+    let scrape = coordinator.scrape().await;
+    let of_reason = scrape.value("outrider_fallbacks_total", &[MODEL, ("reason", reason)]);
+    assert_eq!(of_reason, answer.fallbacks() as f64, "{reason}");
+    assert!(of_reason > 0.0);
+    assert_eq!(
+        scrape.sum("outrider_fallbacks_total", &[]),
+        of_reason,
+        "and no other"
+    );
+    let tokens = scrape.value("outrider_fallback_tokens_total", &[MODEL]);
+    assert_eq!(tokens, f64::from(statistics(answer).fallback_tokens));
+    let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "drafter")]);
+    assert_eq!(retries, f64::from(statistics(answer).retries), "{reason}");
+}
+
+#[tokio::test]
+async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
+    let cluster = Cluster::start().await;
+    let asked = request("Once upon a time", 120).ignoring_eos();
+    let parts = client(&cluster.coordinator.service).generate(asked).await;
+    let mut drafter = Some(cluster.drafter);
+    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
+        if tokens >= 20 {
+            drafter.take();
+        }
+    });
+    let answer = answer.await;
+    fallbacks(&cluster.coordinator, &answer, "unreachable").await;
+    let scrape = cluster.coordinator.scrape().await;
+    let resting = [MODEL, ("role", "drafter"), ("state", "resting")];
+    assert_eq!(scrape.value("outrider_peers", &resting), 1.0);
+    // What the target decodes alone is still the target's own output.
+    assert_eq!(
+        scrape.value("outrider_inexact_requests_total", &[MODEL]),
+        0.0
+    );
+}
+
+#[tokio::test]
+async fn a_silent_drafter_is_a_late_one() {
+    let verifier = Watched::verifier(target()).await;
+    // Accepts connections and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let config = coordinator::CoordinatorConfig {
+        draft_timeout_ms: 100.try_into().expect("not zero"),
+        ..config(&[url], &[verifier.service.url()])
+    };
+    let coordinator = Watched::coordinator(config).await;
+    let answer = generate(&coordinator.service, request("x", 20).ignoring_eos()).await;
+    // After its first silence it is left alone, so a retry finds nobody: what came first is told.
+    fallbacks(&coordinator, &answer, "timeout").await;
+}
+
+#[tokio::test]
+async fn a_drafter_that_lies_is_a_malformed_one() {
+    let cluster = Cluster::start().await;
+    let peers = [
+        cluster.drafter.service.address,
+        cluster.verifier.service.address,
+    ];
+    let mode = Mode::Forge(Forgery::TooFew);
+    let (_tampering, url) = Tampering::start(mode, peers[0], peers[1]).await;
+    let coordinator = Watched::coordinator(config(from_ref(&url), from_ref(&url))).await;
+    let asked = request("Once upon a time", 20)
+        .method("rejection")
+        .temperature(1.0)
+        .ignoring_eos();
+    let answer = generate(&coordinator.service, asked).await;
+    fallbacks(&coordinator, &answer, "malformed").await;
+}
+
+#[tokio::test]
+async fn retries_and_moves_are_counted() {
+    let cluster = Cluster::start().await;
+    let other = Watched::verifier(target()).await;
+    let relay = Relay::start(cluster.verifier.service.address).await;
+    let urls = [relay.url(), other.service.url()];
+    let coordinator = Watched::coordinator(config(&[], &urls)).await;
+    // Whichever of the two it goes to; the other one is never cut.
+    for seed in 0..20 {
+        let asked = request("Once upon a time", 60).seed(seed).ignoring_eos();
+        let parts = client(&coordinator.service).generate(asked).await;
+        let mut cut = false;
+        let answer = collect(parts.expect("in order").into_inner(), |tokens| {
+            if tokens >= 10 && !cut {
+                cut = true;
+                relay.lead_to(None);
+            }
+        });
+        let answer = answer.await;
+        relay.lead_to(Some(cluster.verifier.service.address));
+        if statistics(&answer).migrations == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            continue;
+        }
+        let scrape = coordinator.scrape().await;
+        let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "verifier")]);
+        assert!(retries >= f64::from(statistics(&answer).retries) && retries > 0.0);
+        let moves = scrape.value("outrider_migrations_total", &[MODEL]);
+        assert_eq!(moves, f64::from(statistics(&answer).migrations));
+        return;
+    }
+    panic!("no request moved");
+}
+
+#[tokio::test]
+async fn an_output_that_is_not_what_was_asked_for_is_counted() {
+    let drafter = Watched::drafter(random_draft()).await;
+    let verifier = Watched::verifier(target()).await;
+    let relay = Relay::start(drafter.service.address).await;
+    let coordinator = Watched::coordinator(config(&[relay.url()], &[verifier.service.url()])).await;
+    let asked = request("Once upon a time", 60)
+        .method("spec-cascade")
+        .ignoring_eos();
+    let parts = client(&coordinator.service).generate(asked).await;
+    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
+        if tokens >= 10 {
+            relay.lead_to(None);
+        }
+    });
+    let answer = answer.await;
+    assert!(!answer.finished.exact);
+    let scrape = coordinator.scrape().await;
+    assert_eq!(
+        scrape.value("outrider_inexact_requests_total", &[MODEL]),
+        1.0
+    );
+}
+
+#[tokio::test]
+async fn label_values_come_from_short_lists() {
+    let cluster = Cluster::start().await;
+    for method in speculation::methods::METHODS {
+        generate(
+            &cluster.coordinator.service,
+            request("x", 3).method(method.name),
+        )
+        .await;
+    }
+    for watched in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
+        let scrape = watched.scrape().await;
+        let known = names::ALL.iter().flat_map(|metric| metric.labels);
+        for label in known {
+            let values = scrape.label_values(label);
+            assert!(values.len() <= 25, "{label}: {values:?}");
+            for value in values {
+                // Nobody's session, which is 32 hexadecimal digits.
+                let hex = value.chars().filter(char::is_ascii_hexdigit).count();
+                assert!(hex < 32, "{label}={value}");
+            }
+        }
+    }
+}

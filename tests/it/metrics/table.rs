@@ -1,0 +1,88 @@
+//! The definitions, against what is exposed and what is written down.
+
+use std::collections::BTreeSet;
+
+use server::metrics::{Kind, Metric, names};
+
+use super::Cluster;
+use crate::client::{With, generate, request};
+
+/// The line of the table in `docs/telemetry.md`.
+fn row(metric: &Metric) -> String {
+    let labels: Vec<String> = metric
+        .labels
+        .iter()
+        .map(|label| format!("`{label}`"))
+        .collect();
+    format!(
+        "| `{}` | {} | {} | {} |",
+        metric.exposed_name(),
+        metric.type_name(),
+        labels.join(", "),
+        metric.help
+    )
+}
+
+#[test]
+fn the_documented_table_is_that_of_the_definitions() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/telemetry.md");
+    let text = std::fs::read_to_string(path).expect("docs/telemetry.md");
+    let (_, section) = text
+        .split_once("\n## Metrics\n")
+        .expect("a section on metrics");
+    let section = section.split("\n## ").next().expect("text");
+    let is_row = |line: &&str| {
+        ["| `outrider_", "| `gen_ai_", "| `process_"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let documented: Vec<&str> = section.lines().filter(is_row).collect();
+    let defined: Vec<String> = names::ALL.iter().map(|metric| row(metric)).collect();
+    for line in &defined {
+        assert!(
+            documented.contains(&line.as_str()),
+            "not in docs/telemetry.md:\n{line}"
+        );
+    }
+    for line in &documented {
+        assert!(
+            defined.iter().any(|row| row == line),
+            "no such metric:\n{line}"
+        );
+    }
+    assert_eq!(documented.len(), defined.len(), "a line stands twice");
+}
+
+#[tokio::test]
+async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
+    let cluster = Cluster::start().await;
+    generate(
+        &cluster.coordinator.service,
+        request("Once upon a time", 30).ignoring_eos(),
+    )
+    .await;
+    let mut exposed = BTreeSet::new();
+    for watched in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
+        let scrape = watched.scrape().await;
+        for (name, family) in &scrape.families {
+            exposed.insert(name.clone());
+            let metric = names::ALL.iter().find(|metric| metric.name == name);
+            let metric = metric.unwrap_or_else(|| panic!("{name} is not defined"));
+            assert_eq!(family.kind, metric.type_name(), "{name}");
+            assert_eq!(family.unit, metric.unit, "{name}");
+            assert_eq!(family.help, format!("{}.", metric.help), "{name}");
+            let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
+            let found = family.labels();
+            let bounds = matches!(metric.kind, Kind::Histogram(_) | Kind::Traced(_));
+            assert_eq!(found.contains("le"), bounds, "{name}");
+            let found: BTreeSet<&str> = found.into_iter().filter(|&label| label != "le").collect();
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+    let defined: BTreeSet<String> = names::ALL
+        .iter()
+        .map(|metric| metric.name.to_owned())
+        .collect();
+    let never: Vec<_> = defined.difference(&exposed).collect();
+    assert!(never.is_empty(), "defined and never exposed: {never:?}");
+}

@@ -1,0 +1,163 @@
+//! Credentials in order, and each of them wrong.
+
+use server::auth::AuthConfig;
+use server::process::Process;
+use tonic::Code;
+use wire::status::describe;
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::drafter_client::DrafterClient;
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::{DescribeRequest, FinishReason, ListMethodsRequest, ListModelsRequest};
+
+use super::authority::{Authority, write};
+use super::world::{ACME, ANYONE, World, channel, try_generate};
+use crate::client::{With, generate, request};
+use crate::cluster::{Cluster, draft};
+
+#[tokio::test]
+async fn what_is_generated_under_tls_and_tokens_is_what_is_generated_in_clear() {
+    let clear = Cluster::start(draft()).await;
+    let world = World::new();
+    let drafter = world.drafter(world.of_peer()).await;
+    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
+    let process = world.of_coordinator();
+    let coordinator = world.coordinator(&[&drafter], &[&verifier], process).await;
+    let client = world.of_client(ANYONE);
+    for method in ["coupled", "rejection", "target-only"] {
+        let asked = request("Once upon a time", 40).method(method);
+        let secured = try_generate(&coordinator, &client, asked.clone()).await;
+        let secured = secured.expect("let in");
+        assert_eq!(
+            secured.tokens,
+            generate(&clear.coordinator, asked).await.tokens
+        );
+        assert_eq!(secured.fallbacks(), 0, "{:?}", secured.finished);
+        assert_ne!(secured.finished.reason(), FinishReason::Error);
+    }
+    // Through the coordinator's own routes the peers can be seen.
+    let mut coordinator = CoordinatorClient::new(channel(&coordinator, &client));
+    let models = coordinator.list_models(ListModelsRequest {}).await;
+    let models = models.expect("let in").into_inner().models;
+    assert!(models[0].verifier.is_some() && models[0].drafter.is_some());
+}
+
+#[tokio::test]
+async fn no_service_answers_without_its_token() {
+    let world = World::new();
+    let drafter = world.drafter(world.of_peer()).await;
+    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
+    let process = world.of_coordinator();
+    let coordinator = world.coordinator(&[&drafter], &[&verifier], process).await;
+    // Its own certificate, and the token of another door.
+    let client = world.of_client(ACME);
+    let nothing = Process {
+        tls: client.tls.clone(),
+        ..Process::default()
+    };
+    for (process, said) in [(&client, "not known"), (&nothing, "no token was shown")] {
+        let asked = [
+            DrafterClient::new(channel(&drafter, process))
+                .describe(DescribeRequest {})
+                .await,
+            VerifierClient::new(channel(&verifier, process))
+                .describe(DescribeRequest {})
+                .await,
+        ];
+        for outcome in asked {
+            let status = outcome.expect_err("refused");
+            assert_eq!(status.code(), Code::Unauthenticated);
+            let message = status.message();
+            assert!(
+                message.contains(said) && message.contains("auth.peer_token_file"),
+                "{message}"
+            );
+        }
+    }
+    let peer = world.of_peer();
+    for (process, said) in [(&peer, "not known"), (&nothing, "no token was shown")] {
+        let refused = try_generate(&coordinator, process, request("x", 4)).await;
+        let mut listing = CoordinatorClient::new(channel(&coordinator, process));
+        let listed = listing.list_methods(ListMethodsRequest {}).await.map(drop);
+        for status in [refused.expect_err("refused"), listed.expect_err("refused")] {
+            assert_eq!(status.code(), Code::Unauthenticated);
+            let message = status.message();
+            assert!(
+                message.contains(said) && message.contains("--token-file"),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_coordinator_with_the_wrong_credentials_says_which() {
+    let world = World::new();
+    let drafter = world.drafter(world.of_peer()).await;
+    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
+    let client = world.of_client(ANYONE);
+
+    // Another token than the peers': nothing is generated, and the reason is told.
+    let other = AuthConfig {
+        peer_token_file: world.token("another-0123456789abcdef"),
+        ..world.auth.clone()
+    };
+    let mut process = world.of_coordinator();
+    process.auth = server::auth::Auth::of_coordinator(&other).expect("tokens");
+    let coordinator = world
+        .coordinator(&[&drafter], &[&verifier], process.clone())
+        .await;
+    let status = try_generate(&coordinator, &client, request("x", 4)).await;
+    let status = status.expect_err("no verifier");
+    assert_eq!(status.code(), Code::Unavailable);
+    for part in [
+        "verifier",
+        "Unauthenticated",
+        "not known",
+        "peer_token_file",
+    ] {
+        assert!(status.message().contains(part), "{}", status.message());
+    }
+
+    // A certificate of a CA that the peers do not know.
+    let stranger = Authority::new("other");
+    let (cert_file, key_file) = stranger.issue(world.folder.path(), "stranger", &["localhost"]);
+    process.tls = server::tls::Tls::load(&server::tls::TlsConfig {
+        cert_file,
+        key_file,
+        mode: server::tls::TlsMode::Off,
+        ..world.tls.clone()
+    })
+    .expect("certificates");
+    process.auth = world.of_coordinator().auth;
+    // It speaks no TLS itself, so its clients need none.
+    let coordinator = world.coordinator(&[], &[&verifier], process).await;
+    let url = format!("http://{}", coordinator.address);
+    let config = server::channel::ChannelConfig::default();
+    let channel = server::channel::connect(&url, &config, &client).expect("a URL");
+    let refused = CoordinatorClient::new(channel)
+        .generate(request("x", 4))
+        .await;
+    let said = describe(&refused.expect_err("no verifier"));
+    assert!(said.contains("does not know the CA of this side"), "{said}");
+}
+
+#[tokio::test]
+async fn a_drafter_that_refuses_is_a_drafter_lost() {
+    let world = World::new();
+    let mut changed = World::new();
+    changed.tls = world.tls.clone();
+    changed.auth.peer_token_file = write(changed.folder.path(), "peers", "old-0123456789abcdef");
+    let drafter = changed.drafter(changed.of_peer()).await;
+    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
+    let process = world.of_coordinator();
+    let coordinator = world.coordinator(&[&drafter], &[&verifier], process).await;
+    let client = world.of_client(ANYONE);
+    let answer = try_generate(&coordinator, &client, request("Once upon a time", 12)).await;
+    let finished = answer.expect("by the target alone").finished;
+    assert_eq!(finished.effective_method, "target-only");
+    let reason = &finished.speculation.expect("statistics").fallbacks[0].reason;
+    assert!(
+        reason.contains("Unauthenticated") && reason.contains("not known"),
+        "{reason}"
+    );
+}

@@ -1,0 +1,115 @@
+//! Messages at the edge of what is taken, and beyond it.
+
+use server::transport::MAX_MESSAGE_BYTES;
+use tonic::{Code, Status};
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::drafter_client::DrafterClient;
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::{DraftRequest, LogitBias, Open, VerifyRequest, draft_request, verify_request};
+
+use crate::client::{generate, request, try_generate};
+use crate::cluster::{Cluster, Service, draft};
+
+/// The largest message of a client.
+const MAX_REQUEST_BYTES: usize = 4 << 20;
+
+/// A prompt that makes a request of `bytes` bytes in all.
+fn padded(bytes: usize) -> wire::v1::GenerateRequest {
+    use wire::size::Encoded;
+    let overhead = request(&"x".repeat(bytes), 8).encoded_bytes() as usize - bytes;
+    let asked = request(&"x".repeat(bytes - overhead), 8);
+    assert_eq!(asked.encoded_bytes() as usize, bytes);
+    asked
+}
+
+#[tokio::test]
+async fn a_client_sends_four_mebibytes_and_not_a_byte_more() {
+    let cluster = Cluster::start(draft()).await;
+    // Taken, and then refused for what is in it.
+    let status = try_generate(&cluster.coordinator, padded(MAX_REQUEST_BYTES)).await;
+    let status = status.expect_err("no context holds that");
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().starts_with("prompt:"), "{status}");
+    let status = try_generate(&cluster.coordinator, padded(MAX_REQUEST_BYTES + 1)).await;
+    let status = status.expect_err("too long");
+    assert_eq!(status.code(), Code::OutOfRange);
+    assert!(status.message().contains("4194304"), "{status}");
+    assert_eq!(
+        generate(&cluster.coordinator, request("x", 4))
+            .await
+            .tokens
+            .len(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn peers_take_no_more_than_they_say() {
+    let cluster = Cluster::start(draft()).await;
+    let open = Open {
+        model: "x".repeat(MAX_MESSAGE_BYTES),
+        ..Default::default()
+    };
+    let channel = |service: &Service| {
+        let channel = tonic::transport::Channel::from_shared(service.url());
+        channel.expect("a URL").connect_lazy()
+    };
+    let is_too_long = |status: Status| {
+        assert_eq!(status.code(), Code::OutOfRange, "{status}");
+        assert!(status.message().contains("67108864"), "{status}");
+    };
+    let asked = tokio_stream::once(DraftRequest {
+        request: Some(draft_request::Request::Open(open.clone())),
+    });
+    let drafter = DrafterClient::new(channel(&cluster.drafter))
+        .draft(asked)
+        .await;
+    match drafter {
+        Ok(replies) => is_too_long(replies.into_inner().message().await.expect_err("too long")),
+        Err(status) => is_too_long(status),
+    }
+    let asked = tokio_stream::once(VerifyRequest {
+        request: Some(verify_request::Request::Open(open)),
+    });
+    let verifier = VerifierClient::new(channel(&cluster.verifier))
+        .verify(asked)
+        .await;
+    match verifier {
+        Ok(replies) => is_too_long(replies.into_inner().message().await.expect_err("too long")),
+        Err(status) => is_too_long(status),
+    }
+    assert_eq!(
+        generate(&cluster.coordinator, request("x", 4))
+            .await
+            .tokens
+            .len(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn lists_are_as_long_as_they_may_be() {
+    let cluster = Cluster::start(draft()).await;
+    let bias = |entries: usize| {
+        let mut asked = request("x", 4);
+        let entry = |token| LogitBias {
+            token_id: token as u32,
+            bias: 0.5,
+        };
+        asked.sampling.get_or_insert_default().logit_bias = (0..entries).map(entry).collect();
+        asked
+    };
+    let mut client = CoordinatorClient::new(
+        tonic::transport::Channel::from_shared(cluster.coordinator.url())
+            .expect("a URL")
+            .connect_lazy(),
+    );
+    assert!(client.generate(bias(1_024)).await.is_ok());
+    let status = client.generate(bias(1_025)).await.expect_err("too many");
+    assert!(
+        status
+            .message()
+            .contains("logit_bias: 1025 entries, expected at most 1024"),
+        "{status}"
+    );
+}

@@ -1,0 +1,262 @@
+//! The spans of requests that go wrong.
+
+use server::trace::names;
+use wire::v1::{FinishReason, GenerateRequest};
+
+use super::collector::{Seen, Spans, int, text};
+use super::requests::check_rounds;
+use super::watched::Watched;
+use crate::client::{Answer, With, collect, generate, request};
+use crate::cluster::{Service, client};
+use crate::relay::Relay;
+
+fn asked() -> GenerateRequest {
+    request("Once upon a time", 120)
+        .temperature(0.0)
+        .ignoring_eos()
+}
+
+/// Generates, and calls `fault` once as soon as twenty tokens have come.
+async fn with_fault(
+    coordinator: &Service,
+    request: GenerateRequest,
+    fault: impl FnOnce(),
+) -> Answer {
+    let parts = client(coordinator)
+        .generate(request)
+        .await
+        .expect("in order");
+    let mut fault = Some(fault);
+    let answer = collect(parts.into_inner(), |tokens| {
+        if tokens >= 20
+            && let Some(fault) = fault.take()
+        {
+            fault();
+        }
+    })
+    .await;
+    assert!(fault.is_none(), "the fault never happened");
+    answer
+}
+
+/// The rounds that failed.
+fn failed(spans: &Spans) -> Vec<&Seen> {
+    let rounds = spans.all(names::ROUND).into_iter();
+    let failed = rounds.filter(|round| round.text(names::REASON).as_deref() == Some("failed"));
+    failed.collect()
+}
+
+#[tokio::test]
+async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
+    let (relay, to_verifier) = relay().await;
+    // No round has spans of its own.
+    let services = Watched::start_with(
+        |telemetry| telemetry.round_every = 0,
+        |_| {},
+        |drafter, verifier| (drafter, to_verifier(verifier)),
+    )
+    .await;
+    let answer = with_fault(&services.coordinator, asked(), || relay.cut()).await;
+    let retries = answer
+        .finished
+        .speculation
+        .as_ref()
+        .expect("statistics")
+        .retries;
+    assert!(retries > 0);
+    let spans = services.spans().await;
+    check_rounds(&spans, &answer);
+    assert!(
+        spans
+            .0
+            .iter()
+            .all(|seen| seen.service == "outrider-coordinator")
+    );
+    let failed = failed(&spans);
+    assert_eq!(failed.len(), 1, "one round was cut");
+    let steps = spans.within(failed[0]);
+    let asked: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            (
+                step.span.name.as_str(),
+                step.int(names::ATTEMPT).unwrap_or(0),
+                step.has_failed(),
+            )
+        })
+        .collect();
+    let (last, before) = asked.split_last().expect("steps");
+    assert_eq!(*last, ("verify", i64::from(retries), false));
+    assert!(before.contains(&("verify", 0, true)), "{asked:?}");
+    let answered = steps.last().expect("an answer");
+    let parts = spans.names_within(answered);
+    assert!(
+        parts.contains(&"forward") && parts.contains(&"accept"),
+        "{parts:?}"
+    );
+
+    let root = spans.one("chat default");
+    let retried = root.events(names::RETRY);
+    assert_eq!(retried.len(), retries as usize);
+    assert_eq!(text(retried[0], names::PEER).as_deref(), Some("verifier"));
+    assert_eq!(int(retried[0], names::INDEX), failed[0].int(names::INDEX));
+    assert!(text(retried[0], names::FAILURE).is_some_and(|failure| !failure.is_empty()));
+    let last = spans.all(names::ROUND).len() - 1;
+    assert_eq!(last, 1, "the failed one and the last");
+}
+
+/// A relay that leads nowhere yet, and what makes it lead to a URL.
+async fn relay() -> (Relay, impl FnOnce(String) -> String) {
+    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+    let relay = Relay::start(nowhere).await;
+    let leading = relay.clone();
+    let lead = move |url: String| {
+        let address = url
+            .trim_start_matches("http://")
+            .parse()
+            .expect("an address");
+        leading.lead_to(Some(address));
+        leading.url()
+    };
+    (relay, lead)
+}
+
+#[tokio::test]
+async fn a_lost_drafter_is_seen_where_it_was_lost() {
+    let mut services = Watched::start(|_| {}).await;
+    let drafter = services.drafter.take();
+    let answer = with_fault(&services.coordinator, asked(), || drop(drafter)).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Length);
+    let fallbacks = answer
+        .finished
+        .speculation
+        .as_ref()
+        .expect("statistics")
+        .fallbacks
+        .clone();
+    assert!(!fallbacks.is_empty());
+    let spans = services.spans().await;
+    let root = spans.one("chat default");
+    let told = root.events(names::FALLBACK);
+    assert_eq!(told.len(), fallbacks.len());
+    for (told, fallback) in told.iter().zip(&fallbacks) {
+        assert_eq!(text(told, names::PEER).as_deref(), Some("drafter"));
+        assert_eq!(int(told, names::BASE_LEN), Some(fallback.position.into()));
+        assert_eq!(
+            text(told, names::FALLBACK_REASON),
+            Some(fallback.reason.clone())
+        );
+    }
+    let failed = failed(&spans);
+    assert_eq!(failed.len(), fallbacks.len(), "each in a round of its own");
+    let first = failed[0];
+    assert_eq!(
+        first.text(names::FALLBACK_REASON),
+        Some(fallbacks[0].reason.clone())
+    );
+    let steps = spans.within(first);
+    assert!(steps[0].span.name == "draft" && steps[0].has_failed());
+    let last = steps.last().expect("the target went on");
+    assert!(last.span.name == "decode" && last.int(names::DECODED_TOKENS) > Some(0));
+}
+
+#[tokio::test]
+async fn a_session_that_moves_is_seen_to() {
+    let (other, _) = crate::cluster::verifier(crate::cluster::target()).await;
+    let other_url = other.url();
+    let mut services = Watched::start_with(
+        |_| {},
+        |config| config.models[0].verifiers.push(other_url),
+        |drafter, verifier| (drafter, verifier),
+    )
+    .await;
+    // Sessions go to either; the first that goes to the one that is watched moves.
+    let mut seed = 0;
+    let moved = loop {
+        let (monitor, verifier) = (&services.verifier_monitor, &mut services.verifier);
+        let kill = || {
+            if monitor.sessions().attached > 0 {
+                drop(verifier.take());
+            }
+        };
+        let asked = asked().seed(seed);
+        let answer = with_fault(&services.coordinator, asked, kill).await;
+        if services.verifier.is_none() {
+            break answer;
+        }
+        seed += 1;
+        assert!(seed < 40, "no session ever went to the one of two");
+    };
+    assert_eq!(moved.finished.reason(), FinishReason::Length);
+    let migrations = moved
+        .finished
+        .speculation
+        .as_ref()
+        .expect("statistics")
+        .migrations;
+    assert_eq!(migrations, 1);
+    let spans = services.spans().await;
+    let roots = spans.all("chat default");
+    let (last, before) = roots.split_last().expect("requests");
+    assert_eq!(before.len() as u64, seed);
+    assert!(
+        before
+            .iter()
+            .all(|root| root.events(names::MIGRATION).is_empty())
+    );
+    let told = last.events(names::MIGRATION);
+    assert_eq!(told.len(), 1);
+    assert_eq!(int(told[0], names::MIGRATIONS), Some(1));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_trace() {
+    let services = Watched::start(|_| {}).await;
+    let asked = request("Once upon a time", 480).ignoring_eos();
+    let parts = client(&services.coordinator)
+        .generate(asked)
+        .await
+        .expect("in order");
+    let mut parts = parts.into_inner();
+    for _ in 0..3 {
+        parts.message().await.expect("no status").expect("a part");
+    }
+    drop(parts);
+    // Another request, so that the cancellation has been seen before the end.
+    generate(&services.coordinator, request("Once upon a time", 8)).await;
+    let spans = services.spans().await;
+    let roots = spans.all("chat default");
+    assert_eq!(roots.len(), 2);
+    let stage = roots[0].text(names::STAGE).expect("a stage");
+    assert!(
+        ["drafting", "verifying"].contains(&stage.as_str()),
+        "{stage}"
+    );
+    assert!(roots[0].texts().contains("cancelled") && !roots[0].has_failed());
+    assert!(!spans.within(roots[0]).is_empty());
+}
+
+#[tokio::test]
+async fn a_lost_verifier_fails_the_request_and_its_span() {
+    let (relay, to_verifier) = relay().await;
+    let services = Watched::start_with(
+        |_| {},
+        |config| config.verifier_retries = 0,
+        |drafter, verifier| (drafter, to_verifier(verifier)),
+    )
+    .await;
+    let answer = with_fault(&services.coordinator, asked(), || relay.lead_to(None)).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    let spans = services.spans().await;
+    let root = spans.one("chat default");
+    assert!(root.has_failed());
+    assert_eq!(root.text(names::ERROR_TYPE).as_deref(), Some("Unavailable"));
+    let failed = failed(&spans);
+    assert_eq!(failed.len(), 1);
+    let steps = spans.within(failed[0]);
+    assert!(
+        steps
+            .last()
+            .is_some_and(|step| step.span.name == "verify" && step.has_failed())
+    );
+}

@@ -1,0 +1,8 @@
+//! Traces of requests, as a collector gets them.
+
+mod collector;
+mod export;
+mod faults;
+mod privacy;
+mod requests;
+mod watched;

@@ -1,0 +1,323 @@
+//! The spans of requests that go well.
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use server::trace::names;
+use tonic::Request;
+use wire::v1::GenerateRequest;
+
+use super::collector::{Seen, Spans, int};
+use super::watched::Watched;
+use crate::client::{Answer, With, collect, generate, request};
+use crate::cluster::{Service, client};
+
+/// A request of some ten rounds.
+fn asked() -> GenerateRequest {
+    request("Once upon a time", 40)
+        .temperature(0.0)
+        .ignoring_eos()
+}
+
+/// Sums an attribute over the rounds of a request, spans and events alike.
+fn over_rounds(spans: &Spans, key: &str) -> i64 {
+    let of_spans = spans.all(names::ROUND);
+    let of_spans: i64 = of_spans.iter().filter_map(|round| round.int(key)).sum();
+    let root = root(spans);
+    let of_events = root.events(names::ROUND);
+    let of_events: i64 = of_events.iter().filter_map(|round| int(round, key)).sum();
+    of_spans + of_events
+}
+
+fn root(spans: &Spans) -> &Seen {
+    spans.one("chat default")
+}
+
+/// What holds for the rounds of every request that is traced.
+pub(super) fn check_rounds(spans: &Spans, answer: &Answer) {
+    let statistics = answer.finished.speculation.as_ref().expect("statistics");
+    let root = root(spans);
+    let rounds = spans.all(names::ROUND).len() + root.events(names::ROUND).len();
+    assert_eq!(rounds as u64, statistics.rounds);
+    let tokens = answer.tokens.len() as i64;
+    assert_eq!(over_rounds(spans, names::EMITTED_LEN), tokens);
+    let drafted = i64::from(statistics.drafted);
+    assert_eq!(over_rounds(spans, names::DRAFT_LEN), drafted);
+    let accepted = i64::from(statistics.num_accepted_draft_tokens);
+    assert_eq!(over_rounds(spans, names::ACCEPTED_LEN), accepted);
+    let all = spans.all(names::ROUND);
+    let mut indices: Vec<_> = all
+        .iter()
+        .filter_map(|round| round.int(names::INDEX))
+        .collect();
+    indices.extend(
+        root.events(names::ROUND)
+            .iter()
+            .filter_map(|round| int(round, names::INDEX)),
+    );
+    indices.sort_unstable();
+    assert_eq!(indices, (0..rounds as i64).collect::<Vec<_>>(), "each once");
+}
+
+/// What holds for all spans together.
+fn check_trace(spans: &Spans) {
+    let trace = &root(spans).span.trace_id;
+    for seen in &spans.0 {
+        assert_eq!(&seen.span.trace_id, trace, "{}", seen.span.name);
+        assert!(seen.span.end_time_unix_nano >= seen.span.start_time_unix_nano);
+        let parent = &seen.span.parent_span_id;
+        let is_known = spans.0.iter().any(|other| &other.span.span_id == parent);
+        assert_eq!(
+            is_known,
+            seen.span.span_id != root(spans).span.span_id,
+            "{}",
+            seen.span.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_one_tree_over_the_three_services() {
+    let services = Watched::start(|_| {}).await;
+    let answer = generate(&services.coordinator, asked()).await;
+    let spans = services.spans().await;
+    check_trace(&spans);
+    check_rounds(&spans, &answer);
+    let root = root(&spans);
+    assert_eq!(
+        (root.service.as_str(), root.span.kind),
+        ("outrider-coordinator", 2)
+    );
+    let parts = spans.names_within(root);
+    assert_eq!((parts[0], parts[parts.len() - 1]), ("tokenize", "flush"));
+    assert!(
+        parts[1..parts.len() - 1]
+            .iter()
+            .all(|part| *part == "round"),
+        "{parts:?}"
+    );
+
+    let rounds = answer
+        .finished
+        .speculation
+        .as_ref()
+        .expect("statistics")
+        .rounds as i64;
+    for round in spans.all(names::ROUND) {
+        let index = round.int(names::INDEX).expect("an index");
+        let is_last = index == rounds - 1;
+        assert!(index % 2 == 0 || is_last, "round {index} has spans");
+        let asked = spans.within(round);
+        let [drafting, verifying] = asked.as_slice() else {
+            // The last slot is the target's own: nothing is drafted for it.
+            assert!(is_last && asked.len() == 1 && round.int(names::DRAFT_LEN) == Some(0));
+            continue;
+        };
+        for (step, name, service) in [
+            (drafting, "draft", "drafter"),
+            (verifying, "verify", "verifier"),
+        ] {
+            assert_eq!((step.span.name.as_str(), step.span.kind), (name, 3));
+            assert!(
+                step.text(names::SERVER_ADDRESS)
+                    .is_some_and(|at| at.starts_with("http://"))
+            );
+            if index % 2 != 0 {
+                // Nobody knew that it would be the last: its parts are those that the peers told.
+                let parts = spans.within(step);
+                assert!(
+                    parts
+                        .iter()
+                        .all(|part| part.service == "outrider-coordinator")
+                );
+                assert!(
+                    parts
+                        .iter()
+                        .all(|part| part.text(names::MEASURED_BY).is_some())
+                );
+                assert!(parts.iter().any(|part| part.span.name == "forward"));
+                continue;
+            }
+            let at_peer = spans.within(step);
+            let [at_peer] = at_peer.as_slice() else {
+                panic!("one answer: {at_peer:?}");
+            };
+            assert_eq!(at_peer.service, format!("outrider-{service}"));
+            assert_eq!((at_peer.span.name.as_str(), at_peer.span.kind), (name, 2));
+            let parts = spans.names_within(at_peer);
+            // What takes no time at all has no span.
+            let forward = if index == 0 { "prefill" } else { "forward" };
+            assert!(parts.contains(&forward), "round {index}: {parts:?}");
+            assert_eq!(parts.contains(&"accept"), name == "verify", "{parts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_says_what_it_was_and_what_came_of_it() {
+    let services = Watched::start(|_| {}).await;
+    let asked = request("Once upon a time", 24)
+        .method("rejection")
+        .temperature(0.5)
+        .seed(9);
+    let answer = generate(&services.coordinator, asked).await;
+    let spans = services.spans().await;
+    check_rounds(&spans, &answer);
+    let root = root(&spans);
+    let texts = [
+        (names::OPERATION, "chat"),
+        (names::PROVIDER, "outrider"),
+        (names::REQUEST_MODEL, "default"),
+        (names::METHOD, answer.started.method.as_str()),
+        (
+            names::EFFECTIVE_METHOD,
+            answer.finished.effective_method.as_str(),
+        ),
+        (names::RESPONSE_ID, answer.started.request_id.as_str()),
+    ];
+    for (key, expected) in texts {
+        assert_eq!(root.text(key).as_deref(), Some(expected), "{key}");
+    }
+    let usage = answer.finished.usage.expect("usage");
+    let rounds = answer
+        .finished
+        .speculation
+        .as_ref()
+        .expect("statistics")
+        .rounds;
+    let numbers = [
+        (names::INPUT_TOKENS, i64::from(usage.prompt_tokens)),
+        (names::OUTPUT_TOKENS, i64::from(usage.completion_tokens)),
+        (names::REQUEST_MAX_TOKENS, 24),
+        (names::REQUEST_SEED, 9),
+        (names::ROUNDS, rounds as i64),
+    ];
+    for (key, expected) in numbers {
+        assert_eq!(root.int(key), Some(expected), "{key}");
+    }
+    assert_eq!(
+        root.value(names::REQUEST_TEMPERATURE),
+        Some(&Value::DoubleValue(0.5))
+    );
+    assert_eq!(root.value(names::EXACT), Some(&Value::BoolValue(true)));
+    let Some(Value::ArrayValue(reasons)) = root.value(names::FINISH_REASONS) else {
+        panic!("a list of reasons");
+    };
+    assert_eq!(reasons.values.len(), 1);
+    let first = spans.all(names::ROUND)[0];
+    assert!(first.int(names::BATCH) >= Some(1) && first.int(names::WIRE_BYTES) > Some(0));
+    let refused = spans.all(names::ROUND).into_iter().find_map(|round| {
+        let position = round.int(names::REJECTED_POSITION)?;
+        Some(position - round.int(names::BASE_LEN)? - round.int(names::ACCEPTED_LEN)?)
+    });
+    assert!(
+        refused.is_none_or(|beyond| beyond == 0),
+        "what follows the accepted ones"
+    );
+}
+
+#[tokio::test]
+async fn every_plan_has_its_rounds_told() {
+    for method in [
+        "target-only",
+        "draft-only",
+        "token-cascade",
+        "bild",
+        "spec-cascade",
+    ] {
+        let services = Watched::start(|_| {}).await;
+        let answer = generate(&services.coordinator, asked().method(method)).await;
+        let spans = services.spans().await;
+        check_trace(&spans);
+        let statistics = answer.finished.speculation.as_ref().expect("statistics");
+        let root = root(&spans);
+        let rounds = spans.all(names::ROUND).len() + root.events(names::ROUND).len();
+        assert_eq!(rounds as u64, statistics.rounds, "{method}");
+        let emitted = over_rounds(&spans, names::EMITTED_LEN);
+        assert_eq!(emitted, answer.tokens.len() as i64, "{method}");
+        let drafted = over_rounds(&spans, names::DRAFT_LEN);
+        assert_eq!(drafted, i64::from(statistics.drafted), "{method}");
+        if method == "target-only" {
+            let decoding = spans.all(names::DECODE);
+            let services: Vec<_> = decoding.iter().map(|seen| seen.service.as_str()).collect();
+            assert_eq!(services, ["outrider-coordinator", "outrider-verifier"]);
+            for seen in decoding {
+                assert_eq!(seen.int(names::DECODED_TOKENS), Some(40));
+            }
+        }
+    }
+}
+
+/// Generates with a client's own trace.
+async fn with_parent(coordinator: &Service, traceparent: &str) -> Answer {
+    let mut request = Request::new(asked());
+    let metadata = request.metadata_mut();
+    metadata.insert("traceparent", traceparent.parse().expect("ASCII"));
+    metadata.insert("baggage", "user=somebody".parse().expect("ASCII"));
+    let parts = client(coordinator)
+        .generate(request)
+        .await
+        .expect("in order");
+    collect(parts.into_inner(), |_| {}).await
+}
+
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
+#[tokio::test]
+async fn a_clients_trace_goes_on_through_the_services() {
+    // The client has decided, whatever the ratio.
+    let services = Watched::start(|telemetry| telemetry.sample_ratio = Some(0.0)).await;
+    let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-01");
+    let answer = with_parent(&services.coordinator, &parent).await;
+    let spans = services.spans().await;
+    check_trace(&spans);
+    check_rounds(&spans, &answer);
+    let root = root(&spans);
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |sum, &byte| (sum << 8) | u128::from(byte))
+    };
+    let hexadecimal = |bytes: &[u8]| format!("{:0width$x}", number(bytes), width = 2 * bytes.len());
+    assert_eq!(hexadecimal(&root.span.trace_id), TRACE_ID);
+    assert_eq!(hexadecimal(&root.span.parent_span_id), "b7ad6b7169203331");
+    assert!(
+        spans
+            .0
+            .iter()
+            .all(|seen| !seen.texts().contains("somebody")),
+        "no baggage"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_sampled_leaves_no_trace() {
+    // The peers would trace whatever they are told of.
+    let services = Watched::start(|telemetry| telemetry.sample_ratio = Some(0.0)).await;
+    generate(&services.coordinator, asked()).await;
+    let spans = services.spans().await;
+    assert!(spans.0.is_empty(), "{:?}", spans.0);
+
+    let services = Watched::start(|_| {}).await;
+    let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-00");
+    with_parent(&services.coordinator, &parent).await;
+    assert!(
+        services.spans().await.0.is_empty(),
+        "the client has decided"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_is_one_failed_span() {
+    let services = Watched::start(|_| {}).await;
+    let wrong = request("Once upon a time", 0);
+    let refused = client(&services.coordinator).generate(wrong).await;
+    let refused = refused.expect_err("no tokens");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    let spans = services.spans().await;
+    let root = spans.one("chat");
+    assert!(root.has_failed());
+    assert_eq!(
+        root.text(names::ERROR_TYPE).as_deref(),
+        Some("InvalidArgument")
+    );
+    assert_eq!(spans.names_within(root), ["tokenize"]);
+}
