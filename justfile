@@ -23,11 +23,22 @@ ci:
 nightly:
     OUTRIDER_SWEEP=full cargo test --workspace --release
 
+# Runs the three services as three hosts with bad links between them; needs root, Linux and Python.
+network:
+    tests/network/run
+
+# Runs deploy/compose.yaml in containers it builds, kills drafters; needs Docker, or root on Debian.
+containers *arguments:
+    tests/containers/run {{arguments}}
+
+# Has Prometheus check rules and dashboards on running services; needs Prometheus and Python.
+monitoring *arguments:
+    tests/monitoring/run {{arguments}}
+
 # Checks licences, advisories and banned crates; needs cargo-deny.
 deny:
     cargo deny --all-features check
 
-# Checks the Helm chart and renders it; needs helm.
-chart:
-    helm lint --strict helm/outrider
-    helm template --kube-version 1.34 outrider helm/outrider > /dev/null
+# Checks the Helm chart; needs helm, kubeconform and python3, which tests/helm/tools installs.
+chart *arguments:
+    tests/helm/run {{arguments}}
