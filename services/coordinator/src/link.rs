@@ -193,7 +193,7 @@ impl<P: Protocol> Link<P> {
                 after: timeout,
             });
         };
-        let (replies, first) = opened.map_err(|status| failed(endpoint, status))?;
+        let (replies, first) = opened.map_err(|status| failed(endpoint, P::KIND, status))?;
         if let Some(first) = &first {
             WireBytes::add(&wire_bytes.opening, first);
         }

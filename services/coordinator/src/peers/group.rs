@@ -330,7 +330,7 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
         return Err(late(endpoint));
     };
     let description = answered
-        .map_err(|status| failed(endpoint, status))?
+        .map_err(|status| failed(endpoint, kind, status))?
         .into_inner();
     check_protocol(&description).map_err(|mismatch| PeerError::Mismatch {
         address: endpoint.address().to_owned(),
@@ -341,7 +341,7 @@ async fn describe(endpoint: &Endpoint, kind: Kind) -> Result<Arc<PeerDescription
 
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
-pub(crate) fn failed(endpoint: &Endpoint, status: Status) -> PeerError {
+pub(crate) fn failed(endpoint: &Endpoint, kind: Kind, status: Status) -> PeerError {
     // What a peer says has no source; one was made here, of a connection that did not come about or broke.
     let is_of_transport = std::error::Error::source(&status).is_some();
     match (status.code(), classify(&status)) {
@@ -349,7 +349,11 @@ pub(crate) fn failed(endpoint: &Endpoint, status: Status) -> PeerError {
         (Code::Unavailable | Code::Unauthenticated, _) => {
             endpoint.unreachable(&status::describe(&status));
         }
-        _ if is_of_transport => endpoint.unreachable(&status::describe(&status)),
+        // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
+        // another may take it.
+        _ if is_of_transport && kind == Kind::Verifier => {
+            endpoint.unreachable(&status::describe(&status));
+        }
         (_, PeerFailure::Transient) => endpoint.failed(),
         _ => {}
     }

@@ -14,7 +14,7 @@ use tokenizers::Tokenizer;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
 use crate::error::PeerError;
-use crate::peers::{Endpoint, failed, verifier_client};
+use crate::peers::{Endpoint, Kind, failed, verifier_client};
 
 /// What turns text into a model's tokens and back.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl ServedText {
         endpoint: &Endpoint,
         target: Arc<PeerDescription>,
     ) -> Result<Self, PeerError> {
-        let failed = |status| failed(endpoint, status);
+        let failed = |status| failed(endpoint, Kind::Verifier, status);
         let asked = verifier_client(endpoint)
             .tokenizer(TokenizerRequest {})
             .await;
