@@ -35,9 +35,9 @@ containers *arguments:
 monitoring *arguments:
     tests/monitoring/run {{arguments}}
 
-# Checks licences, advisories and banned crates; needs cargo-deny.
+# Checks licences, advisories and banned crates with cargo-deny, which .ci/deny finds or installs.
 deny:
-    cargo deny --all-features check
+    "$(.ci/deny)" --all-features check
 
 # Checks the Helm chart; needs helm, kubeconform and python3, which tests/helm/tools installs.
 chart *arguments:
