@@ -46,7 +46,8 @@ pub struct Round {
 ///
 /// Acceptance is `accepted / (accepted + rounds with a refusal)`, the maximum likelihood estimate where
 /// blocks are cut off; never `accepted / drafted`, which falls with the length. Draft time is fitted as
-/// fixed + slope · levels and verify time as fixed + slope · (nodes + 1), round trips included. What a token of
+/// fixed + slope · levels and verify time as fixed + slope · (nodes + 1), round trips included; one round that
+/// took far longer than expected changes little. What a token of
 /// the target alone takes is measured where it decodes several in one go, without a round trip for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimator {
@@ -94,7 +95,7 @@ impl Estimator {
                 .observe(f64::from(round.levels), took.as_secs_f64());
             self.always_drafts |= round.levels == 0;
         } else {
-            self.draft.fade();
+            self.draft.fade(1);
         }
         if let Some(took) = round.verify {
             let scored = f64::from(round.nodes) + 1.0;
@@ -125,6 +126,10 @@ impl Estimator {
     /// counts.
     pub fn observe_alone(&mut self, tokens: u32, took: Option<Duration>) {
         self.rested += tokens;
+        // What rounds cost before is forgotten meanwhile: the next try is to decide, not the hiccup that may
+        // have ended drafting.
+        self.draft.fade(tokens);
+        self.verify.fade(tokens);
         if let Some(took) = took {
             let (seconds, counted) = self.alone;
             let kept = MEMORY.powi(i32::try_from(tokens).unwrap_or(i32::MAX));

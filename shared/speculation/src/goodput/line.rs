@@ -17,7 +17,16 @@ pub(super) struct Line {
     spread: f64,
     product: f64,
     slope: f64,
+    /// Whether the last observation was beyond what was expected.
+    was_outlier: bool,
 }
+
+/// How often the expected duration one observation counts for at most: it may be a hiccup of the machine or
+/// of the link. A second one in a row is news, and counts in full.
+const OUTLIER: f64 = 3.0;
+
+/// Weight of observations from which on there is something to expect.
+const SETTLED: f64 = 4.0;
 
 /// Squared spread of x that counts as much as the slope so far.
 const INERTIA: f64 = 0.25;
@@ -33,6 +42,7 @@ impl Line {
             spread: 0.0,
             product: 0.0,
             slope: 0.0,
+            was_outlier: false,
         }
     }
 
@@ -41,6 +51,7 @@ impl Line {
         if self.weight == 0.0 {
             self.slope = if x > 0.0 { self.assumed * y / x } else { 0.0 };
         }
+        let y = self.believed(x, y);
         let before = self.weight * self.memory;
         self.weight = before + 1.0;
         let (dx, dy) = (x - self.mean_x, y - self.mean_y);
@@ -59,11 +70,21 @@ impl Line {
         self.slope = self.slope.clamp(0.0, most.max(0.0));
     }
 
-    /// Lets what was observed count less, as if time had passed.
-    pub(super) fn fade(&mut self) {
-        self.weight *= self.memory;
-        self.spread *= self.memory;
-        self.product *= self.memory;
+    /// What `y` at `x` counts for.
+    fn believed(&mut self, x: f64, y: f64) -> f64 {
+        let expected = self.mean_y + (self.slope * (x - self.mean_x)).max(0.0);
+        let is_outlier = self.weight >= SETTLED && y > OUTLIER * expected;
+        let is_first = is_outlier && !self.was_outlier;
+        self.was_outlier = is_outlier;
+        if is_first { OUTLIER * expected } else { y }
+    }
+
+    /// Lets what was observed count less, as if `observations` others had come.
+    pub(super) fn fade(&mut self, observations: u32) {
+        let left = self.memory.powi(observations.cast_signed());
+        self.weight *= left;
+        self.spread *= left;
+        self.product *= left;
     }
 
     pub(super) fn is_known(&self) -> bool {
@@ -111,6 +132,33 @@ mod tests {
         }
         assert!((line.slope() - before).abs() < 0.1, "{line:?}");
         assert!((line.fixed() - 5.0).abs() < 0.5, "{line:?}");
+    }
+
+    #[test]
+    fn one_hiccup_is_not_believed_and_two_in_a_row_are() {
+        let mut line = Line::new(0.95, 1.0);
+        for x in [4.0, 6.0, 5.0, 3.0, 6.0, 4.0, 2.0, 5.0] {
+            line.observe(x, 1.0 + x);
+        }
+        let at = |line: &Line, x: f64| line.fixed() + line.slope() * x;
+        let before = at(&line, 5.0);
+        line.observe(5.0, 1_000.0);
+        assert!(at(&line, 5.0) < 1.5 * before, "{line:?}");
+        line.observe(5.0, 6.0);
+        line.observe(5.0, 1_000.0);
+        assert!(at(&line, 5.0) < 2.0 * before, "{line:?}");
+        line.observe(5.0, 1_000.0);
+        assert!(at(&line, 5.0) > 10.0 * before, "{line:?}");
+    }
+
+    #[test]
+    fn what_has_faded_yields_to_what_comes() {
+        let mut line = Line::new(0.95, 1.0);
+        line.observe(4.0, 100.0);
+        line.fade(64);
+        assert!(line.is_known());
+        line.observe(4.0, 8.0);
+        assert!(line.fixed() + 4.0 * line.slope() < 12.0, "{line:?}");
     }
 
     #[test]

@@ -59,6 +59,38 @@ impl World {
         }
     }
 
+    /// Serves `tokens` as a session does, resting in one go and catching up after it, and says how many of
+    /// them came of rounds with a draft. What was drafted before the token `hiccup` took a second more.
+    fn serve(&self, estimator: &mut Estimator, tokens: u32, hiccup: u32) -> u32 {
+        let second = Duration::from_secs(1);
+        let alone = Duration::from_secs_f64((self.verify.0 + self.verify.1) / 1000.0);
+        let (mut made, mut drafted) = (0, 0);
+        let (mut follows, mut index) = (true, 0);
+        while made < tokens {
+            let len = estimator.decide(8);
+            if len == 0 {
+                let rest = estimator.rest();
+                estimator.observe_alone(rest, Some(alone * rest));
+                made += rest;
+                follows = false;
+                continue;
+            }
+            let mut round = self.round(len, index);
+            let added = if made <= hiccup && hiccup < made + round.accepted + 1 {
+                second
+            } else {
+                Duration::ZERO
+            };
+            round.draft = round.draft.map(|took| took + added).filter(|_| follows);
+            estimator.observe(round);
+            made += round.accepted + 1;
+            drafted += round.accepted + 1;
+            follows = true;
+            index += 1;
+        }
+        drafted
+    }
+
     /// The lengths of `rounds` rounds.
     fn run(&self, estimator: &mut Estimator, most: u32, rounds: u32) -> Vec<u32> {
         let lens = (0..rounds).map(|index| {
@@ -169,6 +201,18 @@ fn drafting_that_does_not_pay_is_given_up_and_tried_again_later() {
     let best = f64::from(WORLD.best(20));
     let settled = mean(&lens[1_100..]);
     assert!((settled - best).abs() <= 2.0, "{settled} for {best}");
+}
+
+/// A machine that stands still for a second during one draft, the first of all or a later one.
+#[test]
+fn a_hiccup_does_not_end_drafting_for_long() {
+    for hiccup in [0, 3, 10, 100] {
+        for seed in 0..20 {
+            let world = World { seed, ..WORLD };
+            let drafted = world.serve(&mut Estimator::default(), 1_000, hiccup);
+            assert!(drafted >= 700, "at {hiccup}, seed {seed}: {drafted}");
+        }
+    }
 }
 
 /// Whether drafting pays may hang on acceptance alone, and steps without drafts do not change that.
