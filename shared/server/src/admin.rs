@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use crate::listen::{BindError, Listen, ListenError};
+use crate::listen::{BindError, ExposedError, Listen, ListenError, check_exposed};
 use crate::process::Process;
 use crate::severable::Severable;
 
@@ -30,6 +30,9 @@ pub use ask::{AskError, Asked, readiness};
 /// Where the admin port is unless it is said.
 const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9464);
+
+/// What else can be done where others could reach it.
+const REMEDY: &str = "or set admin.insecure = true if the network keeps strangers away";
 
 /// Requests that one connection may have under way.
 const MAX_STREAMS: u32 = 16;
@@ -90,11 +93,8 @@ pub enum AdminError {
     #[error("admin.listen: {0}; several processes on a machine need a port each, or \"off\"")]
     Bind(#[from] BindError),
     /// Others could reach it.
-    #[error(
-        "admin.listen: {0} can be reached from other machines, and the admin port speaks in clear; set \
-         admin.insecure = true if the network keeps strangers away, or listen on 127.0.0.1"
-    )]
-    Exposed(SocketAddr),
+    #[error(transparent)]
+    Exposed(#[from] ExposedError),
     /// The listener has no address.
     #[error("the listener has no address: {0}")]
     Address(#[source] io::Error),
@@ -129,9 +129,8 @@ pub async fn start(config: &AdminConfig, process: &Process) -> Result<Option<Adm
     let AdminListen::At(listen) = config.listen else {
         return Ok(None);
     };
-    let exposed = !listen.address().ip().is_loopback();
-    if exposed && !config.insecure {
-        return Err(AdminError::Exposed(listen.address()));
+    if !config.insecure {
+        check_exposed("admin.listen", listen, REMEDY)?;
     }
     let listener = listen.bind().await?;
     serve(listener, process).map(Some)

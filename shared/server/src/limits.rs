@@ -1,13 +1,16 @@
 //! What every service bounds, whatever it does. Services list their own limits beside these; all of them
 //! together are the table in `docs/limits.md`.
 
+mod peer;
+
 use std::fmt::Display;
 
 use crate::auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 use crate::incoming::{MAX_OPENING, OPENING_TIMEOUT};
 use crate::lifecycle::ServerConfig;
-use crate::stream::{IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
+
+pub use peer::{PeerBounds, peer_limits};
 
 /// Something that is bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,33 +117,6 @@ pub fn limits() -> Vec<Limit> {
             format!("{} ms", config.drain_grace_ms),
             "server.drain_grace_ms",
             "cut",
-        ),
-    ]
-}
-
-/// The limits of sessions: of the streams that a drafter and a verifier serve.
-pub fn session_limits() -> Vec<Limit> {
-    let seconds = |time: std::time::Duration| format!("{} s", time.as_secs());
-    vec![
-        Limit::fixed(
-            "time to the first message of a stream",
-            seconds(OPEN_TIMEOUT),
-            "DEADLINE_EXCEEDED",
-        ),
-        Limit::fixed(
-            "time between the rounds of a stream",
-            seconds(IDLE_TIMEOUT),
-            "the stream ends; the session waits for its lease",
-        ),
-        Limit::fixed(
-            "replies held for a client that does not read",
-            REPLY_BUFFER,
-            "the round waits",
-        ),
-        Limit::fixed(
-            "time a round waits for such a client",
-            seconds(READ_TIMEOUT),
-            "DEADLINE_EXCEEDED; the session waits for its lease",
         ),
     ]
 }

@@ -2,6 +2,7 @@
 #![cfg(feature = "hub")]
 
 mod server;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 
@@ -342,116 +343,6 @@ fn a_hub_that_has_moved_is_said_to_be_elsewhere() {
     }
     // Nobody there was asked, with the token or without.
     assert!(elsewhere.seen().is_empty());
-}
-
-/// Turns one bit of a file of the cached model around.
-fn damage(snapshot: &Snapshot, name: &str) {
-    let path = snapshot.path.join(name);
-    let mut bytes = read(&path);
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&path, bytes).expect("written");
-}
-
-#[test]
-fn pulling_finds_damaged_files_and_downloads_them_again() {
-    let setup = Setup::new();
-    let snapshot = setup.fetch(REPO).expect("a model");
-    let pull = |model: &str| Hub::new(setup.settings()).pull(&model.parse().expect("a name"));
-    let downloaded = |snapshot: &Snapshot| -> Vec<String> {
-        let files = snapshot.files.iter().filter(|file| file.downloaded);
-        files.map(|file| file.name.clone()).collect()
-    };
-    assert!(downloaded(&pull(REPO).expect("a model")).is_empty());
-    for name in ["model.safetensors", "tokenizer.json"] {
-        for model in [REPO.to_owned(), format!("{REPO}@{COMMIT}")] {
-            let right = read(&snapshot.path.join(name));
-            damage(&snapshot, name);
-            // Whoever only uses the model does not read it all.
-            let used = setup.fetch(&model).expect("a model");
-            assert!(downloaded(&used).is_empty());
-            let pulled = pull(&model).expect("a model");
-            assert_eq!(downloaded(&pulled), [name]);
-            assert_eq!(read(&snapshot.path.join(name)), right);
-        }
-    }
-    // Cut off, it is no less damaged.
-    std::fs::write(snapshot.path.join("model.safetensors"), &weights()[..100]).expect("written");
-    assert_eq!(
-        downloaded(&pull(REPO).expect("a model")),
-        ["model.safetensors"]
-    );
-}
-
-#[test]
-fn damage_that_cannot_be_mended_is_named() {
-    let setup = Setup::new();
-    let snapshot = setup.fetch(REPO).expect("a model");
-    let offline = HubSettings {
-        offline: true,
-        ..setup.settings()
-    };
-    let unreachable = HubSettings {
-        endpoint: "http://127.0.0.1:9".to_owned(),
-        ..setup.settings()
-    };
-    let pull = |settings: &HubSettings| {
-        let hub = Hub::new(settings.clone());
-        hub.pull(&REPO.parse().expect("a name"))
-    };
-    assert_eq!(pull(&offline).expect("whole").path, snapshot.path);
-    damage(&snapshot, "model.safetensors");
-    for (settings, why) in [
-        (&offline, "HF_HUB_OFFLINE"),
-        (&unreachable, "cannot be reached"),
-    ] {
-        let told = pull(settings).expect_err("damaged").to_string();
-        let file = snapshot.path.join("model.safetensors");
-        for part in [&file.display().to_string(), "sha256 is", why, "models pull"] {
-            assert!(told.contains(part), "{told}");
-        }
-    }
-}
-
-#[test]
-fn what_a_download_lacks_is_told() {
-    let setup = Setup::new();
-    setup.server.cut_after(&[1_000_000, 0, 0, 0, 0, 0]);
-    setup.fetch(REPO).expect_err("interrupted");
-    let offline = HubSettings {
-        offline: true,
-        ..setup.settings()
-    };
-    let parts = ["weights are missing", "1000000 bytes", "goes on from them"];
-    let told = fetch_as(REPO, offline.clone())
-        .expect_err("half")
-        .to_string();
-    assert!(parts.iter().all(|part| told.contains(part)), "{told}");
-    assert!(!told.contains("never"), "{told}");
-    let held = Hub::new(setup.settings()).cached();
-    let [model] = held.as_slice() else {
-        panic!("{held:?}");
-    };
-    let missing = model.missing.as_deref().expect("incomplete");
-    assert!(parts.iter().all(|part| missing.contains(part)), "{missing}");
-
-    // One file alone, of which nothing is whole.
-    setup.server.add("org/gguf", "m.gguf", weights());
-    setup.server.cut_after(&[500_000, 0, 0, 0, 0, 0]);
-    setup.fetch("org/gguf:m.gguf").expect_err("interrupted");
-    let told = fetch_as("org/gguf:m.gguf", offline).expect_err("half");
-    assert!(told.to_string().contains("500000 bytes"), "{told}");
-    let held = Hub::new(setup.settings()).cached();
-    let missing = |repo: &str| {
-        let model = held.iter().find(|model| model.snapshot.repo == repo);
-        model.expect(repo).missing.clone()
-    };
-    assert!(missing("org/gguf").is_some_and(|told| told.contains("no file is whole")));
-    setup.server.cut_after(&[]);
-    setup.fetch("org/gguf:m.gguf").expect("a file");
-    setup.fetch(REPO).expect("a model");
-    let held = Hub::new(setup.settings()).cached();
-    assert!(held.iter().all(|model| model.missing.is_none()), "{held:?}");
 }
 
 #[test]
