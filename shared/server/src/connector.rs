@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -86,7 +87,7 @@ impl Connector {
         };
         let connected = match self.address {
             Some(address) => TcpStream::connect(address).await,
-            None => TcpStream::connect((host, uri.port_u16().unwrap_or_default())).await,
+            None => TcpStream::connect((host, port(uri))).await,
         };
         let refused = |source| ConnectFault::Tcp {
             to: to.clone(),
@@ -112,6 +113,16 @@ impl Connector {
     }
 }
 
+/// The port that `uri` names, or that of its scheme.
+fn port(uri: &Uri) -> u16 {
+    let usual = if uri.scheme_str() == Some("https") {
+        443
+    } else {
+        80
+    };
+    uri.port_u16().unwrap_or(usual)
+}
+
 /// A connection to a peer.
 pub(crate) struct Outgoing {
     transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
@@ -125,6 +136,12 @@ impl Outgoing {
             transport,
             is_new: true,
         }
+    }
+}
+
+impl Connection for Outgoing {
+    fn connected(&self) -> Connected {
+        Connected::new()
     }
 }
 

@@ -78,6 +78,11 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         Ok(Self(current))
     }
 
+    /// What never changes.
+    pub(crate) fn fixed(value: T) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(value))))
+    }
+
     /// What holds now.
     pub(crate) fn get(&self) -> Arc<T> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))

@@ -1,11 +1,13 @@
 //! Logs, one line an event, on stderr (stdout belongs to what the product prints); and what of logs and
 //! traces goes to a collector.
 
+mod connection;
 mod export;
 mod lines;
 mod settings;
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -13,7 +15,7 @@ use opentelemetry_appender_tracing::layer::{OpenTelemetryTracingBridge, TracingS
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracerProvider};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use tracing_subscriber::filter::{FilterExt, ParseError, filter_fn};
@@ -22,6 +24,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, fmt};
 
+use crate::tls::TlsError;
 use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
 use settings::Settings;
@@ -30,6 +33,9 @@ pub use settings::{Protocol, TelemetryConfig};
 
 /// How long a process that ends waits for its last spans and log records to be taken.
 const FLUSH: Duration = Duration::from_secs(3);
+
+/// The attribute that tells replicas of a service apart.
+const INSTANCE: &str = "service.instance.id";
 
 /// Most events of one span: rounds of a long output. The SDK's default would be over after 128 of them.
 const EVENTS: u32 = 4_096;
@@ -86,6 +92,21 @@ pub enum TelemetryError {
         /// What it may say.
         expected: &'static str,
     },
+
+    /// The CAs by which a collector is to be believed cannot be used.
+    #[error("{key}: {}: {problem}", file.display())]
+    Authorities {
+        /// The key or the variable.
+        key: String,
+        /// The file it names.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// TLS cannot be spoken.
+    #[error("telemetry: {0}")]
+    Tls(#[from] TlsError),
 
     /// What the exporter reads itself cannot be used.
     #[error("telemetry: {0}")]
@@ -208,10 +229,20 @@ impl Telemetry {
     }
 }
 
-/// What is told of the process: what the environment says of it, and a name in any case.
+/// What is told of the process: what the environment says of it, and in any case a name, and what tells it
+/// from other replicas.
 fn resource(service_name: Option<String>, role: &str) -> Resource {
+    // What the environment tells is stronger.
+    let detected = Resource::builder().build();
+    let told = detected.get(&INSTANCE.into()).is_some();
+    let instance = KeyValue::new(
+        INSTANCE,
+        RandomIdGenerator::default().new_trace_id().to_string(),
+    );
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let builder = Resource::builder().with_attribute(version);
+    let builder = Resource::builder()
+        .with_attributes((!told).then_some(instance))
+        .with_attribute(version);
     if let Some(name) = service_name {
         return builder.with_service_name(name).build();
     }
@@ -280,6 +311,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn processes_of_one_role_can_be_told_apart() {
+        let instance = || {
+            let resource = resource(None, "drafter");
+            let name = resource.get(&"service.name".into()).expect("a name");
+            assert_eq!(name.as_str(), "outrider-drafter");
+            let instance = resource.get(&INSTANCE.into()).expect("an instance");
+            instance.to_string()
+        };
+        assert_eq!(instance().len(), 32);
+        assert_ne!(instance(), instance());
+    }
+
+    #[test]
     fn a_filter_that_does_not_parse_is_quoted() {
         let error = filter("info,verifier=loud").unwrap_err();
         assert!(
@@ -287,6 +331,22 @@ mod tests {
             "{error}"
         );
         assert!(filter("info,verifier=debug").is_ok());
+    }
+
+    #[test]
+    fn what_is_said_of_sending_is_not_sent() {
+        for target in [
+            "h2::codec",
+            "hyper_util::client",
+            "tonic::transport",
+            "opentelemetry_sdk",
+            "server::telemetry::export",
+        ] {
+            assert!(is_of_export(target), "{target}");
+        }
+        for target in ["server::lifecycle", "coordinator::driver", "h2o", ""] {
+            assert!(!is_of_export(target), "{target}");
+        }
     }
 
     #[test]

@@ -15,11 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
+use rustls::{ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub use error::TlsError;
 pub(crate) use explain::{Side, explain, is_hung_up};
+pub(crate) use material::roots_of;
 
 use crate::reload::Reloading;
 use material::Material;
@@ -110,6 +112,31 @@ impl Tls {
         Ok(Self {
             mode,
             material: Some(material),
+        })
+    }
+
+    /// What believes servers whose certificates `roots` sign, and speaks `protocol` with them (ALPN).
+    ///
+    /// # Errors
+    /// If no crypto provider is installed, or it cannot be used.
+    pub(crate) fn believing(
+        roots: RootCertStore,
+        protocol: &'static [u8],
+    ) -> Result<Self, TlsError> {
+        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
+        let mut client = ClientConfig::builder_with_provider(Arc::clone(provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Unusable(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        client.alpn_protocols = vec![protocol.to_vec()];
+        let material = Material {
+            server: None,
+            client: Some(Arc::new(client)),
+        };
+        Ok(Self {
+            mode: TlsMode::Off,
+            material: Some(Reloading::fixed(material)),
         })
     }
 

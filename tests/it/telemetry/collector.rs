@@ -12,7 +12,11 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use server::health::Health;
+use server::lifecycle::{ServerConfig, serve};
+use server::process::Process;
 use tokio::net::TcpListener;
+use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
@@ -43,6 +47,15 @@ impl Collector {
             .serve_with_incoming(TcpIncoming::from(listener));
         tokio::spawn(serving);
         (collector, address)
+    }
+
+    /// Takes spans over TLS on `listener`, with the certificates of `process`.
+    pub(super) async fn serve(self, listener: TcpListener, process: Process) {
+        let routes = Routes::new(TraceServiceServer::new(self));
+        let health = Health::new("collector", &process).await;
+        let (config, forever) = (ServerConfig::default(), std::future::pending());
+        let served = serve(routes, listener, &config, &process, &health, forever);
+        served.await.expect("it serves");
     }
 
     /// Everything that came, in the order in which it began.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use drafter::{DrafterConfig, Loaded};
 use server::telemetry::Protocol;
 use server::trace::names;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use wire::v1::DraftRound;
 use wire::v1::draft_reply::Reply;
 
@@ -19,7 +19,7 @@ use crate::cluster::{draft, drafter_in, eventually};
 use crate::protocol::{DraftStream, open, with_header};
 
 /// Head and body of an HTTP request.
-type Posted = (String, Vec<u8>);
+pub(super) type Posted = (String, Vec<u8>);
 
 /// A collector that takes whatever is posted to it, over HTTP/1.
 async fn http_collector() -> (Arc<Mutex<Vec<Posted>>>, SocketAddr) {
@@ -35,7 +35,11 @@ async fn http_collector() -> (Arc<Mutex<Vec<Posted>>>, SocketAddr) {
     (posted, address)
 }
 
-async fn serve_http(mut stream: TcpStream, posted: Arc<Mutex<Vec<Posted>>>) -> std::io::Result<()> {
+/// Answers what is posted on `stream`, until it closes.
+pub(super) async fn serve_http(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    posted: Arc<Mutex<Vec<Posted>>>,
+) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     loop {
         if stream.read_buf(&mut bytes).await? == 0 {

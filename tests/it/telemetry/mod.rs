@@ -3,6 +3,8 @@
 mod collector;
 mod export;
 mod faults;
+mod https;
+mod peers;
 mod privacy;
 mod requests;
 mod watched;

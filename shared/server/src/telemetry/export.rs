@@ -9,15 +9,18 @@ use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use opentelemetry_otlp::{ExporterBuildError, LogExporter, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{
+    ExporterBuildError, LogExporter, SpanExporter, WithExportConfig, WithHttpConfig,
+    WithTonicConfig,
+};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::logs::LogBatch;
 use opentelemetry_sdk::trace::SpanData;
 use tokio::runtime::Handle;
 
-use super::TelemetryError;
 use super::settings::{Destination, Protocol};
+use super::{TelemetryError, connection};
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -43,16 +46,17 @@ struct Failures {
 /// An exporter of spans.
 ///
 /// # Errors
-/// If the variables that it reads itself cannot be used.
+/// If the destination's CAs, or the variables that the exporter reads itself, cannot be used.
 pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>, TelemetryError> {
     let exporter = match destination.protocol {
         Protocol::Grpc => SpanExporter::builder()
             .with_tonic()
-            .with_endpoint(&destination.url)
+            .with_channel(connection::channel(destination)?)
             .build(),
         Protocol::HttpProtobuf => SpanExporter::builder()
             .with_http()
             .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+            .with_http_client(connection::http(destination)?)
             .with_endpoint(&destination.url)
             .build(),
     };
@@ -62,16 +66,17 @@ pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>
 /// An exporter of log records.
 ///
 /// # Errors
-/// If the variables that it reads itself cannot be used.
+/// As [`spans`].
 pub(super) fn logs(destination: &Destination) -> Result<Exporting<LogExporter>, TelemetryError> {
     let exporter = match destination.protocol {
         Protocol::Grpc => LogExporter::builder()
             .with_tonic()
-            .with_endpoint(&destination.url)
+            .with_channel(connection::channel(destination)?)
             .build(),
         Protocol::HttpProtobuf => LogExporter::builder()
             .with_http()
             .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+            .with_http_client(connection::http(destination)?)
             .with_endpoint(&destination.url)
             .build(),
     };
@@ -152,5 +157,54 @@ impl opentelemetry_sdk::logs::LogExporter for Exporting<LogExporter> {
 
     fn set_resource(&mut self, resource: &Resource) {
         self.exporter.set_resource(resource);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_collector_that_takes_nothing_is_told_of_at_once_and_then_seldom() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        let exporting = Exporting {
+            exporter: (),
+            what: "spans",
+            url: "http://collector:4317".to_owned(),
+            runtime: runtime.handle().clone(),
+            failures: Mutex::default(),
+        };
+        let log = Arc::new(tempfile::tempfile().unwrap());
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(Arc::clone(&log))
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let export = |count, outcome: OTelSdkResult| {
+                let _ = runtime.block_on(exporting.run(count, async { outcome }));
+            };
+            let fails = || Err(OTelSdkError::InternalFailure("refused".to_owned()));
+            export(1, Ok(()));
+            for count in [2, 3, 4] {
+                export(count, fails());
+            }
+            let long_ago = Instant::now().checked_sub(SILENCE);
+            exporting.failures.lock().unwrap().told = long_ago;
+            export(5, fails());
+        });
+        let mut text = String::new();
+        (&*log).rewind().unwrap();
+        (&*log).read_to_string(&mut text).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let told = "the collector takes no spans";
+        assert_eq!(lines.len(), 2, "{text}");
+        for (line, lost) in lines.iter().zip(["lost=2", "lost=12"]) {
+            let parts = ["WARN", told, &exporting.url, "refused", lost];
+            assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+        }
     }
 }

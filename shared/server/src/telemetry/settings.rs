@@ -1,9 +1,16 @@
 //! Where traces and logs go: the configuration, and what the environment says where it is silent.
 
+mod destination;
+
+use std::path::PathBuf;
+
 use opentelemetry_sdk::trace::Sampler;
 use serde::{Deserialize, Serialize};
 
 use super::TelemetryError;
+use destination::{LOGS, Signal, TRACES, destination};
+
+pub(super) use destination::Destination;
 
 /// Share of requests that are traced where nobody says.
 const SAMPLE_RATIO: f64 = 0.1;
@@ -27,11 +34,14 @@ pub enum Protocol {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// URL of a collector, `http://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where that is unset too
+    /// URL of a collector, `http://HOST:PORT` or `https://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where that is unset too
     /// nothing is sent.
     pub endpoint: String,
     /// Absent is `OTEL_EXPORTER_OTLP_PROTOCOL`, or gRPC.
     pub protocol: Option<Protocol>,
+    /// Certificates in PEM of the CAs by which a collector at an `https` URL is believed. Empty is
+    /// `OTEL_EXPORTER_OTLP_CERTIFICATE`, or the public CAs.
+    pub ca_file: PathBuf,
     /// Share of requests that are traced, 0 to 1, but for those whose client has decided. Absent is
     /// `OTEL_TRACES_SAMPLER`, or one in ten.
     pub sample_ratio: Option<f64>,
@@ -50,6 +60,7 @@ impl Default for TelemetryConfig {
         Self {
             endpoint: String::new(),
             protocol: None,
+            ca_file: PathBuf::new(),
             sample_ratio: None,
             round_every: ROUND_EVERY,
             capture_text: false,
@@ -59,32 +70,8 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// Where one kind of signal goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Destination {
-    /// The whole URL, path included.
-    pub(super) url: String,
-    pub(super) protocol: Protocol,
-}
-
-/// A kind of signal: its name in variables, and its path over HTTP.
-#[derive(Clone, Copy)]
-struct Signal {
-    name: &'static str,
-    path: &'static str,
-}
-
-const TRACES: Signal = Signal {
-    name: "TRACES",
-    path: "v1/traces",
-};
-const LOGS: Signal = Signal {
-    name: "LOGS",
-    path: "v1/logs",
-};
-
-/// The settings in effect. Headers, time limits, batches and attributes of the process are left to the
-/// exporter, which reads their variables itself.
+/// The settings in effect. Headers, batches and attributes of the process are left to the exporter, which
+/// reads their variables itself.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) traces: Option<Destination>,
@@ -125,71 +112,6 @@ impl Settings {
             service_name: named.or_else(|| variable("OTEL_SERVICE_NAME")),
         })
     }
-}
-
-fn destination(
-    config: &TelemetryConfig,
-    signal: Signal,
-    variable: &impl Fn(&str) -> Option<String>,
-) -> Result<Option<Destination>, TelemetryError> {
-    let exporter = format!("OTEL_{}_EXPORTER", signal.name);
-    match variable(&exporter).as_deref() {
-        Some("none") => return Ok(None),
-        None | Some("otlp") => {}
-        Some(other) => return Err(refused(&exporter, other, "expected otlp or none")),
-    }
-    let protocol = protocol(config, signal, variable)?;
-    let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.name);
-    let (key, url) = if !config.endpoint.is_empty() {
-        ("telemetry.endpoint", config.endpoint.clone())
-    } else if let Some(whole) = variable(&own) {
-        // The one variable that holds the whole URL.
-        check_url(&own, &whole)?;
-        return Ok(Some(Destination {
-            url: whole,
-            protocol,
-        }));
-    } else if let Some(base) = variable("OTEL_EXPORTER_OTLP_ENDPOINT") {
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", base)
-    } else {
-        return Ok(None);
-    };
-    check_url(key, &url)?;
-    let url = match protocol {
-        Protocol::Grpc => url,
-        Protocol::HttpProtobuf => format!("{}/{}", url.trim_end_matches('/'), signal.path),
-    };
-    Ok(Some(Destination { url, protocol }))
-}
-
-fn check_url(key: &str, url: &str) -> Result<(), TelemetryError> {
-    let uri = url.parse::<tonic::transport::Uri>();
-    let is_http = uri.is_ok_and(|uri| uri.scheme_str() == Some("http") && uri.host().is_some());
-    if is_http {
-        return Ok(());
-    }
-    let expected = "write http://HOST:PORT of a collector; what goes further is its affair";
-    Err(refused(key, url, expected))
-}
-
-fn protocol(
-    config: &TelemetryConfig,
-    signal: Signal,
-    variable: &impl Fn(&str) -> Option<String>,
-) -> Result<Protocol, TelemetryError> {
-    if let Some(protocol) = config.protocol {
-        return Ok(protocol);
-    }
-    let own = format!("OTEL_EXPORTER_OTLP_{}_PROTOCOL", signal.name);
-    for name in [own.as_str(), "OTEL_EXPORTER_OTLP_PROTOCOL"] {
-        match variable(name).as_deref() {
-            None => {}
-            Some("grpc") => return Ok(Protocol::Grpc),
-            Some("http/protobuf") => return Ok(Protocol::HttpProtobuf),
-            Some(other) => return Err(refused(name, other, "expected grpc or http/protobuf")),
-        }
-    }
-    Ok(Protocol::Grpc)
 }
 
 fn sampler(

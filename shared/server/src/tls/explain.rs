@@ -69,7 +69,10 @@ fn certificate(fault: &CertificateError, side: Side) -> String {
             format!("{whose} is not valid yet; compare the clocks of both machines ({fault})")
         }
         CertificateError::UnknownIssuer => {
-            format!("{whose} is signed by a CA that is not among those in tls.ca_file")
+            format!(
+                "{whose} is signed by a CA that is not among those in tls.ca_file (of a collector: \
+                 telemetry.ca_file)"
+            )
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!(

@@ -11,7 +11,7 @@ use rustls::{ClientConfig, Error, RootCertStore, ServerConfig};
 
 use super::{TlsConfig, TlsError, TlsMode};
 
-/// The one protocol spoken inside of TLS.
+/// The one protocol that services speak inside of TLS.
 const ALPN: &[u8] = b"h2";
 
 /// What handshakes are made with.
@@ -116,7 +116,8 @@ fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
         (false, true) => return missing("cert_file", "tls.key_file is"),
         (true, true) => {}
     }
-    let chain = certificates("cert_file", &config.cert_file)?;
+    let chain = certificates_of(&contents("cert_file", &config.cert_file)?);
+    let chain = chain.map_err(malformed("cert_file", &config.cert_file))?;
     let pem = contents("key_file", &config.key_file)?;
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| TlsError::Contents {
         setting: "key_file",
@@ -132,35 +133,39 @@ fn roots(config: &TlsConfig) -> Result<Option<RootCertStore>, TlsError> {
     if !is_named(&config.ca_file) {
         return Ok(None);
     }
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates("ca_file", &config.ca_file)? {
-        roots.add(certificate).map_err(|error| TlsError::Contents {
-            setting: "ca_file",
-            file: config.ca_file.clone(),
-            problem: format!("a certificate in it is malformed: {error}"),
-        })?;
-    }
-    Ok(Some(roots))
+    let setting = "ca_file";
+    let roots = roots_of(&contents(setting, &config.ca_file)?);
+    roots.map(Some).map_err(malformed(setting, &config.ca_file))
 }
 
-fn certificates(
-    setting: &'static str,
-    file: &Path,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let malformed = |problem: String| TlsError::Contents {
+/// The CAs in a file, of which `pem` are the contents.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates_of(pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| format!("a certificate in it is malformed: {error}"))?;
+    }
+    Ok(roots)
+}
+
+fn certificates_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| format!("not PEM: {error}"))?;
+    if certificates.is_empty() {
+        return Err("no certificate in PEM, expected -----BEGIN CERTIFICATE-----".to_owned());
+    }
+    Ok(certificates)
+}
+
+fn malformed(setting: &'static str, file: &Path) -> impl FnOnce(String) -> TlsError {
+    move |problem| TlsError::Contents {
         setting,
         file: file.to_owned(),
         problem,
-    };
-    let pem = contents(setting, file)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let certificates = certificates.map_err(|error| malformed(format!("not PEM: {error}")))?;
-    if certificates.is_empty() {
-        return Err(malformed(
-            "no certificate in PEM, expected -----BEGIN CERTIFICATE-----".to_owned(),
-        ));
     }
-    Ok(certificates)
 }
 
 fn contents(setting: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {

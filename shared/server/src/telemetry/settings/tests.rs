@@ -1,5 +1,7 @@
 //! What of configuration and environment holds.
 
+use std::time::Duration;
+
 use super::*;
 
 /// Settings of `config` under these variables.
@@ -26,8 +28,12 @@ fn of_endpoint(endpoint: &str) -> TelemetryConfig {
 }
 
 fn destination_of(url: &str, protocol: Protocol) -> Destination {
-    let url = url.to_owned();
-    Destination { url, protocol }
+    Destination {
+        url: url.to_owned(),
+        protocol,
+        authorities: None,
+        timeout: Duration::from_secs(10),
+    }
 }
 
 #[test]
@@ -105,6 +111,37 @@ fn a_signals_own_variables_are_stronger_than_the_common_ones() {
 }
 
 #[test]
+fn authorities_and_time_are_a_signals_own_or_common() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/common.pem"),
+        ("OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE", "/logs.pem"),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "250"),
+    ];
+    let of = |destination: Option<Destination>| {
+        let destination = destination.expect("a destination");
+        let authorities = destination.authorities.expect("some are chosen");
+        let file = authorities.file.display().to_string();
+        (authorities.key, file, destination.timeout.as_millis())
+    };
+    let config = of_endpoint("https://here:4317");
+    let settings = resolved(&config, &variables);
+    let named = |key: &str, file: &str, ms| (key.to_owned(), file.to_owned(), ms);
+    let common = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+    assert_eq!(of(settings.traces), named(common, "/common.pem", 250));
+    let own = "OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE";
+    assert_eq!(of(settings.logs), named(own, "/logs.pem", 10_000));
+    let config = TelemetryConfig {
+        ca_file: "/ours.pem".into(),
+        ..config
+    };
+    let settings = resolved(&config, &variables);
+    assert_eq!(
+        of(settings.logs),
+        named("telemetry.ca_file", "/ours.pem", 10_000)
+    );
+}
+
+#[test]
 fn what_is_turned_off_stays_off() {
     let config = of_endpoint("http://here:4317");
     let off = resolved(&config, &[("OTEL_SDK_DISABLED", "True")]);
@@ -162,9 +199,14 @@ fn what_cannot_be_used_is_named_with_its_value() {
             "telemetry.endpoint: \"collector:4317\"",
         ),
         (
-            of_endpoint("https://collector:4317"),
+            of_endpoint("unix:///run/collector"),
             vec![],
             "write http://HOST:PORT",
+        ),
+        (
+            of_endpoint("https://collector:4317"),
+            vec![("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")],
+            "OTEL_EXPORTER_OTLP_TIMEOUT: \"10s\"",
         ),
         (
             plain.clone(),
