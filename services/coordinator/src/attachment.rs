@@ -1,5 +1,6 @@
 //! A request's hold on one peer: the stream, where it leads, and how often it moved.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -247,8 +248,8 @@ impl<P: Protocol> Attachment<P> {
     }
 
     /// Where the stream leads, or would have led.
-    pub(crate) fn address(&self) -> Option<&str> {
-        self.endpoint.as_ref().map(|endpoint| endpoint.address())
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.endpoint.as_ref().map(|endpoint| endpoint.socket())
     }
 
     /// The peer told what cannot be: others are tried before it for a while.
@@ -261,7 +262,10 @@ impl<P: Protocol> Attachment<P> {
     /// What a peer that did not answer within `after` is reported as.
     pub(crate) fn late(&self, after: Duration) -> PeerError {
         PeerError::Late {
-            address: self.address().unwrap_or_default().to_owned(),
+            address: self
+                .endpoint
+                .as_ref()
+                .map_or_else(String::new, |endpoint| endpoint.address().to_owned()),
             after,
         }
     }

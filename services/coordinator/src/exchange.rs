@@ -293,6 +293,8 @@ pub(crate) struct Decoded {
     /// Output position of the first.
     pub(crate) at: u32,
     pub(crate) tokens: Vec<TokenId>,
+    /// What the verifier says of its share.
+    pub(crate) timing: v1::Timing,
 }
 
 impl Decoding {
@@ -362,6 +364,7 @@ impl Decoding {
                     return Ok(Decoded {
                         at,
                         tokens: decoded.token_ids,
+                        timing: decoded.timing.unwrap_or_default(),
                     });
                 }
                 // Left over from before a retry.

@@ -3,6 +3,7 @@
 mod draft;
 mod verify;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,10 @@ pub(crate) struct RoundTimes {
     pub(crate) verify: Duration,
     pub(crate) drafter: v1::Timing,
     pub(crate) verifier: v1::Timing,
+    /// The verifier's share of the token decoded last.
+    pub(crate) decoding: v1::Timing,
+    /// Deciding here.
+    pub(crate) decided: Duration,
 }
 
 impl PeerLinks {
@@ -143,12 +148,11 @@ impl PeerLinks {
     }
 
     /// Where `peer` was asked last.
-    pub(crate) fn address(&self, peer: Peer) -> Option<String> {
-        let address = match peer {
+    pub(crate) fn address(&self, peer: Peer) -> Option<SocketAddr> {
+        match peer {
             Peer::Drafter => self.drafter.address(),
             Peer::Verifier => self.verifier.address(),
-        };
-        address.map(str::to_owned)
+        }
     }
 
     /// Bytes exchanged with the peers so far.
@@ -204,6 +208,7 @@ impl PeerLinks {
             return Err(PeerError::NoneAlive { who: "verifier" });
         };
         let decoded = decoding.next(link, ask).await?;
+        self.times.decoding = decoded.timing;
         Ok(Input::Decoded {
             round: ask.round,
             at: decoded.at,

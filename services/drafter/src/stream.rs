@@ -121,7 +121,9 @@ async fn draft(
     let began = Instant::now();
     let wanted = Asked::from_wire(service, &session.spec, &wire)?;
     let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
-    let mut span = service.traces.round(names::DRAFT, &round.trace_context);
+    let mut span = service
+        .traces
+        .round(names::DRAFT, &round.trace_context, began);
     if let Some(blocks) = session.replies.find(&round.key) {
         span.set(names::REPLAYED, true);
         for block in blocks.clone() {
@@ -132,7 +134,14 @@ async fn draft(
         }
         return Ok(());
     }
-    let asked = wanted.within_context(service, session, round.key.base_len)?;
+    let asked = match wanted.within_context(service, session, round.key.base_len) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let status = Status::from(error);
+            span.fail(format!("{:?}", status.code()));
+            return Err(status);
+        }
+    };
     if let Err(need) = session
         .committed
         .replace_from(round.from_len, &round.committed)

@@ -234,7 +234,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Sweep(args) => {
             let config = global.load_for(args.services())?;
-            sweep::run(args, config).await
+            Box::pin(sweep::run(args, config)).await
         }
         Command::Record(args) => {
             let config = global.load_for(args.services())?;

@@ -13,6 +13,7 @@ mod share;
 mod span;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use opentelemetry::context::FutureExt;
 use opentelemetry::trace::{SpanContext, TraceContextExt, TracerProvider as _};
@@ -20,6 +21,8 @@ use opentelemetry::{Array, Context, InstrumentationScope, StringValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tonic::metadata::MetadataMap;
 use tracing::Instrument;
+
+use clock::Clock;
 
 pub use context::TraceContext;
 pub use opentelemetry::KeyValue as Attribute;
@@ -81,13 +84,20 @@ impl Traces {
         Span::start(tracing, name, Kind::Server, &parent)
     }
 
-    /// What a coordinator asked, of which `context` came with the round; nothing if that is empty, malformed
-    /// or not sampled.
-    pub fn round(&self, name: &'static str, context: &[u8]) -> Span {
+    /// What a coordinator asked, which came at `began`, and `context` with it; nothing if that is empty,
+    /// malformed or not sampled.
+    pub fn round(&self, name: &'static str, context: &[u8], began: Instant) -> Span {
         let (Some(tracing), Some(parent)) = (&self.0, TraceContext::from_bytes(context)) else {
             return Span::default();
         };
-        Span::start(tracing, name, Kind::Server, &parent.to_parent())
+        Span::start_at(
+            tracing,
+            name,
+            Kind::Server,
+            &parent.to_parent(),
+            Clock::now(),
+            began,
+        )
     }
 
     /// Whether the `index`th round of a traced request, from 0 on, has spans at the peers.

@@ -43,6 +43,7 @@ impl Driver {
             verify,
             drafter,
             verifier,
+            ..
         } = std::mem::take(&mut self.links.times);
         let bytes = self.links.wire_bytes().rounds();
         let report = v1::RoundReport {

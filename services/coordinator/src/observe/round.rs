@@ -4,6 +4,7 @@
 //! kept until it is over: one that was to have spans has them, a failed one and the last get theirs then,
 //! with the times measured here and those that the peers told; all others become events of the request.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use server::trace::{Attribute, Kind, Share, Span, TraceContext, names};
@@ -41,11 +42,15 @@ struct Step {
     began: Instant,
     ended: Instant,
     span: Span,
-    address: Option<String>,
+    address: Option<SocketAddr>,
     timing: Option<v1::Timing>,
     /// Tokens decoded alone.
     decoded: usize,
+    /// Deciding here.
+    decided: Duration,
     failure: Option<(Peer, String)>,
+    /// Whether nothing was heard of it yet.
+    is_waiting: bool,
 }
 
 impl RoundTrace {
@@ -99,7 +104,9 @@ impl RoundTrace {
             address: None,
             timing: None,
             decoded: 0,
+            decided: Duration::ZERO,
             failure: None,
+            is_waiting: true,
         });
     }
 
@@ -109,6 +116,7 @@ impl RoundTrace {
             return;
         };
         step.ended = self.ended;
+        step.is_waiting = false;
         match answer {
             Input::Drafted { drafts, .. } => {
                 self.drafted += drafts.len();
@@ -120,10 +128,12 @@ impl RoundTrace {
                 let position = self.base_len + path.len() as u32;
                 self.rejected_position = (*last == LastToken::Recovered).then_some(position);
                 step.timing = Some(links.times.verifier);
+                step.decided = links.times.decided;
                 step.address = links.address(Peer::Verifier);
             }
             Input::Decoded { tokens, .. } => {
                 step.decoded += tokens.len();
+                step.timing = Some(added(step.timing, links.times.decoding));
                 if step.address.is_none() {
                     step.address = links.address(Peer::Verifier);
                 }
@@ -147,6 +157,7 @@ impl RoundTrace {
         self.ended = Instant::now();
         if let Some(step) = self.steps.last_mut() {
             step.ended = self.ended;
+            step.is_waiting = false;
             step.failure = Some((peer, reason.to_owned()));
         }
     }
@@ -181,6 +192,11 @@ impl RoundTrace {
             (false, true) => "last",
             (false, false) => "sampled",
         };
+        if let Some(step) = self.steps.last_mut().filter(|step| step.is_waiting) {
+            // The client left meanwhile.
+            self.ended = Instant::now();
+            step.ended = self.ended;
+        }
         let mut span = std::mem::take(&mut self.span);
         if !span.is_recorded() {
             if !self.failed && !is_last {
@@ -241,8 +257,14 @@ impl Step {
                 span.add_share(&share, began, Some("peer_figures"));
             }
         }
+        if !self.decided.is_zero() {
+            let began = self.ended.checked_sub(self.decided).unwrap_or(self.began);
+            let accept = span.child_at(names::ACCEPT, Kind::Internal, began);
+            accept.end_at(self.ended);
+        }
         if let Some(address) = self.address {
-            span.set(names::SERVER_ADDRESS, address);
+            span.set(names::SERVER_ADDRESS, address.ip().to_string());
+            span.set(names::SERVER_PORT, i64::from(address.port()));
         }
         if self.attempt > 0 {
             span.set(names::ATTEMPT, i64::from(self.attempt));
@@ -271,5 +293,20 @@ impl Step {
         };
         let outside = away.saturating_sub(micros(timing.total_us));
         (share, self.began + outside / 2)
+    }
+}
+
+/// What a peer says of its share in all, after `so_far`.
+fn added(so_far: Option<v1::Timing>, timing: v1::Timing) -> v1::Timing {
+    let so_far = so_far.unwrap_or_default();
+    v1::Timing {
+        queue_us: so_far.queue_us.saturating_add(timing.queue_us),
+        forward_us: so_far.forward_us.saturating_add(timing.forward_us),
+        accept_us: so_far.accept_us.saturating_add(timing.accept_us),
+        total_us: so_far.total_us.saturating_add(timing.total_us),
+        batch: so_far.batch.max(timing.batch),
+        forwarded_tokens: so_far
+            .forwarded_tokens
+            .saturating_add(timing.forwarded_tokens),
     }
 }

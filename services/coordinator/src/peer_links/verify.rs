@@ -1,6 +1,7 @@
 //! What a verifier is asked about a block; and where the coordinator decides, its decision.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use speculation::draft_tree::DraftTree;
 use speculation::proposal::BadProposal;
@@ -84,6 +85,7 @@ impl PeerLinks {
     /// if that turns out to be needed. The laws of a large vocabulary would hold up every stream of an
     /// async thread.
     async fn decide(&mut self, ask: Ask<'_>, block: WireBlock) -> Result<Input, PeerError> {
+        let began = Instant::now();
         let request = Arc::clone(&self.opener.request);
         let reading = {
             let request = Arc::clone(&request);
@@ -108,6 +110,7 @@ impl PeerLinks {
             (decided, block) = blocking(deciding).await?;
             match decided {
                 Ok((verdict, deferral)) => {
+                    self.times.decided = began.elapsed();
                     let verdict = PathVerdict::of_chain(verdict);
                     return Ok(verified(ask.round, verdict, deferral));
                 }

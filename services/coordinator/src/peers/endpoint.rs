@@ -19,6 +19,7 @@ const DRAINING_FOR: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: String,
+    socket: SocketAddr,
     channel: PeerChannel,
     state: Mutex<State>,
 }
@@ -40,6 +41,7 @@ impl Endpoint {
     ) -> Self {
         Self {
             address: Self::url_of(&url, address),
+            socket: address,
             channel: channel::connect_to(url, address, config, process),
             state: Mutex::default(),
         }
@@ -53,6 +55,11 @@ impl Endpoint {
     /// Its URL.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Where that leads.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        self.socket
     }
 
     /// Its connection; cheap to clone.

@@ -1,6 +1,6 @@
 //! Names of spans, events and attributes.
 //!
-//! `gen_ai.*`, `error.type` and `server.address` are those of the OpenTelemetry semantic conventions, release
+//! `gen_ai.*`, `error.type` and `server.*` are those of the OpenTelemetry semantic conventions, release
 //! 1.37.0, whose generative part is experimental: a later release is taken over here and nowhere else. What
 //! they have no name for is called `outrider.*`.
 
@@ -67,8 +67,10 @@ pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 /// gRPC code of a failure.
 pub const ERROR_TYPE: &str = "error.type";
-/// Which replica was asked.
+/// Which replica was asked: its IP address.
 pub const SERVER_ADDRESS: &str = "server.address";
+/// And its port.
+pub const SERVER_PORT: &str = "server.port";
 
 /// Method asked for.
 pub const METHOD: &str = "outrider.method";

@@ -52,7 +52,7 @@ impl Span {
         Self::start_at(tracing, name, kind, parent, Clock::now(), Instant::now())
     }
 
-    fn start_at(
+    pub(super) fn start_at(
         tracing: &Arc<Tracing>,
         name: impl Into<Cow<'static, str>>,
         kind: Kind,

@@ -51,12 +51,19 @@ fn spans_hang_together_across_services() {
     let (traces, kept) = traces(following(Sampler::AlwaysOn));
     let request = traces.request("chat", &metadata(&format!("00-{TRACE_ID}-{SPAN_ID}-01")));
     let bytes = request.context().expect("sampled").to_bytes();
-    let round = traces.of("peer").round("draft", &bytes);
+    let came = Instant::now();
+    let mut round = traces.of("peer").round("draft", &bytes, came);
+    let share = Share {
+        queue: Duration::from_micros(1),
+        ..Share::default()
+    };
+    round.add_share(&share, came, None);
     drop((round, request));
     let kept = kept.0.lock().expect("no panic");
-    let [draft, chat] = kept.as_slice() else {
-        panic!("two spans: {kept:?}");
+    let [queue, draft, chat] = kept.as_slice() else {
+        panic!("three spans: {kept:?}");
     };
+    assert_eq!(queue.start_time, draft.start_time, "no earlier");
     assert_eq!((chat.name.as_ref(), draft.name.as_ref()), ("chat", "draft"));
     assert_eq!(chat.span_context.trace_id().to_string(), TRACE_ID);
     assert_eq!(chat.parent_span_id.to_string(), SPAN_ID);
@@ -81,10 +88,10 @@ fn spans_made_afterwards_have_the_times_that_were_measured() {
     let share = Share {
         queue: Duration::from_millis(2),
         forward: Duration::from_millis(5),
+        accept: Duration::from_millis(3),
         prefills: true,
         forwarded_tokens: 9,
         batch: 2,
-        ..Share::default()
     };
     part.add_share(&share, began + Duration::from_millis(1), None);
     part.end_at(began + Duration::from_millis(20));
@@ -95,22 +102,26 @@ fn spans_made_afterwards_have_the_times_that_were_measured() {
             .duration_since(span.start_time)
             .expect("in order")
     };
-    let names: Vec<_> = kept.iter().map(|span| span.name.as_ref()).collect();
-    assert_eq!(names, ["queue", "prefill", "part", "chat"]);
-    assert_eq!(took(&kept[2]), Duration::from_millis(20));
-    assert_eq!(took(&kept[1]), Duration::from_millis(5));
-    assert_eq!(kept[1].start_time, kept[0].end_time, "one after the other");
-    assert_eq!(kept[1].parent_span_id, kept[2].span_context.span_id());
-    assert_eq!(kept[2].parent_span_id, kept[3].span_context.span_id());
-    assert_eq!(kept[3].parent_span_id, SpanId::INVALID);
-    assert_eq!(kept[2].status, Status::error("no"));
-    assert!(
-        kept[1]
-            .attributes
-            .contains(&Attribute::new(names::FORWARDED_TOKENS, 9))
-    );
+    let called: Vec<_> = kept.iter().map(|span| span.name.as_ref()).collect();
+    assert_eq!(called, ["queue", "prefill", "accept", "part", "chat"]);
+    let [queue, prefill, accept, part, chat] = kept.as_slice() else {
+        unreachable!("just counted");
+    };
+    assert_eq!(took(part), Duration::from_millis(20));
+    assert_eq!(took(prefill), Duration::from_millis(5));
+    assert_eq!(prefill.start_time, queue.end_time, "one after the other");
+    assert_eq!(accept.start_time, prefill.end_time);
+    assert_eq!(prefill.parent_span_id, part.span_context.span_id());
+    assert_eq!(part.parent_span_id, chat.span_context.span_id());
+    assert_eq!(chat.parent_span_id, SpanId::INVALID);
+    assert_eq!(part.status, Status::error("no"));
+    let forwarded = Attribute::new(names::FORWARDED_TOKENS, 9);
+    assert!(prefill.attributes.contains(&forwarded));
+    let batch = Attribute::new(names::BATCH, 2);
+    let told = [prefill, part].map(|span| span.attributes.contains(&batch));
+    assert_eq!(told, [true, true]);
     // What is called after its parent began lies before it by the clock of the parent.
-    assert!(kept[2].start_time < kept[3].start_time);
+    assert!(part.start_time < chat.start_time);
 }
 
 #[test]
@@ -150,7 +161,7 @@ fn a_context_that_cannot_be_one_is_ignored() {
     let longer = [&bytes[..], &[0]].concat();
     for wrong in [&[][..], &bytes[..24], &longer, &no_trace, &no_span] {
         assert_eq!(TraceContext::from_bytes(wrong), None, "{wrong:?}");
-        assert!(!traces.round("draft", wrong).is_recorded());
+        assert!(!traces.round("draft", wrong, Instant::now()).is_recorded());
     }
     for wrong in [
         "",
