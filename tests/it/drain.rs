@@ -22,10 +22,13 @@ use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::{FinishReason, GenerateRequest};
 
 use crate::client::{Answer, With, collect, generate, request};
-use crate::cluster::{Service, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{Service, config, coordinator, draft, drafter, eventually, target, verifier};
 
 /// Far longer than anything here takes: who waits for it has not been handed over.
 const LONG_GRACE_MS: u64 = 60_000;
+
+/// How long a service that is told to stop still listens, unless a test is about that.
+pub(crate) const DELAY_MS: u64 = 100;
 
 /// A service that can be told to stop.
 pub(crate) struct Stoppable {
@@ -53,9 +56,11 @@ impl Stoppable {
     pub(crate) async fn verifier(
         model: ServedModel<Model>,
         grace_ms: u64,
+        delay_ms: u64,
     ) -> (Self, verifier::Monitor) {
         let mut config = VerifierConfig::default();
         config.server.drain_grace_ms = grace_ms;
+        config.server.drain_delay_ms = delay_ms;
         let verifier = Verifier::start(model, config, Process::default()).await;
         let verifier = verifier.expect("a verifier");
         let monitor = verifier.monitor();
@@ -135,8 +140,8 @@ fn asked(method: &str) -> GenerateRequest {
 async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
     let (drafter, _) = drafter(draft()).await;
     for method in ["coupled", "block", "target-only"] {
-        let (first, first_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
-        let (second, _) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+        let (first, first_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
+        let (second, _) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
         let urls = [first.url(), second.url()];
         let coordinator = coordinator(config(&[drafter.url()], &urls)).await;
         let expected = generate(&coordinator, asked(method)).await.tokens;
@@ -181,9 +186,48 @@ async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
 }
 
 #[tokio::test]
+async fn new_sessions_go_where_nobody_is_about_to_stop() {
+    let (old, old_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, LONG_GRACE_MS / 2).await;
+    let (new, new_monitor) = verifier(target()).await;
+    let (drafter, _) = drafter(draft()).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[old.url(), new.url()])).await;
+    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
+    let mut stopped = false;
+    for _ in 0..64 {
+        let answer = interrupted(&coordinator, asked("coupled"), || {
+            if old_monitor.sessions().attached > 0 {
+                stopped = true;
+                old.stop.cancel();
+            }
+        });
+        let moved = answer.await.finished.speculation.expect("statistics");
+        assert_eq!(moved.migrations, u32::from(stopped));
+        if stopped {
+            break;
+        }
+    }
+    assert!(stopped, "no session in 64 went to the first verifier");
+    eventually("the session has left", || {
+        old_monitor.sessions().attached == 0
+    })
+    .await;
+    // It still listens, and is nowhere a session is sent.
+    let before = old_monitor.totals().forwards;
+    for seed in 0..16 {
+        let answer = generate(&coordinator, request("x", 4).seed(seed)).await;
+        assert_eq!(
+            answer.finished.speculation.expect("statistics").migrations,
+            0
+        );
+    }
+    assert_eq!(old_monitor.totals().forwards, before);
+    assert!(new_monitor.totals().forwards > 0);
+}
+
+#[tokio::test]
 async fn without_another_replica_a_session_stays_to_its_end() {
     let (drafter, _) = Stoppable::drafter(LONG_GRACE_MS).await;
-    let (verifier, _) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+    let (verifier, _) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     for method in ["target-only", "coupled"] {
         let expected = generate(&coordinator, asked(method)).await.tokens;
@@ -205,7 +249,7 @@ async fn without_another_replica_a_session_stays_to_its_end() {
 
 #[tokio::test]
 async fn a_session_does_not_move_to_other_numerics_before_it_must() {
-    let (old, monitor) = Stoppable::verifier(target(), LONG_GRACE_MS).await;
+    let (old, monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
     let mut other = target();
     other.numerics.kernels = "others".to_owned();
     let (other, _) = verifier(other).await;

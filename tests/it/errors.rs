@@ -94,6 +94,7 @@ fn bad_choices() -> Vec<Case> {
         ),
         (stops(vec![String::new()]), "stop", "0 bytes"),
         (stops(vec!["x".into(); 17]), "stop", "17"),
+        (stops(vec!["x".repeat(257)]), "stop", "257 bytes"),
         (
             GenerateRequest {
                 stop_token_ids: vec![1; 63],

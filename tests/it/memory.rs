@@ -1,12 +1,13 @@
 //! A verifier whose memory holds a few of many requests at a time.
 
 use futures_util::future::join_all;
+use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, GenerateRequest, TreeShape, tree_shape};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
-    Cluster, config, coordinator, draft, drafter, eventually, target, verifier_with,
+    Cluster, config, coordinator, draft, drafter, drafter_with, eventually, target, verifier_with,
 };
 use crate::prompts;
 
@@ -63,6 +64,13 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
         .expect("a connection");
     let described = peer.describe(DescribeRequest {}).await.expect("described");
     let longest = described.into_inner().context_len;
+    assert_eq!(longest, 192 - 64);
+    let (small, _) = drafter_with(draft(), |config| config.kv_tokens = 192).await;
+    let mut peer = DrafterClient::connect(small.url())
+        .await
+        .expect("a connection");
+    let described = peer.describe(DescribeRequest {}).await.expect("described");
+    assert_eq!(described.into_inner().context_len, longest);
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let asked = |max_tokens| {
         let asked = request("Once upon a time", max_tokens).ignoring_eos();
@@ -82,6 +90,36 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     assert_eq!(answer.tokens.len() as u32, max_tokens);
     assert!(answer.finished.exact && answer.fallbacks() == 0);
     eventually("no page in use", || monitor.memory().pages == 0).await;
+}
+
+#[tokio::test]
+async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
+    let (sharing, monitor) = drafter_with(draft(), |config| config.prefix_sharing = true).await;
+    let (alone, alone_monitor) = drafter(draft()).await;
+    let (verifier, target_monitor) = verifier_with(target(), |_| {}).await;
+    let shared = || monitor.memory().shared_tokens;
+    for (drafter, tenant, shares) in [
+        (&sharing, "acme", false),
+        (&sharing, "acme", true),
+        (&sharing, "bolt", false),
+        (&sharing, "", false),
+        (&sharing, "", false),
+        (&alone, "acme", false),
+        (&alone, "acme", false),
+    ] {
+        let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+        let before = shared();
+        let asked = GenerateRequest {
+            tenant: tenant.to_owned(),
+            ..request(&"Once upon a time there was a cat. ".repeat(20), 8)
+        };
+        let answer = generate(&coordinator, asked).await;
+        assert_eq!(answer.fallbacks(), 0);
+        assert_eq!(shared() > before, shares, "'{tenant}'");
+        eventually("the session is over", || monitor.engine().sequences == 0).await;
+    }
+    let others = [alone_monitor.memory(), target_monitor.memory()];
+    assert!(others.iter().all(|memory| memory.shared_tokens == 0));
 }
 
 #[tokio::test]

@@ -108,14 +108,31 @@ mod tests {
 
     #[test]
     fn long_lists_are_refused_by_name() {
-        let wire = v1::SamplingParams {
-            banned_token_ids: vec![0; 4_097],
-            ..Default::default()
-        };
-        let error = from_wire(Some(wire), vec![], 10).expect_err("too long");
-        assert_eq!(
-            error.to_string(),
-            "banned_token_ids: 4097 entries, expected at most 4096"
-        );
+        for (field, most) in [
+            ("logit_bias", 1_024),
+            ("banned_token_ids", 4_096),
+            ("allowed_token_ids", 65_536),
+            ("end_token_ids", 64),
+        ] {
+            let read = |entries| {
+                let of = |name| vec![0; if name == field { entries } else { 0 }];
+                let bias = v1::LogitBias::default();
+                let wire = v1::SamplingParams {
+                    logit_bias: vec![bias; of("logit_bias").len()],
+                    banned_token_ids: of("banned_token_ids"),
+                    allowed_token_ids: of("allowed_token_ids"),
+                    ..Default::default()
+                };
+                from_wire(Some(wire), of("end_token_ids"), 10)
+            };
+            let error = read(most + 1).expect_err("too long");
+            let found = most + 1;
+            assert_eq!(
+                error.to_string(),
+                format!("{field}: {found} entries, expected at most {most}")
+            );
+            let taken = read(most).err();
+            assert!(taken.is_none_or(|error| !error.problem.contains("entries")));
+        }
     }
 }

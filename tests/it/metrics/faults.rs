@@ -8,7 +8,8 @@ use server::metrics::names;
 
 use super::{Cluster, Watched, statistics};
 use crate::client::{Answer, With, collect, generate, request, try_generate};
-use crate::cluster::{client, config, random_draft, target};
+use crate::cluster::{client, config, draft, drafter_with, random_draft, target};
+use crate::protocol::{DraftStream, open};
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, Tampering};
 
@@ -119,6 +120,61 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
     assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 2.0);
 }
 
+/// A coordinator whose verifier accepts connections and says nothing.
+async fn waiting(request_timeout_ms: u64) -> (Watched, tokio::net::TcpListener) {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let config = coordinator::CoordinatorConfig {
+        request_timeout_ms: request_timeout_ms.try_into().expect("not zero"),
+        ..config(&[], &[url])
+    };
+    (Watched::coordinator(config).await, silent)
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_request_began_is_counted() {
+    let (coordinator, _silent) = waiting(60_000).await;
+    let mut client = client(&coordinator.service);
+    let asking = tokio::spawn(async move { client.generate(request("x", 2)).await.map(drop) });
+    let running = |scrape: &super::Scrape| scrape.value("outrider_requests_running", &[]) == 1.0;
+    coordinator.eventually("it is let in", running).await;
+    asking.abort();
+    let preparing = [("stage", "preparing")];
+    let counted = |scrape: &super::Scrape| {
+        scrape.value("outrider_cancellations_total", &preparing) == 1.0
+            && scrape.value("outrider_requests_running", &[]) == 0.0
+    };
+    coordinator.eventually("it is counted", counted).await;
+    let scrape = coordinator.scrape().await;
+    assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 1.0);
+    assert_eq!(scrape.sum("outrider_requests_refused_total", &[]), 0.0);
+}
+
+#[tokio::test]
+async fn requests_out_of_time_are_told_from_others_that_fail() {
+    let (coordinator, _silent) = waiting(100).await;
+    let refused = try_generate(&coordinator.service, request("x", 2)).await;
+    let refused = refused.expect_err("out of time").code();
+    assert_eq!(refused, tonic::Code::DeadlineExceeded);
+    let scrape = coordinator.scrape().await;
+    let refused = "outrider_requests_refused_total";
+    assert_eq!(scrape.value(refused, &[("reason", "deadline")]), 1.0);
+    assert_eq!(scrape.sum(refused, &[]), 1.0);
+
+    let cluster = Cluster::start().await;
+    let mut hurried = request("Once upon a time", 480).ignoring_eos();
+    hurried.timeout_ms = 10;
+    let answer = try_generate(&cluster.coordinator.service, hurried).await;
+    let finished = answer.expect("begun").finished;
+    assert_eq!(finished.reason(), wire::v1::FinishReason::Error);
+    let scrape = cluster.coordinator.scrape().await;
+    let outcome = [MODEL, ("method", "coupled"), ("outcome", "deadline")];
+    assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
+    assert_eq!(scrape.sum("outrider_requests_total", &[]), 1.0);
+}
+
 async fn fallbacks(coordinator: &Watched, answer: &Answer, reason: &str) {
     let scrape = coordinator.scrape().await;
     let of_reason = scrape.value("outrider_fallbacks_total", &[MODEL, ("reason", reason)]);
@@ -174,6 +230,18 @@ async fn a_silent_drafter_is_a_late_one() {
     let answer = generate(&coordinator.service, request("x", 20).ignoring_eos()).await;
     // After its first silence it is left alone, so a retry finds nobody: what came first is told.
     fallbacks(&coordinator, &answer, "timeout").await;
+}
+
+#[tokio::test]
+async fn a_drafter_that_takes_no_more_sessions_is_an_overloaded_one() {
+    let (drafter, _) =
+        drafter_with(draft(), |config| config.max_sessions = NonZeroUsize::MIN).await;
+    let _taken = DraftStream::open(drafter.url(), open(|_| {})).await;
+    let verifier = Watched::verifier(target()).await;
+    let config = config(&[drafter.url()], &[verifier.service.url()]);
+    let coordinator = Watched::coordinator(config).await;
+    let answer = generate(&coordinator.service, request("x", 20).ignoring_eos()).await;
+    fallbacks(&coordinator, &answer, "overloaded").await;
 }
 
 #[tokio::test]
@@ -256,11 +324,10 @@ async fn an_output_that_is_not_what_was_asked_for_is_counted() {
 async fn label_values_come_from_short_lists() {
     let cluster = Cluster::start().await;
     for method in speculation::methods::METHODS {
-        generate(
-            &cluster.coordinator.service,
-            request("x", 3).method(method.name),
-        )
-        .await;
+        // Nobody's name either.
+        let mut asked = request("x", 3).method(method.name);
+        asked.tenant = "somebody".to_owned();
+        generate(&cluster.coordinator.service, asked).await;
     }
     for watched in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
         let scrape = watched.scrape().await;
@@ -271,7 +338,7 @@ async fn label_values_come_from_short_lists() {
             for value in values {
                 // Nobody's session, which is 32 hexadecimal digits.
                 let hex = value.chars().filter(char::is_ascii_hexdigit).count();
-                assert!(hex < 32, "{label}={value}");
+                assert!(hex < 32 && !value.contains("somebody"), "{label}={value}");
             }
         }
     }

@@ -3,6 +3,7 @@
 mod exemplars;
 mod faults;
 mod openmetrics;
+mod peers;
 mod readiness;
 mod table;
 

@@ -50,13 +50,13 @@ pub(crate) fn with_header<R: Digestible>(mut request: R, round: u64, committed: 
 }
 
 /// A `Verify` stream.
-struct VerifyStream {
+pub(crate) struct VerifyStream {
     requests: mpsc::Sender<VerifyRequest>,
     replies: Streaming<VerifyReply>,
 }
 
 impl VerifyStream {
-    async fn open(url: String, open: Open) -> Result<(Self, Opened), Status> {
+    pub(crate) async fn open(url: String, open: Open) -> Result<(Self, Opened), Status> {
         let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
         let opening = verify_request::Request::Open(open);
@@ -94,7 +94,7 @@ impl VerifyStream {
             .ok_or_else(|| Status::unavailable("ended"))
     }
 
-    async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         request: verify_request::Request,
     ) -> Result<verify_reply::Reply, Status> {

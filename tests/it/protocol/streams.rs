@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use tonic::Code;
+use tonic::transport::Channel;
+use wire::v1::verifier_client::VerifierClient;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{Append, Close, Commit, VerifyRound};
 
 use super::{VerifyStream, open, with_header};
 use crate::cluster::{eventually, target, verifier};
-use crate::drain::Stoppable;
+use crate::drain::{DELAY_MS, Stoppable};
 use crate::relay::Relay;
 
 #[tokio::test]
@@ -175,8 +177,22 @@ async fn streams_begin_with_open_and_reserved_messages_say_so() {
 }
 
 #[tokio::test]
+async fn a_stream_that_never_says_open_is_ended() {
+    let (verifier, _) = verifier(target()).await;
+    let channel = Channel::from_shared(verifier.url()).expect("a URL");
+    let mut client = VerifierClient::new(channel.connect_lazy());
+    let began = Instant::now();
+    let silent = client.verify(tokio_stream::pending()).await;
+    let mut replies = silent.expect("a stream").into_inner();
+    let ended = tokio::time::timeout(Duration::from_secs(15), replies.message()).await;
+    let ended = ended.expect("in time").expect_err("no answer");
+    assert_eq!(ended.code(), Code::DeadlineExceeded);
+    assert!(began.elapsed() >= Duration::from_secs(9));
+}
+
+#[tokio::test]
 async fn a_peer_that_stops_says_so_and_ends_what_is_left_with_a_word() {
-    let (verifier, _) = Stoppable::verifier(target(), 800).await;
+    let (verifier, _) = Stoppable::verifier(target(), 800, DELAY_MS).await;
     let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
         .await
         .expect("in order");

@@ -88,6 +88,12 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
     let (last, before) = asked.split_last().expect("steps");
     assert_eq!(*last, ("verify", i64::from(retries), false));
     assert!(before.contains(&("verify", 0, true)), "{asked:?}");
+    assert_eq!(failed[0].int(names::ATTEMPT), Some(retries.into()));
+    for step in &steps {
+        let blamed = step.text(names::PEER);
+        assert_eq!(blamed.as_deref(), step.has_failed().then_some("verifier"));
+        assert!(step.span.end_time_unix_nano > step.span.start_time_unix_nano);
+    }
     let answered = steps.last().expect("an answer");
     let parts = spans.names_within(answered);
     assert!(
@@ -158,6 +164,11 @@ async fn a_lost_drafter_is_seen_where_it_was_lost() {
     assert!(steps[0].span.name == "draft" && steps[0].has_failed());
     let last = steps.last().expect("the target went on");
     assert!(last.span.name == "decode" && last.int(names::DECODED_TOKENS) > Some(0));
+    for step in spans.all(names::DECODE) {
+        // As the verifier tells it, where it has no spans of its own.
+        let parts = spans.names_within(step);
+        assert!(!parts.is_empty(), "{step:?}");
+    }
 }
 
 #[tokio::test]
@@ -234,6 +245,10 @@ async fn a_client_that_leaves_ends_its_trace() {
     );
     assert!(roots[0].texts().contains("cancelled") && !roots[0].has_failed());
     assert!(!spans.within(roots[0]).is_empty());
+    for step in spans.0.iter().filter(|seen| seen.span.kind == 3) {
+        // Also the one that was waited for.
+        assert!(step.span.end_time_unix_nano > step.span.start_time_unix_nano);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use server::trace::names;
 use tonic::Request;
-use wire::v1::GenerateRequest;
+use wire::v1::{AcceptAt, GenerateRequest};
 
 use super::collector::{Seen, Spans, int};
 use super::watched::Watched;
@@ -64,9 +64,13 @@ fn check_trace(spans: &Spans) {
         assert_eq!(&seen.span.trace_id, trace, "{}", seen.span.name);
         assert!(seen.span.end_time_unix_nano >= seen.span.start_time_unix_nano);
         let parent = &seen.span.parent_span_id;
-        let is_known = spans.0.iter().any(|other| &other.span.span_id == parent);
+        let parent = spans.0.iter().find(|other| &other.span.span_id == parent);
+        if let Some(parent) = parent.filter(|parent| parent.service == seen.service) {
+            assert!(seen.span.start_time_unix_nano >= parent.span.start_time_unix_nano);
+            assert!(seen.span.end_time_unix_nano <= parent.span.end_time_unix_nano);
+        }
         assert_eq!(
-            is_known,
+            parent.is_some(),
             seen.span.span_id != root(spans).span.span_id,
             "{}",
             seen.span.name
@@ -88,6 +92,10 @@ async fn a_request_is_one_tree_over_the_three_services() {
     );
     let parts = spans.names_within(root);
     assert_eq!((parts[0], parts[parts.len() - 1]), ("tokenize", "flush"));
+    let [tokenized, first, ..] = spans.within(root)[..] else {
+        panic!("a round: {parts:?}");
+    };
+    assert!(tokenized.span.end_time_unix_nano <= first.span.start_time_unix_nano);
     assert!(
         parts[1..parts.len() - 1]
             .iter()
@@ -95,12 +103,13 @@ async fn a_request_is_one_tree_over_the_three_services() {
         "{parts:?}"
     );
 
-    let rounds = answer
-        .finished
-        .speculation
-        .as_ref()
-        .expect("statistics")
-        .rounds as i64;
+    let statistics = answer.finished.speculation.as_ref().expect("statistics");
+    let rounds = statistics.rounds as i64;
+    let exchanged = statistics.wire_bytes_per_round * rounds as f64;
+    assert_eq!(
+        over_rounds(&spans, names::WIRE_BYTES),
+        exchanged.round() as i64
+    );
     for round in spans.all(names::ROUND) {
         let index = round.int(names::INDEX).expect("an index");
         let is_last = index == rounds - 1;
@@ -116,10 +125,11 @@ async fn a_request_is_one_tree_over_the_three_services() {
             (verifying, "verify", "verifier"),
         ] {
             assert_eq!((step.span.name.as_str(), step.span.kind), (name, 3));
-            assert!(
-                step.text(names::SERVER_ADDRESS)
-                    .is_some_and(|at| at.starts_with("http://"))
+            assert_eq!(
+                step.text(names::SERVER_ADDRESS).as_deref(),
+                Some("127.0.0.1")
             );
+            assert!(step.int(names::SERVER_PORT).is_some_and(|port| port > 0));
             if index % 2 != 0 {
                 // Nobody knew that it would be the last: its parts are those that the peers told.
                 let parts = spans.within(step);
@@ -147,6 +157,13 @@ async fn a_request_is_one_tree_over_the_three_services() {
             let forward = if index == 0 { "prefill" } else { "forward" };
             assert!(parts.contains(&forward), "round {index}: {parts:?}");
             assert_eq!(parts.contains(&"accept"), name == "verify", "{parts:?}");
+            let parts = spans.within(at_peer).into_iter();
+            let forwards: Vec<_> = parts.filter(|part| part.span.name == forward).collect();
+            assert_eq!(forwards.len(), 1);
+            assert!(forwards[0].int(names::FORWARDED_TOKENS) > Some(0));
+            for told in [at_peer, forwards[0]] {
+                assert_eq!(told.int(names::BATCH), Some(1), "it was alone");
+            }
         }
     }
 }
@@ -154,10 +171,13 @@ async fn a_request_is_one_tree_over_the_three_services() {
 #[tokio::test]
 async fn a_request_says_what_it_was_and_what_came_of_it() {
     let services = Watched::start(|_| {}).await;
-    let asked = request("Once upon a time", 24)
+    let mut asked = request("Once upon a time", 24)
         .method("rejection")
         .temperature(0.5)
-        .seed(9);
+        .seed(9)
+        .ignoring_eos();
+    let sampling = asked.sampling.get_or_insert_default();
+    (sampling.top_k, sampling.top_p) = (40, Some(0.75));
     let answer = generate(&services.coordinator, asked).await;
     let spans = services.spans().await;
     check_rounds(&spans, &answer);
@@ -188,30 +208,56 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
         (names::OUTPUT_TOKENS, i64::from(usage.completion_tokens)),
         (names::REQUEST_MAX_TOKENS, 24),
         (names::REQUEST_SEED, 9),
+        (names::REQUEST_TOP_K, 40),
         (names::ROUNDS, rounds as i64),
     ];
     for (key, expected) in numbers {
         assert_eq!(root.int(key), Some(expected), "{key}");
     }
-    assert_eq!(
-        root.value(names::REQUEST_TEMPERATURE),
-        Some(&Value::DoubleValue(0.5))
-    );
+    let timing = answer.finished.timing.expect("timing");
+    let measures = [
+        (names::REQUEST_TEMPERATURE, 0.5),
+        (names::REQUEST_TOP_P, 0.75),
+        (names::FIRST_TOKEN, timing.time_to_first_token_ms / 1e3),
+    ];
+    for (key, expected) in measures {
+        assert_eq!(
+            root.value(key),
+            Some(&Value::DoubleValue(expected)),
+            "{key}"
+        );
+    }
     assert_eq!(root.value(names::EXACT), Some(&Value::BoolValue(true)));
     let Some(Value::ArrayValue(reasons)) = root.value(names::FINISH_REASONS) else {
         panic!("a list of reasons");
     };
-    assert_eq!(reasons.values.len(), 1);
+    let reasons: Vec<_> = reasons.values.iter().map(|reason| &reason.value).collect();
+    assert_eq!(reasons, [&Some(Value::StringValue("length".to_owned()))]);
     let first = spans.all(names::ROUND)[0];
     assert!(first.int(names::BATCH) >= Some(1) && first.int(names::WIRE_BYTES) > Some(0));
-    let refused = spans.all(names::ROUND).into_iter().find_map(|round| {
-        let position = round.int(names::REJECTED_POSITION)?;
-        Some(position - round.int(names::BASE_LEN)? - round.int(names::ACCEPTED_LEN)?)
-    });
-    assert!(
-        refused.is_none_or(|beyond| beyond == 0),
-        "what follows the accepted ones"
-    );
+    let with_spans = spans.all(names::ROUND).into_iter();
+    let rounds = with_spans.map(|round| round.span.attributes.as_slice());
+    let mut refused = 0;
+    for round in rounds.chain(root.events(names::ROUND)) {
+        let [before, drafted, accepted] = [names::BASE_LEN, names::DRAFT_LEN, names::ACCEPTED_LEN]
+            .map(|key| int(round, key).expect(key));
+        // What follows the accepted ones, if anything does.
+        let expected = (accepted < drafted).then_some(before + accepted);
+        assert_eq!(int(round, names::REJECTED_POSITION), expected);
+        refused += usize::from(expected.is_some());
+    }
+    assert!(refused > 0, "nothing was ever refused");
+}
+
+#[tokio::test]
+async fn a_long_output_keeps_all_its_rounds() {
+    let services = Watched::start(|telemetry| telemetry.round_every = 0).await;
+    let asked = request("Once upon a time", 400).ignoring_eos();
+    let answer = generate(&services.coordinator, asked.draft_len(1)).await;
+    let spans = services.spans().await;
+    check_rounds(&spans, &answer);
+    let events = root(&spans).events(names::ROUND).len();
+    assert!(events > 128, "{events}: the SDK alone keeps 128");
 }
 
 #[tokio::test]
@@ -242,7 +288,39 @@ async fn every_plan_has_its_rounds_told() {
             for seen in decoding {
                 assert_eq!(seen.int(names::DECODED_TOKENS), Some(40));
             }
+            let forwarded: Vec<_> = spans
+                .all(names::PREFILL)
+                .iter()
+                .map(|part| part.int(names::FORWARDED_TOKENS))
+                .collect();
+            let prompt = i64::from(answer.started.prompt_tokens);
+            assert_eq!(forwarded, [Some(prompt + 39)], "but the last token");
         }
+    }
+}
+
+/// The verifier sends laws, and the coordinator decides: that is its share, and not the verifier's.
+#[tokio::test]
+async fn what_the_coordinator_decides_is_seen_there() {
+    let services = Watched::start(|_| {}).await;
+    let mut asked = asked().method("rejection");
+    asked.accept_at = AcceptAt::Coordinator.into();
+    let answer = generate(&services.coordinator, asked).await;
+    let spans = services.spans().await;
+    check_trace(&spans);
+    check_rounds(&spans, &answer);
+    let accepting = spans.all(names::ACCEPT);
+    assert!(!accepting.is_empty());
+    for accept in accepting {
+        assert_eq!(accept.service, "outrider-coordinator");
+        let verifying = spans.0.iter();
+        let mut verifying =
+            verifying.filter(|seen| seen.span.span_id == accept.span.parent_span_id);
+        let (name, kind) = verifying
+            .next()
+            .map(|seen| (seen.span.name.as_str(), seen.span.kind))
+            .expect("a parent");
+        assert_eq!((name, kind), (names::VERIFY, 3));
     }
 }
 

@@ -13,7 +13,7 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, Finished, GenerateRequest, GenerateResponse, SamplingParams};
 
-use super::{ANY, Server};
+use super::{ANY, Server, health};
 
 /// The default grace, and the second that a process may take beyond it.
 const GRACE: Duration = Duration::from_secs(10);
@@ -198,6 +198,13 @@ async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let began = Instant::now();
     signal(&coordinator, "TERM");
+    // The admin port tells of the drain for as long as it lasts.
+    let readiness = || health::answer(&coordinator.admin, "/readyz").1;
+    let mut said = readiness();
+    while said == "ready\n" {
+        said = readiness();
+    }
+    assert_eq!(said, "not ready: outrider.v1.Coordinator is draining\n");
     let code = ended(coordinator, Duration::from_millis(400) + EXIT).await;
     assert_eq!(code, Some(0), "after {:?}", began.elapsed());
     let mut interrupted = 0;

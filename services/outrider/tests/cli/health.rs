@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{ANY, Server, json, outrider, refused, run};
 
-/// The body that `GET path` at an admin port gives.
-fn get(admin: &str, path: &str) -> String {
+/// Head and body of the answer to `GET path` at an admin port.
+pub(crate) fn answer(admin: &str, path: &str) -> (String, String) {
     let address = admin.strip_prefix("http://").expect("a URL");
     let mut stream = TcpStream::connect(address).expect("a connection");
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -15,8 +15,14 @@ fn get(admin: &str, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    (head.to_owned(), body.to_owned())
+}
+
+/// The body of an answer that says that all is well.
+fn get(admin: &str, path: &str) -> String {
+    let (head, body) = answer(admin, path);
     assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
-    body.to_owned()
+    body
 }
 
 /// The value of a sample: its name and labels exactly as they are written.

@@ -143,6 +143,7 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
             says,
             "drafts-and-verdicts",
             "deployment.environment.name",
+            "service.version",
             &request_id,
         ] {
             assert!(holds(text.as_bytes()), "{path}: {text}");

@@ -182,6 +182,13 @@ fn the_process_tells_of_itself() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let ago = now.unwrap().as_secs_f64() - start;
         assert!((-2.0..3_600.0).contains(&ago), "started {ago} s ago");
+        let resident = lines(&metrics, "process_resident_memory_bytes{")[0].clone();
+        let resident: f64 = resident.rsplit_once(' ').unwrap().1.parse().unwrap();
+        assert!(resident > 1e6, "{resident} bytes");
+        let used = lines(&metrics, "process_cpu_seconds_total")[0].clone();
+        let used: f64 = used.rsplit_once(' ').unwrap().1.parse().unwrap();
+        let cores = std::thread::available_parallelism().unwrap().get() as f64;
+        assert!(used <= (ago + 2.0) * cores, "{used} s of processor time");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections that are slow, many, or speak something else.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use server::lifecycle::ServerConfig;
@@ -127,6 +127,25 @@ async fn connections_beyond_the_limit_are_closed_until_one_ends() {
         assert!(Instant::now() < until, "no place was given back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn streams_beyond_the_limit_wait_until_one_ends() {
+    let config = ServerConfig {
+        max_streams_per_connection: const { NonZeroU32::new(2).unwrap() },
+        ..ServerConfig::default()
+    };
+    let process = Process::default();
+    let served = Served::start_with(process.clone(), config).await;
+    let mut client = client(&served.url("http"), &process);
+    // The settings of the server have come once it has answered.
+    check(&mut client).await.unwrap();
+    let mut watch = async || client.watch(HealthCheckRequest::default()).await;
+    let (first, _second) = (watch().await.unwrap(), watch().await.unwrap());
+    let third = timeout(Duration::from_millis(200), watch()).await;
+    assert!(third.is_err(), "two at a time");
+    drop(first);
+    timeout(SOON, watch()).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -27,6 +27,18 @@ fn what_is_absent_takes_its_default() {
 }
 
 #[test]
+fn a_lease_is_no_longer_than_the_longest() {
+    for (asked, granted) in [(1, 1), (600_000, 600_000), (600_001, 600_000)] {
+        let asked = v1::Open {
+            lease_ms: asked,
+            ..open()
+        };
+        let spec = from_wire(asked, &peer()).expect("a spec");
+        assert_eq!(spec.lease_ms, granted);
+    }
+}
+
+#[test]
 fn the_prompt_goes_to_the_encoder_where_there_is_one() {
     let with_encoder = v1::PeerDescription {
         decoder_start_token_id: Some(0),

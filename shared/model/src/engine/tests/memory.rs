@@ -143,6 +143,13 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
         config.tree_tokens = 20;
     });
     assert_eq!(branching.handle.longest_sequence(), 108);
+    // Where nobody says how much, every sequence may be as long as the model holds, with a tree.
+    let generous = Engine::new(None, |_| {}).handle.longest_sequence();
+    let branching = Engine::new(None, |config| {
+        config.max_sequences = bound(1);
+        config.tree_tokens = 20;
+    });
+    assert_eq!(branching.handle.longest_sequence(), generous);
     let request = |len| Request {
         prompt: prompt(len, 1),
         output_len: 1,

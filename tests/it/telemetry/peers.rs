@@ -1,0 +1,113 @@
+//! The spans of rounds that a peer answers again, or cannot answer.
+
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use server::trace::names;
+use tonic::Code;
+use wire::digest::Digestible;
+use wire::v1::verify_request::Request;
+use wire::v1::{DecodeRound, DraftRound, RoundHeader, VerifyRound};
+
+use super::watched::Watched;
+use crate::cluster::Service;
+use crate::protocol::{DraftStream, VerifyStream, open, with_header};
+
+/// The first round of a session, of a request that is traced; `change` its header.
+fn traced<R: Digestible>(request: R, change: impl FnOnce(&mut RoundHeader)) -> R {
+    let mut request = with_header(request, 1, &[]);
+    let header = request.header_mut().get_or_insert_default();
+    header.trace_context = [&[7; 16][..], &[9; 8], &[1]].concat();
+    change(header);
+    request
+}
+
+fn url(service: Option<&Service>) -> String {
+    service.expect("it runs").url()
+}
+
+#[tokio::test]
+async fn an_answer_that_is_repeated_is_told_as_one() {
+    let services = Watched::start(|_| {}).await;
+    let drafter = url(services.drafter.as_ref());
+    let mut drafts = DraftStream::open(drafter, open(|_| {}))
+        .await
+        .expect("opened");
+    let verifier = url(services.verifier.as_ref());
+    let opened = VerifyStream::open(verifier, open(|_| {})).await;
+    let (mut verdicts, _) = opened.expect("opened");
+    for _ in 0..2 {
+        let asked = DraftRound {
+            max_tokens: 2,
+            ..Default::default()
+        };
+        drafts.send(traced(asked, |_| {})).await;
+        drafts.receive().await.expect("a block");
+        let asked = Request::Round(traced(VerifyRound::default(), |_| {}));
+        verdicts.ask(asked).await.expect("a verdict");
+    }
+    drop((drafts, verdicts));
+    let spans = services.spans().await;
+    for name in [names::DRAFT, names::VERIFY] {
+        let told = spans.all(name).into_iter();
+        let told: Vec<_> = told.map(|seen| seen.value(names::REPLAYED)).collect();
+        assert_eq!(told, [None, Some(&Value::BoolValue(true))], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
+    let services = Watched::start(|_| {}).await;
+    let drafter = url(services.drafter.as_ref());
+    let mut drafts = DraftStream::open(drafter, open(|_| {}))
+        .await
+        .expect("opened");
+    let asked = DraftRound {
+        max_tokens: 64,
+        ..Default::default()
+    };
+    drafts
+        .send(traced(asked, |header| header.timeout_ms = 1))
+        .await;
+    let status = drafts.receive().await.expect_err("too late");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+
+    // More than the context holds.
+    let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
+    let drafter = url(services.drafter.as_ref());
+    let mut drafts = DraftStream::open(drafter, open(|_| {}))
+        .await
+        .expect("opened");
+    let asked = DraftRound {
+        max_tokens: 2,
+        ..Default::default()
+    };
+    drafts.send(traced(asked, too_long)).await;
+    let status = drafts.receive().await.expect_err("refused");
+    assert_eq!(status.code(), Code::OutOfRange);
+    let decode = DecodeRound {
+        max_tokens: 600,
+        ..Default::default()
+    };
+    for request in [
+        Request::Round(traced(VerifyRound::default(), too_long)),
+        Request::Decode(traced(decode, |_| {})),
+    ] {
+        let verifier = url(services.verifier.as_ref());
+        let opened = VerifyStream::open(verifier, open(|_| {})).await;
+        let (mut verdicts, _) = opened.expect("opened");
+        let status = verdicts.ask(request).await.expect_err("refused");
+        assert_eq!(status.code(), Code::OutOfRange);
+    }
+    let spans = services.spans().await;
+    for (name, codes) in [
+        (names::DRAFT, &["DeadlineExceeded", "OutOfRange"][..]),
+        (names::VERIFY, &["OutOfRange"]),
+        (names::DECODE, &["OutOfRange"]),
+    ] {
+        let told = spans.all(name).into_iter().map(|seen| {
+            let status = seen.span.status.as_ref().expect("a status");
+            assert!(seen.has_failed());
+            status.message.as_str()
+        });
+        assert_eq!(told.collect::<Vec<_>>(), codes, "{name}");
+    }
+}
