@@ -64,9 +64,12 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         max_tokens: 64,
         ..Default::default()
     };
-    drafts
-        .send(traced(asked, |header| header.timeout_ms = 1))
-        .await;
+    // Output that takes the drafter far longer than it has.
+    let too_late = |header: &mut RoundHeader| {
+        header.committed = vec![900; 400];
+        header.timeout_ms = 1;
+    };
+    drafts.send(traced(asked, too_late)).await;
     let status = drafts.receive().await.expect_err("too late");
     assert_eq!(status.code(), Code::DeadlineExceeded);
 
