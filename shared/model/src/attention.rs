@@ -1,7 +1,8 @@
 //! Causal grouped-query attention of the rows of a batch over the caches of their sequences.
 //!
 //! Every sum runs over the logical positions in a fixed order: a score over the dimensions, the
-//! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart.
+//! normaliser over sixteen lanes of positions, a value over the even and the odd positions apart. Scores and
+//! values are chains of fused multiply-adds.
 //! So the result depends on the sequence alone, not on how it was cut into forwards, nor on the rows that
 //! are computed beside it.
 //!
@@ -12,7 +13,7 @@
 //! The query heads that share a key head, of several rows, go together over a page: its keys and values are
 //! read once for them. Positions that no row of them sees are not computed.
 
-/// Does `body` for each `n` below `count`, at most 4, without a loop: the compiler keeps sums in registers
+/// Does `body` for each `n` below `count`, at most 8, without a loop: the compiler keeps sums in registers
 /// only where their index is a constant.
 macro_rules! unrolled {
     ($n:ident in $count:expr => $body:expr) => {{
@@ -20,6 +21,10 @@ macro_rules! unrolled {
         unrolled!(@ 1, $n, $count, $body);
         unrolled!(@ 2, $n, $count, $body);
         unrolled!(@ 3, $n, $count, $body);
+        unrolled!(@ 4, $n, $count, $body);
+        unrolled!(@ 5, $n, $count, $body);
+        unrolled!(@ 6, $n, $count, $body);
+        unrolled!(@ 7, $n, $count, $body);
     }};
     (@ $value:literal, $n:ident, $count:expr, $body:expr) => {
         if $value < $count {

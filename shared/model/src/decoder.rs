@@ -25,7 +25,7 @@ use crate::{
     config::{ModelConfig, RopeConfig},
     cpu::Cpu,
     forward_error::ForwardError,
-    linear::{Linear, WeightFormat},
+    linear::{Linear, Order, WeightFormat},
     load_progress::LoadProgress,
     norm::RmsNorm,
     rope::Rotary,
@@ -85,7 +85,12 @@ impl Decoder {
         let hidden = config.hidden_size;
         let names = TensorNames::of(weights);
         let table = |name: String| -> Result<Linear, WeightsError> {
-            weights.linear(&[(name, [config.vocab_size, hidden])], None, format)
+            weights.linear(
+                &[(name, [config.vocab_size, hidden])],
+                None,
+                format,
+                Order::AsGiven,
+            )
         };
         let mut progress = LoadProgress::of(config.layers);
         let layer = |index: usize| {

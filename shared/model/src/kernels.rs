@@ -11,7 +11,7 @@ pub use self::candle::{CandleInputs, CandleMatrix};
 pub use crate::linear::GgmlFormat;
 use crate::{
     cpu::Cpu,
-    linear::{Linear, LinearScratch, WeightFormat},
+    linear::{Linear, LinearScratch, Order, WeightFormat},
 };
 
 /// A matrix of weights, and what products with it need.
@@ -40,7 +40,7 @@ impl Matrix {
         outputs: usize,
         inputs: usize,
     ) -> Option<Self> {
-        Linear::from_ggml(format, bytes, None, outputs, inputs).map(Self::of)
+        Linear::from_ggml(Order::AsGiven, format, bytes, None, outputs, inputs).map(Self::of)
     }
 
     fn of(linear: Linear) -> Self {

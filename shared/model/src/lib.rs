@@ -30,6 +30,7 @@ pub mod hub;
 pub mod kernels;
 mod linear;
 mod load_progress;
+mod mlp;
 mod norm;
 mod rope;
 mod runtime;

@@ -3,8 +3,8 @@
 //! A row of a product has the same bits whatever the other rows are, however many there are,
 //! whatever the number of threads and whatever the CPU: see [`q8`], [`q4`] and [`dense`].
 
+mod activations;
 mod blocked;
-
 mod dense;
 #[cfg(target_arch = "x86_64")]
 mod dense_x86;
@@ -12,6 +12,7 @@ mod ggml;
 mod inputs;
 #[cfg(target_arch = "x86_64")]
 mod inputs_x86;
+mod order;
 mod q4;
 #[cfg(target_arch = "x86_64")]
 mod q4_x86;
@@ -25,7 +26,12 @@ use std::{fmt, ops::Range, str::FromStr};
 use thiserror::Error;
 
 pub use self::ggml::GgmlFormat;
-pub(crate) use self::storage::Storage;
+pub(crate) use self::{
+    activations::{Activations, ActivationsWriter},
+    blocked::{Computed, GROUP},
+    order::Order,
+    storage::Storage,
+};
 use self::{
     blocked::{Output, Packed, multiply},
     dense::DenseMatrix,
@@ -68,9 +74,9 @@ impl WeightFormat {
     /// kernel that changes a bit.
     pub(crate) fn kernel_family(self) -> &'static str {
         match self {
-            Self::Q8_0 => "outrider-q8_0-x32-v1",
-            Self::Q4_K => "outrider-q4_k-x32-v1",
-            Self::F32 => "outrider-f32-c128-fma-v4",
+            Self::Q8_0 => "outrider-q8_0-x32-v2",
+            Self::Q4_K => "outrider-q4_k-x32-v2",
+            Self::F32 => "outrider-f32-c128-fma-v5",
         }
     }
 }
@@ -108,7 +114,9 @@ pub(crate) struct Linear {
     matrix: Matrix,
     bias: Option<Vec<f32>>,
     inputs: usize,
+    /// What pads an [`Order`] included.
     outputs: usize,
+    order: Order,
 }
 
 #[derive(Clone, Debug)]
@@ -135,11 +143,12 @@ struct Shares {
 }
 
 impl Shares {
-    fn new(groups: usize, threads: usize) -> Self {
+    /// Of parts that are multiples of `step` groups.
+    fn new(groups: usize, step: usize, threads: usize) -> Self {
         let width = if threads == 1 {
             groups
         } else {
-            groups.div_ceil(PARTS * threads)
+            groups.div_ceil(PARTS * threads).next_multiple_of(step)
         };
         Self {
             groups,
@@ -172,27 +181,59 @@ impl Linear {
         inputs: usize,
         format: WeightFormat,
     ) -> Self {
+        Self::in_order(Order::AsGiven, weights, bias, inputs, format)
+    }
+
+    /// The same, the outputs in `order`.
+    pub(crate) fn in_order(
+        order: Order,
+        weights: &[f32],
+        bias: Option<Vec<f32>>,
+        inputs: usize,
+        format: WeightFormat,
+    ) -> Self {
         let outputs = weights.len() / inputs;
         let matrix = match format {
-            WeightFormat::Q8_0 => Matrix::Q8(Q8Matrix::quantize(weights, inputs)),
+            WeightFormat::Q8_0 => Matrix::Q8(Q8Matrix::quantize(weights, inputs, order)),
             // As llama.cpp does: rows that are no whole blocks get the format that has smaller ones.
             WeightFormat::Q4_K if !inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => {
-                Matrix::Q8(Q8Matrix::quantize(weights, inputs))
+                Matrix::Q8(Q8Matrix::quantize(weights, inputs, order))
             }
-            WeightFormat::Q4_K => Matrix::Q4(Q4Matrix::quantize(weights, inputs)),
-            WeightFormat::F32 => Matrix::Dense(DenseMatrix::interleave(weights, inputs)),
+            WeightFormat::Q4_K => Matrix::Q4(Q4Matrix::quantize(weights, inputs, order)),
+            WeightFormat::F32 => Matrix::Dense(DenseMatrix::interleave(weights, inputs, order)),
+        };
+        Self::of(matrix, bias, order, outputs, inputs)
+    }
+
+    /// `bias` is in the order in which outputs were given.
+    fn of(
+        matrix: Matrix,
+        bias: Option<Vec<f32>>,
+        order: Order,
+        given: usize,
+        inputs: usize,
+    ) -> Self {
+        let outputs = order.outputs(given);
+        let placed = |bias: Vec<f32>| {
+            let mut placed = vec![0.0; outputs];
+            for (output, bias) in bias.into_iter().enumerate() {
+                placed[order.place(output, given)] = bias;
+            }
+            placed
         };
         Self {
             matrix,
-            bias,
+            bias: bias.map(placed),
             inputs,
             outputs,
+            order,
         }
     }
 
     /// Takes ggml's blocks as they are, `(outputs, inputs)`, and `bias`, `(outputs)`. `None` if they are
     /// not as many bytes as that takes, or rows are no whole blocks.
     pub(crate) fn from_ggml(
+        order: Order,
         format: GgmlFormat,
         bytes: &[u8],
         bias: Option<Vec<f32>>,
@@ -203,15 +244,10 @@ impl Linear {
             return None;
         }
         let matrix = match format {
-            GgmlFormat::Q8_0 => Matrix::Q8(Q8Matrix::from_ggml(bytes, outputs, inputs)),
-            GgmlFormat::Q4_K => Matrix::Q4(Q4Matrix::from_ggml(bytes, outputs, inputs)),
+            GgmlFormat::Q8_0 => Matrix::Q8(Q8Matrix::from_ggml(bytes, outputs, inputs, order)),
+            GgmlFormat::Q4_K => Matrix::Q4(Q4Matrix::from_ggml(bytes, outputs, inputs, order)),
         };
-        Some(Self {
-            matrix,
-            bias,
-            inputs,
-            outputs,
-        })
+        Some(Self::of(matrix, bias, order, outputs, inputs))
     }
 
     pub(crate) fn inputs(&self) -> usize {
@@ -255,63 +291,104 @@ impl Linear {
         y: &mut [f32],
         scratch: &mut LinearScratch,
     ) {
+        self.forward_then(next, cpu, x, y, scratch, |_| ());
+    }
+
+    /// The same, where `after` is called for all groups of 32 outputs, for some at a time, by the thread that
+    /// has computed them.
+    pub(crate) fn forward_then(
+        &self,
+        next: Option<&Self>,
+        cpu: &Cpu,
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut LinearScratch,
+        after: impl Fn(Computed<'_>) + Sync,
+    ) {
         debug_assert_eq!(x.len() / self.inputs, y.len() / self.outputs);
-        if x.is_empty() {
-            return;
-        }
-        let output = Output::new(y, self.outputs, self.bias.as_deref());
+        let blocks = &mut scratch.quantized;
         match &self.matrix {
             Matrix::Q8(matrix) => {
-                quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
-                self.product(next, cpu, matrix, &scratch.quantized, x.len(), output);
+                quantize_rows(cpu, x, self.inputs, blocks);
+                self.product(next, cpu, matrix, blocks, y, after);
             }
             Matrix::Q4(matrix) => {
-                quantize_rows(cpu, x, self.inputs, &mut scratch.quantized);
-                self.product(next, cpu, matrix, &scratch.quantized, x.len(), output);
+                quantize_rows(cpu, x, self.inputs, blocks);
+                self.product(next, cpu, matrix, blocks, y, after);
             }
-            Matrix::Dense(matrix) => self.product(next, cpu, matrix, x, x.len(), output),
+            Matrix::Dense(matrix) => self.product(next, cpu, matrix, x, y, after),
         }
     }
 
-    /// Shares a product of `numbers` activations among the threads, each a range of outputs.
+    /// The same as [`Linear::forward_before`] of activations that were written for this matrix.
+    pub(crate) fn forward_activations(
+        &self,
+        next: Option<&Self>,
+        cpu: &Cpu,
+        x: &Activations,
+        y: &mut [f32],
+    ) {
+        debug_assert_eq!(x.rows(), y.len() / self.outputs);
+        match &self.matrix {
+            Matrix::Q8(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            Matrix::Q4(matrix) => self.product(next, cpu, matrix, &x.blocks, y, |_| ()),
+            Matrix::Dense(matrix) => self.product(next, cpu, matrix, &x.values, y, |_| ()),
+        }
+    }
+
+    /// Shares a product of all rows of `x` among the threads, each a range of outputs.
     fn product<P: Packed>(
         &self,
         next: Option<&Self>,
         cpu: &Cpu,
         matrix: &P,
         x: &[P::Input],
-        numbers: usize,
-        output: Output<'_>,
+        y: &mut [f32],
+        after: impl Fn(Computed<'_>) + Sync,
     ) {
-        let groups = matrix.groups();
-        let threads = if numbers * self.outputs < PARALLEL_WORK {
+        if x.is_empty() {
+            return;
+        }
+        // Each row has as many results as there are outputs.
+        let threads = if y.len() * self.inputs < PARALLEL_WORK {
             1
         } else {
             cpu.threads.count()
         };
-        let shares = Shares::new(groups, threads);
+        let output = Output::new(y, self.outputs, self.bias.as_deref());
+        let shares = self.shares(matrix, threads);
         cpu.threads.each(shares.parts, |part| {
             let range = shares.groups(part);
             let ends = shares.share_that_ends_with(part);
             let then = ends
                 .zip(next)
                 .map(|(share, next)| next.start(share, threads));
-            // SAFETY: the ranges do not overlap.
-            unsafe { multiply(matrix, cpu.level, range, x, output, then) };
+            // SAFETY: the ranges do not overlap, and each is one part's, which writes it here.
+            let computed = unsafe {
+                multiply(matrix, cpu.level, range.clone(), x, output, then);
+                Computed::new(output, range)
+            };
+            after(computed);
         });
+    }
+
+    /// How the groups of `matrix`, which is this one's, are shared among threads.
+    fn shares<P: Packed>(&self, matrix: &P, threads: usize) -> Shares {
+        Shares::new(matrix.groups(), self.order.inseparable(), threads)
     }
 
     /// Where the first of the weights stand that are thread `share`'s of `threads`.
     fn start(&self, share: usize, threads: usize) -> *const i8 {
-        fn of<P: Packed>(matrix: &P, share: usize, threads: usize) -> *const i8 {
-            let shares = Shares::new(matrix.groups(), threads);
-            matrix.start(shares.groups(shares.first(share)).start)
-        }
         match &self.matrix {
-            Matrix::Q8(matrix) => of(matrix, share, threads),
-            Matrix::Q4(matrix) => of(matrix, share, threads),
-            Matrix::Dense(matrix) => of(matrix, share, threads),
+            Matrix::Q8(matrix) => self.start_of(matrix, share, threads),
+            Matrix::Q4(matrix) => self.start_of(matrix, share, threads),
+            Matrix::Dense(matrix) => self.start_of(matrix, share, threads),
         }
+    }
+
+    fn start_of<P: Packed>(&self, matrix: &P, share: usize, threads: usize) -> *const i8 {
+        let shares = self.shares(matrix, threads);
+        matrix.start(shares.groups(shares.first(share)).start)
     }
 }
 

@@ -31,7 +31,8 @@ use crate::{
     config::{EncoderConfig, ModelConfig},
     cpu::Cpu,
     forward_error::ForwardError,
-    linear::{Linear, LinearScratch, WeightFormat},
+    linear::{Linear, LinearScratch, Order, WeightFormat},
+    mlp::MlpScratch,
     norm::RmsNorm,
     weights::{Weights, WeightsError},
 };
@@ -77,9 +78,10 @@ struct Scratch {
     /// `(rows, heads * head_dim)`.
     attended: Vec<f32>,
     attention: AttentionScratch,
-    /// Before the function of the feed-forward network.
+    mlp: MlpScratch,
+    /// Before the function of a feed-forward network that is not gated, `(rows, intermediate)`.
     inner: Vec<f32>,
-    /// After it, `(rows, intermediate)`.
+    /// After it.
     activated: Vec<f32>,
     /// What a sublayer adds to the hidden states, `(rows, hidden)`.
     update: Vec<f32>,
@@ -316,18 +318,20 @@ fn head(
     Ok(own.then(|| Linear::new(&values, None, config.hidden_size, format)))
 }
 
-/// Several projections of one input as one matrix; each of the tensors `names` has the shape `shape`.
+/// Several projections of one input as one matrix, its outputs in `order`; each of the tensors `names` has the
+/// shape `shape`.
 fn stack(
     weights: &Weights,
     names: &[String],
     shape: [usize; 2],
     format: WeightFormat,
+    order: Order,
 ) -> Result<Linear, WeightsError> {
     let mut matrix = Vec::new();
     for name in names {
         matrix.extend(weights.tensor(name, &shape)?);
     }
-    Ok(Linear::new(&matrix, None, shape[1], format))
+    Ok(Linear::in_order(order, &matrix, None, shape[1], format))
 }
 
 /// The norm before the sublayer called `name`.

@@ -20,7 +20,7 @@ use crate::gguf::{
     encode, ggml_type,
     tensor_names::{Layout, NamedTensor},
 };
-use crate::linear::{GgmlFormat, Linear, WeightFormat};
+use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
@@ -152,7 +152,7 @@ impl Weights {
         matrices.filter_map(|stored| stored.format).collect()
     }
 
-    /// Matrices of one input as one, `(outputs, inputs)` each, in `format`.
+    /// Matrices of one input as one, `(outputs, inputs)` each, in `format`, its outputs in `order`.
     ///
     /// Blocks that are in that format already are taken as they are; of others no more than this one
     /// matrix is in f32 at a time.
@@ -164,12 +164,14 @@ impl Weights {
         parts: &[(String, [usize; 2])],
         bias: Option<Vec<f32>>,
         format: WeightFormat,
+        order: Order,
     ) -> Result<Linear, WeightsError> {
         let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
         let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
         if let Some((ggml, dtype)) = blocks_of(format, inputs)
             && let Some(bytes) = self.stacked_blocks(parts, dtype)?
-            && let Some(linear) = Linear::from_ggml(ggml, &bytes, bias.clone(), outputs, inputs)
+            && let Some(linear) =
+                Linear::from_ggml(order, ggml, &bytes, bias.clone(), outputs, inputs)
         {
             return Ok(linear);
         }
@@ -177,7 +179,7 @@ impl Weights {
         for (name, shape) in parts {
             self.append(name, shape, &mut values)?;
         }
-        Ok(Linear::new(&values, bias, inputs, format))
+        Ok(Linear::in_order(order, &values, bias, inputs, format))
     }
 
     /// Matrices as one, in blocks of the format `wanted`: as they are stored, or quantised where a matrix

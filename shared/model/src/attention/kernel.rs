@@ -8,7 +8,7 @@ use speculation::simd::Level;
 use super::lanes::x86;
 use super::{
     Attention, Views,
-    lanes::Lanes,
+    lanes::{Ahead, Lanes},
     mixing::mix,
     scores::{add_bias, products, scale, softmax},
 };
@@ -103,13 +103,13 @@ impl<V: Views> Part<'_, '_, V> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
     fn run_avx512(self) {
         self.run_on::<x86::Avx512>();
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,fma")]
     fn run_avx2(self) {
         self.run_on::<x86::Avx2>();
     }
@@ -228,8 +228,9 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
             let mut first = 0;
             while first < spans.len() {
                 first += match (spans.len() - first).min(L::TILE) {
-                    4.. => self.score_tile::<4, 1>(first, page, keys, blocks, ahead),
-                    3 => self.score_tile::<3, 1>(first, page, keys, blocks, ahead),
+                    4.. => self.score_tile::<4, 2>(first, page, keys, blocks, ahead),
+                    3 => self.score_tile::<3, 2>(first, page, keys, blocks, ahead),
+                    2 if L::STRIPS > 1 => self.score_tile::<2, 4>(first, page, keys, blocks, ahead),
                     2 => self.score_tile::<2, 2>(first, page, keys, blocks, ahead),
                     _ => self.score_tile::<1, 4>(first, page, keys, blocks, ahead),
                 };
@@ -244,7 +245,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         page: usize,
         keys: &[[f32; LANES]],
         blocks: usize,
-        ahead: *const f32,
+        ahead: Ahead,
     ) -> usize {
         let queries: [&[f32]; N] = std::array::from_fn(|n| self.query(first + n));
         let offset = (page - self.pages.start) * PAGE;
@@ -256,30 +257,30 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
     /// What is read after the keys of a page: those of the next one, then the values. The pages of a sequence
     /// stand anywhere, so the CPU does not guess it.
     #[inline(always)]
-    fn after_keys(&self, page: usize) -> *const f32 {
-        let kv_head = self.item.kv_head;
+    fn after_keys(&self, page: usize) -> Ahead {
         if page + 1 < self.pages.end {
-            self.cache.page(page + 1).keys(kv_head).as_ptr().cast()
+            Ahead::keys(self.cache.page(page + 1).keys(self.item.kv_head))
         } else {
-            self.cache.page(self.pages.start).values(kv_head).as_ptr()
+            self.values_ahead(self.pages.start)
         }
     }
 
     /// What is read after the values of a page: those of the next one, then the keys of the next item if it is
     /// of the same rows.
     #[inline(always)]
-    fn after_values(&self, page: usize) -> *const f32 {
+    fn after_values(&self, page: usize) -> Ahead {
         let of_these_rows = |next: &&Item| next.batch_row == self.item.batch_row;
         match self.next.filter(of_these_rows) {
-            _ if page + 1 < self.pages.end => {
-                self.cache.page(page + 1).values(self.item.kv_head).as_ptr()
-            }
-            Some(next) => {
-                let keys = self.cache.page(self.pages.start).keys(next.kv_head);
-                keys.as_ptr().cast()
-            }
-            None => self.cache.page(page).values(self.item.kv_head).as_ptr(),
+            _ if page + 1 < self.pages.end => self.values_ahead(page + 1),
+            Some(next) => Ahead::keys(self.cache.page(self.pages.start).keys(next.kv_head)),
+            None => self.values_ahead(page),
         }
+    }
+
+    #[inline(always)]
+    fn values_ahead(&self, page: usize) -> Ahead {
+        let values = self.cache.page(page).values(self.item.kv_head);
+        Ahead::values(values, self.item.head_dim)
     }
 
     /// Turns products into weights, by position.
@@ -387,7 +388,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         if slots.start < slots.end {
             let weights = [self.weights(index, page)];
             // They were read before, with the page or as the neighbours of what was.
-            let ahead = values.as_ptr();
+            let ahead = Ahead::values(values, self.item.head_dim);
             mix::<L, 1>(weights, values, slots, self.item.head_dim, sums, ahead);
         }
     }
@@ -411,7 +412,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
                 let weight = self.scores[index * self.width + position - base];
                 let sums = &mut sums[position % 2 * head_dim..][..head_dim];
                 for (sum, value) in sums.iter_mut().zip(value) {
-                    *sum += weight * value;
+                    *sum = weight.mul_add(*value, *sum);
                 }
             }
         }

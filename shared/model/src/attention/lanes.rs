@@ -1,33 +1,67 @@
 //! Sixteen numbers side by side, in the registers of an instruction set.
 //!
 //! The compiler turns plain loops over several such sums at once into vectors only where it pleases. So
-//! the two hot loops name the instructions: a product and a sum, each rounded, the same bits everywhere.
+//! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
 use crate::cache::LANES;
 
-/// Bytes of a cache line, as long as sixteen numbers.
-const LINE: usize = 64;
+/// What is read soon, and memory is asked for meanwhile. May be beyond all there is.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    start: *const f32,
+    /// Numbers from one line to the next.
+    stride: usize,
+}
+
+impl Ahead {
+    /// Keys, which are read line by line.
+    #[inline(always)]
+    pub(super) fn keys(keys: &[[f32; LANES]]) -> Self {
+        Self {
+            start: keys.as_ptr().cast(),
+            stride: LANES,
+        }
+    }
+
+    /// Values, `(slots, head_dim)`: sixteen numbers of each slot.
+    #[inline(always)]
+    pub(super) fn values(values: &[f32], head_dim: usize) -> Self {
+        Self {
+            start: values.as_ptr(),
+            stride: head_dim,
+        }
+    }
+
+    /// The line `index` from the start on.
+    #[inline(always)]
+    pub(super) fn line(self, index: usize) -> *const f32 {
+        self.start.wrapping_add(index * self.stride)
+    }
+}
 
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
     /// Queries whose sums go on side by side: as many as the registers hold.
     const TILE: usize;
+    /// Registers of one query's sums of values that go on side by side.
+    const STRIPS: usize;
 
     /// All zero.
     fn zero() -> Self;
     /// These numbers.
     fn load(numbers: &[f32; LANES]) -> Self;
-    /// With `numbers` times `factor` added.
+    /// With `numbers` times `factor` added, rounded once.
     fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
-    /// Asks memory for the cache line `line` from `start` on. A hint, for any address.
+    /// Asks memory for a cache line. A hint, for any address.
     #[inline(always)]
-    fn ask(_start: *const f32, _line: usize) {}
+    fn ask(_address: *const f32) {}
 }
 
 impl Lanes for [f32; LANES] {
     const TILE: usize = 2;
+    const STRIPS: usize = 1;
 
     #[inline(always)]
     fn zero() -> Self {
@@ -42,7 +76,7 @@ impl Lanes for [f32; LANES] {
     #[inline(always)]
     fn add_scaled(mut self, numbers: &[f32; LANES], factor: f32) -> Self {
         for (sum, number) in self.iter_mut().zip(numbers) {
-            *sum += factor * number;
+            *sum = factor.mul_add(*number, *sum);
         }
         self
     }
@@ -58,7 +92,7 @@ pub(super) mod x86 {
     #[allow(clippy::wildcard_imports, reason = "names of instructions")]
     use std::arch::x86_64::*;
 
-    use super::{LANES, LINE, Lanes};
+    use super::{LANES, Lanes};
 
     /// One register of AVX-512.
     #[derive(Clone, Copy)]
@@ -73,6 +107,7 @@ pub(super) mod x86 {
 
     impl Lanes for Avx512 {
         const TILE: usize = 4;
+        const STRIPS: usize = 2;
 
         #[inline(always)]
         fn zero() -> Self {
@@ -88,8 +123,7 @@ pub(super) mod x86 {
         fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self {
             unsafe {
                 let numbers = _mm512_loadu_ps(numbers.as_ptr());
-                let products = _mm512_mul_ps(_mm512_set1_ps(factor), numbers);
-                Self(_mm512_add_ps(self.0, products))
+                Self(_mm512_fmadd_ps(_mm512_set1_ps(factor), numbers, self.0))
             }
         }
 
@@ -99,13 +133,14 @@ pub(super) mod x86 {
         }
 
         #[inline(always)]
-        fn ask(start: *const f32, line: usize) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(LINE * line)) }
+        fn ask(address: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
         }
     }
 
     impl Lanes for Avx2 {
         const TILE: usize = 2;
+        const STRIPS: usize = 1;
 
         #[inline(always)]
         fn zero() -> Self {
@@ -123,9 +158,10 @@ pub(super) mod x86 {
             let [low, high] = halves(numbers);
             unsafe {
                 let factor = _mm256_set1_ps(factor);
-                let low = _mm256_mul_ps(factor, _mm256_loadu_ps(low));
-                let high = _mm256_mul_ps(factor, _mm256_loadu_ps(high));
-                Self(_mm256_add_ps(self.0, low), _mm256_add_ps(self.1, high))
+                Self(
+                    _mm256_fmadd_ps(factor, _mm256_loadu_ps(low), self.0),
+                    _mm256_fmadd_ps(factor, _mm256_loadu_ps(high), self.1),
+                )
             }
         }
 
@@ -139,8 +175,8 @@ pub(super) mod x86 {
         }
 
         #[inline(always)]
-        fn ask(start: *const f32, line: usize) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.cast::<i8>().wrapping_add(LINE * line)) }
+        fn ask(address: *const f32) {
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
         }
     }
 

@@ -2,13 +2,19 @@
 
 use std::ops::Range;
 
-use super::{lanes::Lanes, scores::numbers_mut};
-use crate::cache::{LANES, PAGE};
+use super::{
+    lanes::{Ahead, Lanes},
+    scores::numbers_mut,
+};
+use crate::cache::LANES;
+
+/// Most sums at a time, `N * S`, over even positions and over odd ones.
+const MOST: usize = 8;
 
 /// Adds the values of the slots `slots` of a page, `(64, head_dim)`, times the weights of `N` queries, to
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
-/// where its positions are; the weights are those of the page. Asks memory for as much as it reads, from
-/// `ahead` on.
+/// where its positions are; the weights are those of the page. Asks memory for what it reads next, in the end
+/// for what is `ahead`.
 #[inline(always)]
 pub(super) fn mix<L: Lanes, const N: usize>(
     weights: [&[f32]; N],
@@ -16,12 +22,25 @@ pub(super) fn mix<L: Lanes, const N: usize>(
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
-    ahead: *const f32,
+    ahead: Ahead,
 ) {
     let whole = head_dim / LANES * LANES;
-    for d in (0..whole).step_by(LANES) {
-        let ahead = ahead.wrapping_add(d * PAGE);
-        strip::<L, N>(weights, values, slots.clone(), head_dim, d, sums, ahead);
+    let mut d = 0;
+    while d < whole {
+        let strips = L::STRIPS.min((whole - d) / LANES);
+        let then = d + strips * LANES;
+        // Not too early: two pages fill the innermost cache.
+        let ahead = if then < whole {
+            Ahead::values(&values[then..], head_dim)
+        } else {
+            ahead
+        };
+        if strips == 2 {
+            strip::<L, N, 2>(weights, values, slots.clone(), head_dim, d, sums, ahead);
+        } else {
+            strip::<L, N, 1>(weights, values, slots.clone(), head_dim, d, sums, ahead);
+        }
+        d = then;
     }
     // Dimensions that fill no register.
     for slot in slots.filter(|_| whole < head_dim) {
@@ -29,54 +48,64 @@ pub(super) fn mix<L: Lanes, const N: usize>(
             let sums = &mut sums[(2 * n + slot % 2) * head_dim..][whole..head_dim];
             let value = &values[slot * head_dim..][whole..head_dim];
             for (sum, value) in sums.iter_mut().zip(value) {
-                *sum += weights[n][slot] * value;
+                *sum = weights[n][slot].mul_add(*value, *sum);
             }
         }
     }
 }
 
-/// The same for sixteen dimensions from `d` on.
+/// The same for `S` times sixteen dimensions from `d` on. Asks for as many lines of what is `ahead` with each
+/// slot.
 #[inline(always)]
-fn strip<L: Lanes, const N: usize>(
+fn strip<L: Lanes, const N: usize, const S: usize>(
     weights: [&[f32]; N],
     values: &[f32],
     slots: Range<usize>,
     head_dim: usize,
     d: usize,
     sums: &mut [f32],
-    ahead: *const f32,
+    ahead: Ahead,
 ) {
-    let mut even = [L::zero(); 4];
-    let mut odd = [L::zero(); 4];
-    unrolled!(n in N => {
-        even[n] = L::load(numbers(sums, 2 * n * head_dim + d));
-        odd[n] = L::load(numbers(sums, (2 * n + 1) * head_dim + d));
+    // Sum i is that of query i / S and strip i % S.
+    let mut even = [L::zero(); MOST];
+    let mut odd = [L::zero(); MOST];
+    unrolled!(i in N * S => {
+        let at = 2 * (i / S) * head_dim + d + i % S * LANES;
+        even[i] = L::load(numbers(sums, at));
+        odd[i] = L::load(numbers(sums, at + head_dim));
     });
+    // Strip `s` of the value that stands at `at`.
+    let value = |at: usize, s: usize| numbers(values, at * head_dim + d + s * LANES);
     let Range { mut start, end } = slots;
     if start % 2 == 1 && start < end {
-        let value = numbers(values, start * head_dim + d);
-        unrolled!(n in N => odd[n] = odd[n].add_scaled(value, weights[n][start]));
+        unrolled!(i in N * S => {
+            odd[i] = odd[i].add_scaled(value(start, i % S), weights[i / S][start]);
+        });
         start += 1;
     }
     let slots = end.saturating_sub(start);
     let pairs = &values[start * head_dim..][..slots / 2 * 2 * head_dim];
     let paired: [&[[f32; 2]]; N] = weights.map(|weights| weights[start..].as_chunks().0);
     for (i, pair) in pairs.chunks_exact(2 * head_dim).enumerate() {
-        L::ask(ahead, start + 2 * i);
-        L::ask(ahead, start + 2 * i + 1);
-        let (first, second) = (numbers(pair, d), numbers(pair, head_dim + d));
-        unrolled!(n in N => {
-            even[n] = even[n].add_scaled(first, paired[n][i][0]);
-            odd[n] = odd[n].add_scaled(second, paired[n][i][1]);
+        for s in 0..S {
+            L::ask(ahead.line(start + 2 * i).wrapping_add(s * LANES));
+            L::ask(ahead.line(start + 2 * i + 1).wrapping_add(s * LANES));
+        }
+        unrolled!(n in N * S => {
+            let at = d + n % S * LANES;
+            even[n] = even[n].add_scaled(numbers(pair, at), paired[n / S][i][0]);
+            odd[n] = odd[n].add_scaled(numbers(pair, at + head_dim), paired[n / S][i][1]);
         });
     }
     if slots % 2 == 1 {
-        let value = numbers(values, (end - 1) * head_dim + d);
-        unrolled!(n in N => even[n] = even[n].add_scaled(value, weights[n][end - 1]));
+        unrolled!(i in N * S => {
+            even[i] = even[i].add_scaled(value(end - 1, i % S), weights[i / S][end - 1]);
+        });
     }
-    unrolled!(n in N => {
-        even[n].store(numbers_mut(sums, 2 * n * head_dim + d));
-        odd[n].store(numbers_mut(sums, (2 * n + 1) * head_dim + d));
+    unrolled!(i in N * S => {
+        let at = 2 * (i / S) * head_dim + d + i % S * LANES;
+        even[i].store(numbers_mut(sums, at));
+        odd[i].store(numbers_mut(sums, at + head_dim));
     });
 }
 

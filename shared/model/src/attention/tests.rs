@@ -114,7 +114,7 @@ fn canonical(row: usize, slots: &[usize], head_dim: usize, scoring: Scoring) -> 
     for (head, query) in query.chunks(head_dim).enumerate() {
         let offset = head / (HEADS / KV_HEADS) * head_dim;
         let score = |slot: usize| {
-            let dot = |sum, (d, q): (usize, &f32)| sum + q * key(slot, offset + d, head_dim);
+            let dot = |sum, (d, q): (usize, &f32)| q.mul_add(key(slot, offset + d, head_dim), sum);
             let score = query.iter().enumerate().fold(0.0_f32, dot) * scoring.scale;
             (scoring.softcap).map_or(score, |cap| cap * crate::activation::tanh(score / cap))
         };
@@ -129,7 +129,11 @@ fn canonical(row: usize, slots: &[usize], head_dim: usize, scoring: Scoring) -> 
         result.extend((0..head_dim).map(|d| {
             let mut sums = [0.0_f32; 2];
             for (position, weight) in (first..).zip(&weights) {
-                sums[position % 2] += weight * value(slots[position], offset + d, head_dim);
+                let (sum, value) = (
+                    &mut sums[position % 2],
+                    value(slots[position], offset + d, head_dim),
+                );
+                *sum = weight.mul_add(value, *sum);
             }
             (sums[0] + sums[1]) / total
         }));

@@ -7,17 +7,17 @@ use super::{
     heads::{BatchViews, Heads},
     loading::LayerWeights,
     tensors::Part::{
-        AttentionNorm, AttentionPostNorm, Down, Gate, Key, KeyNorm, MlpNorm, MlpPostNorm, Output,
-        Query, QueryNorm, Up, Value,
+        AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
+        QueryNorm, Value,
     },
 };
 use crate::{
-    activation::Gated,
     attention::{Attention, AttentionScratch, Scoring},
     cache::SequenceCache,
-    config::{Activation, ModelConfig},
+    config::ModelConfig,
     cpu::{Cpu, SharedSlice},
     linear::{Linear, LinearScratch},
+    mlp::{GatedMlp, MlpScratch},
     norm::RmsNorm,
     rope::Rotary,
     weights::WeightsError,
@@ -37,13 +37,9 @@ pub(super) struct Layer {
     /// Norm of what attention adds, if there is one.
     attention_post_norm: Option<RmsNorm>,
     mlp_norm: RmsNorm,
-    /// Gate and up: `(2 * intermediate, hidden)`.
-    gate_up: Linear,
-    /// `(hidden, intermediate)`.
-    down: Linear,
+    mlp: GatedMlp,
     /// Norm of what the feed-forward network adds, if there is one.
     mlp_post_norm: Option<RmsNorm>,
-    activation: Activation,
     query_dim: usize,
     kv_dim: usize,
     scoring: Scoring,
@@ -75,10 +71,7 @@ pub(super) struct LayerScratch {
     /// `(rows, heads * head_dim)`.
     attended: Vec<f32>,
     attention: AttentionScratch,
-    /// `(rows, 2 * intermediate)`.
-    gate_up: Vec<f32>,
-    /// `(rows, intermediate)`.
-    gated: Vec<f32>,
+    mlp: MlpScratch,
     /// What the layer adds to the hidden states, `(rows, hidden)`.
     update: Vec<f32>,
 }
@@ -98,10 +91,8 @@ impl Layer {
             output: weights.stack(&[Output])?,
             attention_post_norm: weights.optional_norm(AttentionPostNorm)?,
             mlp_norm: weights.norm(MlpNorm)?,
-            gate_up: weights.stack(&[Gate, Up])?,
-            down: weights.stack(&[Down])?,
+            mlp: weights.mlp()?,
             mlp_post_norm: weights.optional_norm(MlpPostNorm)?,
-            activation: config.activation,
             query_dim: config.heads * config.head_dim,
             kv_dim: config.kv_heads * config.head_dim,
             scoring: Scoring {
@@ -120,7 +111,8 @@ impl Layer {
 
     /// The matrices, in the order of their products.
     pub(super) fn matrices(&self) -> [&Linear; 4] {
-        [&self.qkv, &self.output, &self.gate_up, &self.down]
+        let [gate_up, down] = self.mlp.matrices();
+        [&self.qkv, &self.output, gate_up, down]
     }
 
     /// Takes the hidden states `x`, `(rows, hidden)`, of all segments through this layer, the
@@ -151,7 +143,7 @@ impl Layer {
         scratch.attended.resize(rows * self.query_dim, 0.0);
         self.attend(pass, index, batch, scratch);
         self.output.forward_before(
-            Some(&self.gate_up),
+            Some(self.mlp.matrices()[0]),
             cpu,
             &scratch.attended,
             &mut scratch.update,
@@ -163,27 +155,12 @@ impl Layer {
         add(x, &scratch.update);
 
         self.mlp_norm.forward(level, x, &mut scratch.normed);
-        scratch.gate_up.resize(rows * self.gate_up.outputs(), 0.0);
-        self.gate_up.forward_before(
-            Some(&self.down),
-            cpu,
-            &scratch.normed,
-            &mut scratch.gate_up,
-            &mut scratch.linear,
-        );
-        scratch.gated.resize(scratch.gate_up.len() / 2, 0.0);
-        let gated = Gated {
-            activation: self.activation,
-            gate_up: &scratch.gate_up,
-            output: &mut scratch.gated,
-            intermediate: self.gate_up.outputs() / 2,
-        };
-        gated.forward(cpu);
-        self.down.forward_before(
+        self.mlp.forward_before(
             Some(pass.next),
             cpu,
-            &scratch.gated,
+            &scratch.normed,
             &mut scratch.update,
+            &mut scratch.mlp,
             &mut scratch.linear,
         );
         if let Some(norm) = &self.mlp_post_norm {

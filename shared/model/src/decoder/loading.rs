@@ -3,7 +3,8 @@
 use super::tensors::{Part, TensorNames};
 use crate::{
     config::ModelConfig,
-    linear::{Linear, WeightFormat},
+    linear::{Linear, Order, WeightFormat},
+    mlp::GatedMlp,
     norm::RmsNorm,
     weights::{Weights, WeightsError},
 };
@@ -20,6 +21,11 @@ pub(super) struct LayerWeights<'a> {
 impl LayerWeights<'_> {
     /// Projections of one input, as one matrix.
     pub(super) fn stack(&self, parts: &[Part]) -> Result<Linear, WeightsError> {
+        self.ordered(Order::AsGiven, parts)
+    }
+
+    /// The same, the outputs in `order`.
+    fn ordered(&self, order: Order, parts: &[Part]) -> Result<Linear, WeightsError> {
         let (config, index) = (self.config, self.index);
         let (mut matrices, mut bias) = (Vec::new(), None);
         for &part in parts {
@@ -34,7 +40,16 @@ impl LayerWeights<'_> {
                 bias.get_or_insert_with(Vec::new).extend(values);
             }
         }
-        self.weights.linear(&matrices, bias, self.format)
+        self.weights.linear(&matrices, bias, self.format, order)
+    }
+
+    /// The feed-forward network.
+    pub(super) fn mlp(&self) -> Result<GatedMlp, WeightsError> {
+        Ok(GatedMlp::new(
+            self.ordered(Order::Paired, &[Part::Gate, Part::Up])?,
+            self.stack(&[Part::Down])?,
+            self.config.activation,
+        ))
     }
 
     /// The norm `part`.

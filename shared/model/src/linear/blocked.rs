@@ -17,7 +17,7 @@ pub(super) const LANES: usize = 16;
 /// Vectors of outputs that share one reading of the activations: a group.
 pub(super) const VECTORS: usize = 2;
 /// Outputs of a group.
-pub(super) const GROUP: usize = VECTORS * LANES;
+pub(crate) const GROUP: usize = VECTORS * LANES;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 /// About how many bytes of weights a chunk has: two of them fit into the innermost cache.
@@ -177,6 +177,46 @@ impl<'a> Output<'a> {
                 *y += bias;
             }
         }
+    }
+}
+
+/// Results of some groups, all rows of them.
+pub(crate) struct Computed<'a> {
+    output: Output<'a>,
+    /// Groups of 32 outputs.
+    pub(crate) groups: Range<usize>,
+}
+
+impl<'a> Computed<'a> {
+    /// The results for `groups`.
+    ///
+    /// # Safety
+    /// They are written, and nobody writes them again while this is used.
+    pub(super) unsafe fn new(output: Output<'a>, groups: Range<usize>) -> Self {
+        Self { output, groups }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.output.rows
+    }
+
+    /// The 32 results of `row` for `group` and as many for the next, both among the groups and whole.
+    #[inline(always)]
+    pub(crate) fn pair(&self, row: usize, group: usize) -> (&[f32; GROUP], &[f32; GROUP]) {
+        let Output { rows, outputs, .. } = self.output;
+        let first = group * GROUP;
+        assert!(row < rows && self.groups.start <= group && group + 2 <= self.groups.end);
+        assert!(first + 2 * GROUP <= outputs);
+        // SAFETY: within the results, by the lines above, and nobody writes them, as who made this promises.
+        let pair = unsafe {
+            &*self
+                .output
+                .start
+                .add(row * outputs + first)
+                .cast::<[_; 2]>()
+        };
+        let [first, second]: &[[f32; GROUP]; 2] = pair;
+        (first, second)
     }
 }
 

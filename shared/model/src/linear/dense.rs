@@ -12,6 +12,7 @@ use speculation::simd::Level;
 use super::dense_x86;
 use super::{
     blocked::{Ahead, GROUP, LANES, Packed, Sums, VECTORS},
+    order::Order,
     storage::Storage,
 };
 
@@ -31,11 +32,12 @@ pub(super) struct DenseMatrix {
 
 impl DenseMatrix {
     /// Interleaves `weights`, `(outputs, inputs)`.
-    pub(super) fn interleave(weights: &[f32], inputs: usize) -> Self {
+    pub(super) fn interleave(weights: &[f32], inputs: usize, order: Order) -> Self {
         let outputs = weights.len() / inputs;
-        let mut interleaved =
-            Storage::filled([[0.0; LANES]; VECTORS], outputs.div_ceil(GROUP) * inputs);
+        let groups = order.outputs(outputs).div_ceil(GROUP);
+        let mut interleaved = Storage::filled([[0.0; LANES]; VECTORS], groups * inputs);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
+            let output = order.place(output, outputs);
             let group = &mut interleaved[output / GROUP * inputs..][..inputs];
             for (weights, &weight) in group.iter_mut().zip(row) {
                 weights.as_flattened_mut()[output % GROUP] = weight;

@@ -48,22 +48,69 @@ impl InputBlock {
     }
 }
 
-/// Quantises activations `x`, `(rows, inputs)`, to `(blocks, rows)` of each [`Tile`], one tile after the
-/// other: so a kernel needs one pointer for all of its rows.
+/// Activations in blocks, to be written: `(blocks, rows)` of each [`Tile`], one tile after the other, so that a
+/// kernel needs one pointer for all of its rows.
+pub(super) struct Quantized<'a> {
+    rows: usize,
+    /// Blocks of a row.
+    per_row: usize,
+    blocks: SharedSlice<'a, InputBlock>,
+}
+
+impl<'a> Quantized<'a> {
+    /// `rows` rows of `inputs`, in `blocks`; every block is to be written.
+    pub(super) fn new(rows: usize, inputs: usize, blocks: &'a mut Vec<InputBlock>) -> Self {
+        let per_row = inputs.div_ceil(BLOCK);
+        blocks.resize(rows * per_row, InputBlock::ZERO);
+        Self {
+            rows,
+            per_row,
+            blocks: SharedSlice::new(blocks),
+        }
+    }
+
+    /// The blocks of `row`.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> QuantizedRow<'_> {
+        let tile = Tile::of_row(row, self.rows);
+        QuantizedRow {
+            blocks: &self.blocks,
+            first: tile.start * self.per_row + row - tile.start,
+            stride: tile.rows,
+        }
+    }
+}
+
+/// The blocks of one row, to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct QuantizedRow<'a> {
+    blocks: &'a SharedSlice<'a, InputBlock>,
+    first: usize,
+    stride: usize,
+}
+
+impl QuantizedRow<'_> {
+    /// Writes block `index`.
+    ///
+    /// # Safety
+    /// Nobody else writes it meanwhile.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, index: usize, block: InputBlock) {
+        // SAFETY: the caller's promise.
+        let place = unsafe { self.blocks.range(self.first + index * self.stride, 1) };
+        place[0] = block;
+    }
+}
+
+/// Quantises activations `x`, `(rows, inputs)`.
 pub(super) fn quantize_rows(cpu: &Cpu, x: &[f32], inputs: usize, quantized: &mut Vec<InputBlock>) {
-    let per_row = inputs.div_ceil(BLOCK);
     let rows = x.len() / inputs;
-    // Every block is written below.
-    quantized.resize(rows * per_row, InputBlock::ZERO);
-    let tiles = SharedSlice::new(quantized);
+    let blocks = Quantized::new(rows, inputs, quantized);
     let quantize = |row: usize| {
-        let tile = Tile::of_row(row, rows);
         cpu.level.run(QuantizeRow {
             level: cpu.level,
             values: &x[row * inputs..][..inputs],
-            blocks: &tiles,
-            first: tile.start * per_row + row - tile.start,
-            stride: tile.rows,
+            blocks: blocks.row(row),
         });
     };
     if x.len() < PARALLEL {
@@ -119,15 +166,12 @@ pub(super) fn scales(largest: u32) -> (f32, f32) {
     (largest / 127.0, inverse)
 }
 
-/// Quantises a row of activations, `(inputs)`, to every `stride`-th of `blocks` from `first` on, which
-/// nobody else touches.
+/// Quantises a row of activations, `(inputs)`, which nobody else does.
 struct QuantizeRow<'a> {
     /// What this is compiled for.
     level: Level,
     values: &'a [f32],
-    blocks: &'a SharedSlice<'a, InputBlock>,
-    first: usize,
-    stride: usize,
+    blocks: QuantizedRow<'a>,
 }
 
 impl Kernel for QuantizeRow<'_> {
@@ -136,31 +180,28 @@ impl Kernel for QuantizeRow<'_> {
     #[inline(always)]
     fn run(self) {
         for (index, values) in self.values.chunks(BLOCK).enumerate() {
-            let block = self.quantize(values);
+            let block = quantize(self.level, values);
             // SAFETY: this row's alone.
-            let place = unsafe { self.blocks.range(self.first + index * self.stride, 1) };
-            place[0] = block;
+            unsafe { self.blocks.write(index, block) };
         }
     }
 }
 
-impl QuantizeRow<'_> {
-    /// Quantises up to 32 values.
-    #[inline(always)]
-    fn quantize(&self, values: &[f32]) -> InputBlock {
-        #[cfg(target_arch = "x86_64")]
-        if let (Level::Avx512Vnni { .. }, Some(values)) = (self.level, values.as_array()) {
-            // SAFETY: this level is made only on CPUs with the features that the function enables.
-            return unsafe { inputs_x86::quantize_avx512(values) };
-        }
-        let (scale, quants) = quantize_block(values);
-        let mut packed = [0; STEPS];
-        for (packed, four) in packed.iter_mut().zip(quants.as_chunks::<4>().0) {
-            let [a, b, c, d] = *four;
-            *packed = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
-        }
-        InputBlock::new(scale, packed, quants.iter().sum())
+/// Quantises up to 32 values. To be inlined into what is compiled for `level`.
+#[inline(always)]
+pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
+    #[cfg(target_arch = "x86_64")]
+    if let (Level::Avx512Vnni { .. }, Some(values)) = (level, values.as_array()) {
+        // SAFETY: this level is made only on CPUs with the features that the function enables.
+        return unsafe { inputs_x86::quantize_avx512(values) };
     }
+    let (scale, quants) = quantize_block(values);
+    let mut packed = [0; STEPS];
+    for (packed, four) in packed.iter_mut().zip(quants.as_chunks::<4>().0) {
+        let [a, b, c, d] = *four;
+        *packed = i32::from_le_bytes([a as u8, b as u8, c as u8, d as u8]);
+    }
+    InputBlock::new(scale, packed, quants.iter().sum())
 }
 
 #[cfg(test)]

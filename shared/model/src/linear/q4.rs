@@ -21,6 +21,7 @@ use super::{
     blocked::{Ahead, CHUNK_BYTES, GROUP, LANES, Packed, Sums, VECTORS},
     ggml::{Q4_K_BYTES, q4_k},
     inputs::{BLOCK, InputBlock, STEPS},
+    order::Order,
     storage::Storage,
 };
 
@@ -52,10 +53,11 @@ pub(super) struct Q4Matrix {
 
 impl Q4Matrix {
     /// Quantises `weights`, `(outputs, inputs)`, inputs a multiple of 256, as ggml does.
-    pub(super) fn quantize(weights: &[f32], inputs: usize) -> Self {
+    pub(super) fn quantize(weights: &[f32], inputs: usize, order: Order) -> Self {
         let outputs = weights.len() / inputs;
-        let mut matrix = Self::empty(outputs, inputs);
+        let mut matrix = Self::empty(order.outputs(outputs), inputs);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
+            let output = order.place(output, outputs);
             if row.iter().all(|value| value.is_finite()) {
                 let quantized = Tensor::from_slice(row, inputs, &Device::Cpu)
                     .and_then(|row| QTensor::quantize(&row, GgmlDType::Q4K));
@@ -70,11 +72,11 @@ impl Q4Matrix {
     }
 
     /// Takes ggml's blocks of `outputs` rows, each of a multiple of 256 inputs, as they are.
-    pub(super) fn from_ggml(bytes: &[u8], outputs: usize, inputs: usize) -> Self {
-        let mut matrix = Self::empty(outputs, inputs);
+    pub(super) fn from_ggml(bytes: &[u8], outputs: usize, inputs: usize, order: Order) -> Self {
+        let mut matrix = Self::empty(order.outputs(outputs), inputs);
         let row_bytes = inputs / SUPER * Q4_K_BYTES;
         for (output, row) in bytes.chunks_exact(row_bytes).enumerate() {
-            matrix.set_row(output, row);
+            matrix.set_row(order.place(output, outputs), row);
         }
         matrix
     }

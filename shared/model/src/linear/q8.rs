@@ -18,6 +18,7 @@ use super::{
     blocked::{Ahead, CHUNK_BYTES, GROUP, LANES, Packed, Sums, VECTORS},
     ggml,
     inputs::{BLOCK, InputBlock, STEPS, quantize_block},
+    order::Order,
     storage::Storage,
 };
 
@@ -41,9 +42,11 @@ pub(super) struct Q8Matrix {
 
 impl Q8Matrix {
     /// Quantises `weights`, `(outputs, inputs)`.
-    pub(super) fn quantize(weights: &[f32], inputs: usize) -> Self {
-        let mut matrix = Self::empty(weights.len() / inputs, inputs);
+    pub(super) fn quantize(weights: &[f32], inputs: usize, order: Order) -> Self {
+        let outputs = weights.len() / inputs;
+        let mut matrix = Self::empty(order.outputs(outputs), inputs);
         for (output, row) in weights.chunks_exact(inputs).enumerate() {
+            let output = order.place(output, outputs);
             for (index, values) in row.chunks(BLOCK).enumerate() {
                 let (scale, quants) = quantize_block(values);
                 matrix.set(output, index, f16::from_f32(scale), quants);
@@ -53,10 +56,11 @@ impl Q8Matrix {
     }
 
     /// Takes ggml's blocks of `outputs` rows, each of a multiple of 32 inputs, as they are.
-    pub(super) fn from_ggml(bytes: &[u8], outputs: usize, inputs: usize) -> Self {
-        let mut matrix = Self::empty(outputs, inputs);
+    pub(super) fn from_ggml(bytes: &[u8], outputs: usize, inputs: usize, order: Order) -> Self {
+        let mut matrix = Self::empty(order.outputs(outputs), inputs);
         let row_bytes = inputs / BLOCK * ggml::Q8_0_BYTES;
         for (output, row) in bytes.chunks_exact(row_bytes).enumerate() {
+            let output = order.place(output, outputs);
             let blocks = row.as_chunks::<{ ggml::Q8_0_BYTES }>().0;
             for (index, block) in blocks.iter().enumerate() {
                 let (scale, quants) = ggml::q8_0(block);

@@ -108,7 +108,7 @@ fn every_share_ends_with_one_part() {
         (1000, 2),
         (1000, 7),
     ] {
-        let shares = Shares::new(groups, threads);
+        let shares = Shares::new(groups, 1, threads);
         let mut next = 0;
         let mut ends = Vec::new();
         for part in 0..shares.parts {
@@ -228,7 +228,8 @@ fn ggml_blocks_keep_their_values() {
     ];
     for (format, dtype, same) in formats {
         let (bytes, values) = ggml(&weights, inputs, dtype);
-        let taken = Linear::from_ggml(format, &bytes, None, outputs, inputs).unwrap();
+        let taken =
+            Linear::from_ggml(Order::AsGiven, format, &bytes, None, outputs, inputs).unwrap();
         let made = Linear::new(&weights, None, inputs, same);
         let mut row = vec![0.0; inputs];
         for (output, expected) in values.chunks(inputs).enumerate() {
@@ -247,8 +248,20 @@ fn ggml_blocks_keep_their_values() {
                 assert!((exact - y).abs() < 0.15, "{same}: {y} is not near {exact}");
             }
         }
-        assert!(Linear::from_ggml(format, &bytes[1..], None, outputs, inputs).is_none());
-        assert!(Linear::from_ggml(format, &bytes, None, outputs, inputs / 3 + 1).is_none());
+        assert!(
+            Linear::from_ggml(Order::AsGiven, format, &bytes[1..], None, outputs, inputs).is_none()
+        );
+        assert!(
+            Linear::from_ggml(
+                Order::AsGiven,
+                format,
+                &bytes,
+                None,
+                outputs,
+                inputs / 3 + 1
+            )
+            .is_none()
+        );
     }
 }
 
@@ -405,7 +418,7 @@ fn ggml_matrices_have_whole_blocks() {
     }
     assert_eq!(bytes(GgmlFormat::Q4_K, 2, 96), None);
     // 34 bytes hold the first block of 33 inputs: not all of them.
-    assert!(Linear::from_ggml(GgmlFormat::Q8_0, &[0; 34], None, 1, 33).is_none());
+    assert!(Linear::from_ggml(Order::AsGiven, GgmlFormat::Q8_0, &[0; 34], None, 1, 33).is_none());
 }
 
 #[test]

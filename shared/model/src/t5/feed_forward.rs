@@ -5,10 +5,11 @@ use speculation::simd::Kernel;
 
 use super::{Scratch, add, load_norm, stack};
 use crate::{
-    activation::{Gated, gelu_tanh, relu, silu},
+    activation::{gelu_tanh, relu, silu},
     config::{Activation, ModelConfig},
     cpu::Cpu,
-    linear::{Linear, WeightFormat},
+    linear::{Linear, Order, WeightFormat},
+    mlp::GatedMlp,
     norm::RmsNorm,
     weights::{Weights, WeightsError},
 };
@@ -16,14 +17,19 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct FeedForward {
     norm: RmsNorm,
-    /// `(intermediate, hidden)`, or `(2 * intermediate, hidden)`: what goes through the function, then what
-    /// it gates.
-    input: Linear,
-    /// `(hidden, intermediate)`.
-    output: Linear,
-    activation: Activation,
-    gated: bool,
-    intermediate: usize,
+    network: Network,
+}
+
+#[derive(Clone, Debug)]
+enum Network {
+    Gated(GatedMlp),
+    Plain {
+        /// `(intermediate, hidden)`.
+        input: Linear,
+        /// `(hidden, intermediate)`.
+        output: Linear,
+        activation: Activation,
+    },
 }
 
 impl FeedForward {
@@ -36,53 +42,61 @@ impl FeedForward {
     ) -> Result<Self, WeightsError> {
         let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
         let dense = |part: &str| format!("{name}.DenseReluDense.{part}.weight");
-        let inputs = if config.gated {
-            vec![dense("wi_0"), dense("wi_1")]
+        // What goes through the function, and what it gates if there is such a thing.
+        let (names, order) = if config.gated {
+            (vec![dense("wi_0"), dense("wi_1")], Order::Paired)
         } else {
-            vec![dense("wi")]
+            (vec![dense("wi")], Order::AsGiven)
+        };
+        let input = stack(weights, &names, [ffn, hidden], format, order)?;
+        let names = [dense("wo")];
+        let output = stack(weights, &names, [hidden, ffn], format, Order::AsGiven)?;
+        let activation = config.activation;
+        let network = if config.gated {
+            Network::Gated(GatedMlp::new(input, output, activation))
+        } else {
+            Network::Plain {
+                input,
+                output,
+                activation,
+            }
         };
         Ok(Self {
             norm: load_norm(config, weights, name)?,
-            input: stack(weights, &inputs, [ffn, hidden], format)?,
-            output: stack(weights, &[dense("wo")], [hidden, ffn], format)?,
-            activation: config.activation,
-            gated: config.gated,
-            intermediate: config.intermediate_size,
+            network,
         })
     }
 
     /// Adds the network's output to the hidden states `x`, `(rows, hidden)`.
     pub(super) fn forward(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
-        let rows = x.len() / self.output.outputs();
         scratch.normed.resize(x.len(), 0.0);
         self.norm.forward(cpu.level, x, &mut scratch.normed);
-        scratch.inner.resize(rows * self.input.outputs(), 0.0);
+        scratch.update.resize(x.len(), 0.0);
+        let (normed, update) = (&scratch.normed, &mut scratch.update);
         let linear = &mut scratch.linear;
-        self.input
-            .forward(cpu, &scratch.normed, &mut scratch.inner, linear);
-        let activation = self.activation;
-        let (input, intermediate) = (&scratch.inner, self.intermediate);
-        scratch.activated.resize(rows * intermediate, 0.0);
-        let output = &mut scratch.activated;
-        if self.gated {
-            Gated {
-                activation,
-                gate_up: input,
-                output,
-                intermediate,
+        match &self.network {
+            Network::Gated(mlp) => {
+                mlp.forward_before(None, cpu, normed, update, &mut scratch.mlp, linear);
             }
-            .forward(cpu);
-        } else {
-            cpu.level.run(Plain {
-                activation,
+            Network::Plain {
                 input,
                 output,
-            });
+                activation,
+            } => {
+                let rows = x.len() / output.outputs();
+                let (inner, activated) = (&mut scratch.inner, &mut scratch.activated);
+                inner.resize(rows * input.outputs(), 0.0);
+                activated.resize(inner.len(), 0.0);
+                input.forward(cpu, normed, inner, linear);
+                cpu.level.run(Plain {
+                    activation: *activation,
+                    input: inner,
+                    output: activated,
+                });
+                output.forward(cpu, activated, update, linear);
+            }
         }
-        scratch.update.resize(x.len(), 0.0);
-        self.output
-            .forward(cpu, &scratch.activated, &mut scratch.update, linear);
-        add(x, &scratch.update);
+        add(x, update);
     }
 }
 

@@ -169,15 +169,16 @@ fn measure(
     let mut products = subject.room(1)?;
     let count = subject.enough()?;
 
-    let mut cases: Vec<Case> = POSITIONS.map(Case::Forward).to_vec();
-    cases.extend([Case::Products, Case::Read]);
+    // What is compared with the first comes soon after it.
+    let mut cases: Vec<Case> = vec![Case::Forward(POSITIONS[0]), Case::Products, Case::Read];
+    cases.extend(POSITIONS[1..].iter().copied().map(Case::Forward));
     if other.is_some() {
         cases.extend([Case::LlamaCpp(1), Case::LlamaCpp(BLOCK)]);
     }
     let times = in_turn(args.repeats, &cases, |case| match (*case, &mut other) {
         (Case::Forward(positions), _) => subject.forwards(positions, count),
-        (Case::Products, _) => Ok(subject.products(&mut products, count)),
-        (Case::Read, _) => Ok(subject::passes(&probe, count)),
+        (Case::Products, _) => subject.products(&mut products, count),
+        (Case::Read, _) => subject::passes(&probe, count),
         (Case::LlamaCpp(positions), Some(other)) => {
             // Whatever threads of ours still spin for work go to sleep meanwhile.
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -185,16 +186,20 @@ fn measure(
         }
         (Case::LlamaCpp(_), None) => unreachable!("is no case without it"),
     })?;
-    let (ours, rest) = times.split_at(POSITIONS.len());
+    let [step, products, read] = times[..3] else {
+        unreachable!("there are as many figures as cases")
+    };
+    let (several, llama_cpp) = times[3..].split_at(POSITIONS.len() - 1);
+    let forwards = [&[step], several].concat();
     Ok(Figures {
         on: name.to_owned(),
         format,
         context: args.context,
         bytes: probe.bytes(),
-        positions: POSITIONS.into_iter().zip(ours.iter().copied()).collect(),
-        products: rest[0],
-        read: rest[1],
-        llama_cpp: rest.get(2).copied().zip(rest.get(3).copied()),
+        positions: POSITIONS.into_iter().zip(forwards).collect(),
+        products,
+        read,
+        llama_cpp: llama_cpp.first().copied().zip(llama_cpp.get(1).copied()),
     })
 }
 

@@ -15,6 +15,10 @@ const LEAST: Duration = Duration::from_millis(4);
 /// Most forwards of one measurement.
 const MOST: u32 = 64;
 
+/// Runs before those that count, which find threads asleep and caches full of what was measured before: memory
+/// that comes from the outermost cache takes more than one pass to settle there.
+const UNCOUNTED: u32 = 3;
+
 /// A model that holds a sequence.
 pub(super) struct Subject {
     model: Model,
@@ -68,33 +72,29 @@ impl Subject {
         Ok(self.model.forward(&mut [segment], &mut self.rows)?)
     }
 
-    /// The mean time of `count` forwards that score `positions` positions each, after one that counts
-    /// not: it finds cold caches and threads asleep.
+    /// The mean time of `count` forwards that score `positions` positions each, after [`UNCOUNTED`].
     ///
     /// # Errors
     /// What the model refuses.
     pub(super) fn forwards(&mut self, positions: usize, count: u32) -> anyhow::Result<Duration> {
         let tokens = self.tokens(positions);
         let held = self.cache.len();
-        let mut started = Instant::now();
-        for turn in 0..=count {
-            if turn == 1 {
-                started = Instant::now();
-            }
+        mean(count, || {
             self.forward(&tokens, 0)?;
             self.cache.truncate(held);
-        }
-        Ok(started.elapsed() / count)
+            Ok(())
+        })
     }
 
     /// The mean time of the matrix products of `count` such forwards, and of nothing else.
-    pub(super) fn products(&self, products: &mut Products, count: u32) -> Duration {
-        products.run(&self.model);
-        let started = Instant::now();
-        for _ in 0..count {
+    ///
+    /// # Errors
+    /// None.
+    pub(super) fn products(&self, products: &mut Products, count: u32) -> anyhow::Result<Duration> {
+        mean(count, || {
             products.run(&self.model);
-        }
-        started.elapsed() / count
+            Ok(())
+        })
     }
 
     /// Room for [`Subject::products`] of forwards of `positions` positions.
@@ -116,14 +116,27 @@ impl Subject {
     }
 }
 
-/// The mean time of `count` passes over the memory of `probe`, after one that counts not.
-pub(super) fn passes(probe: &ReadProbe, count: u32) -> Duration {
+/// The mean time of `count` passes over the memory of `probe`, after [`UNCOUNTED`].
+///
+/// # Errors
+/// None.
+pub(super) fn passes(probe: &ReadProbe, count: u32) -> anyhow::Result<Duration> {
     probe.awake(|| {
-        probe.pass();
-        let started = Instant::now();
-        for _ in 0..count {
+        mean(count, || {
             probe.pass();
-        }
-        started.elapsed() / count
+            Ok(())
+        })
     })
+}
+
+/// The mean time of `count` times `run`, after [`UNCOUNTED`].
+fn mean(count: u32, mut run: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+    for _ in 0..UNCOUNTED {
+        run()?;
+    }
+    let started = Instant::now();
+    for _ in 0..count {
+        run()?;
+    }
+    Ok(started.elapsed() / count)
 }

@@ -91,7 +91,9 @@ fn blocks_are_taken_as_they_are_when_loaded() {
     let block = [0x00, 0x3c, 100, 0xff, 3].into_iter().chain([7; 29]);
     let weights = one(&[1, 32], GgmlDType::Q8_0, block.collect(), Layout::Same);
     let parts = [("a".to_owned(), [1, 32])];
-    let linear = weights.linear(&parts, None, WeightFormat::Q8_0).unwrap();
+    let linear = weights
+        .linear(&parts, None, WeightFormat::Q8_0, Order::AsGiven)
+        .unwrap();
     assert_eq!(held(&linear, 32), weights.tensor("a", &[1, 32]).unwrap());
     assert_eq!(held(&linear, 32)[..3], [100.0, -1.0, 3.0]);
 }
@@ -117,7 +119,9 @@ fn a_matrix_beside_one_in_another_format_keeps_its_blocks() {
     });
     let weights = Weights::from_gguf(open(&file).unwrap(), named.to_vec());
     let parts = ["x", "y"].map(|name| (name.to_owned(), [2, 256]));
-    let linear = weights.linear(&parts, None, WeightFormat::Q4_K).unwrap();
+    let linear = weights
+        .linear(&parts, None, WeightFormat::Q4_K, Order::AsGiven)
+        .unwrap();
     let rows = held(&linear, 256);
     assert_eq!(rows[..512], weights.tensor("x", &[2, 256]).unwrap());
     let near = rows[512..]
