@@ -8,7 +8,7 @@ use speculation::simd::Level;
 use super::lanes::x86;
 use super::{
     Attention, Views,
-    lanes::{Ahead, Lanes},
+    lanes::Lanes,
     mixing::mix,
     scores::{add_bias, products, scale, softmax},
 };
@@ -128,7 +128,7 @@ impl<V: Views> Part<'_, '_, V> {
         // What is left over is written below.
         output.resize(numbers, 0.0);
         let mut output = output.as_mut_slice();
-        for (index, item) in items.iter().enumerate() {
+        for item in items.iter() {
             let pages = self.attention.spans(item, spans);
             let width = (pages.end - pages.start) * PAGE;
             // What is not written is not read: the rest may be left over.
@@ -139,7 +139,6 @@ impl<V: Views> Part<'_, '_, V> {
                 attention: self.attention,
                 cache: self.attention.views.cache(item.segment),
                 item,
-                next: items.get(index + 1),
                 lanes: PhantomData::<L>,
                 pages,
                 width,
@@ -195,8 +194,6 @@ struct Work<'a, 'b, V, L> {
     attention: &'a Attention<'b, V>,
     cache: &'a LayerCache,
     item: &'a Item,
-    /// What comes after it.
-    next: Option<&'a Item>,
     lanes: PhantomData<L>,
     pages: Range<usize>,
     /// Slots of the pages.
@@ -224,15 +221,14 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         for page in self.pages.clone() {
             let keys = self.cache.page(page).keys(self.item.kv_head);
             let blocks = (last - page * PAGE).min(PAGE).div_ceil(LANES);
-            let ahead = self.after_keys(page);
             let mut first = 0;
             while first < spans.len() {
                 first += match (spans.len() - first).min(L::TILE) {
-                    4.. => self.score_tile::<4, 2>(first, page, keys, blocks, ahead),
-                    3 => self.score_tile::<3, 2>(first, page, keys, blocks, ahead),
-                    2 if L::STRIPS > 1 => self.score_tile::<2, 4>(first, page, keys, blocks, ahead),
-                    2 => self.score_tile::<2, 2>(first, page, keys, blocks, ahead),
-                    _ => self.score_tile::<1, 4>(first, page, keys, blocks, ahead),
+                    4.. => self.score_tile::<4, 2>(first, page, keys, blocks),
+                    3 => self.score_tile::<3, 2>(first, page, keys, blocks),
+                    2 if L::STRIPS > 1 => self.score_tile::<2, 4>(first, page, keys, blocks),
+                    2 => self.score_tile::<2, 2>(first, page, keys, blocks),
+                    _ => self.score_tile::<1, 4>(first, page, keys, blocks),
                 };
             }
         }
@@ -245,42 +241,12 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         page: usize,
         keys: &[[f32; LANES]],
         blocks: usize,
-        ahead: Ahead,
     ) -> usize {
         let queries: [&[f32]; N] = std::array::from_fn(|n| self.query(first + n));
         let offset = (page - self.pages.start) * PAGE;
         let at = std::array::from_fn(|n| (first + n) * self.width + offset);
-        products::<L, N, B>(queries, keys, blocks, self.scores, at, ahead);
+        products::<L, N, B>(queries, keys, blocks, self.scores, at);
         N
-    }
-
-    /// What is read after the keys of a page: those of the next one, then the values. The pages of a sequence
-    /// stand anywhere, so the CPU does not guess it.
-    #[inline(always)]
-    fn after_keys(&self, page: usize) -> Ahead {
-        if page + 1 < self.pages.end {
-            Ahead::keys(self.cache.page(page + 1).keys(self.item.kv_head))
-        } else {
-            self.values_ahead(self.pages.start)
-        }
-    }
-
-    /// What is read after the values of a page: those of the next one, then the keys of the next item if it is
-    /// of the same rows.
-    #[inline(always)]
-    fn after_values(&self, page: usize) -> Ahead {
-        let of_these_rows = |next: &&Item| next.batch_row == self.item.batch_row;
-        match self.next.filter(of_these_rows) {
-            _ if page + 1 < self.pages.end => self.values_ahead(page + 1),
-            Some(next) => Ahead::keys(self.cache.page(self.pages.start).keys(next.kv_head)),
-            None => self.values_ahead(page),
-        }
-    }
-
-    #[inline(always)]
-    fn values_ahead(&self, page: usize) -> Ahead {
-        let values = self.cache.page(page).values(self.item.kv_head);
-        Ahead::values(values, self.item.head_dim)
     }
 
     /// Turns products into weights, by position.
@@ -367,8 +333,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
             self.mix_alone(first + n, page, values, seen(n).start..from, sums);
         }
         let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        let ahead = self.after_values(page);
-        mix::<L, N>(weights, values, from..to, head_dim, sums, ahead);
+        mix::<L, N>(weights, values, from..to, head_dim, sums);
         for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
             self.mix_alone(first + n, page, values, to..seen(n).end, sums);
         }
@@ -387,9 +352,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
     ) {
         if slots.start < slots.end {
             let weights = [self.weights(index, page)];
-            // They were read before, with the page or as the neighbours of what was.
-            let ahead = Ahead::values(values, self.item.head_dim);
-            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums, ahead);
+            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums);
         }
     }
 

@@ -5,40 +5,6 @@
 
 use crate::cache::LANES;
 
-/// What is read soon, and memory is asked for meanwhile. May be beyond all there is.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead {
-    start: *const f32,
-    /// Numbers from one line to the next.
-    stride: usize,
-}
-
-impl Ahead {
-    /// Keys, which are read line by line.
-    #[inline(always)]
-    pub(super) fn keys(keys: &[[f32; LANES]]) -> Self {
-        Self {
-            start: keys.as_ptr().cast(),
-            stride: LANES,
-        }
-    }
-
-    /// Values, `(slots, head_dim)`: sixteen numbers of each slot.
-    #[inline(always)]
-    pub(super) fn values(values: &[f32], head_dim: usize) -> Self {
-        Self {
-            start: values.as_ptr(),
-            stride: head_dim,
-        }
-    }
-
-    /// The line `index` from the start on.
-    #[inline(always)]
-    pub(super) fn line(self, index: usize) -> *const f32 {
-        self.start.wrapping_add(index * self.stride)
-    }
-}
-
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
     /// Queries whose sums go on side by side: as many as the registers hold.
@@ -54,9 +20,6 @@ pub(super) trait Lanes: Copy {
     fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
-    /// Asks memory for a cache line. A hint, for any address.
-    #[inline(always)]
-    fn ask(_address: *const f32) {}
 }
 
 impl Lanes for [f32; LANES] {
@@ -131,11 +94,6 @@ pub(super) mod x86 {
         fn store(self, to: &mut [f32; LANES]) {
             unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
         }
-
-        #[inline(always)]
-        fn ask(address: *const f32) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
-        }
     }
 
     impl Lanes for Avx2 {
@@ -172,11 +130,6 @@ pub(super) mod x86 {
                 _mm256_storeu_ps(low.as_mut_ptr(), self.0);
                 _mm256_storeu_ps(high.as_mut_ptr(), self.1);
             }
-        }
-
-        #[inline(always)]
-        fn ask(address: *const f32) {
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
         }
     }
 

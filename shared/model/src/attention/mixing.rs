@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use super::{
-    lanes::{Ahead, Lanes},
-    scores::numbers_mut,
-};
+use super::{lanes::Lanes, scores::numbers_mut};
 use crate::cache::LANES;
 
 /// Most sums at a time, `N * S`, over even positions and over odd ones.
@@ -13,8 +10,7 @@ const MOST: usize = 8;
 
 /// Adds the values of the slots `slots` of a page, `(64, head_dim)`, times the weights of `N` queries, to
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
-/// where its positions are; the weights are those of the page. Asks memory for what it reads next, in the end
-/// for what is `ahead`.
+/// where its positions are; the weights are those of the page.
 #[inline(always)]
 pub(super) fn mix<L: Lanes, const N: usize>(
     weights: [&[f32]; N],
@@ -22,23 +18,16 @@ pub(super) fn mix<L: Lanes, const N: usize>(
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
-    ahead: Ahead,
 ) {
     let whole = head_dim / LANES * LANES;
     let mut d = 0;
     while d < whole {
         let strips = L::STRIPS.min((whole - d) / LANES);
         let then = d + strips * LANES;
-        // Not too early: two pages fill the innermost cache.
-        let ahead = if then < whole {
-            Ahead::values(&values[then..], head_dim)
-        } else {
-            ahead
-        };
         if strips == 2 {
-            strip::<L, N, 2>(weights, values, slots.clone(), head_dim, d, sums, ahead);
+            strip::<L, N, 2>(weights, values, slots.clone(), head_dim, d, sums);
         } else {
-            strip::<L, N, 1>(weights, values, slots.clone(), head_dim, d, sums, ahead);
+            strip::<L, N, 1>(weights, values, slots.clone(), head_dim, d, sums);
         }
         d = then;
     }
@@ -54,8 +43,7 @@ pub(super) fn mix<L: Lanes, const N: usize>(
     }
 }
 
-/// The same for `S` times sixteen dimensions from `d` on. Asks for as many lines of what is `ahead` with each
-/// slot.
+/// The same for `S` times sixteen dimensions from `d` on.
 #[inline(always)]
 fn strip<L: Lanes, const N: usize, const S: usize>(
     weights: [&[f32]; N],
@@ -64,7 +52,6 @@ fn strip<L: Lanes, const N: usize, const S: usize>(
     head_dim: usize,
     d: usize,
     sums: &mut [f32],
-    ahead: Ahead,
 ) {
     // Sum i is that of query i / S and strip i % S.
     let mut even = [L::zero(); MOST];
@@ -87,10 +74,6 @@ fn strip<L: Lanes, const N: usize, const S: usize>(
     let pairs = &values[start * head_dim..][..slots / 2 * 2 * head_dim];
     let paired: [&[[f32; 2]]; N] = weights.map(|weights| weights[start..].as_chunks().0);
     for (i, pair) in pairs.chunks_exact(2 * head_dim).enumerate() {
-        for s in 0..S {
-            L::ask(ahead.line(start + 2 * i).wrapping_add(s * LANES));
-            L::ask(ahead.line(start + 2 * i + 1).wrapping_add(s * LANES));
-        }
         unrolled!(n in N * S => {
             let at = d + n % S * LANES;
             even[n] = even[n].add_scaled(numbers(pair, at), paired[n / S][i][0]);

@@ -2,10 +2,7 @@
 
 use speculation::exp::exp;
 
-use super::{
-    Bias, Scoring,
-    lanes::{Ahead, Lanes},
-};
+use super::{Bias, Scoring, lanes::Lanes};
 use crate::{activation::tanh, cache::LANES, norm::sum_lanes};
 
 /// Most sums at a time, `N * B`.
@@ -14,8 +11,7 @@ const MOST: usize = 8;
 /// Products of `N` queries, each `(head_dim)`, with the keys of a page, `(4, head_dim, 16)`, for its first
 /// `blocks` blocks of 16 slots, `B` at a time: several sums go on at once, so that none waits for the last
 /// addition to its own. Goes to `scores` at each of `at`, whole groups of `B` blocks. A score's bits depend
-/// neither on its lane nor on what is computed beside it. Asks memory for what it reads next, in the end for
-/// what is `ahead`.
+/// neither on its lane nor on what is computed beside it.
 #[inline(always)]
 pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
     queries: [&[f32]; N],
@@ -23,25 +19,15 @@ pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
     blocks: usize,
     scores: &mut [f32],
     at: [usize; N],
-    ahead: Ahead,
 ) {
     let head_dim = queries[0].len();
     let queries = queries.map(|query| &query[..head_dim]);
     for first in (0..blocks).step_by(B) {
         // Sum i is that of query i / B and block i % B.
         let mut sums = [L::zero(); MOST];
-        // Not too early: two pages fill the innermost cache.
-        let ahead = if first + B < blocks {
-            Ahead::keys(&keys[(first + B) * head_dim..])
-        } else {
-            ahead
-        };
         let keys: [&[[f32; LANES]]; B] =
             std::array::from_fn(|b| &keys[(first + b) * head_dim..][..head_dim]);
         for d in 0..head_dim {
-            for b in 0..B {
-                L::ask(ahead.line(b * head_dim + d));
-            }
             unrolled!(i in N * B => {
                 sums[i] = sums[i].add_scaled(&keys[i % B][d], queries[i / B][d]);
             });
