@@ -42,7 +42,10 @@ mod scores;
 use std::sync::{Mutex, PoisonError};
 
 use self::kernel::{Item, Part, PartScratch};
-use crate::{cache::LayerCache, cpu::Cpu};
+use crate::{
+    cache::LayerCache,
+    cpu::{Cpu, SharedSlice},
+};
 
 /// Multiply-adds of attention below which a batch stays on the calling thread: some 2 µs, for keys and values
 /// of a decoding step come from the outermost cache, as fast as a core can read it.
@@ -92,12 +95,19 @@ pub(crate) trait Views: Sync {
     fn cache(&self, segment: usize) -> &LayerCache;
     /// What row `row` of the segment sees of them.
     fn view(&self, segment: usize, row: usize) -> View<'_>;
+    /// Brings key head `kv_head` of the segment's rows, and the queries that share it, to their positions, and
+    /// writes its keys and values to the cache: before it is attended to, and once. The first of the rows is
+    /// row `first` of the batch. Nothing is left to do unless a model says otherwise.
+    ///
+    /// # Safety
+    /// Nobody else places this head of the segment meanwhile, or attends to it.
+    unsafe fn place(&self, _segment: usize, _first: usize, _kv_head: usize) {}
 }
 
 /// Attention of one layer.
 pub(crate) struct Attention<'a, V> {
     /// One row after the other, each beginning with its query, `(heads, head_dim)`.
-    pub(crate) queries: &'a [f32],
+    pub(crate) queries: SharedSlice<'a, f32>,
     /// From one row of `queries` to the next.
     pub(crate) stride: usize,
     pub(crate) views: &'a V,
@@ -128,6 +138,7 @@ impl<V: Views> Attention<'_, V> {
         }
         let query_dim = output.len() / rows;
         let work = self.divide(query_dim, &mut scratch.items);
+        self.place_long(cpu, query_dim);
         let threads = if work < PARALLEL_WORK {
             1
         } else {
@@ -169,6 +180,30 @@ impl<V: Views> Attention<'_, V> {
         }
     }
 
+    /// Places the segments of which several items attend to a head: it must be done before any of them. Where one
+    /// item does, it is left to it, whose thread then has the keys at hand.
+    fn place_long(&self, cpu: &Cpu, query_dim: usize) {
+        let is_long = |segment: &usize| {
+            let cache = self.views.cache(*segment);
+            self.views.rows(*segment) > together(query_dim / cache.head_dim() / cache.kv_heads())
+        };
+        let segments = 0..self.views.segments();
+        let Some(long) = segments.clone().find(is_long) else {
+            return;
+        };
+        cpu.threads
+            .each(self.views.cache(long).kv_heads(), |kv_head| {
+                let mut first = 0;
+                for segment in segments.clone() {
+                    if is_long(&segment) {
+                        // SAFETY: each head is one call's, and nobody attends yet.
+                        unsafe { self.views.place(segment, first, kv_head) };
+                    }
+                    first += self.views.rows(segment);
+                }
+            });
+    }
+
     /// Cuts the batch into items: a key head's queries of some rows of a segment. Returns their work, in
     /// multiply-adds.
     fn divide(&self, query_dim: usize, items: &mut Vec<Item>) -> usize {
@@ -178,7 +213,7 @@ impl<V: Views> Attention<'_, V> {
             let cache = self.views.cache(segment);
             let group = query_dim / cache.head_dim() / cache.kv_heads();
             let rows = self.views.rows(segment);
-            let together = (TOGETHER / group).max(1);
+            let together = together(group);
             for row in (0..rows).step_by(together) {
                 let count = together.min(rows - row);
                 let visible = self.views.view(segment, row + count - 1).visible;
@@ -192,6 +227,7 @@ impl<V: Views> Attention<'_, V> {
                     kv_head,
                     group,
                     head_dim: cache.head_dim(),
+                    places: rows <= together,
                     work,
                 }));
             }
@@ -199,6 +235,11 @@ impl<V: Views> Attention<'_, V> {
         }
         items.iter().map(|item| item.work).sum()
     }
+}
+
+/// Rows that go together, if a key head has `group` queries in each.
+fn together(group: usize) -> usize {
+    (TOGETHER / group).max(1)
 }
 
 #[cfg(test)]

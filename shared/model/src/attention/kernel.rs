@@ -27,6 +27,8 @@ pub(super) struct Item {
     /// Query heads of a key head.
     pub(super) group: usize,
     pub(super) head_dim: usize,
+    /// Whether the head is to be placed first: this is all of the segment that attends to it.
+    pub(super) places: bool,
     /// Multiply-adds, about.
     pub(super) work: usize,
 }
@@ -129,6 +131,13 @@ impl<V: Views> Part<'_, '_, V> {
         output.resize(numbers, 0.0);
         let mut output = output.as_mut_slice();
         for item in items.iter() {
+            if item.places {
+                // SAFETY: nobody else has this head of the segment.
+                unsafe {
+                    let views = self.attention.views;
+                    views.place(item.segment, item.batch_row, item.kv_head);
+                }
+            }
             let pages = self.attention.spans(item, spans);
             let width = (pages.end - pages.start) * PAGE;
             // What is not written is not read: the rest may be left over.
@@ -211,7 +220,9 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         } = *self.item;
         let head = self.item.kv_head * group + index % group;
         let row = self.item.batch_row + index / group;
-        &self.attention.queries[row * self.attention.stride + head * head_dim..][..head_dim]
+        let first = row * self.attention.stride + head * head_dim;
+        // SAFETY: this head's queries are placed, and nobody writes them any more.
+        unsafe { self.attention.queries.range(first, head_dim) }
     }
 
     /// Products of all queries with all keys that one of them sees, and some more.

@@ -87,20 +87,20 @@ fn plain(head_dim: usize) -> Scoring {
 
 fn attend(level: Level, rows: &Rows<'_>, scoring: Scoring) -> Vec<f32> {
     let head_dim = rows.cache.layers[0].head_dim();
-    let queries: Vec<f32> = (0..rows.views.len())
+    let mut queries: Vec<f32> = (0..rows.views.len())
         .flat_map(|row| query(row, head_dim))
         .collect();
     let cpu = Cpu {
         level,
         ..Cpu::detect()
     };
+    let mut output = vec![f32::NAN; queries.len()];
     let attention = Attention {
-        queries: &queries,
+        queries: SharedSlice::new(&mut queries),
         stride: HEADS * head_dim,
         views: rows,
         scoring,
     };
-    let mut output = vec![f32::NAN; queries.len()];
     attention.forward(&cpu, &mut output, &mut AttentionScratch::default());
     output
 }

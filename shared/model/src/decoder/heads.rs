@@ -7,13 +7,10 @@ use speculation::tree_paths::TreePaths;
 use crate::{
     attention::{View, Views},
     cache::{LayerCache, SequenceCache},
-    cpu::{Cpu, SharedSlice},
+    cpu::SharedSlice,
     norm::RmsNorm,
     rope::Rotary,
 };
-
-/// Keys of a batch, in numbers, from which threads share bringing them to their positions.
-const PARALLEL: usize = 512;
 
 /// What the rows of a batch see in one layer.
 pub(super) struct BatchViews<'a, 'b> {
@@ -23,19 +20,75 @@ pub(super) struct BatchViews<'a, 'b> {
     pub(super) layer: usize,
 }
 
-impl Views for BatchViews<'_, '_> {
+/// What the projections of a layer gave.
+pub(super) struct Heads<'a, 'b> {
+    pub(super) batch: BatchViews<'a, 'b>,
+    pub(super) level: Level,
+    pub(super) rotary: &'a Rotary,
+    /// Norms of each head's query and key, if there are.
+    pub(super) query_norm: Option<&'a RmsNorm>,
+    pub(super) key_norm: Option<&'a RmsNorm>,
+    pub(super) query_dim: usize,
+    pub(super) kv_dim: usize,
+    /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
+    pub(super) qkv: SharedSlice<'a, f32>,
+}
+
+impl Views for Heads<'_, '_> {
     fn segments(&self) -> usize {
-        self.batch.len()
+        self.batch.batch.len()
     }
 
+    fn rows(&self, segment: usize) -> usize {
+        self.batch.rows(segment)
+    }
+
+    fn cache(&self, segment: usize) -> &LayerCache {
+        &self.batch.batch[segment].cache.layers[self.batch.layer]
+    }
+
+    fn view(&self, segment: usize, row: usize) -> View<'_> {
+        self.batch.view(segment, row)
+    }
+
+    /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.
+    unsafe fn place(&self, segment: usize, first: usize, kv_head: usize) {
+        let cache = self.cache(segment);
+        let head_dim = cache.head_dim();
+        let group_dim = self.query_dim / cache.kv_heads();
+        for row in 0..self.rows(segment) {
+            let at = (first + row) * (self.query_dim + 2 * self.kv_dim);
+            let key = at + self.query_dim + kv_head * head_dim;
+            // SAFETY: this head's alone, which nobody else has, as the caller promises.
+            let (query, key, value) = unsafe {
+                (
+                    self.qkv.range(at + kv_head * group_dim, group_dim),
+                    self.qkv.range(key, head_dim),
+                    self.qkv.range(key + self.kv_dim, head_dim),
+                )
+            };
+            if let Some(norm) = self.query_norm {
+                norm.forward_in_place(self.level, query);
+            }
+            if let Some(norm) = self.key_norm {
+                norm.forward_in_place(self.level, key);
+            }
+            let (slot, position) = self.batch.place(segment, row);
+            self.rotary.apply(self.level, query, position);
+            self.rotary.apply(self.level, key, position);
+            // SAFETY: as above.
+            unsafe { cache.write_head(slot, kv_head, key, value) };
+        }
+    }
+}
+
+impl BatchViews<'_, '_> {
+    /// Rows of a segment.
     fn rows(&self, segment: usize) -> usize {
         self.batch[segment].tokens.len()
     }
 
-    fn cache(&self, segment: usize) -> &LayerCache {
-        &self.batch[segment].cache.layers[self.layer]
-    }
-
+    /// What row `row` of the segment sees.
     fn view(&self, segment: usize, row: usize) -> View<'_> {
         let tree = &self.trees[segment];
         let segment = &self.batch[segment];
@@ -53,74 +106,7 @@ impl Views for BatchViews<'_, '_> {
             bias: None,
         }
     }
-}
 
-/// What the projections of a layer gave.
-pub(super) struct Heads<'a, 'b> {
-    pub(super) views: &'a BatchViews<'a, 'b>,
-    pub(super) level: Level,
-    pub(super) rotary: &'a Rotary,
-    /// Norms of each head's query and key, if there are.
-    pub(super) query_norm: Option<&'a RmsNorm>,
-    pub(super) key_norm: Option<&'a RmsNorm>,
-    pub(super) query_dim: usize,
-    pub(super) kv_dim: usize,
-    /// Query, key and value of each row: `(rows, query_dim + 2 * kv_dim)`.
-    pub(super) qkv: SharedSlice<'a, f32>,
-}
-
-impl Heads<'_, '_> {
-    /// Normalises and rotates queries and keys where they stand, and writes keys and values to the caches.
-    pub(super) fn place(self, cpu: &Cpu) {
-        let rows: usize = (0..self.views.segments()).map(|s| self.views.rows(s)).sum();
-        if rows == 0 {
-            return;
-        }
-        let kv_heads = self.views.cache(0).kv_heads();
-        if rows * self.kv_dim < PARALLEL {
-            (0..kv_heads).for_each(|kv_head| self.place_head(kv_head));
-        } else {
-            cpu.threads
-                .each(kv_heads, |kv_head| self.place_head(kv_head));
-        }
-    }
-
-    /// One key head of all rows, with its value and the queries that share it.
-    fn place_head(&self, kv_head: usize) {
-        let mut rows = 0;
-        for segment in 0..self.views.segments() {
-            let cache = self.views.cache(segment);
-            let head_dim = cache.head_dim();
-            let group_dim = self.query_dim / cache.kv_heads();
-            for row in 0..self.views.rows(segment) {
-                let first = (rows + row) * (self.query_dim + 2 * self.kv_dim);
-                let key = first + self.query_dim + kv_head * head_dim;
-                // SAFETY: this head's alone, and nobody works on it but this call.
-                let (query, key, value) = unsafe {
-                    (
-                        self.qkv.range(first + kv_head * group_dim, group_dim),
-                        self.qkv.range(key, head_dim),
-                        self.qkv.range(key + self.kv_dim, head_dim),
-                    )
-                };
-                if let Some(norm) = self.query_norm {
-                    norm.forward_in_place(self.level, query);
-                }
-                if let Some(norm) = self.key_norm {
-                    norm.forward_in_place(self.level, key);
-                }
-                let (slot, position) = self.views.place(segment, row);
-                self.rotary.apply(self.level, query, position);
-                self.rotary.apply(self.level, key, position);
-                // SAFETY: as above.
-                unsafe { cache.write_head(slot, kv_head, key, value) };
-            }
-            rows += self.views.rows(segment);
-        }
-    }
-}
-
-impl BatchViews<'_, '_> {
     /// Where a row's keys and values go, and its position: what comes after a tree's root is as deep as it is.
     fn place(&self, segment: usize, row: usize) -> (usize, usize) {
         let tree = &self.trees[segment];

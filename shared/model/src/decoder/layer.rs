@@ -169,7 +169,7 @@ impl Layer {
         add(x, &scratch.update);
     }
 
-    /// Rotates queries and keys, writes keys and values to the caches; then all attend.
+    /// Rotates queries and keys, and writes keys and values to the caches; all attend.
     fn attend(
         &self,
         pass: Pass<'_>,
@@ -178,13 +178,14 @@ impl Layer {
         scratch: &mut LayerScratch,
     ) {
         let width = self.qkv.outputs();
+        let qkv = SharedSlice::new(&mut scratch.qkv);
         let views = BatchViews {
             batch,
             trees: pass.trees,
             layer: index,
         };
         let heads = Heads {
-            views: &views,
+            batch: views,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
                 Some(rotary) if self.windowed => rotary,
@@ -194,13 +195,12 @@ impl Layer {
             key_norm: self.key_norm.as_ref(),
             query_dim: self.query_dim,
             kv_dim: self.kv_dim,
-            qkv: SharedSlice::new(&mut scratch.qkv),
+            qkv,
         };
-        heads.place(pass.cpu);
         let attention = Attention {
-            queries: &scratch.qkv,
+            queries: qkv,
             stride: width,
-            views: &views,
+            views: &heads,
             scoring: self.scoring,
         };
         let output = &mut scratch.attended;

@@ -5,7 +5,7 @@ use crate::{
     attention::{Attention, Scoring, Views},
     cache::LayerCache,
     config::ModelConfig,
-    cpu::Cpu,
+    cpu::{Cpu, SharedSlice},
     linear::{Linear, Order, WeightFormat},
     norm::RmsNorm,
     weights::{Weights, WeightsError},
@@ -155,7 +155,7 @@ fn finish(cpu: &Cpu, output: &Linear, x: &mut [f32], scratch: &mut Scratch) {
 /// writes the results to `scratch.attended`.
 pub(super) fn attend(cpu: &Cpu, stride: usize, views: &impl Views, scratch: &mut Scratch) {
     let attention = Attention {
-        queries: &scratch.projected,
+        queries: SharedSlice::new(&mut scratch.projected),
         stride,
         views,
         scoring: Scoring {
