@@ -8,6 +8,7 @@ mod blocked;
 mod dense;
 #[cfg(target_arch = "x86_64")]
 mod dense_x86;
+mod format;
 mod ggml;
 mod inputs;
 #[cfg(target_arch = "x86_64")]
@@ -19,13 +20,9 @@ mod q4_x86;
 mod q8;
 #[cfg(target_arch = "x86_64")]
 mod q8_x86;
+mod shares;
 mod storage;
 
-use std::{fmt, ops::Range, str::FromStr};
-
-use thiserror::Error;
-
-pub use self::ggml::GgmlFormat;
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
     blocked::{Computed, GROUP},
@@ -38,75 +35,16 @@ use self::{
     inputs::{InputBlock, quantize_rows},
     q4::Q4Matrix,
     q8::Q8Matrix,
+    shares::Shares,
 };
-use crate::cpu::{Cpu, Threads};
-
-/// How weights are held and multiplied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WeightFormat {
-    /// 8-bit blocks of 32 with a half-precision scale, activations likewise; a quarter of the
-    /// memory traffic of [`WeightFormat::F32`], which is what decoding costs.
-    #[default]
-    Q8_0,
-    /// 4-bit numbers in blocks of 256 with 6-bit scales and minima for each 32, activations as in
-    /// [`WeightFormat::Q8_0`]; about half its memory traffic. Matrices whose rows are no multiple of
-    /// 256 inputs are held in [`WeightFormat::Q8_0`].
-    #[allow(non_camel_case_types, reason = "so it is called")]
-    Q4_K,
-    /// Full precision.
-    F32,
-}
-
-impl WeightFormat {
-    /// All formats.
-    pub const ALL: [Self; 3] = [Self::Q8_0, Self::Q4_K, Self::F32];
-
-    /// The name in configuration and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Q8_0 => "q8_0",
-            Self::Q4_K => "q4_k",
-            Self::F32 => "f32",
-        }
-    }
-
-    /// Names the arithmetic, for the numerics fingerprint. To be changed with every change of a
-    /// kernel that changes a bit.
-    pub(crate) fn kernel_family(self) -> &'static str {
-        match self {
-            Self::Q8_0 => "outrider-q8_0-x32-v2",
-            Self::Q4_K => "outrider-q4_k-x32-v2",
-            Self::F32 => "outrider-f32-c128-fma-v5",
-        }
-    }
-}
-
-impl fmt::Display for WeightFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for WeightFormat {
-    type Err = UnknownWeightFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| UnknownWeightFormat(name.to_owned()))
-    }
-}
-
-/// No weight format has that name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no weight format {0:?}: q8_0, q4_k and f32 are known")]
-pub struct UnknownWeightFormat(pub String);
+pub use self::{
+    format::{UnknownWeightFormat, WeightFormat},
+    ggml::GgmlFormat,
+};
+use crate::cpu::Cpu;
 
 /// Multiply-adds below which a product stays on the calling thread: what handing a part over costs.
 const PARALLEL_WORK: usize = 64 << 10;
-/// Parts that a thread's share is cut into, so that an idle thread finds some to take over.
-const PARTS: usize = 8;
 
 /// A linear layer: `y = W x + b`, W of shape `(outputs, inputs)`.
 #[derive(Clone, Debug)]
@@ -130,47 +68,6 @@ enum Matrix {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinearScratch {
     quantized: Vec<InputBlock>,
-}
-
-/// How the groups of a matrix are cut into parts for threads.
-#[derive(Clone, Copy, Debug)]
-struct Shares {
-    groups: usize,
-    threads: usize,
-    /// Groups of a part.
-    width: usize,
-    parts: usize,
-}
-
-impl Shares {
-    /// Of parts that are multiples of `step` groups.
-    fn new(groups: usize, step: usize, threads: usize) -> Self {
-        let width = if threads == 1 {
-            groups
-        } else {
-            groups.div_ceil(PARTS * threads).next_multiple_of(step)
-        };
-        Self {
-            groups,
-            threads,
-            width,
-            parts: groups.div_ceil(width),
-        }
-    }
-
-    fn groups(self, part: usize) -> Range<usize> {
-        part * self.width..self.groups.min((part + 1) * self.width)
-    }
-
-    /// The first part that is meant for a thread.
-    fn first(self, share: usize) -> usize {
-        Threads::first_part(self.parts, self.threads, share)
-    }
-
-    /// The thread whose last part this is.
-    fn share_that_ends_with(self, part: usize) -> Option<usize> {
-        (0..self.threads).find(|share| self.first(share + 1) == part + 1)
-    }
 }
 
 impl Linear {

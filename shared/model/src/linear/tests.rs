@@ -98,39 +98,6 @@ fn threads_change_no_bit() {
 }
 
 #[test]
-fn every_share_ends_with_one_part() {
-    for (groups, threads) in [
-        (1, 1),
-        (7, 1),
-        (1, 2),
-        (3, 2),
-        (17, 2),
-        (1000, 2),
-        (1000, 7),
-    ] {
-        let shares = Shares::new(groups, 1, threads);
-        let mut next = 0;
-        let mut ends = Vec::new();
-        for part in 0..shares.parts {
-            assert_eq!(shares.groups(part).start, next, "{groups}, {threads}");
-            next = shares.groups(part).end;
-            ends.extend(shares.share_that_ends_with(part));
-        }
-        assert_eq!(next, groups);
-        if groups >= threads {
-            assert_eq!(
-                ends,
-                (0..threads).collect::<Vec<_>>(),
-                "{groups}, {threads}"
-            );
-        }
-        for share in ends {
-            assert!(shares.first(share) < shares.parts, "{groups}, {threads}");
-        }
-    }
-}
-
-#[test]
 fn every_level_gives_the_same_bits() {
     for format in WeightFormat::ALL {
         for (outputs, inputs) in [(384, 1024), (704, 128), (128, 352), (35, 47), (33, 1280)] {

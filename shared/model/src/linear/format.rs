@@ -1,0 +1,67 @@
+//! Formats of weights.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+/// How weights are held and multiplied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WeightFormat {
+    /// 8-bit blocks of 32 with a half-precision scale, activations likewise; a quarter of the
+    /// memory traffic of [`WeightFormat::F32`], which is what decoding costs.
+    #[default]
+    Q8_0,
+    /// 4-bit numbers in blocks of 256 with 6-bit scales and minima for each 32, activations as in
+    /// [`WeightFormat::Q8_0`]; about half its memory traffic. Matrices whose rows are no multiple of
+    /// 256 inputs are held in [`WeightFormat::Q8_0`].
+    #[allow(non_camel_case_types, reason = "so it is called")]
+    Q4_K,
+    /// Full precision.
+    F32,
+}
+
+impl WeightFormat {
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Q8_0, Self::Q4_K, Self::F32];
+
+    /// The name in configuration and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Q8_0 => "q8_0",
+            Self::Q4_K => "q4_k",
+            Self::F32 => "f32",
+        }
+    }
+
+    /// Names the arithmetic, for the numerics fingerprint. To be changed with every change of a
+    /// kernel that changes a bit.
+    pub(crate) fn kernel_family(self) -> &'static str {
+        match self {
+            Self::Q8_0 => "outrider-q8_0-x32-v2",
+            Self::Q4_K => "outrider-q4_k-x32-v2",
+            Self::F32 => "outrider-f32-c128-fma-v5",
+        }
+    }
+}
+
+impl fmt::Display for WeightFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for WeightFormat {
+    type Err = UnknownWeightFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| UnknownWeightFormat(name.to_owned()))
+    }
+}
+
+/// No weight format has that name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no weight format {0:?}: q8_0, q4_k and f32 are known")]
+pub struct UnknownWeightFormat(pub String);
