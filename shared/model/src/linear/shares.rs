@@ -90,7 +90,11 @@ mod tests {
         for (groups, threads) in [(2, 2), (6, 2), (22, 2), (64, 2), (64, 7)] {
             let shares = Shares::new(groups, 2, threads);
             let parts: Vec<_> = (0..shares.parts).map(|part| shares.groups(part)).collect();
-            let even = |range: &Range<usize>| range.start % 2 == 0 && range.end % 2 == 0;
+            let even = |range: &Range<usize>| {
+                [range.start, range.end]
+                    .iter()
+                    .all(|at| at.is_multiple_of(2))
+            };
             assert!(parts.iter().all(even), "{groups}, {threads}: {parts:?}");
             assert_eq!(parts.iter().map(Range::len).sum::<usize>(), groups);
         }
