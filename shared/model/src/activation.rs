@@ -2,6 +2,8 @@
 
 use speculation::{exp::exp, simd::Kernel};
 
+use crate::config::Activation;
+
 /// sqrt(2 / pi), and the factor of the cube beside it.
 const GELU: [f32; 2] = [0.797_884_6, 0.044_715];
 
@@ -24,6 +26,23 @@ pub(crate) fn gelu_tanh(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn relu(x: f32) -> f32 {
     if x > 0.0 { x } else { 0.0 }
+}
+
+/// A loop that applies a function, which it is compiled for: a choice for each number would keep it from being
+/// vectorised.
+pub(crate) trait WithFunction {
+    /// Runs the loop. `#[inline(always)]`, as all of a kernel is.
+    fn with(self, function: impl Fn(f32) -> f32);
+}
+
+/// Runs `work` with the function of `activation`.
+#[inline(always)]
+pub(crate) fn with_function(activation: Activation, work: impl WithFunction) {
+    match activation {
+        Activation::Silu => work.with(silu),
+        Activation::GeluTanh => work.with(gelu_tanh),
+        Activation::Relu => work.with(relu),
+    }
 }
 
 /// The hyperbolic tangent, within about 1e-7.

@@ -290,4 +290,4 @@ impl Linear {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

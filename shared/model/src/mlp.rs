@@ -3,7 +3,7 @@
 use speculation::simd::{Kernel, Level};
 
 use crate::{
-    activation::{gelu_tanh, relu, silu},
+    activation::{WithFunction, with_function},
     config::Activation,
     cpu::Cpu,
     linear::{Activations, ActivationsWriter, Computed, GROUP, Linear, LinearScratch},
@@ -43,6 +43,11 @@ impl GatedMlp {
         }
     }
 
+    /// The matrix of the first product.
+    pub(crate) fn first(&self) -> &Linear {
+        &self.gate_up
+    }
+
     /// The matrices, in the order of their products.
     pub(crate) fn matrices(&self) -> [&Linear; 2] {
         [&self.gate_up, &self.down]
@@ -63,16 +68,17 @@ impl GatedMlp {
         let rows = x.len() / self.gate_up.inputs();
         gate_up.resize(rows * self.gate_up.outputs(), 0.0);
         let writer = gated.writer(&self.down, rows);
-        let next_product = Some(&self.down);
-        self.gate_up
-            .forward_then(next_product, cpu, x, gate_up, linear, |computed| {
-                cpu.level.run(Gated {
-                    level: cpu.level,
-                    activation: self.activation,
-                    computed,
-                    output: &writer,
-                });
+        let gate = |computed: Computed<'_>| {
+            cpu.level.run(Gated {
+                level: cpu.level,
+                activation: self.activation,
+                computed,
+                output: &writer,
             });
+        };
+        let down = Some(&self.down);
+        self.gate_up
+            .forward_then(down, cpu, x, gate_up, linear, gate);
         self.down.forward_activations(next, cpu, gated, y);
     }
 }
@@ -86,16 +92,16 @@ struct Gated<'a> {
     output: &'a ActivationsWriter<'a>,
 }
 
-impl Gated<'_> {
+impl WithFunction for Gated<'_> {
     #[inline(always)]
-    fn with(self, activation: impl Fn(f32) -> f32) {
+    fn with(self, function: impl Fn(f32) -> f32) {
         for row in 0..self.computed.rows() {
             let output = self.output.row(row);
             for group in self.computed.groups.clone().step_by(2) {
                 let (gate, up) = self.computed.pair(row, group);
                 let mut gated = [0.0; GROUP];
                 for ((gated, gate), up) in gated.iter_mut().zip(gate).zip(up) {
-                    *gated = activation(*gate) * up;
+                    *gated = function(*gate) * up;
                 }
                 // SAFETY: each pair is one call's.
                 unsafe { output.write(self.level, group / 2, &gated) };
@@ -109,11 +115,7 @@ impl Kernel for Gated<'_> {
 
     #[inline(always)]
     fn run(self) {
-        match self.activation {
-            Activation::Silu => self.with(silu),
-            Activation::GeluTanh => self.with(gelu_tanh),
-            Activation::Relu => self.with(relu),
-        }
+        with_function(self.activation, self);
     }
 }
 

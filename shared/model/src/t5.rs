@@ -318,14 +318,23 @@ fn head(
     Ok(own.then(|| Linear::new(&values, None, config.hidden_size, format)))
 }
 
-/// Several projections of one input as one matrix, its outputs in `order`; each of the tensors `names` has the
-/// shape `shape`.
+/// Several projections of one input as one matrix; each of the tensors `names` has the shape `shape`.
 fn stack(
     weights: &Weights,
     names: &[String],
     shape: [usize; 2],
     format: WeightFormat,
+) -> Result<Linear, WeightsError> {
+    stack_in(Order::AsGiven, weights, names, shape, format)
+}
+
+/// The same, its outputs in `order`.
+fn stack_in(
     order: Order,
+    weights: &Weights,
+    names: &[String],
+    shape: [usize; 2],
+    format: WeightFormat,
 ) -> Result<Linear, WeightsError> {
     let mut matrix = Vec::new();
     for name in names {

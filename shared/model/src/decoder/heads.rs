@@ -12,17 +12,12 @@ use crate::{
     rope::Rotary,
 };
 
-/// What the rows of a batch see in one layer.
-pub(super) struct BatchViews<'a, 'b> {
+/// What the projections of a layer gave, and what the rows of the batch see of it and of what was before.
+pub(super) struct Heads<'a, 'b> {
     pub(super) batch: &'a [Segment<'b, SequenceCache>],
     pub(super) trees: &'a [TreePaths],
     /// Index of the layer.
     pub(super) layer: usize,
-}
-
-/// What the projections of a layer gave.
-pub(super) struct Heads<'a, 'b> {
-    pub(super) batch: BatchViews<'a, 'b>,
     pub(super) level: Level,
     pub(super) rotary: &'a Rotary,
     /// Norms of each head's query and key, if there are.
@@ -36,19 +31,33 @@ pub(super) struct Heads<'a, 'b> {
 
 impl Views for Heads<'_, '_> {
     fn segments(&self) -> usize {
-        self.batch.batch.len()
+        self.batch.len()
     }
 
     fn rows(&self, segment: usize) -> usize {
-        self.batch.rows(segment)
+        self.batch[segment].tokens.len()
     }
 
     fn cache(&self, segment: usize) -> &LayerCache {
-        &self.batch.batch[segment].cache.layers[self.batch.layer]
+        &self.batch[segment].cache.layers[self.layer]
     }
 
     fn view(&self, segment: usize, row: usize) -> View<'_> {
-        self.batch.view(segment, row)
+        let tree = &self.trees[segment];
+        let segment = &self.batch[segment];
+        let (start, trunk) = (segment.cache.len(), segment.trunk());
+        let (visible, branch) = match row.checked_sub(trunk) {
+            None => (start + row + 1, &[][..]),
+            Some(node) => {
+                let path = tree.path(node);
+                (start + trunk + path.len(), path)
+            }
+        };
+        View {
+            visible,
+            branch,
+            bias: None,
+        }
     }
 
     /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.
@@ -73,7 +82,7 @@ impl Views for Heads<'_, '_> {
             if let Some(norm) = self.key_norm {
                 norm.forward_in_place(self.level, key);
             }
-            let (slot, position) = self.batch.place(segment, row);
+            let (slot, position) = self.slot(segment, row);
             self.rotary.apply(self.level, query, position);
             self.rotary.apply(self.level, key, position);
             // SAFETY: as above.
@@ -82,33 +91,9 @@ impl Views for Heads<'_, '_> {
     }
 }
 
-impl BatchViews<'_, '_> {
-    /// Rows of a segment.
-    fn rows(&self, segment: usize) -> usize {
-        self.batch[segment].tokens.len()
-    }
-
-    /// What row `row` of the segment sees.
-    fn view(&self, segment: usize, row: usize) -> View<'_> {
-        let tree = &self.trees[segment];
-        let segment = &self.batch[segment];
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let (visible, branch) = match row.checked_sub(trunk) {
-            None => (start + row + 1, &[][..]),
-            Some(node) => {
-                let path = tree.path(node);
-                (start + trunk + path.len(), path)
-            }
-        };
-        View {
-            visible,
-            branch,
-            bias: None,
-        }
-    }
-
+impl Heads<'_, '_> {
     /// Where a row's keys and values go, and its position: what comes after a tree's root is as deep as it is.
-    fn place(&self, segment: usize, row: usize) -> (usize, usize) {
+    fn slot(&self, segment: usize, row: usize) -> (usize, usize) {
         let tree = &self.trees[segment];
         let segment = &self.batch[segment];
         let (start, trunk) = (segment.cache.len(), segment.trunk());

@@ -4,7 +4,7 @@ use speculation::ports::Segment;
 use speculation::tree_paths::TreePaths;
 
 use super::{
-    heads::{BatchViews, Heads},
+    heads::Heads,
     loading::LayerWeights,
     tensors::Part::{
         AttentionNorm, AttentionPostNorm, Key, KeyNorm, MlpNorm, MlpPostNorm, Output, Query,
@@ -143,7 +143,7 @@ impl Layer {
         scratch.attended.resize(rows * self.query_dim, 0.0);
         self.attend(pass, index, batch, scratch);
         self.output.forward_before(
-            Some(self.mlp.matrices()[0]),
+            Some(self.mlp.first()),
             cpu,
             &scratch.attended,
             &mut scratch.update,
@@ -179,13 +179,10 @@ impl Layer {
     ) {
         let width = self.qkv.outputs();
         let qkv = SharedSlice::new(&mut scratch.qkv);
-        let views = BatchViews {
+        let heads = Heads {
             batch,
             trees: pass.trees,
             layer: index,
-        };
-        let heads = Heads {
-            batch: views,
             level: pass.cpu.level,
             rotary: match pass.window_rotary {
                 Some(rotary) if self.windowed => rotary,

@@ -22,7 +22,7 @@ const SHAPES: [(usize, usize); 15] = [
     (33, 2304),
 ];
 
-fn noise(count: usize, seed: u32) -> Vec<f32> {
+pub(crate) fn noise(count: usize, seed: u32) -> Vec<f32> {
     (0..count as u32)
         .map(|i| {
             let bits = (i ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(2_654_435_761);
@@ -41,7 +41,7 @@ fn forward(linear: &Linear, level: Level, x: &[f32]) -> Vec<f32> {
     y
 }
 
-fn bits(values: &[f32]) -> Vec<u32> {
+pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 

@@ -1,21 +1,12 @@
 use super::*;
 use crate::{
+    activation::{gelu_tanh, relu, silu},
     cpu::Threads,
-    linear::{Order, WeightFormat},
+    linear::{
+        Order, WeightFormat,
+        tests::{bits, noise},
+    },
 };
-
-fn noise(count: usize, seed: u32) -> Vec<f32> {
-    (0..count as u32)
-        .map(|i| {
-            let bits = (i ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(2_654_435_761);
-            ((bits ^ bits >> 15).wrapping_mul(0x85eb_ca6b) >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect()
-}
-
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|v| v.to_bits()).collect()
-}
 
 /// A network, and its matrices one by one: gate, up and down.
 struct Example {

@@ -6,7 +6,7 @@ use crate::{
     cache::LayerCache,
     config::ModelConfig,
     cpu::{Cpu, SharedSlice},
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, WeightFormat},
     norm::RmsNorm,
     weights::{Weights, WeightsError},
 };
@@ -46,14 +46,8 @@ impl SelfAttention {
         let qkv = ["q", "k", "v"].map(part);
         Ok(Self {
             norm: load_norm(config, weights, name)?,
-            qkv: stack(weights, &qkv, [inner, hidden], format, Order::AsGiven)?,
-            output: stack(
-                weights,
-                &[part("o")],
-                [hidden, inner],
-                format,
-                Order::AsGiven,
-            )?,
+            qkv: stack(weights, &qkv, [inner, hidden], format)?,
+            output: stack(weights, &[part("o")], [hidden, inner], format)?,
         })
     }
 
@@ -84,21 +78,9 @@ impl CrossAttention {
         let key_value = ["k", "v"].map(part);
         Ok(Self {
             norm: load_norm(config, weights, name)?,
-            query: stack(
-                weights,
-                &[part("q")],
-                [inner, hidden],
-                format,
-                Order::AsGiven,
-            )?,
-            key_value: stack(weights, &key_value, [inner, hidden], format, Order::AsGiven)?,
-            output: stack(
-                weights,
-                &[part("o")],
-                [hidden, inner],
-                format,
-                Order::AsGiven,
-            )?,
+            query: stack(weights, &[part("q")], [inner, hidden], format)?,
+            key_value: stack(weights, &key_value, [inner, hidden], format)?,
+            output: stack(weights, &[part("o")], [hidden, inner], format)?,
         })
     }
 

@@ -3,9 +3,9 @@
 
 use speculation::simd::Kernel;
 
-use super::{Scratch, add, load_norm, stack};
+use super::{Scratch, add, load_norm, stack, stack_in};
 use crate::{
-    activation::{gelu_tanh, relu, silu},
+    activation::{WithFunction, with_function},
     config::{Activation, ModelConfig},
     cpu::Cpu,
     linear::{Linear, Order, WeightFormat},
@@ -48,9 +48,9 @@ impl FeedForward {
         } else {
             (vec![dense("wi")], Order::AsGiven)
         };
-        let input = stack(weights, &names, [ffn, hidden], format, order)?;
+        let input = stack_in(order, weights, &names, [ffn, hidden], format)?;
         let names = [dense("wo")];
-        let output = stack(weights, &names, [hidden, ffn], format, Order::AsGiven)?;
+        let output = stack(weights, &names, [hidden, ffn], format)?;
         let activation = config.activation;
         let network = if config.gated {
             Network::Gated(GatedMlp::new(input, output, activation))
@@ -107,11 +107,11 @@ struct Plain<'a> {
     output: &'a mut [f32],
 }
 
-impl Plain<'_> {
+impl WithFunction for Plain<'_> {
     #[inline(always)]
-    fn with(self, activation: impl Fn(f32) -> f32) {
+    fn with(self, function: impl Fn(f32) -> f32) {
         for (output, input) in self.output.iter_mut().zip(self.input) {
-            *output = activation(*input);
+            *output = function(*input);
         }
     }
 }
@@ -121,11 +121,7 @@ impl Kernel for Plain<'_> {
 
     #[inline(always)]
     fn run(self) {
-        match self.activation {
-            Activation::Silu => self.with(silu),
-            Activation::GeluTanh => self.with(gelu_tanh),
-            Activation::Relu => self.with(relu),
-        }
+        with_function(self.activation, self);
     }
 }
 
@@ -134,6 +130,7 @@ mod tests {
     use speculation::simd::Level;
 
     use super::*;
+    use crate::activation::{gelu_tanh, relu, silu};
 
     #[test]
     fn every_level_gives_the_bits_of_the_formula() {

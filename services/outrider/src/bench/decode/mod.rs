@@ -177,8 +177,8 @@ fn measure(
     }
     let times = in_turn(args.repeats, &cases, |case| match (*case, &mut other) {
         (Case::Forward(positions), _) => subject.forwards(positions, count),
-        (Case::Products, _) => subject.products(&mut products, count),
-        (Case::Read, _) => subject::passes(&probe, count),
+        (Case::Products, _) => Ok(subject.products(&mut products, count)),
+        (Case::Read, _) => Ok(subject::passes(&probe, count)),
         (Case::LlamaCpp(positions), Some(other)) => {
             // Whatever threads of ours still spin for work go to sleep meanwhile.
             std::thread::sleep(std::time::Duration::from_millis(5));
