@@ -27,6 +27,8 @@ TEXTS = [
     "naïve café e\u0301 — 👩‍👩‍👧‍👦 …",
     "Question: What is 12 plus 345?\nAnswer:",
 ]
+# By ggml's numbers (ggml.h, ggml_type).
+GGML_TYPES = {"f32": 0, "f16": 1}
 PROMPTS = [
     "Once upon a time",
     "Question: Translate to German: The dog sees the cat.\nAnswer:",
@@ -76,13 +78,25 @@ def main():
     parser.add_argument("--tokens", type=int, default=64, help="greedy tokens a prompt")
     parser.add_argument("--margin", type=float, default=0.05, help="differences below it are excused")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--cache", choices=GGML_TYPES, default="f16", help="what llama.cpp keeps keys and values in; ours are f32"
+    )
     parser.add_argument("--no-texts", action="store_true", help="the file has no tokenizer: prompts are made of ids")
     args = parser.parse_args()
     try:
         from llama_cpp import Llama
     except ImportError:
         sys.exit("llama.cpp's Python binding is missing: pip install llama-cpp-python")
-    llama = Llama(args.model, n_ctx=512, n_threads=args.threads, n_threads_batch=args.threads, verbose=False)
+    cache = GGML_TYPES[args.cache]
+    llama = Llama(
+        args.model,
+        n_ctx=512,
+        n_threads=args.threads,
+        n_threads_batch=args.threads,
+        type_k=cache,
+        type_v=cache,
+        verbose=False,
+    )
     failures = 0
 
     prompts = []
