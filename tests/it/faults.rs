@@ -323,6 +323,21 @@ async fn a_replica_that_says_nothing_is_passed_over() {
 }
 
 #[tokio::test]
+async fn the_first_request_finds_the_one_replica_that_is_there() {
+    let (verifier, _) = verifier(target()).await;
+    // Which of them is asked first depends on their addresses.
+    for first in (801_u16..841).step_by(4) {
+        let nobody = (first..first + 4).map(|port| format!("http://127.0.0.1:{port}"));
+        let verifiers: Vec<String> = nobody.chain([verifier.url()]).collect();
+        let coordinator = coordinator(config(&[], &verifiers)).await;
+        let mut asked = asked(0, "Once upon a time");
+        asked.max_tokens = Some(4);
+        let answer = generate(&coordinator, asked).await;
+        assert_eq!(answer.tokens.len(), 4, "beside ports from {first} on");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_runs_out_of_time_blames_nobody() {
     let cluster = Cluster::start(draft()).await;
     // The drafter is what it waits for when its time is up.

@@ -46,63 +46,6 @@ pub(crate) struct Group {
     pub(crate) figures: Arc<ModelFigures>,
 }
 
-/// All served models, the default one first.
-#[derive(Debug)]
-pub(crate) struct Groups(Vec<Arc<Group>>);
-
-impl Groups {
-    /// # Errors
-    /// Names the setting that cannot be used.
-    pub(crate) fn new(
-        config: &CoordinatorConfig,
-        process: &Process,
-    ) -> Result<Self, CoordinatorError> {
-        let setting = |key: String, problem: &str| CoordinatorError::Setting {
-            key,
-            problem: problem.to_owned(),
-        };
-        if config.models.is_empty() {
-            return Err(setting(
-                "models".to_owned(),
-                "empty, expected at least one model",
-            ));
-        }
-        for (index, model) in config.models.iter().enumerate() {
-            if config.models[..index]
-                .iter()
-                .any(|other| other.name == model.name)
-            {
-                return Err(setting(format!("models.{index}.name"), "stands twice"));
-            }
-            if model.verifiers.is_empty() {
-                let key = format!("models.{index}.verifiers");
-                return Err(setting(key, "empty, expected at least one URL"));
-            }
-        }
-        let groups = config
-            .models
-            .iter()
-            .map(|model| Group::new(model, config, process).map(Arc::new));
-        Ok(Self(groups.collect::<Result<_, _>>()?))
-    }
-
-    /// The group called `name`; the first one if `name` is empty.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Group>> {
-        if name.is_empty() {
-            return self.0.first();
-        }
-        self.0.iter().find(|group| group.name == name)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Group>> {
-        self.0.iter()
-    }
-
-    pub(crate) fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|group| group.name.as_str()).collect()
-    }
-}
-
 /// Which of a model's peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -111,7 +54,9 @@ pub(crate) enum Kind {
 }
 
 impl Group {
-    fn new(
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(super) fn new(
         model: &ModelGroup,
         config: &CoordinatorConfig,
         process: &Process,
@@ -147,7 +92,8 @@ impl Group {
         !self.drafters.is_empty()
     }
 
-    /// The tokenizer and the target's description, asked of a verifier and then kept.
+    /// The tokenizer and the target's description, asked of a verifier and then kept. One that cannot be
+    /// reached is passed over for another.
     ///
     /// # Errors
     /// If no verifier can be reached, or what it sends is no tokenizer.
@@ -155,12 +101,29 @@ impl Group {
         if let Some(text) = self.with_text(|text| text.clone()) {
             return Ok(text);
         }
-        let endpoint = self.pick(Kind::Verifier, &[0; 16], None).await?;
-        let description = describe(&endpoint, Kind::Verifier).await?;
-        let fetching = ServedText::fetch(&endpoint, description);
+        let known = self.verifiers.all().await.len();
+        let mut asked = 1;
+        loop {
+            let endpoint = self.pick(Kind::Verifier, &[0; 16], None).await?;
+            match self.fetch_text(&endpoint).await {
+                // Left alone from now on, so that the next pick is another.
+                Err(error)
+                    if !endpoint.is_alive() && self.verifiers.counts().0 > 0 && asked < known =>
+                {
+                    tracing::info!(model = self.name, %error, "asking another verifier for the tokenizer");
+                    asked += 1;
+                }
+                fetched => return fetched,
+            }
+        }
+    }
+
+    async fn fetch_text(&self, endpoint: &Endpoint) -> Result<Arc<ServedText>, PeerError> {
+        let description = describe(endpoint, Kind::Verifier).await?;
+        let fetching = ServedText::fetch(endpoint, description);
         let Ok(fetched) = within(DESCRIBE_TIMEOUT, "fetching the tokenizer", fetching).await else {
             endpoint.unreachable(SILENT);
-            return Err(late(&endpoint));
+            return Err(late(endpoint));
         };
         let fetched = Arc::new(fetched?);
         // Whoever was first is kept, so that all requests under way share one.

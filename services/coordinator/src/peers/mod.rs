@@ -4,8 +4,10 @@ mod breaker;
 mod endpoint;
 mod estimates;
 mod group;
+mod groups;
 mod replicas;
 
 pub(crate) use endpoint::Endpoint;
 pub(crate) use estimates::Kind as EstimateKind;
-pub(crate) use group::{Group, Groups, Kind, SILENT, drafter_client, failed, verifier_client};
+pub(crate) use group::{Group, Kind, SILENT, drafter_client, failed, verifier_client};
+pub(crate) use groups::Groups;

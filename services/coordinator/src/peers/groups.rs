@@ -1,0 +1,66 @@
+//! All served models.
+
+use std::sync::Arc;
+
+use server::process::Process;
+
+use super::Group;
+use crate::config::CoordinatorConfig;
+use crate::error::CoordinatorError;
+
+/// The default one first; names differ.
+#[derive(Debug)]
+pub(crate) struct Groups(Vec<Arc<Group>>);
+
+impl Groups {
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(crate) fn new(
+        config: &CoordinatorConfig,
+        process: &Process,
+    ) -> Result<Self, CoordinatorError> {
+        let setting = |key: String, problem: &str| CoordinatorError::Setting {
+            key,
+            problem: problem.to_owned(),
+        };
+        if config.models.is_empty() {
+            return Err(setting(
+                "models".to_owned(),
+                "empty, expected at least one model",
+            ));
+        }
+        for (index, model) in config.models.iter().enumerate() {
+            if config.models[..index]
+                .iter()
+                .any(|other| other.name == model.name)
+            {
+                return Err(setting(format!("models.{index}.name"), "stands twice"));
+            }
+            if model.verifiers.is_empty() {
+                let key = format!("models.{index}.verifiers");
+                return Err(setting(key, "empty, expected at least one URL"));
+            }
+        }
+        let groups = config
+            .models
+            .iter()
+            .map(|model| Group::new(model, config, process).map(Arc::new));
+        Ok(Self(groups.collect::<Result<_, _>>()?))
+    }
+
+    /// The group called `name`; the first one if `name` is empty.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Group>> {
+        if name.is_empty() {
+            return self.0.first();
+        }
+        self.0.iter().find(|group| group.name() == name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|group| group.name()).collect()
+    }
+}
