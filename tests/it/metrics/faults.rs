@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use server::metrics::names;
 
+use super::openmetrics::Scrape;
 use super::{Cluster, Watched, statistics};
 use crate::client::{Answer, With, collect, generate, request, try_generate};
 use crate::cluster::{client, config, draft, drafter_with, random_draft, target};
@@ -91,13 +92,13 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
             parts.message().await.expect("a part");
         }
         drop(parts);
-        let count = |scrape: &super::Scrape, stages: &[&str]| -> f64 {
+        let count = |scrape: &Scrape, stages: &[&str]| -> f64 {
             let value =
                 |&stage: &&str| scrape.value("outrider_cancellations_total", &[("stage", stage)]);
             stages.iter().map(value).sum()
         };
         let earlier = count(&before, stages);
-        let counted = |scrape: &super::Scrape| count(scrape, stages) == earlier + 1.0;
+        let counted = |scrape: &Scrape| count(scrape, stages) == earlier + 1.0;
         cluster.coordinator.eventually(method, counted).await;
         let scrape = cluster.coordinator.scrape().await;
         let outcome = [MODEL, ("method", method), ("outcome", "cancelled")];
@@ -138,11 +139,11 @@ async fn a_client_that_leaves_before_its_request_began_is_counted() {
     let (coordinator, _silent) = waiting(60_000).await;
     let mut client = client(&coordinator.service);
     let asking = tokio::spawn(async move { client.generate(request("x", 2)).await.map(drop) });
-    let running = |scrape: &super::Scrape| scrape.value("outrider_requests_running", &[]) == 1.0;
+    let running = |scrape: &Scrape| scrape.value("outrider_requests_running", &[]) == 1.0;
     coordinator.eventually("it is let in", running).await;
     asking.abort();
     let preparing = [("stage", "preparing")];
-    let counted = |scrape: &super::Scrape| {
+    let counted = |scrape: &Scrape| {
         scrape.value("outrider_cancellations_total", &preparing) == 1.0
             && scrape.value("outrider_requests_running", &[]) == 0.0
     };

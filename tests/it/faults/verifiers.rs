@@ -1,0 +1,198 @@
+//! Verifiers that are lost, restarted or silent, and replicas that sessions move to.
+
+use std::time::Duration;
+
+use wire::v1::FinishReason;
+
+use super::{asked, target_only, with_fault};
+use crate::client::{generate, request, try_generate};
+use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
+use crate::prompts;
+use crate::relay::Relay;
+
+#[tokio::test]
+async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
+    for (index, prompt) in prompts::mixed(4).iter().enumerate() {
+        let (drafter, _) = drafter(draft()).await;
+        let (old, _) = verifier(target()).await;
+        let (fresh, _) = verifier(target()).await;
+        let relay = Relay::start(old.address).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
+        let asked = asked(index, prompt);
+        let expected = target_only(&coordinator, &asked).await;
+        let moved = || {
+            relay.lead_to(Some(fresh.address));
+            drop(old);
+        };
+        let answer = with_fault(&coordinator, asked, 30, moved).await;
+        assert_eq!(answer.tokens, expected);
+        assert!(answer.finished.speculation.expect("statistics").retries > 0);
+        assert!(answer.finished.exact, "the same weights and kernels");
+    }
+}
+
+#[tokio::test]
+async fn a_session_moves_to_the_other_replica() {
+    let (drafter, _) = drafter(draft()).await;
+    let (first, first_monitor) = verifier(target()).await;
+    let (second, _) = verifier(target()).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[first.url(), second.url()])).await;
+    let asked = asked(0, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    // Whichever replica the session is on, it is the one that is killed.
+    let mut replicas = Some((first, second));
+    let kill = || {
+        let (first, second) = replicas.take().expect("once");
+        let survivor = if first_monitor.sessions().attached > 0 {
+            drop(first);
+            second
+        } else {
+            drop(second);
+            first
+        };
+        std::mem::forget(survivor);
+    };
+    let answer = with_fault(&coordinator, asked, 30, kill).await;
+    assert_eq!(answer.tokens, expected);
+    assert_eq!(
+        answer.finished.speculation.expect("statistics").migrations,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&cluster.coordinator, &asked).await;
+    let Cluster {
+        verifier,
+        coordinator,
+        drafter,
+        ..
+    } = cluster;
+    let answer = with_fault(&coordinator, asked, 30, || drop(verifier)).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    assert!(
+        answer.finished.error.contains("verifier"),
+        "{}",
+        answer.finished.error
+    );
+    assert_eq!(answer.finished.error_code, tonic::Code::Unavailable as u32);
+    assert!(answer.tokens.len() >= 30 && expected.starts_with(&answer.tokens));
+    drop(drafter);
+}
+
+#[tokio::test]
+async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
+    // It accepts connections and never says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
+    generate(&coordinator, request("x", 4)).await;
+    let mut asked = asked(0, "Once upon a time");
+    asked.timeout_ms = 700;
+    let address = silent.local_addr().expect("an address");
+    let began = std::time::Instant::now();
+    let answer = with_fault(&coordinator, asked, 10, || relay.lead_to(Some(address))).await;
+    assert_eq!(
+        answer.finished.error_code,
+        tonic::Code::DeadlineExceeded as u32
+    );
+    assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn a_verifier_that_is_started_anew_is_waited_for() {
+    let (drafter, _) = drafter(draft()).await;
+    let (old, _) = verifier(target()).await;
+    let (fresh, _) = verifier(target()).await;
+    let relay = Relay::start(old.address).await;
+    let mut config = config(&[drafter.url()], &[relay.url()]);
+    config.verifier_retries = 5;
+    let coordinator = coordinator(config).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&coordinator, &asked).await;
+    let restart = || {
+        relay.lead_to(None);
+        let (relay, address) = (relay.clone(), fresh.address);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            relay.lead_to(Some(address));
+        });
+    };
+    let answer = with_fault(&coordinator, asked, 30, restart).await;
+    assert_eq!(answer.tokens, expected);
+}
+
+#[tokio::test]
+async fn a_verifier_restarted_with_another_model_is_noticed() {
+    let (old, _) = verifier(target()).await;
+    let mut renamed = target();
+    renamed.name = "target-v2".to_owned();
+    let (renamed, _) = verifier(renamed).await;
+    let mut replaced = target();
+    replaced.vocab_fingerprint = [9; 32];
+    let (replaced, _) = verifier(replaced).await;
+    let relay = Relay::start(old.address).await;
+    let coordinator = coordinator(config(&[], &[relay.url()])).await;
+    let asked = asked(0, "Once upon a time");
+    let expected = generate(&coordinator, asked.clone()).await.tokens;
+    // Another name for the same model changes nothing.
+    relay.lead_to(Some(renamed.address));
+    assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+    // Another vocabulary fails the request whose prompt is in the old one, and no other.
+    relay.lead_to(Some(replaced.address));
+    let refused = try_generate(&coordinator, asked.clone())
+        .await
+        .expect("begun");
+    assert_eq!(refused.finished.reason(), FinishReason::Error);
+    assert!(
+        refused.finished.error.contains("vocabularies differ"),
+        "{}",
+        refused.finished.error
+    );
+    assert_eq!(generate(&coordinator, asked).await.tokens, expected);
+}
+
+#[tokio::test]
+async fn a_replica_that_says_nothing_is_passed_over() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let silent_url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let mut config = config(
+        &[drafter.url(), silent_url.clone()],
+        &[verifier.url(), silent_url],
+    );
+    config.round_timeout_ms = 400.try_into().expect("not zero");
+    config.draft_timeout_ms = 200.try_into().expect("not zero");
+    let coordinator = coordinator(config).await;
+    let asked = asked(1, "Once upon a time");
+    let expected = target_only(&sound, &asked).await;
+    for _ in 0..6 {
+        assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_first_request_finds_the_one_replica_that_is_there() {
+    let (verifier, _) = verifier(target()).await;
+    // Which of them is asked first depends on their addresses.
+    for first in (801_u16..841).step_by(4) {
+        let nobody = (first..first + 4).map(|port| format!("http://127.0.0.1:{port}"));
+        let verifiers: Vec<String> = nobody.chain([verifier.url()]).collect();
+        let coordinator = coordinator(config(&[], &verifiers)).await;
+        let mut asked = asked(0, "Once upon a time");
+        asked.max_tokens = Some(4);
+        let answer = generate(&coordinator, asked).await;
+        assert_eq!(answer.tokens.len(), 4, "beside ports from {first} on");
+    }
+}
