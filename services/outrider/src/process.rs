@@ -14,6 +14,14 @@ const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure =
 
 /// The process of a coordinator, watched as `watched` is.
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
+    let mut peers = config
+        .coordinator
+        .models
+        .iter()
+        .flat_map(|model| model.verifiers.iter().chain(&model.drafters));
+    if !peers.any(|url| url.starts_with("https://")) {
+        config.tls.warn_of_unshown();
+    }
     of(
         config,
         watched,
@@ -24,6 +32,7 @@ pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Resu
 
 /// The process of a drafter or a verifier, or of whoever talks to one.
 pub(crate) fn of_peer(config: &Config, watched: &Process) -> anyhow::Result<Process> {
+    config.tls.warn_of_unshown();
     let tls = Tls::load(&config.tls)?;
     of(config, watched, tls, Auth::of_peer(&config.auth))
 }
@@ -55,6 +64,7 @@ fn of(
     tls: Tls,
     auth: Result<Auth, AuthError>,
 ) -> anyhow::Result<Process> {
+    tls.sample(&watched.metrics);
     Ok(Process {
         tls,
         auth: auth?.in_clear(config.insecure),

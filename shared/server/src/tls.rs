@@ -23,6 +23,7 @@ pub use error::TlsError;
 pub(crate) use explain::{Side, explain, is_hung_up};
 pub(crate) use material::roots_of;
 
+use crate::metrics::{Metrics, names};
 use crate::reload::Reloading;
 use material::Material;
 
@@ -65,6 +66,19 @@ impl Default for TlsConfig {
             key_file: PathBuf::new(),
             ca_file: PathBuf::new(),
             reload_seconds: 30,
+        }
+    }
+}
+
+impl TlsConfig {
+    /// Logs a warning where a service speaks in clear though it has a certificate, which was meant for
+    /// somebody.
+    pub fn warn_of_unshown(&self) {
+        if self.mode == TlsMode::Off && !self.cert_file.as_os_str().is_empty() {
+            tracing::warn!(
+                "tls.cert_file is set and tls.mode is off: this service speaks in clear; set tls.mode = \
+                 \"server\" or \"mutual\""
+            );
         }
     }
 }
@@ -133,11 +147,25 @@ impl Tls {
         let material = Material {
             server: None,
             client: Some(Arc::new(client)),
+            expires: None,
         };
         Ok(Self {
             mode: TlsMode::Off,
             material: Some(Reloading::fixed(material)),
         })
+    }
+
+    /// Has `metrics` tell when the certificate that is shown expires: the one in use at each scrape.
+    pub fn sample(&self, metrics: &Metrics) {
+        let Some(material) = self.material.clone() else {
+            return;
+        };
+        metrics.sample(move |samples| {
+            if let Some(expires) = material.get().expires {
+                samples.add(&names::TLS_EXPIRY, &[], expires.as_secs_f64());
+            }
+            Some(())
+        });
     }
 
     /// Whether services of this process speak TLS.

@@ -377,7 +377,16 @@ metrics! {
         "Time it took to load a model",
     );
 
-    // The process, under the names of every Prometheus client.
+    // The process.
+
+    /// The certificate's end.
+    TLS_EXPIRY = metric(
+        Kind::Gauge, "outrider_tls_certificate_expiry_time_seconds", SECONDS, &[],
+        "When the certificate that the process shows expires, in seconds since 1970",
+    );
+
+    // And under the names of every Prometheus client:
+
 
     /// Processor time.
     PROCESS_CPU = metric(

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, Error, RootCertStore, ServerConfig};
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
 
 use super::{TlsConfig, TlsError, TlsMode};
 
@@ -20,6 +23,8 @@ pub(super) struct Material {
     pub(super) server: Option<Arc<ServerConfig>>,
     /// Where CAs are known.
     pub(super) client: Option<Arc<ClientConfig>>,
+    /// Where a certificate is shown, and says so: when it expires, since 1970.
+    pub(super) expires: Option<Duration>,
 }
 
 /// A certificate chain and its key.
@@ -58,7 +63,18 @@ pub(super) fn read(
     let client = roots
         .map(|roots| client(config, identity.as_ref(), roots, provider))
         .transpose()?;
-    Ok(Material { server, client })
+    let expires = identity.as_ref().and_then(|(chain, _)| expiry(chain));
+    if expires.is_some_and(is_past) {
+        tracing::warn!(
+            "tls.cert_file: the certificate in {} has expired; it is refused wherever it is shown",
+            config.cert_file.display()
+        );
+    }
+    Ok(Material {
+        server,
+        client,
+        expires,
+    })
 }
 
 fn server(
@@ -127,6 +143,22 @@ fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
                 .to_owned(),
     })?;
     Ok(Some((chain, key)))
+}
+
+/// When the first certificate of `chain` expires that does, since 1970.
+fn expiry(chain: &[CertificateDer]) -> Option<Duration> {
+    let ends = chain.iter().filter_map(|certificate| {
+        let certificate = Certificate::from_der(certificate).ok()?;
+        let validity = certificate.tbs_certificate().validity();
+        Some(validity.not_after.to_unix_duration())
+    });
+    ends.min()
+}
+
+fn is_past(since_1970: Duration) -> bool {
+    SystemTime::UNIX_EPOCH
+        .elapsed()
+        .is_ok_and(|now| since_1970 < now)
 }
 
 fn roots(config: &TlsConfig) -> Result<Option<RootCertStore>, TlsError> {

@@ -46,11 +46,22 @@ impl Authority {
         name: &str,
         names: &[&str],
     ) -> (PathBuf, PathBuf) {
-        let expired = |params: &mut CertificateParams| {
+        self.issue_until(folder, name, names, 2002)
+    }
+
+    /// One that expires when `year` begins.
+    pub(crate) fn issue_until(
+        &self,
+        folder: &Path,
+        name: &str,
+        names: &[&str],
+        year: i32,
+    ) -> (PathBuf, PathBuf) {
+        let bounded = |params: &mut CertificateParams| {
             params.not_before = date_time_ymd(2001, 1, 1);
-            params.not_after = date_time_ymd(2002, 1, 1);
+            params.not_after = date_time_ymd(year, 1, 1);
         };
-        self.issue_with(folder, name, names, expired, Purpose::Both)
+        self.issue_with(folder, name, names, bounded, Purpose::Both)
     }
 
     /// One that only servers may show.

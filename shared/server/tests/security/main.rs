@@ -1,6 +1,7 @@
 //! Certificates and tokens over real sockets, sound and unsound.
 
 mod authority;
+mod expiry;
 mod handshakes;
 mod log;
 mod opening;
