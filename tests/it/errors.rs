@@ -3,7 +3,7 @@
 use tonic::Code;
 use tonic::Status;
 use wire::v1::generate_request::Prompt;
-use wire::v1::{GenerateRequest, SamplingParams, TokenIds};
+use wire::v1::{ChatMessage, GenerateRequest, MethodParameters, SamplingParams, TokenIds};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
@@ -64,8 +64,72 @@ fn bad_sampling() -> Vec<Case> {
         ),
         (
             sampling(|s| s.banned_token_ids = vec![5000]),
-            "banned_tokens",
+            "banned_token_ids",
             "5000",
+        ),
+        (
+            sampling(|s| s.allowed_token_ids = vec![5001]),
+            "allowed_token_ids",
+            "5001",
+        ),
+        (
+            sampling(|s| s.banned_token_ids = (0..4096).collect()),
+            "banned_token_ids",
+            "the whole vocabulary is out of range",
+        ),
+        (
+            sampling(|s| {
+                s.allowed_token_ids = vec![2];
+                s.min_tokens = 3;
+            }),
+            "min_tokens",
+            "3",
+        ),
+        (
+            GenerateRequest {
+                stop_token_ids: vec![5002],
+                ..base()
+            },
+            "stop_token_ids",
+            "5002",
+        ),
+    ]
+}
+
+/// Quoted in an error they would not fit into its headers.
+fn long_names() -> Vec<Case> {
+    vec![
+        (base().method(&"y".repeat(9_000)), "method", "9000 bytes"),
+        (
+            GenerateRequest {
+                parameters: Some(MethodParameters {
+                    rule: Some("y".repeat(20_000)),
+                    ..Default::default()
+                }),
+                ..base()
+            },
+            "rule",
+            "20000 bytes",
+        ),
+        (
+            GenerateRequest {
+                model: "y".repeat(30_000),
+                ..base()
+            },
+            "model",
+            "30000 bytes, expected at most 256",
+        ),
+        (
+            GenerateRequest {
+                prompt: None,
+                messages: vec![ChatMessage {
+                    role: "y".repeat(257),
+                    content: String::new(),
+                }],
+                ..base()
+            },
+            "messages",
+            "257 bytes",
         ),
     ]
 }
@@ -125,7 +189,20 @@ fn bad_choices() -> Vec<Case> {
                 ..base()
             },
             "accept_at",
-            "7",
+            "7 is no place to decide at, expected 0 to 2",
+        ),
+        (
+            GenerateRequest { plan: 99, ..base() },
+            "plan",
+            "99 is no plan, expected 0 to 7",
+        ),
+        (
+            GenerateRequest {
+                drafting: 9,
+                ..base()
+            },
+            "drafting",
+            "expected 0 to 3",
         ),
     ]
 }
@@ -133,7 +210,7 @@ fn bad_choices() -> Vec<Case> {
 #[tokio::test]
 async fn each_bad_field_is_named_with_its_value_and_limit() {
     let cluster = Cluster::start(draft()).await;
-    let cases = [bad_prompts(), bad_sampling(), bad_choices()].concat();
+    let cases = [bad_prompts(), bad_sampling(), long_names(), bad_choices()].concat();
     for (request, field, part) in cases {
         let status = refused(&cluster, request).await;
         assert_eq!(status.code(), Code::InvalidArgument, "{field}: {status:?}");

@@ -98,6 +98,27 @@ async fn a_coordinator_is_not_ready_before_its_verifier() {
 }
 
 #[tokio::test]
+async fn one_model_without_a_verifier_keeps_no_other_from_being_served() {
+    let (verifier, _) = verifier(target()).await;
+    let mut config = config(&[], &["http://127.0.0.1:9".to_owned()]);
+    let mut served = config.models[0].clone();
+    served.name = "served".to_owned();
+    served.verifiers = vec![verifier.url()];
+    config.models.push(served);
+    let coordinator = coordinator(config).await;
+    for _ in 0..100 {
+        if health(&coordinator, "").await == ServingStatus::Serving {
+            let mut asked = request("x", 4).ignoring_eos();
+            asked.model = "served".to_owned();
+            assert_eq!(generate(&coordinator, asked).await.tokens.len(), 4);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never ready");
+}
+
+#[tokio::test]
 async fn draining_finishes_what_runs_and_takes_nothing_new() {
     let (verifier, _) = verifier(target()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

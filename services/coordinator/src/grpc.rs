@@ -24,6 +24,7 @@ use crate::listing;
 use crate::observe::Observer;
 use crate::peers::{Group, Groups, Kind};
 use crate::request::CheckedRequest;
+use crate::request::limits::check_names;
 
 /// Parts of an answer buffered for a slow client before its request is held up.
 pub(crate) const ANSWER_BUFFER: usize = 16;
@@ -140,6 +141,7 @@ impl Shared {
         request: v1::GenerateRequest,
         permit: OwnedSemaphorePermit,
     ) -> Result<(CheckedRequest, OwnedSemaphorePermit), Status> {
+        check_names(&request)?;
         let group = Arc::clone(self.group(&request.model)?);
         let text = group.text().await.map_err(|error| unavailable(&error))?;
         let shared = Arc::clone(self);

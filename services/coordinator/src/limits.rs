@@ -10,7 +10,7 @@ use wire::sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::grpc::ANSWER_BUFFER;
 use crate::request::limits::{
-    MAX_BYTES_PER_TOKEN, MAX_MESSAGES, MAX_STOP_BYTES, MAX_STOP_TOKENS, MAX_STOPS,
+    MAX_BYTES_PER_TOKEN, MAX_MESSAGES, MAX_NAME_BYTES, MAX_STOP_BYTES, MAX_STOP_TOKENS, MAX_STOPS,
 };
 use crate::service::MAX_REQUEST_BYTES;
 
@@ -64,6 +64,11 @@ fn of_requests() -> Vec<Limit> {
             BAD_FIELD,
         ),
         Limit::fixed("turns of a conversation", MAX_MESSAGES, BAD_FIELD),
+        Limit::fixed(
+            "bytes of the name of a model, a method, a rule or a role",
+            MAX_NAME_BYTES,
+            BAD_FIELD,
+        ),
         Limit::fixed("stop strings", MAX_STOPS, BAD_FIELD),
         Limit::fixed("bytes of a stop string", MAX_STOP_BYTES, BAD_FIELD),
         Limit::fixed("stop tokens", MAX_STOP_TOKENS, BAD_FIELD),

@@ -147,8 +147,8 @@ fn target_and_parameters(
         }
         Ok(Kind::Unspecified) => return Err(BadField::new("target.kind", "missing")),
         Err(_) => {
-            let problem = format!("{} is no kind of target distribution", target.kind);
-            return Err(BadField::new("target.kind", problem));
+            let what = "kind of target distribution";
+            return Err(BadField::not_in::<Kind>("target.kind", target.kind, what));
         }
     };
     Ok((Some(target), parameters))
@@ -168,8 +168,8 @@ fn once<T: PartialEq>(field: &str, place: &mut Option<T>, value: T) -> Result<()
 }
 
 fn plan(wire: i32) -> Result<Option<PlanKind>, BadField> {
-    let plan = v1::Plan::try_from(wire)
-        .map_err(|_| BadField::new("plan", format!("{wire} is no plan")))?;
+    let plan =
+        v1::Plan::try_from(wire).map_err(|_| BadField::not_in::<v1::Plan>("plan", wire, "plan"))?;
     Ok(match plan {
         v1::Plan::Unspecified => None,
         v1::Plan::Speculative => Some(PlanKind::Speculative),

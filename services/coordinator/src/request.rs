@@ -88,7 +88,8 @@ impl CheckedRequest {
         if !request.ignore_eos {
             end_tokens.extend_from_slice(&text.target.eos_token_ids);
         }
-        let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size)?;
+        let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
+        let params = params.map_err(as_clients_name_it)?;
         let method = method::choose(&request, drafting, &params, &group, config)?;
         limits::check_trees(&method, &text.target)?;
         let draft_len = drafting.levels(&method, most_drafts, config)?;
@@ -264,6 +265,14 @@ impl CheckedRequest {
             ..Default::default()
         }
     }
+}
+
+/// Peers are told all tokens that end the output in one list, clients ask for theirs in another.
+fn as_clients_name_it(mut bad: BadField) -> BadField {
+    if bad.field == "end_token_ids" {
+        "stop_token_ids".clone_into(&mut bad.field);
+    }
+    bad
 }
 
 fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {

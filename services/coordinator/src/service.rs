@@ -9,6 +9,7 @@ use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
@@ -17,7 +18,7 @@ use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
 use crate::figures;
 use crate::grpc::{Service, Shared};
-use crate::peers::Groups;
+use crate::peers::{Group, Groups};
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
@@ -86,7 +87,7 @@ impl Coordinator {
     }
 
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
-    /// every model has a verifier that answered.
+    /// a verifier of any model has answered.
     ///
     /// # Errors
     /// If the server fails before it is told to stop.
@@ -108,8 +109,8 @@ impl Coordinator {
             shutdown,
         );
         let ready = async {
-            find_verifiers(&self.shared.groups).await;
-            self.shared.health.ready().await;
+            let found = async || self.shared.health.ready().await;
+            find_verifiers(&self.shared.groups, found).await;
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -119,12 +120,27 @@ impl Coordinator {
     }
 }
 
-/// Completes when each model's verifier has sent its tokenizer.
-async fn find_verifiers(groups: &Groups) {
-    for group in groups.iter() {
-        while let Err(error) = group.text().await {
-            tracing::info!(model = group.name(), %error, "waiting for a verifier");
-            tokio::time::sleep(SEARCH_INTERVAL).await;
+/// Completes when a verifier of any model has sent its tokenizer: one model's outage must not keep the
+/// others from being served. The rest are searched for on and on.
+async fn find_verifiers(groups: &Groups, found: impl AsyncFnOnce()) {
+    let mut searches: JoinSet<()> = groups.iter().cloned().map(find_verifier).collect();
+    searches.join_next().await;
+    found().await;
+    searches.join_all().await;
+}
+
+async fn find_verifier(group: Arc<Group>) {
+    let mut told = String::new();
+    while let Err(error) = group.text().await {
+        let reason = error.to_string();
+        if reason != told {
+            tracing::info!(
+                model = group.name(),
+                error = reason,
+                "waiting for a verifier"
+            );
+            told = reason;
         }
+        tokio::time::sleep(SEARCH_INTERVAL).await;
     }
 }

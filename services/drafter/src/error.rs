@@ -13,7 +13,7 @@ use speculation::cascade::BadCascade;
 use speculation::pipeline::LawError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
-use wire::status::overloaded;
+use wire::status::{BadField, overloaded};
 
 /// Why a drafter does not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +117,8 @@ impl From<RoundError> for Status {
             RoundError::ContextFull { .. } | RoundError::Engine(EngineError::OverBudget { .. }) => {
                 Status::out_of_range(message)
             }
+            // No fault of this drafter's, to be left alone for.
+            RoundError::Law(LawError::NoSupport) => BadField::new("sampling", message).into(),
             RoundError::Late(_) => Status::deadline_exceeded(message),
             RoundError::Engine(_)
             | RoundError::Law(_)

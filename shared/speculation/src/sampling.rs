@@ -1,5 +1,7 @@
 //! The sampling parameters of a request, with their ranges.
 
+use std::collections::HashSet;
+
 use crate::TokenId;
 
 /// A parameter outside its range.
@@ -119,20 +121,12 @@ impl SamplingParams {
         for &(_, bias) in &self.logit_bias {
             check(shift.contains(&bias), "logit_bias", bias, "-10000 to 10000")?;
         }
-        let banned = |token: &TokenId| self.banned_tokens.contains(token);
-        if !self.allowed_tokens.is_empty() && self.allowed_tokens.iter().all(banned) {
-            return Err(OutOfRange {
-                field: "allowed_tokens",
-                value: "a set of banned tokens".to_owned(),
-                expected: "at least one token that is not banned",
-            });
-        }
         let biased: Vec<TokenId> = self.logit_bias.iter().map(|&(id, _)| id).collect();
         for (field, ids) in [
             ("logit_bias", &biased),
-            ("banned_tokens", &self.banned_tokens),
-            ("allowed_tokens", &self.allowed_tokens),
-            ("end_tokens", &self.end_tokens),
+            ("banned_token_ids", &self.banned_tokens),
+            ("allowed_token_ids", &self.allowed_tokens),
+            ("end_token_ids", &self.end_tokens),
         ] {
             if let Some(id) = ids.iter().find(|&&id| id >= vocab_size) {
                 let expected = "token ids below the vocabulary's size";
@@ -142,6 +136,39 @@ impl SamplingParams {
                     expected,
                 });
             }
+        }
+        self.check_support(vocab_size)
+    }
+
+    /// Checks that bans and masks leave a token at every position.
+    fn check_support(&self, vocab_size: u32) -> Result<(), OutOfRange> {
+        let banned: HashSet<TokenId> = self.banned_tokens.iter().copied().collect();
+        let left = |ends: &[TokenId]| {
+            let may = |token: &TokenId| !banned.contains(token) && !ends.contains(token);
+            match self.allowed_tokens.as_slice() {
+                [] => (0..vocab_size).any(|token| may(&token)),
+                allowed => allowed.iter().any(may),
+            }
+        };
+        let none = |field, value: String, expected| {
+            Err(OutOfRange {
+                field,
+                value,
+                expected,
+            })
+        };
+        if !left(&[]) {
+            let (field, value) = if self.allowed_tokens.is_empty() {
+                ("banned_token_ids", "the whole vocabulary")
+            } else {
+                ("allowed_token_ids", "a list of nothing but banned tokens")
+            };
+            let expected = "at least one token that may be drawn";
+            return none(field, value.to_owned(), expected);
+        }
+        if self.min_tokens > 0 && !left(&self.end_tokens) {
+            let expected = "0 where only tokens that end the output may be drawn";
+            return none("min_tokens", self.min_tokens.to_string(), expected);
         }
         Ok(())
     }
@@ -158,93 +185,75 @@ impl SamplingParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::History;
+    use crate::pipeline::Pipeline;
+
+    type Change = fn(&mut SamplingParams);
 
     #[test]
     fn each_bad_value_is_named() {
         let ok = SamplingParams::default();
         assert_eq!(ok.validate(10), Ok(()));
-        let bad: Vec<(&str, SamplingParams)> = vec![
-            (
-                "temperature",
-                SamplingParams {
-                    temperature: -1.0,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "temperature",
-                SamplingParams {
-                    temperature: f32::NAN,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "top_p",
-                SamplingParams {
-                    top_p: 0.0,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "top_p",
-                SamplingParams {
-                    top_p: f32::NAN,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "min_p",
-                SamplingParams {
-                    min_p: 1.5,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "repetition_penalty",
-                SamplingParams {
-                    repetition_penalty: 0.0,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "presence_penalty",
-                SamplingParams {
-                    presence_penalty: f32::INFINITY,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "frequency_penalty",
-                SamplingParams {
-                    frequency_penalty: f32::NAN,
-                    ..ok.clone()
-                },
-            ),
-            (
-                "logit_bias",
-                SamplingParams {
-                    logit_bias: vec![(1, f32::NAN)],
-                    ..ok.clone()
-                },
-            ),
-            (
-                "logit_bias",
-                SamplingParams {
-                    logit_bias: vec![(10, 0.0)],
-                    ..ok.clone()
-                },
-            ),
-            (
-                "end_tokens",
-                SamplingParams {
-                    end_tokens: vec![10],
-                    ..ok.clone()
-                },
-            ),
+        let bad: Vec<(&str, Change)> = vec![
+            ("temperature", |p| p.temperature = -1.0),
+            ("temperature", |p| p.temperature = f32::NAN),
+            ("top_p", |p| p.top_p = 0.0),
+            ("top_p", |p| p.top_p = f32::NAN),
+            ("min_p", |p| p.min_p = 1.5),
+            ("repetition_penalty", |p| p.repetition_penalty = 0.0),
+            ("presence_penalty", |p| p.presence_penalty = f32::INFINITY),
+            ("frequency_penalty", |p| p.frequency_penalty = f32::NAN),
+            ("logit_bias", |p| p.logit_bias = vec![(1, f32::NAN)]),
+            ("logit_bias", |p| p.logit_bias = vec![(10, 0.0)]),
+            ("end_token_ids", |p| p.end_tokens = vec![10]),
+            ("banned_token_ids", |p| {
+                p.banned_tokens = (0..10).rev().collect();
+            }),
+            ("allowed_token_ids", |p| {
+                p.banned_tokens = vec![3, 2];
+                p.allowed_tokens = vec![2, 3];
+            }),
+            ("min_tokens", |p| {
+                p.banned_tokens = (0..9).collect();
+                p.end_tokens = vec![9];
+                p.min_tokens = 1;
+            }),
+            ("min_tokens", |p| {
+                p.allowed_tokens = vec![8, 9];
+                p.end_tokens = vec![9, 8];
+                p.min_tokens = 3;
+            }),
         ];
-        for (field, params) in bad {
+        for (field, change) in bad {
+            let mut params = ok.clone();
+            change(&mut params);
             let error = params.validate(10).expect_err(field);
             assert_eq!(error.field, field);
         }
+    }
+
+    /// Parameters that pass leave a token at every position, and others do not: as the pipeline has it.
+    #[test]
+    fn what_passes_leaves_a_token_everywhere() {
+        let subset = |set: u32| (0..3).filter(|id| set >> id & 1 == 1).collect();
+        let mut refused = 0;
+        for case in 0..1024 {
+            let params = SamplingParams {
+                banned_tokens: subset(case),
+                allowed_tokens: subset(case >> 3),
+                end_tokens: subset(case >> 6),
+                min_tokens: 2 * (case >> 9),
+                ..SamplingParams::default()
+            };
+            let passes = params.validate(3).is_ok();
+            refused += u32::from(!passes);
+            let mut pipeline = Pipeline::new(params);
+            let mut law = |position| {
+                let row = &mut [0.5_f64, 0.0, -0.5];
+                pipeline.law(row, &History::default(), position)
+            };
+            assert_eq!(passes, law(0).is_ok() && law(2).is_ok(), "{case}");
+        }
+        assert!(refused > 0);
     }
 }

@@ -28,9 +28,10 @@ pub fn from_wire(wire: i32) -> Result<Option<Drafting>, BadField> {
         Ok(v1::Drafting::Model) => Ok(Some(Drafting::Model)),
         Ok(v1::Drafting::MaxGram) => Ok(Some(Drafting::MaxGram)),
         Ok(v1::Drafting::Cascade) => Ok(Some(Drafting::Cascade)),
-        Err(_) => Err(BadField::new(
+        Err(_) => Err(BadField::not_in::<v1::Drafting>(
             "drafting",
-            format!("{wire} is no way of drafting"),
+            wire,
+            "way of drafting",
         )),
     }
 }

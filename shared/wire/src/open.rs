@@ -236,9 +236,10 @@ pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
     match v1::AcceptAt::try_from(wire) {
         Ok(v1::AcceptAt::Unspecified | v1::AcceptAt::Verifier) => Ok(false),
         Ok(v1::AcceptAt::Coordinator) => Ok(true),
-        Err(_) => Err(BadField::new(
+        Err(_) => Err(BadField::not_in::<v1::AcceptAt>(
             "accept_at",
-            format!("{wire} is no place to decide at"),
+            wire,
+            "place to decide at",
         )),
     }
 }
@@ -260,9 +261,10 @@ pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, 
             let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
             Err(BadField::new("rollback", problem))
         }
-        Err(_) => Err(BadField::new(
+        Err(_) => Err(BadField::not_in::<v1::Verification>(
             "verification",
-            format!("{wire} is no verification"),
+            wire,
+            "verification",
         )),
     }
 }

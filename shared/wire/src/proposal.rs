@@ -18,8 +18,9 @@ pub const MAX_SPARSE: usize = 1_024;
 /// # Errors
 /// If the form is unknown, or its `top` is out of range.
 pub fn form_from_wire(form: i32, top: u32) -> Result<ProposalForm, BadField> {
-    let form = v1::ProposalForm::try_from(form)
-        .map_err(|_| BadField::new("proposal_form", format!("{form} is no proposal form")))?;
+    let form = v1::ProposalForm::try_from(form).map_err(|_| {
+        BadField::not_in::<v1::ProposalForm>("proposal_form", form, "proposal form")
+    })?;
     match form {
         v1::ProposalForm::Unspecified | v1::ProposalForm::None => Ok(ProposalForm::None),
         v1::ProposalForm::Point => Ok(ProposalForm::Point),

@@ -24,6 +24,13 @@ impl BadField {
             problem: problem.into(),
         }
     }
+
+    /// A number that stands for nothing in the enumeration `E`, whose numbers follow one another.
+    pub fn not_in<E: TryFrom<i32>>(field: &str, found: i32, what: &str) -> Self {
+        let known = (0..i32::MAX).take_while(|&number| E::try_from(number).is_ok());
+        let last = known.last().unwrap_or_default();
+        Self::new(field, format!("{found} is no {what}, expected 0 to {last}"))
+    }
 }
 
 impl From<OutOfRange> for BadField {

@@ -33,8 +33,8 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
             alpha: alpha()?,
         },
         Err(_) => {
-            let problem = format!("{} is no kind of target distribution", wire.kind);
-            return Err(BadField::new("target.kind", problem));
+            let what = "kind of target distribution";
+            return Err(BadField::not_in::<Kind>("target.kind", wire.kind, what));
         }
     };
     target.validate().map_err(|error| {

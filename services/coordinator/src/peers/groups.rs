@@ -30,6 +30,10 @@ impl Groups {
             ));
         }
         for (index, model) in config.models.iter().enumerate() {
+            if model.name.is_empty() {
+                let key = format!("models.{index}.name");
+                return Err(setting(key, "empty, expected what requests call the model"));
+            }
             if config.models[..index]
                 .iter()
                 .any(|other| other.name == model.name)

@@ -27,6 +27,9 @@ pub(crate) const MAX_STOP_BYTES: usize = 256;
 /// Most further end tokens; the model's own come on top.
 pub(crate) const MAX_STOP_TOKENS: usize = 62;
 
+/// Longest name of a model, a method, a rule or a role, in bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 256;
+
 /// More than any token stands for on average.
 pub(crate) const MAX_BYTES_PER_TOKEN: usize = 256;
 
@@ -87,6 +90,15 @@ fn chat_tokens(messages: &[ChatMessage], text: &ServedText) -> Result<Vec<TokenI
     if let Some(turn) = messages.iter().position(|message| message.role.is_empty()) {
         return Err(bad(format!(
             "turn {turn} has no role, expected system, user or assistant"
+        )));
+    }
+    if let Some(turn) = messages
+        .iter()
+        .position(|message| message.role.len() > MAX_NAME_BYTES)
+    {
+        let found = messages[turn].role.len();
+        return Err(bad(format!(
+            "the role of turn {turn} has {found} bytes, expected at most {MAX_NAME_BYTES}"
         )));
     }
     let bytes = messages.iter().map(|message| message.content.len()).sum();
@@ -166,6 +178,29 @@ pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
             Err(BadField::new("stop", problem))
         }
     }
+}
+
+/// Errors quote names, and travel in headers, which are short.
+pub(crate) fn check_names(request: &v1::GenerateRequest) -> Result<(), BadField> {
+    let of_parameters = request.parameters.as_ref();
+    let rule = of_parameters.and_then(|parameters| parameters.rule.as_deref());
+    let of_target = request.target.as_ref();
+    for (field, name) in [
+        ("model", request.model.as_str()),
+        ("method", &request.method),
+        ("rule", rule.unwrap_or_default()),
+        (
+            "target.rule",
+            of_target.map_or("", |target| target.rule.as_str()),
+        ),
+    ] {
+        let found = name.len();
+        if found > MAX_NAME_BYTES {
+            let problem = format!("{found} bytes, expected at most {MAX_NAME_BYTES}");
+            return Err(BadField::new(field, problem));
+        }
+    }
+    Ok(())
 }
 
 /// A longer name would be refused by the peers.

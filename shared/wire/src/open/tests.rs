@@ -103,7 +103,10 @@ fn each_fault_is_named() {
         ("want_hidden", Box::new(|open| open.want_hidden = true)),
         ("choice", Box::new(|open| open.choice = 4_096)),
         ("tenant", Box::new(|open| open.tenant = "t".repeat(257))),
-        ("end_tokens", Box::new(|open| open.end_token_ids = vec![10])),
+        (
+            "end_token_ids",
+            Box::new(|open| open.end_token_ids = vec![10]),
+        ),
         (
             "end_token_ids",
             Box::new(|open| open.end_token_ids = vec![1; 65]),
