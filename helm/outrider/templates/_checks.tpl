@@ -12,6 +12,7 @@
 {{- include "outrider.checkTls" . -}}
 {{- range $role := (include "outrider.roles" . | fromJson).roles -}}
 {{- $scope := dict "root" $ "role" $role "values" (index $.Values $role) -}}
+{{- include "outrider.checkPorts" $scope -}}
 {{- include "outrider.checkGrace" $scope -}}
 {{- include "outrider.checkModel" $scope -}}
 {{- include "outrider.checkAutoscaling" $scope -}}
@@ -57,6 +58,21 @@
 {{- end -}}
 
 {{/* The rest are about one role: of {root, role, values}. */}}
+{{- define "outrider.checkPorts" -}}
+{{- if eq (int .values.port) (int .values.adminPort) -}}
+{{- fail (printf "%s.port and %s.adminPort are both %d: a process needs two" .role .role (int .values.port)) -}}
+{{- end -}}
+{{- if dig .role "listen" "" .root.Values.config -}}
+{{- fail (printf "config.%s.listen: Services and probes do not follow it; set %s.port" .role .role) -}}
+{{- end -}}
+{{- if dig "admin" "listen" "" .root.Values.config -}}
+{{- fail (printf "config.admin.listen: probes do not follow it; set %s.adminPort" .role) -}}
+{{- end -}}
+{{- if and (eq .root.Values.tls.mode "off") (eq (toString .root.Values.config.insecure) "false") -}}
+{{- fail "config.insecure is false and tls.mode is off: nothing would start; set tls.mode to server or mutual" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "outrider.checkGrace" -}}
 {{- $server := dig .role "server" dict .root.Values.config -}}
 {{- $drain := default 10000 $server.drain_grace_ms | int -}}
