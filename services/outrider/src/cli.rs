@@ -115,10 +115,9 @@ enum Command {
     /// Each position shows its token, ln of the token's probability given those before it, and the most
     /// likely tokens after it. The perplexity is e to the mean negative log probability of all tokens but
     /// the first.
-    ///
-    ///   outrider score --text "Once upon a time"
-    ///   outrider score --model ./my-model --token-ids 1,20,300 --top 10 --json
-    #[command(verbatim_doc_comment)]
+    #[command(
+        after_help = "Examples:\n  outrider score --text \"Once upon a time\"\n  outrider score --model ./my-model --token-ids 1,20,300 --top 10 --json"
+    )]
     Score(score::ScoreArgs),
     /// Makes the table that Max-Gram drafts from where it has nothing to copy.
     Bigram(bigram::BigramArgs),
@@ -145,9 +144,7 @@ enum Command {
     /// into the file. Nothing is left behind when it fails or is told to stop (Ctrl-C, SIGTERM, SIGHUP), and
     /// DST is never half written. Only a process that is killed leaves an unfinished .DST.part, which the next
     /// run to the same DST overwrites.
-    ///
-    ///   outrider quantize embedded:target target.gguf --to q8_0
-    #[command(verbatim_doc_comment)]
+    #[command(after_help = "Example:\n  outrider quantize embedded:target target.gguf --to q8_0")]
     Quantize(quantize::QuantizeArgs),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),

@@ -19,7 +19,7 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Prints every setting with its value and where it came from: default, file, environment or
-    /// flag. Secrets are masked.
+    /// flag. Secrets are masked: settings named so, and what stands before the @ of a URL.
     Print {
         /// Prints one JSON array. A failure is {"error": {"message": ...}}.
         #[arg(long)]

@@ -26,7 +26,12 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f32>,
     /// Keeps the K most likely tokens; 0 keeps all.
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     top_k: u32,
     /// Keeps tokens at least this fraction as likely as the most likely one.
     #[arg(
@@ -37,7 +42,7 @@ pub(crate) struct RequestArgs {
     )]
     min_p: f32,
     /// Makes the output repeatable; drawn, and reported, if not given.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Ends the output before this text; may be given several times.
     #[arg(long, value_name = "TEXT")]
@@ -49,6 +54,11 @@ pub(crate) struct RequestArgs {
     method: MethodArgs,
     #[command(flatten)]
     models: ModelArgs,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 impl RequestArgs {

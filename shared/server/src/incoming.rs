@@ -76,10 +76,11 @@ impl Incoming {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             // Closed at once: its client may do better at another replica than in a queue.
             if let Some(others) = self.full.passes() {
-                let (client, most) = (connection.peer_addr().ok(), self.max_connections);
+                let client = connection.peer_addr();
+                let client = client.map_or_else(|_| "gone".to_owned(), |at| at.to_string());
                 tracing::warn!(
-                    ?client,
-                    most,
+                    client,
+                    most = self.max_connections,
                     others,
                     "connection closed: server.max_connections are open; `others` were closed since the \
                      last such line"

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde::Deserialize;
 
 /// Twenty prompts of each kind of text the default pair was trained on, none of them seen then.
@@ -39,8 +39,15 @@ pub(crate) fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<P
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let prompt: Prompt = serde_json::from_str(line)
-            .with_context(|| format!("--prompts: {name}, line {}", index + 1))?;
+        let prompt: Prompt = serde_json::from_str(line).map_err(|error| {
+            // It counts lines of its own: this one is all it saw.
+            let told = error.to_string();
+            let problem = told
+                .rsplit_once(" at line ")
+                .map_or(told.as_str(), |(problem, _)| problem);
+            let (line, column) = (index + 1, error.column());
+            anyhow!("--prompts: {name}, line {line}, column {column}: {problem}")
+        })?;
         let count = counts.entry(prompt.kind.clone()).or_default();
         if *count < per_kind {
             *count += 1;
@@ -66,6 +73,7 @@ mod tests {
         std::fs::write(&file, "{\"prompt\": \"a\"}\nnonsense\n").expect("written");
         let error = load(Some(&file), 9).expect_err("refused").to_string();
         std::fs::remove_file(&file).expect("removed");
-        assert!(error.contains("line 2"), "{error}");
+        assert!(error.contains("line 2, column 2: expected"), "{error}");
+        assert_eq!(error.matches("line").count(), 1, "{error}");
     }
 }

@@ -61,6 +61,9 @@ impl MethodSpec {
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let bad = |problem: String| anyhow!("'{text}': {problem}");
         let (name, settings) = split(text);
+        if name.is_empty() {
+            return Err(bad("names no method".to_owned()));
+        }
         let method = methods::find(name).map_err(|error| bad(error.to_string()))?;
         let mut flags = vec![format!("--method={}", method.name)];
         for setting in settings {
@@ -77,7 +80,17 @@ impl MethodSpec {
         let Flags { args } = Flags::try_parse_from(flags).map_err(|error| {
             let told = error.to_string();
             let line = told.lines().next().unwrap_or_default();
-            bad(line.trim_start_matches("error: ").to_owned())
+            let line = line.trim_start_matches("error: ");
+            // What is a flag elsewhere is a setting here.
+            let known =
+                "`outrider methods NAME` lists those of a method, `outrider generate --help` all";
+            match line
+                .strip_prefix("unexpected argument '--")
+                .and_then(|rest| rest.split_once('\''))
+            {
+                Some((setting, _)) => bad(format!("{setting} is no setting; {known}")),
+                None => bad(line.to_owned()),
+            }
         })?;
         // Names of axes and rules are looked up when they are written to a request.
         args.apply(&mut v1::GenerateRequest::default())
@@ -255,7 +268,13 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, words) in [
             ("nonsense", "expected one of coupled"),
-            ("lossy:alhpa=1", "--alhpa"),
+            (
+                "lossy:alhpa=1",
+                "alhpa is no setting; `outrider methods NAME`",
+            ),
+            ("coupled:foo", "foo is no setting"),
+            ("", "names no method"),
+            (":alpha=0.3", "names no method"),
             ("lossy:alpha=much", "much"),
             ("lossy:alpha", "alpha"),
             ("lossy:beta=most", "most"),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use model::bigram::BigramFile;
+use model::source::ModelSource;
 use model::tokenizer::{self, Tokenizer, vocabulary_fingerprint};
 use model::{Checkpoint, embedded};
 use speculation::max_gram::Bigram;
@@ -31,9 +32,9 @@ enum Command {
     ///
     /// Use text of the kind that will be generated, some megabytes of it. The same text and tokenizer
     /// give the same file.
-    ///
-    ///   outrider bigram build --text corpus.jsonl --tokenizer ./my-model --out bigram.safetensors
-    #[command(verbatim_doc_comment)]
+    #[command(
+        after_help = "Example:\n  outrider bigram build --text corpus.jsonl --tokenizer ./my-model --out bigram.safetensors"
+    )]
     Build(BuildArgs),
 }
 
@@ -43,9 +44,9 @@ struct BuildArgs {
     /// a file.
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     text: Vec<PathBuf>,
-    /// Whose vocabulary: the folder of a model, or of a `tokenizer.json`; or `embedded`, that of the
-    /// built-in pair.
-    #[arg(long, value_name = "DIR", default_value = "embedded")]
+    /// Whose vocabulary: a model as `--model` takes it, or the folder of a `tokenizer.json`; or `embedded`,
+    /// that of the built-in pair.
+    #[arg(long, value_name = "SOURCE", default_value = "embedded")]
     tokenizer: String,
     /// End tokens: the first of them is counted after each document. Those of the model by default.
     #[arg(long, value_name = "ID")]
@@ -138,8 +139,15 @@ fn vocabulary(source: &str) -> anyhow::Result<(Tokenizer, Vec<u32>)> {
         return Ok((target.tokenizer()?, target.eos_token_ids()));
     }
     let folder = Path::new(source);
-    let tokenizer = tokenizer::open(&folder.join("tokenizer.json")).context("--tokenizer")?;
-    // A folder with nothing but a tokenizer will do.
-    let ends = Checkpoint::open(folder).map(|checkpoint| checkpoint.eos_token_ids());
-    Ok((tokenizer, ends.unwrap_or_default()))
+    let file = folder.join("tokenizer.json");
+    if file.is_file() {
+        let tokenizer = tokenizer::open(&file).context("--tokenizer")?;
+        // A folder with nothing but a tokenizer will do.
+        let ends = Checkpoint::open(folder).map(|checkpoint| checkpoint.eos_token_ids());
+        return Ok((tokenizer, ends.unwrap_or_default()));
+    }
+    let model = ModelSource::new(source).open();
+    let model = model.context("--tokenizer: neither a folder with a tokenizer.json nor a model")?;
+    let tokenizer = model.tokenizer().context("--tokenizer")?;
+    Ok((tokenizer, model.eos_token_ids()))
 }

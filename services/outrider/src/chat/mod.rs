@@ -5,7 +5,7 @@ mod input;
 
 use std::io::{IsTerminal, Write};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use server::telemetry;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,7 @@ async fn talk(
 ) -> anyhow::Result<()> {
     let mut conversation = Conversation::new(args.system.clone());
     let is_terminal = std::io::stdin().is_terminal();
+    let mut unanswered = 0;
     loop {
         if is_terminal {
             let mut out = anstream::stderr().lock();
@@ -73,14 +74,23 @@ async fn talk(
             Line::End => {
                 if is_terminal {
                     anstream::eprintln!();
+                    return Ok(());
                 }
+                ensure!(
+                    unanswered == 0,
+                    "lines that were too long to be answered: {unanswered}"
+                );
                 return Ok(());
             }
         };
         match say(&mut client, url, request, &mut conversation, &line).await {
             Ok(answer) => conversation.add(line, answer),
-            // On a terminal the conversation goes on without what could not be answered.
-            Err(error) if is_terminal => anstream::eprintln!("{}", crate::cli::one_line(&error)),
+            // The conversation goes on without a line that is too long, and on a terminal without whatever
+            // could not be answered.
+            Err(error) if is_terminal || error.is::<TooLong>() => {
+                unanswered += 1;
+                anstream::eprintln!("{}", crate::cli::one_line(&error));
+            }
             Err(error) => return Err(error),
         }
     }

@@ -102,6 +102,7 @@ impl RecordArgs {
 /// Generates and records.
 pub(crate) async fn run(args: RecordArgs, config: Config) -> anyhow::Result<ExitCode> {
     telemetry::init(&config.log)?;
+    args.check()?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
     ensure!(
         !prompts.is_empty(),
@@ -214,6 +215,19 @@ async fn header(
 }
 
 impl RecordArgs {
+    /// Refuses ways of drafting that tell no laws, or laws of no single chain.
+    fn check(&self) -> anyhow::Result<()> {
+        for (flag, given, expected) in [
+            ("drafting", &self.drafting.drafting, "model"),
+            ("tree", &self.drafting.tree, "chain"),
+        ] {
+            if let Some(given) = given.as_deref().filter(|&given| given != expected) {
+                bail!("--{flag}: {given} cannot be recorded, expected {expected}");
+            }
+        }
+        Ok(())
+    }
+
     fn sampling(&self) -> v1::SamplingParams {
         v1::SamplingParams {
             temperature: Some(self.temperature),

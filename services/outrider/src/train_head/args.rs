@@ -94,6 +94,9 @@ pub(crate) struct TrainHeadArgs {
     /// File to write the head to.
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
+    /// Replaces that file if it is there already.
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 impl TrainHeadArgs {

@@ -65,6 +65,11 @@ pub(crate) async fn run(args: TrainHeadArgs, config: Config) -> anyhow::Result<E
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     ensure!(folder.is_dir(), "--out: {} is no folder", folder.display());
+    ensure!(
+        args.force || !args.out.exists(),
+        "--out: {} is there already, --force replaces it",
+        args.out.display()
+    );
     let prompts = prompts::load(Some(&args.prompts), usize::MAX)?;
     let found = prompts.len();
     ensure!(

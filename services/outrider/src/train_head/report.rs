@@ -66,6 +66,12 @@ impl Report<'_> {
         });
         let learnt = self.best(learnt);
         let fixed = self.best((1..=CAP).map(StopAt::Fixed));
+        if learnt.is_none() && fixed.is_none() {
+            writeln!(
+                text,
+                "  none: too little is held out; more --prompts hold out more"
+            )?;
+        }
         for (stop, replayed) in [learnt, fixed].into_iter().flatten() {
             let name = match stop {
                 StopAt::Refusal { threshold, .. } => format!("best h {threshold:.2}"),
@@ -78,12 +84,13 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The way to stop that emits most tokens by time, the first among equals.
+    /// The way to stop that emits most tokens by time, the first among equals; none if there is no round to
+    /// replay.
     fn best(&self, stops: impl Iterator<Item = StopAt>) -> Option<(StopAt, Replayed)> {
         let mut best: Option<(StopAt, Replayed)> = None;
         for stop in stops {
             let replayed = replay(self.held_out, stop, self.costs, CAP);
-            if best.is_none_or(|(_, best)| replayed.rate > best.rate) {
+            if replayed.rate > best.map_or(0.0, |(_, best)| best.rate) {
                 best = Some((stop, replayed));
             }
         }

@@ -1,7 +1,7 @@
 //! Conversations, by the model's chat template.
 
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -87,6 +87,13 @@ fn a_conversation_is_the_prompt_its_template_makes_of_it() {
 
 /// What `chat` prints and tells when these bytes are its input.
 fn talk(path: &str, input: &[u8]) -> (String, String) {
+    let output = chat(path, input);
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{stderr}");
+    (String::from_utf8(output.stdout).expect("text"), stderr)
+}
+
+fn chat(path: &str, input: &[u8]) -> Output {
     let args = [
         &["chat", "--target-model", path, "--system", "Brief."][..],
         &SAMPLED,
@@ -101,10 +108,7 @@ fn talk(path: &str, input: &[u8]) -> (String, String) {
     let mut stdin = chat.stdin.take().expect("piped");
     stdin.write_all(input).expect("written");
     drop(stdin);
-    let output = chat.wait_with_output().expect("ends");
-    let stderr = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{stderr}");
-    (String::from_utf8(output.stdout).expect("text"), stderr)
+    chat.wait_with_output().expect("ends")
 }
 
 #[test]
@@ -119,22 +123,15 @@ fn a_conversation_outlives_the_models_context() {
     let (answers, told) = talk(path, "Tell me more.\n".repeat(8).as_bytes());
     assert_eq!(answers.lines().count(), 8, "{told}");
     assert!(told.contains("oldest turn"), "{told}");
-    // A line that has no room by itself is refused, by the field.
-    let args = [&["chat", "--target-model", path][..], &SAMPLED].concat();
-    let mut chat = outrider(&args)
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("runs");
-    let mut stdin = chat.stdin.take().expect("piped");
-    stdin
-        .write_all("word ".repeat(200).as_bytes())
-        .expect("written");
-    drop(stdin);
-    let output = chat.wait_with_output().expect("ends");
+    // A line that has no room by itself is refused, by the field; the conversation goes on without it.
+    let lines = format!("Hello\n{}\nAnd then?\n", "word ".repeat(200));
+    let output = chat(path, lines.as_bytes());
     let told = String::from_utf8_lossy(&output.stderr);
+    let expected = talk(path, b"Hello\nAnd then?\n").0;
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    assert!(!output.status.success(), "{told}");
     assert!(
-        !output.status.success() && told.contains("prompt: "),
+        told.contains("prompt: ") && told.contains("too long"),
         "{told}"
     );
 }

@@ -73,6 +73,20 @@ fn a_bigram_table_holds_what_follows_most_often() {
     let bytes = std::fs::read(&table).expect("a file");
     built(folder.path(), &as_rows(), "corpus.jsonl");
     assert!(std::fs::read(&table).expect("a file") == bytes);
+    // And so do all that have the tokenizer, however they are named.
+    let folder_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default/");
+    for source in ["draft", "tokenizer"] {
+        let source = format!("{folder_of}{source}");
+        let again = folder.path().join("again");
+        let again = again.to_str().expect("UTF-8");
+        let corpus = folder.path().join("corpus.jsonl");
+        let corpus = corpus.to_str().expect("UTF-8");
+        let args = ["bigram", "build", "--text", corpus, "--out", again];
+        let more = ["--tokenizer", &source, "--end-token", "2"];
+        let output = run(&[&args[..], &more].concat());
+        assert!(output.status.success(), "{source}");
+        assert!(std::fs::read(again).expect("a file") == bytes, "{source}");
+    }
     // Plain text is one document.
     let plain = built(folder.path(), DOCUMENTS[0], "plain.txt");
     assert!(std::fs::read(&plain).expect("a file") != bytes);
@@ -212,6 +226,8 @@ fn a_cascade_whose_order_is_wrong_is_warned_of() {
     let told = |models: &str| {
         std::fs::write(&file, format!("[drafter.cascade]\nmodels = [{models}]")).expect("written");
         let mut child = outrider(&["serve", "drafter", "--config", path, "--listen", ANY])
+            // Another test may have the port, of which this process would warn.
+            .env("OUTRIDER__ADMIN__LISTEN", "off")
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");

@@ -87,6 +87,9 @@ fn each_process_tells_of_its_own_share() {
         let output = run(&["health", "--url", &server.admin]);
         assert!(output.status.success());
         assert_eq!(output.stdout, b"ready\n");
+        // A port that answers is not the port that was meant.
+        let other = refused(&["health", "--url", &server.url]);
+        assert!(other.contains("it is no admin port"), "{other}");
     }
 }
 

@@ -236,6 +236,25 @@ fn what_cannot_be_replayed_says_why() {
     assert!(refused(&["replay", &recorded.at("none")]).contains("none"));
 }
 
+#[test]
+fn what_cannot_be_recorded_is_refused_by_its_flag() {
+    for (flag, given, words) in [
+        (
+            "--drafting",
+            "max-gram",
+            "--drafting: max-gram cannot be recorded, expected model",
+        ),
+        (
+            "--tree",
+            "comb:2",
+            "--tree: comb:2 cannot be recorded, expected chain",
+        ),
+    ] {
+        let said = refused(&["record", "--out", "no/such", flag, given]);
+        assert!(said.contains(words), "{said}");
+    }
+}
+
 /// Whoever recorded was killed within a block: what is whole is used, and it is said.
 #[test]
 fn a_recording_cut_short_is_used_up_to_there() {

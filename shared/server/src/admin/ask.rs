@@ -6,6 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use tonic::codegen::Service;
 
+use super::http::READY;
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::process::Process;
 
@@ -30,8 +31,16 @@ pub enum AskError {
     /// The URL names no admin port.
     #[error(transparent)]
     Url(#[from] ChannelError),
+    /// It asks for what admin ports do not speak.
+    #[error("{url}: admin ports speak no TLS; write http://")]
+    Tls {
+        /// What was asked.
+        url: String,
+    },
     /// Nobody answers there.
-    #[error("{url} does not answer: {reason}")]
+    #[error(
+        "{url} does not answer: {reason}; is the process running, and is this its admin port (admin.listen)?"
+    )]
     Unreachable {
         /// Where.
         url: String,
@@ -39,7 +48,10 @@ pub enum AskError {
         reason: String,
     },
     /// Whoever answers is no admin port.
-    #[error("{url} answers /readyz with HTTP {status}: it is no admin port")]
+    #[error(
+        "{url} answers /readyz with HTTP {status} and says nothing of readiness: it is no admin port \
+         (admin.listen says where that is)"
+    )]
     Foreign {
         /// Where.
         url: String,
@@ -53,6 +65,10 @@ pub enum AskError {
 /// # Errors
 /// [`AskError`] quoting the URL.
 pub async fn readiness(url: &str) -> Result<Asked, AskError> {
+    if url.starts_with("https://") {
+        let url = url.to_owned();
+        return Err(AskError::Tls { url });
+    }
     let config = ChannelConfig {
         connect_timeout_ms: TIMEOUT.as_millis() as u64,
     };
@@ -74,15 +90,16 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
         let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES)
             .await
             .map_err(|error| unreachable(error.to_string()))?;
+        let line = String::from_utf8_lossy(&bytes).trim().to_owned();
+        // A gRPC port answers with 200 too, whatever it is asked.
         let is_ready = match status {
-            200 => true,
-            503 => false,
+            200 if line == READY => true,
+            503 if line.starts_with("not ready") => false,
             status => {
                 let url = url.to_owned();
                 return Err(AskError::Foreign { url, status });
             }
         };
-        let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         Ok(Asked { is_ready, line })
     };
     let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
@@ -94,7 +111,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
         source = cause.source();
     }
     text

@@ -48,9 +48,12 @@ async fn live(State(services): State<Services>) -> Response {
     verdict(services.are_alive(), "alive", &services)
 }
 
+/// What `/readyz` says of a process that is.
+pub(super) const READY: &str = "ready";
+
 /// Whether requests should be sent here.
 async fn ready(State(services): State<Services>) -> Response {
-    verdict(services.are_ready(), "ready", &services)
+    verdict(services.are_ready(), READY, &services)
 }
 
 /// One line: what is asked about, or how the services are that it fails for.

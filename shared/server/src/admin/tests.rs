@@ -155,6 +155,10 @@ async fn others_can_ask_it() {
         gone.contains(&url) && gone.contains("does not answer"),
         "{gone}"
     );
+    assert_eq!(gone.matches("refused").count(), 1, "{gone}");
+    let encrypted = url.replace("http:", "https:");
+    let encrypted = readiness(&encrypted).await.unwrap_err().to_string();
+    assert!(encrypted.contains("speak no TLS"), "{encrypted}");
     let wrong = readiness("localhost").await.unwrap_err().to_string();
     assert!(wrong.contains("missing scheme"), "{wrong}");
 }

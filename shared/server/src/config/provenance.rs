@@ -74,8 +74,31 @@ fn rendered(key: &str, value: &Value) -> String {
     match value {
         Value::Empty(..) => "unset".to_owned(),
         _ if is_secret(key) => "***".to_owned(),
-        value => serde_json::to_string(value).unwrap_or_else(|error| format!("({error})")),
+        value => serde_json::to_string(value).map_or_else(
+            |error| format!("({error})"),
+            |text| without_user_info(&text),
+        ),
     }
+}
+
+/// The same text with `***` for what stands before the `@` of each URL in it.
+fn without_user_info(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(scheme) = rest.find("://") {
+        let (before, after) = rest.split_at(scheme + 3);
+        shown.push_str(before);
+        let end = after.find(['/', '?', '#', '"', ' ', ',']);
+        let authority = &after[..end.unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                shown.push_str("***");
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    shown + rest
 }
 
 /// Tells by its name whether a key holds something that must not be shown.

@@ -133,6 +133,29 @@ fn each_layer_overrides_the_one_before_it() {
 }
 
 #[test]
+fn passwords_in_urls_are_not_shown() {
+    let loaded = from_environment(&[
+        (
+            "OUTRIDER__VERIFIER__LISTEN",
+            "http://me:p@ss@h:4317/a@b?c=d@e",
+        ),
+        (
+            "OUTRIDER__VERIFIER__PEERS",
+            "[\"http://a:b@c:1\", \"http://d:2/\", e@f]",
+        ),
+    ]);
+    let loaded = loaded.unwrap();
+    let shown = |key: &str| {
+        let settings = loaded.provenance().iter();
+        let mut of_key = settings.filter(|setting| setting.key == key);
+        of_key.next().expect("a setting").value.clone()
+    };
+    assert_eq!(shown("verifier.listen"), "\"http://***@h:4317/a@b?c=d@e\"");
+    let peers = r#"["http://***@c:1","http://d:2/","e@f"]"#;
+    assert_eq!(shown("verifier.peers"), peers);
+}
+
+#[test]
 fn json_files_are_read_like_toml() {
     let loaded = from_file("outrider.json", r#"{"verifier": {"max_batch": 3}}"#).unwrap();
     assert_eq!(loaded.value.verifier.max_batch, 3);
