@@ -147,8 +147,9 @@ fn target_and_parameters(
         }
         Ok(Kind::Unspecified) => return Err(BadField::new("target.kind", "missing")),
         Err(_) => {
-            let what = "kind of target distribution";
-            return Err(BadField::not_in::<Kind>("target.kind", target.kind, what));
+            let found = target.kind;
+            let problem = format!("{found} is no kind of target distribution, expected 1 to 3");
+            return Err(BadField::new("target.kind", problem));
         }
     };
     Ok((Some(target), parameters))

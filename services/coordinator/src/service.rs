@@ -124,7 +124,10 @@ impl Coordinator {
 /// others from being served. The rest are searched for on and on.
 async fn find_verifiers(groups: &Groups, found: impl AsyncFnOnce()) {
     let mut searches: JoinSet<()> = groups.iter().cloned().map(find_verifier).collect();
-    searches.join_next().await;
+    // None is aborted one by one: an error is a panic.
+    if let Some(Err(panicked)) = searches.join_next().await {
+        std::panic::resume_unwind(panicked.into_panic());
+    }
     found().await;
     searches.join_all().await;
 }

@@ -14,14 +14,6 @@ const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure =
 
 /// The process of a coordinator, watched as `watched` is.
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
-    let mut peers = config
-        .coordinator
-        .models
-        .iter()
-        .flat_map(|model| model.verifiers.iter().chain(&model.drafters));
-    if !peers.any(|url| url.starts_with("https://")) {
-        config.tls.warn_of_unshown();
-    }
     of(
         config,
         watched,
@@ -32,7 +24,6 @@ pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Resu
 
 /// The process of a drafter or a verifier, or of whoever talks to one.
 pub(crate) fn of_peer(config: &Config, watched: &Process) -> anyhow::Result<Process> {
-    config.tls.warn_of_unshown();
     let tls = Tls::load(&config.tls)?;
     of(config, watched, tls, Auth::of_peer(&config.auth))
 }
@@ -70,6 +61,15 @@ fn of(
         auth: auth?.in_clear(config.insecure),
         ..watched.clone()
     })
+}
+
+/// Warns of a coordinator's certificate that nobody is shown: neither clients nor peers.
+pub(crate) fn warn_of_unshown(config: &Config) {
+    let models = config.coordinator.models.iter();
+    let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
+    if !peers.any(|url| url.starts_with("https://")) {
+        config.tls.warn_of_unshown();
+    }
 }
 
 /// Refuses to serve in clear where other machines can connect, unless that is asked for.

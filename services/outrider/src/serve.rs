@@ -179,6 +179,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     match role {
         Role::All { .. } => {
+            config.tls.warn_of_unshown();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
@@ -186,16 +187,19 @@ async fn serve(
             }
         }
         Role::Drafter(_) => {
+            config.tls.warn_of_unshown();
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "drafter.listen", config.drafter.listen, &process)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
         Role::Verifier(_) => {
+            config.tls.warn_of_unshown();
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "verifier.listen", config.verifier.listen, &process)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
         Role::Coordinator(_) => {
+            process::warn_of_unshown(&config);
             let process = process::of_coordinator(&config, &watched)?;
             let listen = config.coordinator.listen;
             process::check_listen(&config, "coordinator.listen", listen, &process)?;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use tokio::net::TcpListener;
 use wire::v1::FinishReason;
 
 use super::{asked, target_only, with_fault};
@@ -86,9 +88,7 @@ async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() 
 #[tokio::test]
 async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     // It accepts connections and never says a word.
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
@@ -161,9 +161,7 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
 
 #[tokio::test]
 async fn a_replica_that_says_nothing_is_passed_over() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent_url = format!("http://{}", silent.local_addr().expect("an address"));
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
@@ -195,4 +193,34 @@ async fn the_first_request_finds_the_one_replica_that_is_there() {
         let answer = generate(&coordinator, asked).await;
         assert_eq!(answer.tokens.len(), 4, "beside ports from {first} on");
     }
+}
+
+/// Its URL; it hangs up on whoever connects, after a while.
+async fn hanging_up() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(1_200)).await;
+                drop(connection);
+            });
+        }
+    });
+    url
+}
+
+/// The first of two that fail slowly counts as alive again when the second has failed.
+#[tokio::test]
+async fn replicas_that_fail_slowly_do_not_hide_the_one_that_is_there() {
+    let (verifier, _) = verifier(target()).await;
+    // Which of them is asked first depends on their addresses.
+    let tries = (0..12).map(async |_| {
+        let urls = [hanging_up().await, hanging_up().await, verifier.url()];
+        let coordinator = coordinator(config(&[], &urls)).await;
+        let mut asked = asked(0, "Once upon a time");
+        asked.max_tokens = Some(4);
+        assert_eq!(generate(&coordinator, asked).await.tokens.len(), 4);
+    });
+    join_all(tries).await;
 }

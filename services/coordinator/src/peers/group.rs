@@ -92,29 +92,33 @@ impl Group {
         !self.drafters.is_empty()
     }
 
-    /// The tokenizer and the target's description, asked of a verifier and then kept. One that cannot be
-    /// reached is passed over for another.
+    /// The tokenizer and the target's description, asked of a verifier and then kept. One that does not
+    /// send it is passed over for another.
     ///
     /// # Errors
-    /// If no verifier can be reached, or what it sends is no tokenizer.
+    /// Of the verifier asked last, if none sent a tokenizer.
     pub(crate) async fn text(&self) -> Result<Arc<ServedText>, PeerError> {
         if let Some(text) = self.with_text(|text| text.clone()) {
             return Ok(text);
         }
-        let known = self.verifiers.all().await.len();
-        let mut asked = 1;
+        // Each once, and not as they rank by then: one that failed slowly may count as alive again.
+        let mut asked: Vec<String> = Vec::new();
+        let mut failure = PeerError::NoneAlive { who: "verifier" };
         loop {
-            let endpoint = self.pick(Kind::Verifier, &[0; 16], None).await?;
-            match self.fetch_text(&endpoint).await {
-                // Left alone from now on, so that the next pick is another.
-                Err(error)
-                    if !endpoint.is_alive() && self.verifiers.counts().0 > 0 && asked < known =>
-                {
-                    tracing::info!(model = self.name, %error, "asking another verifier for the tokenizer");
-                    asked += 1;
-                }
-                fetched => return fetched,
-            }
+            let is_new = |endpoint: &Endpoint| {
+                let mut asked = asked.iter();
+                asked.all(|address| address != endpoint.address())
+            };
+            let found = self.verifiers.pick(&[0; 16], asked.is_empty(), is_new);
+            let Some(endpoint) = found.await else {
+                return Err(failure);
+            };
+            failure = match self.fetch_text(&endpoint).await {
+                Ok(text) => return Ok(text),
+                Err(error) => error,
+            };
+            tracing::info!(model = self.name, error = %failure, "no tokenizer from this verifier");
+            asked.push(endpoint.address().to_owned());
         }
     }
 

@@ -78,7 +78,7 @@ async fn talk(
                 }
                 ensure!(
                     unanswered == 0,
-                    "lines that were too long to be answered: {unanswered}"
+                    "lines that were too long, and were not answered: {unanswered}"
                 );
                 return Ok(());
             }
@@ -87,13 +87,20 @@ async fn talk(
             Ok(answer) => conversation.add(line, answer),
             // The conversation goes on without a line that is too long, and on a terminal without whatever
             // could not be answered.
-            Err(error) if is_terminal || error.is::<TooLong>() => {
+            Err(error) if is_terminal || is_of_line(&error) => {
                 unanswered += 1;
                 anstream::eprintln!("{}", crate::cli::one_line(&error));
             }
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether a shorter line would do.
+fn is_of_line(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<TooLong>()
+        .is_some_and(|problem| problem.to_string().starts_with("prompt:"))
 }
 
 /// Prints the answer to `line`. The oldest turns are forgotten where the conversation and an answer have no

@@ -69,7 +69,7 @@ impl Report<'_> {
         if learnt.is_none() && fixed.is_none() {
             writeln!(
                 text,
-                "  none: too little is held out; more --prompts hold out more"
+                "  none: no response held out has {CAP} tokens or an end; raise --max-tokens"
             )?;
         }
         for (stop, replayed) in [learnt, fixed].into_iter().flatten() {

@@ -93,8 +93,36 @@ impl ConfigError {
             kind => Self::Invalid {
                 key,
                 origin,
-                reason: kind.to_string(),
+                reason: reason(&kind),
             },
         }
+    }
+}
+
+/// What was found and what was expected, in the words of those who write configurations.
+fn reason(kind: &Kind) -> String {
+    match kind {
+        Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
+            format!("found {found}, expected {}", in_words(expected))
+        }
+        Kind::UnknownVariant(found, valid) => format!("found `{found}`, expected {}", OneOf(valid)),
+        other => other.to_string(),
+    }
+}
+
+/// Serde names types as Rust does.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list, [a, b]",
+        "a nonzero u8" => "a whole number from 1 to 255",
+        "a nonzero u16" => "a whole number from 1 to 65535",
+        "a nonzero u32" => "a whole number from 1 to 4294967295",
+        number if number.starts_with("a nonzero ") => "a whole number, 1 or more",
+        other => other,
     }
 }

@@ -88,7 +88,7 @@ fn without_user_info(text: &str) -> String {
     while let Some(scheme) = rest.find("://") {
         let (before, after) = rest.split_at(scheme + 3);
         shown.push_str(before);
-        let end = after.find(['/', '?', '#', '"', ' ', ',']);
+        let end = after.find(['/', '?', '#', '"', ' ']);
         let authority = &after[..end.unwrap_or(after.len())];
         rest = match authority.rfind('@') {
             Some(at) => {

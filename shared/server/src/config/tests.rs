@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,16 @@ struct Verifier {
     temperature: f32,
     peers: Vec<String>,
     auth_token: Option<String>,
-    threads: Option<u32>,
+    threads: Option<NonZeroU32>,
+    mode: Mode,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    #[default]
+    Off,
+    Server,
 }
 
 impl Default for Config {
@@ -42,6 +52,7 @@ impl Default for Verifier {
             peers: vec!["a".to_owned(), "b".to_owned()],
             auth_token: None,
             threads: None,
+            mode: Mode::Off,
         }
     }
 }
@@ -120,6 +131,7 @@ fn each_layer_overrides_the_one_before_it() {
             "environment OUTRIDER__VERIFIER__LISTEN",
         ),
         ("verifier.max_batch", "1", &source),
+        ("verifier.mode", "\"off\"", "default"),
         ("verifier.peers", "[\"c\"]", &source),
         ("verifier.temperature", "0.1", "default"),
         ("verifier.threads", "unset", "default"),
@@ -137,7 +149,7 @@ fn passwords_in_urls_are_not_shown() {
     let loaded = from_environment(&[
         (
             "OUTRIDER__VERIFIER__LISTEN",
-            "http://me:p@ss@h:4317/a@b?c=d@e",
+            "http://me:p@s,s@h:4317/a@b?c=d@e",
         ),
         (
             "OUTRIDER__VERIFIER__PEERS",
@@ -183,7 +195,7 @@ fn variables_are_read_as_the_type_they_set() {
     let verifier = loaded.unwrap().value.verifier;
     assert_eq!(verifier.listen, "42");
     assert_eq!(verifier.max_batch, 42);
-    assert_eq!(verifier.threads, Some(7));
+    assert_eq!(verifier.threads, NonZeroU32::new(7));
     assert_eq!(verifier.peers, ["c", "d"]);
     assert_eq!(verifier.temperature, 0.5);
 }
@@ -219,7 +231,11 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
     ));
     assert_names(
         &message,
-        &["verifier.max_batch", "\"many\"", "u16", "outrider.toml"],
+        &[
+            "verifier.max_batch",
+            "found string \"many\", expected a whole number from 0 to 65535",
+            "outrider.toml",
+        ],
     );
 
     let message = refusal(from_environment(&[(
@@ -234,6 +250,29 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
             "OUTRIDER__VERIFIER__MAX_BATCH",
         ],
     );
+
+    for (key, value, expected) in [
+        (
+            "THREADS",
+            "0",
+            "found unsigned int `0`, expected a whole number from 1 to 4294967295",
+        ),
+        (
+            "THREADS",
+            "5000000000",
+            "expected a whole number from 1 to 4294967295",
+        ),
+        (
+            "PEERS",
+            "a,b",
+            "found string \"a,b\", expected a list, [a, b]",
+        ),
+        ("MODE", "on", "found `on`, expected `off` or `server`"),
+    ] {
+        let name = format!("OUTRIDER__VERIFIER__{key}");
+        let message = refusal(from_environment(&[(&name, value)]));
+        assert_names(&message, &[&name, expected]);
+    }
 
     let message = refusal(from_environment(&[("OUTRIDER__VERIFIER", "7001")]));
     assert_names(

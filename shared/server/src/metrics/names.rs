@@ -382,11 +382,10 @@ metrics! {
     /// The certificate's end.
     TLS_EXPIRY = metric(
         Kind::Gauge, "outrider_tls_certificate_expiry_time_seconds", SECONDS, &[],
-        "When the certificate that the process shows expires, in seconds since 1970",
+        "When the certificate that the process shows, or one of its chain, expires, in seconds since 1970",
     );
 
     // And under the names of every Prometheus client:
-
 
     /// Processor time.
     PROCESS_CPU = metric(

@@ -66,7 +66,8 @@ pub(super) fn read(
     let expires = identity.as_ref().and_then(|(chain, _)| expiry(chain));
     if expires.is_some_and(is_past) {
         tracing::warn!(
-            "tls.cert_file: the certificate in {} has expired; it is refused wherever it is shown",
+            "tls.cert_file: a certificate in {} has expired; whoever needs it to believe this process \
+             refuses the connection",
             config.cert_file.display()
         );
     }
