@@ -112,6 +112,35 @@ pub(crate) async fn generate(coordinator: &Service, request: GenerateRequest) ->
     answer
 }
 
+/// The parts of the answer to a request that is in order, as they come.
+pub(crate) async fn begin(
+    coordinator: &Service,
+    request: GenerateRequest,
+) -> Streaming<GenerateResponse> {
+    let parts = client(coordinator).generate(request).await;
+    parts.expect("in order").into_inner()
+}
+
+/// Generates, and calls `fault` once as soon as `after` tokens have come.
+pub(crate) async fn with_fault(
+    coordinator: &Service,
+    request: GenerateRequest,
+    after: usize,
+    fault: impl FnOnce(),
+) -> Answer {
+    let mut fault = Some(fault);
+    let answer = collect(begin(coordinator, request).await, |tokens| {
+        if tokens >= after
+            && let Some(fault) = fault.take()
+        {
+            fault();
+        }
+    });
+    let answer = answer.await;
+    assert!(fault.is_none(), "the fault never happened");
+    answer
+}
+
 /// Reads an answer to its end; `at` is told the number of tokens after each chunk. Checks what
 /// holds for every answer: one `started`, one `finished` at the very end, exact usage.
 pub(crate) async fn collect(

@@ -245,3 +245,10 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
     panic!("not within five seconds: {what}");
 }
+
+/// A peer that accepts connections, as long as the listener lives, and never says a word; its address and URL.
+pub(crate) async fn silent() -> (TcpListener, SocketAddr, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address, format!("http://{address}"))
+}

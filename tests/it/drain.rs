@@ -22,7 +22,9 @@ use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::{FinishReason, GenerateRequest};
 
 use crate::client::{Answer, With, collect, generate, request};
-use crate::cluster::{Service, config, coordinator, draft, drafter, eventually, target, verifier};
+use crate::cluster::{
+    Service, config, coordinator, draft, drafter, eventually, silent, target, verifier,
+};
 
 /// Far longer than anything here takes: who waits for it has not been handed over.
 const LONG_GRACE_MS: u64 = 60_000;
@@ -353,8 +355,7 @@ async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error
 #[tokio::test]
 async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
     // It accepts connections and never says a word.
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (_silent, _, url) = silent().await;
     let mut config = config(&[], &[url]);
     config.server.drain_grace_ms = 400;
     let coordinator = Stoppable::coordinator(config).await;

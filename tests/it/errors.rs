@@ -198,6 +198,17 @@ fn bad_choices() -> Vec<Case> {
         ),
         (
             GenerateRequest {
+                target: Some(wire::v1::TargetDistribution {
+                    kind: 9,
+                    ..Default::default()
+                }),
+                ..base()
+            },
+            "target.kind",
+            "9 is no kind of target distribution, expected 1 to 3",
+        ),
+        (
+            GenerateRequest {
                 drafting: 9,
                 ..base()
             },

@@ -1,6 +1,6 @@
 //! When a request is over, for whatever reason, nothing of it remains.
 
-use crate::client::{With, generate, request};
+use crate::client::{With, begin, generate, request};
 use crate::cluster::{Cluster, client, draft, eventually};
 
 fn nothing_is_held(cluster: &Cluster) -> bool {
@@ -53,11 +53,7 @@ async fn clients_that_go_away_free_both_peers() {
         let long = request("Once upon a time", 480)
             .ignoring_eos()
             .method(method);
-        let mut parts = client(&cluster.coordinator)
-            .generate(long)
-            .await
-            .expect("in order")
-            .into_inner();
+        let mut parts = begin(&cluster.coordinator, long).await;
         // What was said of the start and a first chunk: both peers, or the one needed, have a session.
         for _ in 0..2 {
             parts.message().await.expect("a part");
@@ -75,11 +71,7 @@ async fn a_killed_coordinator_costs_a_lease_and_no_more() {
     config.lease_ms = 600.try_into().expect("not zero");
     let coordinator = crate::cluster::coordinator(config).await;
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut parts = client(&coordinator)
-        .generate(long)
-        .await
-        .expect("in order")
-        .into_inner();
+    let mut parts = begin(&coordinator, long).await;
     for _ in 0..3 {
         parts.message().await.expect("a part");
     }

@@ -21,8 +21,8 @@ use verifier::{Verifier, VerifierConfig};
 use wire::v1::generate_request::Prompt;
 use wire::v1::{GenerateRequest, TokenIds};
 
-use crate::client::{With, collect, generate, request, try_generate};
-use crate::cluster::{Cluster, Service, client, config, coordinator, draft, target, verifier};
+use crate::client::{With, begin, collect, generate, request, try_generate};
+use crate::cluster::{Cluster, Service, config, coordinator, draft, target, verifier};
 
 fn channel(url: String) -> Channel {
     Channel::from_shared(url).expect("a URL").connect_lazy()
@@ -158,11 +158,7 @@ async fn rounds_are_reported_after_their_tokens() {
     let cluster = Cluster::start(draft()).await;
     let mut asked = request("Once upon a time", 60).ignoring_eos();
     asked.report_rounds = true;
-    let parts = client(&cluster.coordinator)
-        .generate(asked)
-        .await
-        .expect("in order")
-        .into_inner();
+    let parts = begin(&cluster.coordinator, asked).await;
     let answer = collect(parts, |_| {}).await;
     let statistics = answer.finished.speculation.expect("statistics");
     let drafting = |round: &&wire::v1::RoundReport| round.drafted > 0;

@@ -40,6 +40,9 @@
 
 {{- define "outrider.checkTls" -}}
 {{- $tls := .Values.tls -}}
+{{- if and (eq $tls.mode "off") (eq (toString .Values.config.insecure) "false") -}}
+{{- fail "config.insecure is false and tls.mode is off: nothing would start; set tls.mode to server or mutual" -}}
+{{- end -}}
 {{- if $tls.certManager.enabled -}}
 {{- if eq $tls.mode "off" -}}
 {{- fail "tls.certManager is enabled and tls.mode is off: set tls.mode to server or mutual" -}}
@@ -67,9 +70,6 @@
 {{- end -}}
 {{- if dig "admin" "listen" "" .root.Values.config -}}
 {{- fail (printf "config.admin.listen: probes do not follow it; set %s.adminPort" .role) -}}
-{{- end -}}
-{{- if and (eq .root.Values.tls.mode "off") (eq (toString .root.Values.config.insecure) "false") -}}
-{{- fail "config.insecure is false and tls.mode is off: nothing would start; set tls.mode to server or mutual" -}}
 {{- end -}}
 {{- end -}}
 

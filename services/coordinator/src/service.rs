@@ -109,8 +109,8 @@ impl Coordinator {
             shutdown,
         );
         let ready = async {
-            let found = async || self.shared.health.ready().await;
-            find_verifiers(&self.shared.groups, found).await;
+            let on_first = async || self.shared.health.ready().await;
+            find_verifiers(&self.shared.groups, on_first).await;
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -120,15 +120,15 @@ impl Coordinator {
     }
 }
 
-/// Completes when a verifier of any model has sent its tokenizer: one model's outage must not keep the
-/// others from being served. The rest are searched for on and on.
-async fn find_verifiers(groups: &Groups, found: impl AsyncFnOnce()) {
+/// Calls `on_first` when a verifier of any model has sent its tokenizer: one model's outage must not keep the
+/// others from being served. Completes when those of all models have.
+async fn find_verifiers(groups: &Groups, on_first: impl AsyncFnOnce()) {
     let mut searches: JoinSet<()> = groups.iter().cloned().map(find_verifier).collect();
     // None is aborted one by one: an error is a panic.
     if let Some(Err(panicked)) = searches.join_next().await {
         std::panic::resume_unwind(panicked.into_panic());
     }
-    found().await;
+    on_first().await;
     searches.join_all().await;
 }
 

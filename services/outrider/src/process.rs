@@ -63,15 +63,6 @@ fn of(
     })
 }
 
-/// Warns of a coordinator's certificate that nobody is shown: neither clients nor peers.
-pub(crate) fn warn_of_unshown(config: &Config) {
-    let models = config.coordinator.models.iter();
-    let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
-    if !peers.any(|url| url.starts_with("https://")) {
-        config.tls.warn_of_unshown();
-    }
-}
-
 /// Refuses to serve in clear where other machines can connect, unless that is asked for.
 pub(crate) fn check_listen(
     config: &Config,

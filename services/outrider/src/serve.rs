@@ -171,15 +171,26 @@ pub(crate) async fn run(
     served
 }
 
+impl Role {
+    /// Whether it connects to peers that may ask for its certificate.
+    fn connects_by_tls(&self, config: &Config) -> bool {
+        let models = config.coordinator.models.iter();
+        let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
+        matches!(self, Self::Coordinator(_)) && peers.any(|url| url.starts_with("https://"))
+    }
+}
+
 async fn serve(
     role: Role,
     watched: Process,
     config: Config,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    if !role.connects_by_tls(&config) {
+        config.tls.warn_of_unshown_certificate();
+    }
     match role {
         Role::All { .. } => {
-            config.tls.warn_of_unshown();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
@@ -187,19 +198,16 @@ async fn serve(
             }
         }
         Role::Drafter(_) => {
-            config.tls.warn_of_unshown();
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "drafter.listen", config.drafter.listen, &process)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
         Role::Verifier(_) => {
-            config.tls.warn_of_unshown();
             let process = process::of_peer(&config, &watched)?;
             process::check_listen(&config, "verifier.listen", config.verifier.listen, &process)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
         Role::Coordinator(_) => {
-            process::warn_of_unshown(&config);
             let process = process::of_coordinator(&config, &watched)?;
             let listen = config.coordinator.listen;
             process::check_listen(&config, "coordinator.listen", listen, &process)?;

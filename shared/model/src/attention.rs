@@ -41,9 +41,12 @@ mod scores;
 
 use std::sync::{Mutex, PoisonError};
 
+use speculation::ports::{KvCache, Segment};
+use speculation::tree_paths::TreePaths;
+
 use self::kernel::{Item, Part, PartScratch};
 use crate::{
-    cache::LayerCache,
+    cache::{LayerCache, SequenceCache},
     cpu::{Cpu, SharedSlice},
 };
 
@@ -83,6 +86,30 @@ pub(crate) struct View<'a> {
     pub(crate) branch: &'a [u32],
     /// Added to the scores, by position.
     pub(crate) bias: Option<Bias<'a>>,
+}
+
+impl<'a> View<'a> {
+    /// What a row of `segment` sees of its own sequence: all up to itself, and in the segment's `tree` of drafts
+    /// no other branch.
+    pub(crate) fn of_row(
+        segment: &Segment<'_, SequenceCache>,
+        tree: &'a TreePaths,
+        row: usize,
+    ) -> Self {
+        let (start, trunk) = (segment.cache.len(), segment.trunk());
+        let (visible, branch) = match row.checked_sub(trunk) {
+            None => (start + row + 1, &[][..]),
+            Some(node) => {
+                let path = tree.path(node);
+                (start + trunk + path.len(), path)
+            }
+        };
+        Self {
+            visible,
+            branch,
+            bias: None,
+        }
+    }
 }
 
 /// What the rows of a batch see: caches, one for each segment, and views, one for each row.

@@ -43,8 +43,8 @@ impl GatedMlp {
         }
     }
 
-    /// The matrix of the first product.
-    pub(crate) fn first(&self) -> &Linear {
+    /// The matrix of the first product: gate and up by turns.
+    pub(crate) fn gate_up(&self) -> &Linear {
         &self.gate_up
     }
 

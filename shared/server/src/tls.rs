@@ -73,7 +73,7 @@ impl Default for TlsConfig {
 impl TlsConfig {
     /// Logs a warning where a service speaks in clear though it has a certificate, which was meant for
     /// somebody.
-    pub fn warn_of_unshown(&self) {
+    pub fn warn_of_unshown_certificate(&self) {
         if self.mode == TlsMode::Off && !self.cert_file.as_os_str().is_empty() {
             tracing::warn!(
                 "tls.cert_file is set and tls.mode is off: this service speaks in clear; set tls.mode = \

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use wire::v1::{FinishReason, Origin};
 
-use super::{asked, target_only, with_fault};
-use crate::client::{With, collect, generate, request};
-use crate::cluster::{client, config, coordinator, draft, drafter, target, verifier};
+use super::{asked, target_only};
+use crate::client::{With, begin, collect, generate, request, with_fault};
+use crate::cluster::{config, coordinator, draft, drafter, silent, target, verifier};
 use crate::prompts;
 use crate::relay::Relay;
 
@@ -47,11 +47,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
     let asked = request("Once upon a time", 400).ignoring_eos();
     let expected = target_only(&coordinator, &asked).await;
-    let parts = client(&coordinator)
-        .generate(asked)
-        .await
-        .expect("in order")
-        .into_inner();
+    let parts = begin(&coordinator, asked).await;
     let (mut gone, mut back) = (false, false);
     let answer = collect(parts, |tokens| {
         if tokens >= 20 && !gone {
@@ -77,10 +73,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
 
 #[tokio::test]
 async fn a_silent_drafter_is_not_waited_for_long() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let address = silent.local_addr().expect("an address");
+    let (_silent, address, _) = silent().await;
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let relay = Relay::start(drafter.address).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wire::v1::Origin;
 
 use super::{asked, target_only};
-use crate::client::{With, collect, generate, request};
+use crate::client::{With, begin, collect, generate, request};
 use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
 use crate::prompts;
 use crate::relay::Relay;
@@ -49,11 +49,7 @@ async fn connections_cut_again_and_again_change_nothing() {
     let coordinator = coordinator(config(&[to_drafter.url()], &[to_verifier.url()])).await;
     let asked = asked(1, "Once upon a time");
     let expected = target_only(&coordinator, &asked).await;
-    let parts = client(&coordinator)
-        .generate(asked)
-        .await
-        .expect("in order")
-        .into_inner();
+    let parts = begin(&coordinator, asked).await;
     let (mut next, mut cuts) = (10, 0);
     let answer = collect(parts, |tokens| {
         if tokens >= next {

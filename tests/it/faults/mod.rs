@@ -6,8 +6,8 @@ mod verifiers;
 
 use wire::v1::GenerateRequest;
 
-use crate::client::{Answer, With, collect, generate, request};
-use crate::cluster::{Service, client};
+use crate::client::{With, generate, request};
+use crate::cluster::Service;
 
 const MAX_TOKENS: u32 = 120;
 
@@ -24,29 +24,4 @@ async fn target_only(coordinator: &Service, request: &GenerateRequest) -> Vec<u3
     generate(coordinator, request.clone().method("target-only"))
         .await
         .tokens
-}
-
-/// Generates, and calls `fault` once as soon as `after` tokens have come.
-async fn with_fault(
-    coordinator: &Service,
-    request: GenerateRequest,
-    after: usize,
-    fault: impl FnOnce(),
-) -> Answer {
-    let parts = client(coordinator)
-        .generate(request)
-        .await
-        .expect("in order")
-        .into_inner();
-    let mut fault = Some(fault);
-    let answer = collect(parts, |tokens| {
-        if tokens >= after
-            && let Some(fault) = fault.take()
-        {
-            fault();
-        }
-    });
-    let answer = answer.await;
-    assert!(fault.is_none(), "the fault never happened");
-    answer
 }

@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use wire::v1::FinishReason;
 
-use super::{asked, target_only, with_fault};
-use crate::client::{generate, request, try_generate};
-use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
+use super::{asked, target_only};
+use crate::client::{generate, request, try_generate, with_fault};
+use crate::cluster::{Cluster, config, coordinator, draft, drafter, silent, target, verifier};
 use crate::prompts;
 use crate::relay::Relay;
 
@@ -88,7 +88,7 @@ async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() 
 #[tokio::test]
 async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     // It accepts connections and never says a word.
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (_silent, address, _) = silent().await;
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
@@ -96,7 +96,6 @@ async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     generate(&coordinator, request("x", 4)).await;
     let mut asked = asked(0, "Once upon a time");
     asked.timeout_ms = 700;
-    let address = silent.local_addr().expect("an address");
     let began = std::time::Instant::now();
     let answer = with_fault(&coordinator, asked, 10, || relay.lead_to(Some(address))).await;
     assert_eq!(
@@ -161,8 +160,7 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
 
 #[tokio::test]
 async fn a_replica_that_says_nothing_is_passed_over() {
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let silent_url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (_silent, _, silent_url) = silent().await;
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;

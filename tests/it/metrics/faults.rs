@@ -8,8 +8,8 @@ use server::metrics::names;
 
 use super::openmetrics::Scrape;
 use super::{Cluster, Watched, statistics};
-use crate::client::{Answer, With, collect, generate, request, try_generate};
-use crate::cluster::{client, config, draft, drafter_with, random_draft, target};
+use crate::client::{Answer, With, begin, collect, generate, request, try_generate};
+use crate::cluster::{client, config, draft, drafter_with, random_draft, silent, target};
 use crate::protocol::{DraftStream, open};
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, Tampering};
@@ -36,11 +36,7 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
     wrong = request("", 2);
     assert!(try_generate(service, wrong).await.is_err());
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut running = client(service)
-        .generate(long)
-        .await
-        .expect("in order")
-        .into_inner();
+    let mut running = begin(service, long).await;
     running.message().await.expect("a part");
     for _ in 0..2 {
         let refused = try_generate(service, request("x", 2))
@@ -123,10 +119,7 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
 
 /// A coordinator whose verifier accepts connections and says nothing.
 async fn waiting(request_timeout_ms: u64) -> (Watched, tokio::net::TcpListener) {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (silent, _, url) = silent().await;
     let config = coordinator::CoordinatorConfig {
         request_timeout_ms: request_timeout_ms.try_into().expect("not zero"),
         ..config(&[], &[url])
@@ -219,10 +212,7 @@ async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
 async fn a_silent_drafter_is_a_late_one() {
     let verifier = Watched::verifier(target()).await;
     // Accepts connections and says nothing.
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let (_silent, _, url) = silent().await;
     let config = coordinator::CoordinatorConfig {
         draft_timeout_ms: 100.try_into().expect("not zero"),
         ..config(&[url], &[verifier.service.url()])

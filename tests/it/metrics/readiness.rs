@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{Watched, openmetrics::Scrape};
-use crate::client::{With, collect, request};
+use crate::client::{With, begin, collect, request};
 use crate::cluster::{Service, client, config, target};
 use crate::relay::Relay;
 
@@ -37,11 +37,7 @@ async fn readiness_falls_on_drain_while_a_stream_goes_on() {
     assert_eq!(watched.get("/readyz").await, (200, "ready\n".to_owned()));
 
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut parts = client(&watched.service)
-        .generate(long)
-        .await
-        .expect("in order")
-        .into_inner();
+    let mut parts = begin(&watched.service, long).await;
     parts.message().await.expect("a part");
     stop.cancel();
     let mut answered = watched.get("/readyz").await;

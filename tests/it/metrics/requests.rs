@@ -6,6 +6,9 @@ use super::openmetrics::Scrape;
 use super::{Cluster, by_position, statistics};
 use crate::client::{Answer, With, generate, request};
 
+/// A count of one answer.
+type Counted = fn(&SpeculationStatistics) -> u32;
+
 #[tokio::test]
 async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
     let cluster = Cluster::start().await;
@@ -25,7 +28,7 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
     let scrape = coordinator.scrape().await;
     let labels = [("model", "default"), ("method", "coupled")];
     let value = |name: &str| scrape.value(name, &labels);
-    let total = |of: fn(&SpeculationStatistics) -> u32| -> f64 {
+    let total = |of: Counted| -> f64 {
         answers
             .iter()
             .map(|answer| f64::from(of(statistics(answer))))
@@ -35,23 +38,20 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
         total(|s| s.num_accepted_draft_tokens) > 0.0,
         "there is something to count"
     );
-    assert_eq!(value("outrider_rounds_total"), total(|s| s.num_spec_steps));
-    assert_eq!(
-        value("outrider_draft_tokens_total"),
-        total(|s| s.num_draft_tokens)
-    );
-    assert_eq!(
-        value("outrider_accepted_tokens_total"),
-        total(|s| s.num_accepted_draft_tokens)
-    );
-    assert_eq!(
-        value("outrider_discarded_tokens_total"),
-        total(|s| s.discarded)
-    );
-    assert_eq!(
-        value("outrider_target_forwards_total"),
-        total(|s| s.target_forwards)
-    );
+    let counted: [(&str, Counted); 5] = [
+        ("rounds", |s| s.num_spec_steps),
+        ("draft_tokens", |s| s.num_draft_tokens),
+        ("accepted_tokens", |s| s.num_accepted_draft_tokens),
+        ("discarded_tokens", |s| s.discarded),
+        ("target_forwards", |s| s.target_forwards),
+    ];
+    for (name, of) in counted {
+        assert_eq!(
+            value(&format!("outrider_{name}_total")),
+            total(of),
+            "{name}"
+        );
+    }
     assert_eq!(value("outrider_emitted_tokens_total"), 120.0);
     let prompts = f64::from(answers[0].started.prompt_tokens) * 3.0;
     assert_eq!(

@@ -2,8 +2,7 @@
 
 use super::openmetrics::Scrape;
 use super::{Cluster, statistics};
-use crate::client::{With, generate, request};
-use crate::cluster::client;
+use crate::client::{With, begin, generate, request};
 
 #[tokio::test]
 async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
@@ -81,11 +80,7 @@ async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
 async fn sessions_and_memory_are_seen_while_a_request_runs() {
     let cluster = Cluster::start().await;
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut parts = client(&cluster.coordinator.service)
-        .generate(long)
-        .await
-        .expect("in order")
-        .into_inner();
+    let mut parts = begin(&cluster.coordinator.service, long).await;
     for _ in 0..3 {
         parts.message().await.expect("a part");
     }

@@ -6,37 +6,14 @@ use wire::v1::{FinishReason, GenerateRequest};
 use super::collector::{Seen, Spans, int, text};
 use super::requests::check_rounds;
 use super::watched::Watched;
-use crate::client::{Answer, With, collect, generate, request};
-use crate::cluster::{Service, client};
+use crate::client::{With, generate, request, with_fault};
+use crate::cluster::client;
 use crate::relay::Relay;
 
 fn asked() -> GenerateRequest {
     request("Once upon a time", 120)
         .temperature(0.0)
         .ignoring_eos()
-}
-
-/// Generates, and calls `fault` once as soon as twenty tokens have come.
-async fn with_fault(
-    coordinator: &Service,
-    request: GenerateRequest,
-    fault: impl FnOnce(),
-) -> Answer {
-    let parts = client(coordinator)
-        .generate(request)
-        .await
-        .expect("in order");
-    let mut fault = Some(fault);
-    let answer = collect(parts.into_inner(), |tokens| {
-        if tokens >= 20
-            && let Some(fault) = fault.take()
-        {
-            fault();
-        }
-    })
-    .await;
-    assert!(fault.is_none(), "the fault never happened");
-    answer
 }
 
 /// The rounds that failed.
@@ -56,7 +33,7 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
         |drafter, verifier| (drafter, to_verifier(verifier)),
     )
     .await;
-    let answer = with_fault(&services.coordinator, asked(), || relay.cut()).await;
+    let answer = with_fault(&services.coordinator, asked(), 20, || relay.cut()).await;
     let retries = answer
         .finished
         .speculation
@@ -131,7 +108,7 @@ async fn relay() -> (Relay, impl FnOnce(String) -> String) {
 async fn a_lost_drafter_is_seen_where_it_was_lost() {
     let mut services = Watched::start(|_| {}).await;
     let drafter = services.drafter.take();
-    let answer = with_fault(&services.coordinator, asked(), || drop(drafter)).await;
+    let answer = with_fault(&services.coordinator, asked(), 20, || drop(drafter)).await;
     assert_eq!(answer.finished.reason(), FinishReason::Length);
     let fallbacks = answer
         .finished
@@ -191,7 +168,7 @@ async fn a_session_that_moves_is_seen_to() {
             }
         };
         let asked = asked().seed(seed);
-        let answer = with_fault(&services.coordinator, asked, kill).await;
+        let answer = with_fault(&services.coordinator, asked, 20, kill).await;
         if services.verifier.is_none() {
             break answer;
         }
@@ -260,7 +237,7 @@ async fn a_lost_verifier_fails_the_request_and_its_span() {
         |drafter, verifier| (drafter, to_verifier(verifier)),
     )
     .await;
-    let answer = with_fault(&services.coordinator, asked(), || relay.lead_to(None)).await;
+    let answer = with_fault(&services.coordinator, asked(), 20, || relay.lead_to(None)).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     let spans = services.spans().await;
     let root = spans.one("chat default");

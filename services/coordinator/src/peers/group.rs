@@ -105,10 +105,7 @@ impl Group {
         let mut asked: Vec<String> = Vec::new();
         let mut failure = PeerError::NoneAlive { who: "verifier" };
         loop {
-            let is_new = |endpoint: &Endpoint| {
-                let mut asked = asked.iter();
-                asked.all(|address| address != endpoint.address())
-            };
+            let is_new = |endpoint: &Endpoint| !asked.iter().any(|it| it == endpoint.address());
             let found = self.verifiers.pick(&[0; 16], asked.is_empty(), is_new);
             let Some(endpoint) = found.await else {
                 return Err(failure);
@@ -117,7 +114,7 @@ impl Group {
                 Ok(text) => return Ok(text),
                 Err(error) => error,
             };
-            tracing::info!(model = self.name, error = %failure, "no tokenizer from this verifier");
+            tracing::debug!(model = self.name, error = %failure, "no tokenizer from this verifier");
             asked.push(endpoint.address().to_owned());
         }
     }

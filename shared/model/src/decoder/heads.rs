@@ -43,21 +43,7 @@ impl Views for Heads<'_, '_> {
     }
 
     fn view(&self, segment: usize, row: usize) -> View<'_> {
-        let tree = &self.trees[segment];
-        let segment = &self.batch[segment];
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let (visible, branch) = match row.checked_sub(trunk) {
-            None => (start + row + 1, &[][..]),
-            Some(node) => {
-                let path = tree.path(node);
-                (start + trunk + path.len(), path)
-            }
-        };
-        View {
-            visible,
-            branch,
-            bias: None,
-        }
+        View::of_row(&self.batch[segment], &self.trees[segment], row)
     }
 
     /// Normalises and rotates queries and keys where they stand, and writes keys and values to the cache.

@@ -143,7 +143,7 @@ impl Layer {
         scratch.attended.resize(rows * self.query_dim, 0.0);
         self.attend(pass, index, batch, scratch);
         self.output.forward_before(
-            Some(self.mlp.first()),
+            Some(self.mlp.gate_up()),
             cpu,
             &scratch.attended,
             &mut scratch.update,

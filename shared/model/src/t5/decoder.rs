@@ -138,21 +138,11 @@ impl Views for OutputViews<'_, '_> {
     }
 
     fn view(&self, segment: usize, row: usize) -> View<'_> {
-        let tree = &self.pass.trees[segment];
-        let segment = &self.batch[segment];
-        let (start, trunk) = (segment.cache.len(), segment.trunk());
-        let (visible, branch) = match row.checked_sub(trunk) {
-            None => (start + row + 1, &[][..]),
-            Some(node) => {
-                let path = tree.path(node);
-                (start + trunk + path.len(), path)
-            }
-        };
+        let view = View::of_row(&self.batch[segment], &self.pass.trees[segment], row);
         View {
-            visible,
-            branch,
             // A node's position is its depth.
-            bias: Some(self.pass.bias.at(visible - 1)),
+            bias: Some(self.pass.bias.at(view.visible - 1)),
+            ..view
         }
     }
 }

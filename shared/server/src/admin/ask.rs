@@ -94,7 +94,12 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
         // A gRPC port answers with 200 too, whatever it is asked.
         let is_ready = match status {
             200 if line == READY => true,
-            503 if line.starts_with("not ready") => false,
+            503 if line
+                .strip_prefix("not ")
+                .is_some_and(|rest| rest.starts_with(READY)) =>
+            {
+                false
+            }
             status => {
                 let url = url.to_owned();
                 return Err(AskError::Foreign { url, status });

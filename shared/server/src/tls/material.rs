@@ -63,7 +63,11 @@ pub(super) fn read(
     let client = roots
         .map(|roots| client(config, identity.as_ref(), roots, provider))
         .transpose()?;
-    let expires = identity.as_ref().and_then(|(chain, _)| expiry(chain));
+    let is_shown = server.is_some() || client.is_some();
+    let expires = identity
+        .as_ref()
+        .filter(|_| is_shown)
+        .and_then(|(chain, _)| expiry(chain));
     if expires.is_some_and(is_past) {
         tracing::warn!(
             "tls.cert_file: a certificate in {} has expired; whoever needs it to believe this process \

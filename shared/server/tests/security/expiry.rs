@@ -64,7 +64,16 @@ async fn who_shows_no_certificate_tells_of_none() {
         ca_file,
         ..TlsConfig::default()
     };
+    let (cert_file, key_file) =
+        Authority::new("ca").issue(folder.path(), "unshown", &["localhost"]);
+    // Neither served with nor believed with: for nobody.
+    let unshown = TlsConfig {
+        cert_file,
+        key_file,
+        ..TlsConfig::default()
+    };
     let metrics = Metrics::default();
+    with_tls(&unshown).tls.sample(&metrics);
     Tls::default().sample(&metrics);
     with_tls(&client).tls.sample(&metrics);
     assert_eq!(told(&metrics), None);
