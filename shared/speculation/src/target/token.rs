@@ -53,7 +53,9 @@ impl<F: Real> Kernel for Mix<'_, F> {
         let eta = sum_of_pairs(self.draft, judged, |q, judged| {
             if refused(judged) { q.as_f64() } else { 0.0 }
         });
-        let eta = F::from_f64(eta);
+        // A law in single precision has a mass of nearly 1: where all of it is refused, all of p stands.
+        let mass = sum_of_pairs(self.draft, judged, |q, _| q.as_f64());
+        let eta = F::from_f64(eta / mass);
         let mixed = |p: F, q: F, judged: F| {
             let kept = if refused(judged) { F::zero() } else { q };
             kept + p * eta

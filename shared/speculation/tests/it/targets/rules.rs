@@ -1,7 +1,7 @@
 //! The deferral rules: the table of definitions, the lemmas, the ends of the range of α.
 
 use speculation::confidence::Confidence;
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
 
 use super::positions::{Model, Position, apply, positions};
 use super::{acceptance, assert_close, total_variation};
@@ -111,6 +111,48 @@ fn a_rule_that_judges_positions_gives_one_law_or_the_other() {
             "{rule:?} {decided:?}"
         );
     }
+}
+
+/// In single precision too, where laws have a mass of nearly 1 only: at the ends of α the law is one model's
+/// to the bit, and the deferral is 0 or 1.
+#[test]
+fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
+    let law = |seed: u32| -> Vec<f32> {
+        let noise = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 12;
+        let weights: Vec<f32> = (0..1000).map(|i| noise(i) as f32 + 1.0).collect();
+        let mass: f32 = weights.iter().sum();
+        weights.iter().map(|weight| weight / mass).collect()
+    };
+    let mut inexact = 0;
+    for seed in 0..20 {
+        let (q, p) = (law(seed), law(seed + 100));
+        let mass: f64 = q.iter().map(|&each| f64::from(each)).sum();
+        inexact += u32::from(mass as f32 != 1.0);
+        for (rule, alpha, deferral, expected) in [
+            (Rule::TokenV2, -1e-3, 1.0, &p),
+            (Rule::TokenV3, -0.1, 1.0, &p),
+            (Rule::TokenV1, 1.0, 0.0, &q),
+            (Rule::TokenV2, 1.0, 0.0, &q),
+            (Rule::TokenV3, 1.0, 0.0, &q),
+        ] {
+            let mut pi = p.clone();
+            let draft = DraftLaw {
+                law: &q,
+                unscaled: Some(&q),
+                confidence: Confidence::of(&q, false),
+            };
+            let target = TargetLaw {
+                law: &mut pi,
+                unscaled: Some(&p),
+                confidence: Confidence::of(&p, false),
+            };
+            let distribution = TargetDistribution::Deferral { rule, alpha };
+            let found = distribution.apply(draft, target, false);
+            assert_eq!(found, Some(deferral), "{rule:?}");
+            assert!(pi == *expected, "{rule:?}");
+        }
+    }
+    assert!(inexact > 5, "{inexact}");
 }
 
 #[test]
