@@ -1,7 +1,7 @@
 //! The inner loop of [`super::dense`] in x86 vectors: fused multiply-adds in the order of the portable loop.
 
 use std::arch::x86_64::{
-    __m512, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_load_ps,
+    __m256, __m512, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_load_ps,
     _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps,
     _mm512_fmadd_ps, _mm512_load_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
     _mm512_storeu_ps,
@@ -11,6 +11,9 @@ use super::{
     blocked::{LINE, Sums, VECTORS},
     dense::Weights,
 };
+
+/// Vectors of eight outputs in a group.
+const QUARTERS: usize = 2 * VECTORS;
 
 /// AVX-512: two vectors hold a group's outputs. Asks memory for `LINES` lines from `ahead` on for each two
 /// that it reads.
@@ -57,66 +60,77 @@ pub(super) unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
     }
 }
 
-/// AVX2: sixteen outputs and two rows at a time, in its sixteen registers.
+/// AVX2: all 32 outputs of up to three rows at a time, in its sixteen registers; more rows go over the
+/// weights twice, and find them in the innermost cache. Asks memory as [`dot_avx512`] does.
 ///
 /// # Safety
 /// `weights` and all of `x` are of one length, and weights are aligned to 64 bytes.
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn dot_avx2<const ROWS: usize>(
+pub(super) unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
     weights: &[Weights],
     x: [&[f32]; ROWS],
     results: &mut [Sums; ROWS],
+    ahead: *const i8,
 ) {
-    let (pairs, last) = x.as_chunks::<2>();
-    for vector in 0..VECTORS {
-        for (pair, x) in pairs.iter().enumerate() {
+    // Of two parts each asks for a half, if there is so much to ask for.
+    let lines = if ROWS > 3 { LINES.min(1) } else { LINES };
+    in_threes!(ROWS, COUNT, first => {
+        let lines = if first == 0 { lines } else { LINES - lines };
+        let ahead = ahead.wrapping_add(if first == 0 { 0 } else { LINE * weights.len() });
+        let x = x[first..].first_chunk::<COUNT>();
+        let results = results[first..].first_chunk_mut::<COUNT>();
+        if let (Some(x), Some(results)) = (x, results) {
             // SAFETY: the caller's promise.
-            unsafe { vector_rows(weights, *x, vector, &mut results[2 * pair..]) };
+            unsafe { some_rows(weights, x, results, lines, ahead) };
         }
-        if let [x] = last {
-            // SAFETY: as above.
-            unsafe { vector_rows(weights, [x], vector, &mut results[ROWS - 1..]) };
-        }
-    }
+    });
 }
 
-/// Sixteen outputs for `ROWS` rows.
+/// All outputs of `COUNT` rows, three at most.
 ///
 /// # Safety
 /// As [`dot_avx2`].
 #[target_feature(enable = "avx2,fma")]
 #[allow(
     clippy::needless_range_loop,
-    reason = "rows and halves index registers"
+    reason = "rows and quarters index registers"
 )]
-unsafe fn vector_rows<const ROWS: usize>(
+#[inline]
+unsafe fn some_rows<const COUNT: usize>(
     weights: &[Weights],
-    x: [&[f32]; ROWS],
-    vector: usize,
-    results: &mut [Sums],
+    x: &[&[f32]; COUNT],
+    results: &mut [Sums; COUNT],
+    lines: usize,
+    ahead: *const i8,
 ) {
-    let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
+    let mut sums = [[_mm256_setzero_ps(); QUARTERS]; COUNT];
     for i in 0..weights.len() {
-        for half in 0..2 {
-            // SAFETY: `i` is below the length of all, and 8 of 16 floats are aligned to 32 bytes.
-            let weight =
-                unsafe { _mm256_load_ps(weights.get_unchecked(i)[vector].as_ptr().add(8 * half)) };
-            for row in 0..ROWS {
-                // SAFETY: as above.
-                let x = _mm256_set1_ps(unsafe { *x[row].get_unchecked(i) });
-                sums[row][half] = _mm256_fmadd_ps(weight, x, sums[row][half]);
+        for line in 0..lines {
+            // A hint, for any address.
+            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * (lines * i + line)));
+        }
+        let x: [__m256; COUNT] = std::array::from_fn(|row| {
+            // SAFETY: `i` is below the length of all.
+            _mm256_set1_ps(unsafe { *x[row].get_unchecked(i) })
+        });
+        for quarter in 0..QUARTERS {
+            // SAFETY: as above, and 8 of 32 floats are aligned to 32 bytes.
+            let weight = unsafe {
+                let weights = weights.get_unchecked(i).as_flattened();
+                _mm256_load_ps(weights.as_ptr().add(8 * quarter))
+            };
+            for row in 0..COUNT {
+                sums[row][quarter] = _mm256_fmadd_ps(weight, x[row], sums[row][quarter]);
             }
         }
     }
-    for row in 0..ROWS {
-        for half in 0..2 {
-            // SAFETY: 8 of an array of 16 floats.
+    for (results, sums) in results.iter_mut().zip(sums) {
+        let results = results.as_flattened_mut().chunks_exact_mut(8);
+        for (result, sum) in results.zip(sums) {
+            // SAFETY: 8 floats.
             unsafe {
-                let result = results[row][vector].as_mut_ptr().add(8 * half);
-                _mm256_storeu_ps(
-                    result,
-                    _mm256_add_ps(_mm256_loadu_ps(result), sums[row][half]),
-                );
+                let sum = _mm256_add_ps(_mm256_loadu_ps(result.as_ptr()), sum);
+                _mm256_storeu_ps(result.as_mut_ptr(), sum);
             }
         }
     }

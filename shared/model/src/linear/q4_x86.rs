@@ -2,25 +2,23 @@
 //! same order, as the portable loop.
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_loadl_epi64, _mm_prefetch, _mm256_add_epi32,
+    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_loadl_epi64, _mm_prefetch, _mm256_add_epi16,
     _mm256_add_ps, _mm256_and_si256, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_load_ps,
     _mm256_load_si256, _mm256_loadu_ps, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_mul_ps,
-    _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps,
-    _mm256_setzero_si256, _mm256_srli_epi16, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps,
-    _mm512_and_si512, _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_dpbusd_epi32,
-    _mm512_load_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi8,
-    _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srli_epi16,
-    _mm512_storeu_ps, _mm512_sub_ps,
+    _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256,
+    _mm256_srli_epi16, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps, _mm512_and_si512,
+    _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_dpbusd_epi32, _mm512_load_ps,
+    _mm512_load_si512, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_storeu_ps,
+    _mm512_sub_ps,
 };
 
 use super::{
     blocked::{LINE, Sums, VECTORS},
-    inputs::STEPS,
+    inputs::{InputBlock, STEPS},
     q4::{Inputs, SUBS, WeightBlock},
 };
 
-/// Vectors of outputs, in halves of eight.
-const HALVES: usize = 2 * VECTORS;
 /// Lines of a block.
 const BLOCK_LINES: usize = size_of::<WeightBlock>() / LINE;
 
@@ -117,91 +115,111 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
     }
 }
 
-/// AVX2: products of 4-bit with 8-bit numbers do not saturate in pairs. Two rows and eight outputs at a
-/// time.
-///
-/// # Safety
-/// `weights` and `x` are of one length.
+/// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, sub-block after sub-block.
+/// Asks memory as [`dot_vnni`] does.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn dot_avx2<const ROWS: usize>(
+pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
     weights: &[WeightBlock],
     x: &[Inputs<ROWS>],
     results: &mut [Sums; ROWS],
+    ahead: *const i8,
 ) {
-    for half in 0..HALVES {
-        for first in (0..ROWS).step_by(2) {
-            if first + 1 < ROWS {
-                half_rows::<ROWS, 2>(weights, x, half, first, results);
-            } else {
-                half_rows::<ROWS, 1>(weights, x, half, first, results);
+    let steps = std::hint::black_box(STEPS / 2);
+    for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
+        let ahead = ahead.wrapping_add(LINE * (LINES * BLOCK_LINES / 2) * b);
+        for (sub, inputs) in inputs.iter().enumerate() {
+            for vector in 0..VECTORS {
+                let asks = vector < LINES;
+                let ahead = ahead.wrapping_add(LINE * 5 * (LINES * sub + vector));
+                in_threes!(ROWS, COUNT, first => {
+                    let ahead = (asks && first == 0).then_some(ahead);
+                    let inputs = inputs[first..].first_chunk::<COUNT>();
+                    let results = results[first..].first_chunk_mut::<COUNT>();
+                    if let (Some(inputs), Some(results)) = (inputs, results) {
+                        sixteen(weight, sub, vector, inputs, results, steps, ahead);
+                    }
+                });
             }
         }
     }
 }
 
-/// Eight outputs for `COUNT` rows from `first` on.
+/// Sixteen outputs of a sub-block for `COUNT` rows, three at most. `steps` is how many
+/// there are, told in a way that keeps the compiler from unrolling them: it would then move what it loads ahead of
+/// its use, and run out of registers. Sums of two bytes hold it all: 32
+/// products of a 4-bit with an 8-bit number, two at a time.
 #[target_feature(enable = "avx2")]
-#[allow(clippy::needless_range_loop, reason = "rows index registers")]
-fn half_rows<const ROWS: usize, const COUNT: usize>(
-    weights: &[WeightBlock],
-    x: &[Inputs<ROWS>],
-    half: usize,
-    first: usize,
-    results: &mut [Sums; ROWS],
+#[allow(
+    clippy::needless_range_loop,
+    reason = "rows and halves index registers"
+)]
+#[inline(never)]
+fn sixteen<const COUNT: usize>(
+    weight: &WeightBlock,
+    sub: usize,
+    vector: usize,
+    inputs: &[InputBlock; COUNT],
+    results: &mut [Sums; COUNT],
+    steps: usize,
+    ahead: Option<*const i8>,
 ) {
+    let ask = |line: usize| {
+        if let Some(ahead) = ahead {
+            // A hint, for any address.
+            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+        }
+    };
     let low_halves = _mm256_set1_epi8(15);
     let ones = _mm256_set1_epi16(1);
-    let mut totals = [_mm256_setzero_ps(); COUNT];
-    for row in 0..COUNT {
-        let result = &results[first + row].as_flattened()[8 * half..][..8];
-        // SAFETY: 8 floats.
-        totals[row] = unsafe { _mm256_loadu_ps(result.as_ptr()) };
-    }
-    for (weight, inputs) in weights.iter().zip(x) {
-        for sub in 0..SUBS {
-            let input = &inputs[sub][first..first + COUNT];
-            let mut sums = [_mm256_setzero_si256(); COUNT];
-            for step in 0..STEPS / 2 {
-                let halves: *const __m256i = weight.quants[sub][step].as_ptr().cast();
-                // SAFETY: the array has four times 32 bytes, at a multiple of 64.
-                let both = unsafe { _mm256_load_si256(halves.add(half)) };
-                let low = _mm256_and_si256(both, low_halves);
-                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low_halves);
-                for row in 0..COUNT {
-                    let quants = &input[row].quants;
-                    for (weights, four) in [(low, quants[step]), (high, quants[step + STEPS / 2])] {
-                        let pairs = _mm256_maddubs_epi16(weights, _mm256_set1_epi32(four));
-                        let product = _mm256_madd_epi16(pairs, ones);
-                        sums[row] = _mm256_add_epi32(sums[row], product);
-                    }
-                }
-            }
-            // SAFETY: 8 of 32 bytes, and 8 of 32 floats at a multiple of 32 bytes.
-            let (scales, mins) = unsafe {
-                let widen = |bytes: &[[u8; 16]; VECTORS]| {
-                    let bytes = _mm_loadl_epi64(bytes.as_flattened().as_ptr().add(8 * half).cast());
-                    _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
-                };
-                let floats = |floats: &[[f32; 16]; VECTORS]| {
-                    _mm256_load_ps(floats.as_flattened().as_ptr().add(8 * half))
-                };
-                (
-                    _mm256_mul_ps(floats(&weight.scales), widen(&weight.sub_scales[sub])),
-                    _mm256_mul_ps(floats(&weight.min_scales), widen(&weight.sub_mins[sub])),
-                )
-            };
+    let mut sums = [[_mm256_setzero_si256(); 2]; COUNT];
+    for step in 0..steps.min(STEPS / 2) {
+        ask(step);
+        let halves: *const __m256i = weight.quants[sub][step][vector].as_ptr().cast();
+        for half in 0..2 {
+            // SAFETY: the array has twice 32 bytes, at a multiple of 64.
+            let both = unsafe { _mm256_load_si256(halves.add(half)) };
+            let low = _mm256_and_si256(both, low_halves);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low_halves);
             for row in 0..COUNT {
-                let scale = _mm256_mul_ps(scales, _mm256_set1_ps(input[row].scale));
-                let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row]), scale);
-                let total = _mm256_add_ps(totals[row], product);
-                let min = _mm256_mul_ps(mins, _mm256_set1_ps(input[row].sum));
-                totals[row] = _mm256_sub_ps(total, min);
+                let x_low = _mm256_set1_epi32(inputs[row].quants[step]);
+                let x_high = _mm256_set1_epi32(inputs[row].quants[step + STEPS / 2]);
+                let sum = &mut sums[row][half];
+                *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(low, x_low));
+                *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(high, x_high));
             }
         }
     }
-    for row in 0..COUNT {
-        let result = &mut results[first + row].as_flattened_mut()[8 * half..][..8];
-        // SAFETY: 8 floats.
-        unsafe { _mm256_storeu_ps(result.as_mut_ptr(), totals[row]) };
+    ask(STEPS / 2);
+    for half in 0..2 {
+        // SAFETY: 8 of 16 bytes, and 8 of 16 floats at a multiple of 32 bytes.
+        let (scales, mins) = unsafe {
+            let widen = |bytes: &[u8; 16]| {
+                let bytes = _mm_loadl_epi64(bytes.as_ptr().add(8 * half).cast());
+                _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
+            };
+            let floats = |floats: &[f32; 16]| _mm256_load_ps(floats.as_ptr().add(8 * half));
+            (
+                _mm256_mul_ps(
+                    floats(&weight.scales[vector]),
+                    widen(&weight.sub_scales[sub][vector]),
+                ),
+                _mm256_mul_ps(
+                    floats(&weight.min_scales[vector]),
+                    widen(&weight.sub_mins[sub][vector]),
+                ),
+            )
+        };
+        for row in 0..COUNT {
+            let sum = _mm256_madd_epi16(sums[row][half], ones);
+            let scale = _mm256_mul_ps(scales, _mm256_set1_ps(inputs[row].scale));
+            let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
+            let min = _mm256_mul_ps(mins, _mm256_set1_ps(inputs[row].sum));
+            // SAFETY: 8 of 16 floats.
+            unsafe {
+                let total = results[row][vector].as_mut_ptr().add(8 * half);
+                let with = _mm256_add_ps(_mm256_loadu_ps(total), product);
+                _mm256_storeu_ps(total, _mm256_sub_ps(with, min));
+            }
+        }
     }
 }

@@ -4,11 +4,11 @@
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps,
     _mm256_and_si256, _mm256_cvtepi32_ps, _mm256_cvtph_ps, _mm256_load_si256, _mm256_loadu_ps,
-    _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srli_epi16, _mm256_storeu_ps,
-    _mm512_add_ps, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_load_si512,
-    _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-    _mm512_setzero_si512, _mm512_storeu_ps,
+    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srli_epi16,
+    _mm256_store_si256, _mm256_storeu_ps, _mm512_add_ps, _mm512_cvtepi32_ps, _mm512_cvtph_ps,
+    _mm512_dpbusd_epi32, _mm512_load_si512, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_storeu_ps,
 };
 
 use super::{
@@ -16,9 +16,6 @@ use super::{
     inputs::{InputBlock, STEPS},
     q8::WeightBlock,
 };
-
-/// Vectors of outputs, in halves of eight.
-const HALVES: usize = 2 * VECTORS;
 
 /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Asks memory for `LINES` lines
 /// from `ahead` on for each two that it reads, one between others: a bunch of requests would delay the reads.
@@ -91,78 +88,123 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
     }
 }
 
-/// AVX2: bytes are widened in place, the even and the odd of each pair apart, because the byte
-/// product of this level saturates. Two rows and eight outputs at a time: sixteen registers hold no more.
-///
-/// # Safety
-/// `weights` and `x` are of one length.
+/// A block of one row's inputs as AVX2 takes it, whose byte product saturates: widened to two bytes.
+#[repr(align(32))]
+struct Widened {
+    /// Inputs 4s and 4s + 2, of each step s.
+    even: [i32; STEPS],
+    /// Inputs 4s + 1 and 4s + 3.
+    odd: [i32; STEPS],
+    scale: f32,
+    offset: i32,
+}
+
+impl Widened {
+    #[target_feature(enable = "avx2")]
+    fn new(input: &InputBlock) -> Self {
+        let mut widened = Self {
+            even: [0; STEPS],
+            odd: [0; STEPS],
+            scale: input.scale,
+            offset: input.offset,
+        };
+        // SAFETY: arrays of 32 bytes each.
+        unsafe {
+            let quants = _mm256_loadu_si256(input.quants.as_ptr().cast());
+            let even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(quants));
+            _mm256_store_si256(widened.even.as_mut_ptr().cast(), even);
+            let odd = _mm256_srai_epi16::<8>(quants);
+            _mm256_store_si256(widened.odd.as_mut_ptr().cast(), odd);
+        }
+        widened
+    }
+}
+
+/// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, block after block. Asks
+/// memory as [`dot_vnni`] does.
 #[target_feature(enable = "avx2,f16c")]
-pub(super) unsafe fn dot_avx2<const ROWS: usize>(
+pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
     weights: &[WeightBlock],
     x: &[[InputBlock; ROWS]],
     results: &mut [Sums; ROWS],
+    ahead: *const i8,
 ) {
-    for half in 0..HALVES {
-        for first in (0..ROWS).step_by(2) {
-            if first + 1 < ROWS {
-                half_rows::<ROWS, 2>(weights, x, half, first, results);
-            } else {
-                half_rows::<ROWS, 1>(weights, x, half, first, results);
-            }
+    let steps = std::hint::black_box(STEPS);
+    for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
+        let inputs: [Widened; ROWS] = std::array::from_fn(|row| Widened::new(&inputs[row]));
+        for vector in 0..VECTORS {
+            let asks = vector < LINES;
+            let ahead = ahead.wrapping_add(LINE * (b * (LINES * STEPS + 1) + STEPS * vector));
+            in_threes!(ROWS, COUNT, first => {
+                let ahead = (asks && first == 0).then_some(ahead);
+                let inputs = inputs[first..].first_chunk::<COUNT>();
+                let results = results[first..].first_chunk_mut::<COUNT>();
+                if let (Some(inputs), Some(results)) = (inputs, results) {
+                    sixteen(weight, vector, inputs, results, steps, ahead);
+                }
+            });
         }
     }
 }
 
-/// Eight outputs for `COUNT` rows from `first` on.
+/// Sixteen outputs of a block for `COUNT` rows, three at most. `steps` is how many
+/// there are, told in a way that keeps the compiler from unrolling them: it would then move what it loads ahead of
+/// its use, and run out of registers.
 #[target_feature(enable = "avx2,f16c")]
-#[allow(clippy::needless_range_loop, reason = "rows index registers")]
-fn half_rows<const ROWS: usize, const COUNT: usize>(
-    weights: &[WeightBlock],
-    x: &[[InputBlock; ROWS]],
-    half: usize,
-    first: usize,
-    results: &mut [Sums; ROWS],
+#[allow(
+    clippy::needless_range_loop,
+    reason = "rows and halves index registers"
+)]
+#[inline(never)]
+fn sixteen<const COUNT: usize>(
+    weight: &WeightBlock,
+    vector: usize,
+    inputs: &[Widened; COUNT],
+    results: &mut [Sums; COUNT],
+    steps: usize,
+    ahead: Option<*const i8>,
 ) {
+    let ask = |line: usize| {
+        if let Some(ahead) = ahead {
+            // A hint, for any address.
+            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+        }
+    };
     let low_bytes = _mm256_set1_epi16(0xff);
-    let mut totals = [_mm256_setzero_ps(); COUNT];
+    let mut sums = [[_mm256_setzero_si256(); 2]; COUNT];
     for row in 0..COUNT {
-        let result = &results[first + row].as_flattened()[8 * half..][..8];
-        // SAFETY: 8 floats.
-        totals[row] = unsafe { _mm256_loadu_ps(result.as_ptr()) };
+        sums[row] = [_mm256_set1_epi32(inputs[row].offset); 2];
     }
-    for (weight, inputs) in weights.iter().zip(x) {
-        let input: [&InputBlock; COUNT] = std::array::from_fn(|row| &inputs[first + row]);
-        let mut sums = input.map(|input| _mm256_set1_epi32(input.offset));
-        for step in 0..STEPS {
-            let halves: *const __m256i = weight.quants[step].as_ptr().cast();
-            // SAFETY: the array has four times 32 bytes, and the struct is aligned to 64.
+    for step in 0..steps.min(STEPS) {
+        ask(step);
+        let halves: *const __m256i = weight.quants[step][vector].as_ptr().cast();
+        for half in 0..2 {
+            // SAFETY: the array has twice 32 bytes, and the struct is aligned to 64.
             let quants = unsafe { _mm256_load_si256(halves.add(half)) };
             let even = _mm256_and_si256(quants, low_bytes);
             let odd = _mm256_srli_epi16::<8>(quants);
             for row in 0..COUNT {
-                let four = _mm256_set1_epi32(input[row].quants[step]);
-                let x_even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(four));
-                let x_odd = _mm256_srai_epi16::<8>(four);
-                let product = _mm256_add_epi32(
-                    _mm256_madd_epi16(even, x_even),
-                    _mm256_madd_epi16(odd, x_odd),
-                );
-                sums[row] = _mm256_add_epi32(sums[row], product);
+                let x_even = _mm256_set1_epi32(inputs[row].even[step]);
+                let x_odd = _mm256_set1_epi32(inputs[row].odd[step]);
+                let sum = &mut sums[row][half];
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(even, x_even));
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(odd, x_odd));
             }
         }
-        // SAFETY: 8 of 32 halves, at a multiple of 16 bytes.
-        let scales =
-            unsafe { _mm_load_si128(weight.scales.as_flattened().as_ptr().add(8 * half).cast()) };
+    }
+    ask(STEPS);
+    for half in 0..2 {
+        // SAFETY: 8 of 16 halves, at a multiple of 16 bytes.
+        let scales = unsafe { _mm_load_si128(weight.scales[vector].as_ptr().add(8 * half).cast()) };
         let scales = _mm256_cvtph_ps(scales);
         for row in 0..COUNT {
-            let scale = _mm256_mul_ps(scales, _mm256_set1_ps(input[row].scale));
-            let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row]), scale);
-            totals[row] = _mm256_add_ps(totals[row], product);
+            let scale = _mm256_mul_ps(scales, _mm256_set1_ps(inputs[row].scale));
+            let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row][half]), scale);
+            // SAFETY: 8 of 16 floats.
+            unsafe {
+                let total = results[row][vector].as_mut_ptr().add(8 * half);
+                _mm256_storeu_ps(total, _mm256_add_ps(_mm256_loadu_ps(total), product));
+            }
         }
-    }
-    for row in 0..COUNT {
-        let result = &mut results[first + row].as_flattened_mut()[8 * half..][..8];
-        // SAFETY: 8 floats.
-        unsafe { _mm256_storeu_ps(result.as_mut_ptr(), totals[row]) };
     }
 }
