@@ -41,10 +41,10 @@ PROMPTS = [
 ]
 
 
-def outrider_score(binary, model, tokens, dtype, top):
+def outrider_score(binary, model, tokens, formats, top):
     """The rows of `outrider score`: entry t has the likeliest tokens after token t."""
     ids = ",".join(map(str, tokens))
-    command = [binary, "score", "--model", model, "--token-ids", ids, "--dtype", dtype]
+    command = [binary, "score", "--model", model, "--token-ids", ids, *formats]
     command += ["--top", str(top), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -75,11 +75,12 @@ def main():
     parser.add_argument("model", help="the GGUF file")
     parser.add_argument("--outrider", default="target/release/outrider", help="the binary")
     parser.add_argument("--dtype", default="auto", help="what outrider computes in")
+    parser.add_argument("--kv-dtype", default="auto", help="what outrider keeps keys and values in")
     parser.add_argument("--tokens", type=int, default=64, help="greedy tokens a prompt")
     parser.add_argument("--margin", type=float, default=0.05, help="differences below it are excused")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--cache", choices=GGML_TYPES, default="f16", help="what llama.cpp keeps keys and values in; ours are f32"
+        "--cache", choices=GGML_TYPES, default="f16", help="what llama.cpp keeps keys and values in"
     )
     parser.add_argument("--no-texts", action="store_true", help="the file has no tokenizer: prompts are made of ids")
     args = parser.parse_args()
@@ -119,7 +120,8 @@ def main():
     for number, prompt in enumerate(prompts):
         theirs = llama_greedy(llama, prompt, args.tokens, ends)
         # One forward over prompt and continuation says what outrider would have chosen at each place.
-        rows = outrider_score(args.outrider, args.model, prompt + theirs[:-1], args.dtype, 2)
+        formats = ["--dtype", args.dtype, "--kv-dtype", args.kv_dtype]
+        rows = outrider_score(args.outrider, args.model, prompt + theirs[:-1], formats, 2)
         rows = rows[len(prompt) - 1:]
         total += len(theirs)
         for at, (token, row) in enumerate(zip(theirs, rows)):

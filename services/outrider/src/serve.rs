@@ -56,6 +56,10 @@ struct PeerArgs {
     /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT")]
     dtype: Option<String>,
+    /// Format that keys and values are held in: f16 or f32 on a CPU, on a GPU that of the weights; auto is f32
+    /// beside weights in f32, and f16 beside others.
+    #[arg(long, value_name = "FORMAT")]
+    kv_dtype: Option<String>,
     /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
@@ -107,7 +111,12 @@ impl ServeArgs {
 
 impl PeerArgs {
     fn settings(&self) -> Value {
-        let model = json!({ "path": self.model, "dtype": self.dtype, "device": self.device });
+        let model = json!({
+            "path": self.model,
+            "dtype": self.dtype,
+            "kv_dtype": self.kv_dtype,
+            "device": self.device,
+        });
         json!({ "listen": self.listen, "model": model })
     }
 }

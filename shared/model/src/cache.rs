@@ -5,6 +5,8 @@
 //! clone of a cache shares its pages until one of the two writes.
 
 mod cross;
+mod format;
+mod held;
 mod layer;
 mod page;
 
@@ -12,9 +14,11 @@ use std::sync::Arc;
 
 use speculation::ports::{KvCache, KvMemory};
 
+pub use self::format::{KvFormat, UnknownKvFormat};
 use self::layer::UNCOMMITTED;
 pub(crate) use self::{
     cross::CrossCache,
+    held::KvNumber,
     layer::LayerCache,
     page::{LANES, PAGE, PagePool},
 };

@@ -5,18 +5,28 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::{
+    cache::{KvFormat, UnknownKvFormat},
     device::{NumberFormat, Place, PlaceError, UnknownNumberFormat},
     linear::{UnknownWeightFormat, WeightFormat},
 };
 
-/// The name of the format that is chosen for the device.
+/// The name of the format that is chosen for the device, or for the weights.
 pub const AUTOMATIC: &str = "auto";
+
+/// The numbers of a model on CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuFormat {
+    /// How weights are held and multiplied.
+    pub weights: WeightFormat,
+    /// How keys and values are held.
+    pub kv: KvFormat,
+}
 
 /// Where a model is computed, and in which numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computation {
     /// On CPUs, by this crate's kernels.
-    Cpu(WeightFormat),
+    Cpu(CpuFormat),
     /// On a device, by candle's.
     Device(Place, NumberFormat),
 }
@@ -33,27 +43,78 @@ pub enum UnknownComputation {
     /// Of the format, on a GPU.
     #[error("dtype: {0}")]
     NumberFormat(#[from] UnknownNumberFormat),
+    /// Of the format of keys and values, on a CPU.
+    #[error("kv_dtype: {0}")]
+    KvFormat(#[from] UnknownKvFormat),
+    /// Of the format of keys and values, on a GPU.
+    #[error(
+        "kv_dtype: on a GPU keys and values have the format of the weights, {0}; not {1:?}: leave it at auto"
+    )]
+    KvOnDevice(NumberFormat, String),
+}
+
+impl CpuFormat {
+    /// Names the arithmetic, for the numerics fingerprint.
+    fn kernel_family(self) -> String {
+        let weights = self.weights.kernel_family();
+        match self.kv {
+            KvFormat::F16 => format!("{weights}-kv-f16"),
+            KvFormat::F32 => weights.to_owned(),
+        }
+    }
+}
+
+impl From<WeightFormat> for CpuFormat {
+    /// With keys and values as they go best with these weights.
+    fn from(weights: WeightFormat) -> Self {
+        Self {
+            weights,
+            kv: KvFormat::beside(weights),
+        }
+    }
 }
 
 impl Computation {
-    /// Reads the settings `device` and `dtype`; the format `auto` is Q8_0 on a CPU and bf16 on a GPU.
+    /// Reads the settings `device`, `dtype` and `kv_dtype`. The format `auto` of weights is `best` on a CPU and
+    /// bf16 on a GPU; that of keys and values is [`KvFormat::beside`] them.
     ///
     /// # Errors
     /// [`UnknownComputation`], if there is no such device, or no such format on it.
-    pub fn read(device: &str, dtype: &str) -> Result<Self, UnknownComputation> {
+    pub fn read(
+        device: &str,
+        dtype: &str,
+        kv_dtype: &str,
+        best: WeightFormat,
+    ) -> Result<Self, UnknownComputation> {
         let is_automatic = dtype == AUTOMATIC;
-        Ok(match device.parse()? {
-            Place::Cpu if is_automatic => Self::Cpu(WeightFormat::default()),
-            Place::Cpu => Self::Cpu(dtype.parse()?),
-            place @ Place::Cuda(_) if is_automatic => Self::Device(place, NumberFormat::default()),
-            place @ Place::Cuda(_) => Self::Device(place, dtype.parse()?),
-        })
+        match device.parse()? {
+            Place::Cpu => {
+                let weights = if is_automatic { best } else { dtype.parse()? };
+                let mut format = CpuFormat::from(weights);
+                if kv_dtype != AUTOMATIC {
+                    format.kv = kv_dtype.parse()?;
+                }
+                Ok(Self::Cpu(format))
+            }
+            place @ Place::Cuda(_) => {
+                let format = if is_automatic {
+                    NumberFormat::default()
+                } else {
+                    dtype.parse()?
+                };
+                if kv_dtype != AUTOMATIC && kv_dtype != format.name() {
+                    let asked = kv_dtype.to_owned();
+                    return Err(UnknownComputation::KvOnDevice(format, asked));
+                }
+                Ok(Self::Device(place, format))
+            }
+        }
     }
 
     /// Names the arithmetic, for the numerics fingerprint.
     pub(crate) fn kernel_family(self) -> String {
         match self {
-            Self::Cpu(format) => format.kernel_family().to_owned(),
+            Self::Cpu(format) => format.kernel_family(),
             Self::Device(place, format) => format.kernel_family(place),
         }
     }
@@ -61,7 +122,7 @@ impl Computation {
     /// Format of what is computed on the CPU beside the model, its acceptance heads.
     pub(crate) fn on_cpu(self) -> WeightFormat {
         match self {
-            Self::Cpu(format) => format,
+            Self::Cpu(format) => format.weights,
             Self::Device(..) => WeightFormat::F32,
         }
     }
@@ -69,15 +130,15 @@ impl Computation {
 
 impl From<WeightFormat> for Computation {
     fn from(format: WeightFormat) -> Self {
-        Self::Cpu(format)
+        Self::Cpu(format.into())
     }
 }
 
 impl fmt::Display for Computation {
-    /// Names the format.
+    /// Names the format of the weights.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cpu(format) => format.fmt(f),
+            Self::Cpu(format) => format.weights.fmt(f),
             Self::Device(_, format) => format.fmt(f),
         }
     }
@@ -87,26 +148,53 @@ impl fmt::Display for Computation {
 mod tests {
     use super::*;
 
+    use WeightFormat::{F32, Q4_K, Q8_0};
+
+    fn read(device: &str, dtype: &str, kv_dtype: &str) -> Result<Computation, UnknownComputation> {
+        Computation::read(device, dtype, kv_dtype, Q4_K)
+    }
+
     #[test]
     fn each_device_has_its_formats() {
-        let cpu = Computation::Cpu;
+        let cpu = |weights, kv| Computation::Cpu(CpuFormat { weights, kv });
         let gpu = |format| Computation::Device(Place::Cuda(1), format);
-        for (device, dtype, expected) in [
-            ("cpu", "auto", cpu(WeightFormat::Q8_0)),
-            ("cpu", "f32", cpu(WeightFormat::F32)),
-            ("cuda:1", "auto", gpu(NumberFormat::Bf16)),
-            ("cuda:1", "f16", gpu(NumberFormat::F16)),
+        for (device, dtype, kv_dtype, expected) in [
+            ("cpu", "auto", "auto", cpu(Q4_K, KvFormat::F16)),
+            ("cpu", "q8_0", "auto", cpu(Q8_0, KvFormat::F16)),
+            ("cpu", "f32", "auto", cpu(F32, KvFormat::F32)),
+            ("cpu", "f32", "f16", cpu(F32, KvFormat::F16)),
+            ("cpu", "auto", "f32", cpu(Q4_K, KvFormat::F32)),
+            ("cuda:1", "auto", "auto", gpu(NumberFormat::Bf16)),
+            ("cuda:1", "f16", "auto", gpu(NumberFormat::F16)),
+            ("cuda:1", "f16", "f16", gpu(NumberFormat::F16)),
         ] {
-            assert_eq!(Computation::read(device, dtype), Ok(expected));
+            assert_eq!(read(device, dtype, kv_dtype), Ok(expected));
         }
-        for (device, dtype, parts) in [
-            ("cpu", "bf16", ["dtype", "bf16", "q8_0"]),
-            ("cuda", "q8_0", ["dtype", "q8_0", "bf16"]),
-            ("tpu", "auto", ["device", "tpu", "cuda:N"]),
+    }
+
+    #[test]
+    fn what_a_device_does_not_have_is_refused_by_name() {
+        for (device, dtype, kv_dtype, parts) in [
+            ("cpu", "bf16", "auto", ["dtype", "bf16", "q8_0"]),
+            ("cpu", "auto", "q8_0", ["kv_dtype", "q8_0", "f16"]),
+            ("cuda", "q8_0", "auto", ["dtype", "q8_0", "bf16"]),
+            ("cuda", "auto", "f16", ["kv_dtype", "bf16", "auto"]),
+            ("tpu", "auto", "auto", ["device", "tpu", "cuda:N"]),
         ] {
-            let refused = Computation::read(device, dtype).unwrap_err().to_string();
+            let refused = read(device, dtype, kv_dtype).unwrap_err().to_string();
             let named = parts.iter().all(|part| refused.contains(part));
             assert!(named, "{refused}");
         }
+    }
+
+    #[test]
+    fn kernel_families_tell_all_formats_apart() {
+        let mut families = std::collections::BTreeSet::new();
+        for weights in WeightFormat::ALL {
+            for kv in KvFormat::ALL {
+                families.insert(CpuFormat { weights, kv }.kernel_family());
+            }
+        }
+        assert_eq!(families.len(), 6, "{families:?}");
     }
 }

@@ -22,10 +22,11 @@ use self::{
 use crate::{
     activation::SoftCap,
     cache::{PagePool, SequenceCache, memory},
+    computation::CpuFormat,
     config::{ModelConfig, RopeConfig},
     cpu::Cpu,
     forward_error::ForwardError,
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, Order},
     load_progress::LoadProgress,
     norm::RmsNorm,
     rope::Rotary,
@@ -73,15 +74,19 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// Reads every tensor and brings it to `format`.
+    /// Reads every tensor and brings it to the format of weights.
     ///
     /// # Errors
     /// If a tensor is missing, or has another shape than `config` implies; the message names it.
     pub fn load(
         config: &ModelConfig,
         weights: &Weights,
-        format: WeightFormat,
+        format: impl Into<CpuFormat>,
     ) -> Result<Self, WeightsError> {
+        let CpuFormat {
+            weights: format,
+            kv,
+        } = format.into();
         let hidden = config.hidden_size;
         let names = TensorNames::of(weights);
         let table = |name: String| -> Result<Linear, WeightsError> {
@@ -117,7 +122,7 @@ impl Decoder {
             },
             rotary: config.rope.map_or_else(Rotary::none, rotary),
             window_rotary: config.window_rope.map(rotary),
-            pool: PagePool::new(config.kv_heads, config.head_dim),
+            pool: PagePool::new(config.kv_heads, config.head_dim, kv),
             scratch: Scratch::default(),
             config: config.clone(),
         })

@@ -41,8 +41,9 @@ pub mod tokenizer;
 pub mod weights;
 
 pub use self::{
+    cache::{KvFormat, UnknownKvFormat},
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
-    computation::Computation,
+    computation::{Computation, CpuFormat},
     config::{Activation, Architecture, ModelConfig, RopeConfig},
     cpu::set_process_threads,
     decoder::Decoder,

@@ -22,6 +22,7 @@ use crate::computation::{self, Computation, UnknownComputation};
 use crate::device::Place;
 use crate::embedded;
 use crate::head;
+use crate::linear::WeightFormat;
 use crate::runtime::Model;
 use located::Located;
 
@@ -39,6 +40,10 @@ pub struct ModelSource {
     /// `auto` is the first of these, but `q4_k` for files that are in it.
     #[serde(default = "default_dtype")]
     pub dtype: String,
+    /// Format that keys and values are held in: `f16` or `f32` on a CPU; on a GPU it is that of the weights. `auto` is `f32`
+    /// beside weights in `f32`, and `f16` beside others.
+    #[serde(default = "default_dtype")]
+    pub kv_dtype: String,
     /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU.
     #[serde(default = "default_device")]
     pub device: String,
@@ -59,6 +64,7 @@ impl ModelSource {
             path: path.into(),
             name: String::new(),
             dtype: default_dtype(),
+            kv_dtype: default_dtype(),
             device: default_device(),
         }
     }
@@ -123,15 +129,15 @@ impl ModelSource {
         last.unwrap_or_else(|| self.path.clone())
     }
 
-    /// What `device` and `dtype` say.
+    /// What `device`, `dtype` and `kv_dtype` say, whatever the file is in.
     ///
     /// # Errors
     /// If there is no such device, or no such format on it.
     pub fn computation(&self) -> Result<Computation, UnknownComputation> {
-        Computation::read(&self.device, &self.dtype)
+        self.computation_in(WeightFormat::default())
     }
 
-    /// What `device` and `dtype` mean for `checkpoint`: which format is best depends on the file's.
+    /// What they mean for `checkpoint`: which format is best depends on the file's.
     ///
     /// # Errors
     /// As [`ModelSource::computation`].
@@ -139,13 +145,11 @@ impl ModelSource {
         &self,
         checkpoint: &Checkpoint,
     ) -> Result<Computation, UnknownComputation> {
-        let computation = self.computation()?;
-        Ok(match computation {
-            Computation::Cpu(_) if self.dtype == computation::AUTOMATIC => {
-                Computation::Cpu(checkpoint.best_format())
-            }
-            other => other,
-        })
+        self.computation_in(checkpoint.best_format())
+    }
+
+    fn computation_in(&self, best: WeightFormat) -> Result<Computation, UnknownComputation> {
+        Computation::read(&self.device, &self.dtype, &self.kv_dtype, best)
     }
 
     /// Opens the model's files, without loading its weights.
@@ -225,6 +229,11 @@ mod tests {
             ..source.clone()
         };
         assert!(message(&other).contains("int3"));
+        let other = ModelSource {
+            kv_dtype: "fp8".into(),
+            ..source.clone()
+        };
+        assert!(message(&other).contains("fp8"));
         let other = ModelSource {
             device: "tpu".into(),
             ..source.clone()

@@ -28,6 +28,7 @@ use crate::{
     architecture::t5::relative_bias,
     attention::AttentionScratch,
     cache::{CrossCache, PagePool, SequenceCache, memory},
+    computation::CpuFormat,
     config::{EncoderConfig, ModelConfig},
     cpu::Cpu,
     forward_error::ForwardError,
@@ -97,7 +98,7 @@ impl fmt::Debug for T5 {
 }
 
 impl T5 {
-    /// Reads every tensor and brings it to `format`.
+    /// Reads every tensor and brings it to the format of weights.
     ///
     /// # Errors
     /// If a tensor is missing, or has another shape than `config` implies; the message names it.
@@ -107,8 +108,12 @@ impl T5 {
     pub fn load(
         config: &ModelConfig,
         weights: &Weights,
-        format: WeightFormat,
+        format: impl Into<CpuFormat>,
     ) -> Result<Self, WeightsError> {
+        let CpuFormat {
+            weights: format,
+            kv,
+        } = format.into();
         let encoder = config.encoder.as_ref();
         let encoder = encoder.expect("a T5 without an encoder is none");
         let shape = [config.vocab_size, config.hidden_size];
@@ -123,8 +128,8 @@ impl T5 {
                 .collect::<Result<_, _>>()?,
             bias: load_bias(config, encoder, weights, "decoder", Direction::Back)?,
             norm: load_final_norm(config, weights, "decoder")?,
-            pool: PagePool::new(config.heads, config.head_dim),
-            sources: PagePool::new(config.heads, config.head_dim),
+            pool: PagePool::new(config.heads, config.head_dim, kv),
+            sources: PagePool::new(config.heads, config.head_dim, kv),
             trees: Vec::new(),
             x: Vec::new(),
             states: Vec::new(),

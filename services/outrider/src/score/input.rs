@@ -121,6 +121,7 @@ mod tests {
             decoder_ids: decoder_ids.map(<[_]>::to_vec),
             top: 0,
             dtype: String::new(),
+            kv_dtype: String::new(),
             device: String::new(),
             json: false,
         };

@@ -44,6 +44,10 @@ pub(crate) struct ScoreArgs {
     /// the first of these, but q4_k for a file that is mostly in it.
     #[arg(long, value_name = "FORMAT", default_value = computation::AUTOMATIC)]
     dtype: String,
+    /// Format that keys and values are held in: f16 or f32 on a CPU, on a GPU that of the weights; auto is f32
+    /// beside weights in f32, and f16 beside others.
+    #[arg(long, value_name = "FORMAT", default_value = computation::AUTOMATIC)]
+    kv_dtype: String,
     /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
@@ -68,6 +72,7 @@ trait Report {
 pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     let source = ModelSource {
         dtype: args.dtype.clone(),
+        kv_dtype: args.kv_dtype.clone(),
         device: args.device.clone(),
         ..ModelSource::new(&args.model)
     };

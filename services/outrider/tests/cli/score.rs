@@ -88,6 +88,10 @@ fn bad_requests_name_the_flag_and_the_limit() {
             &["--top", "385", "384"],
         ),
         (
+            &["--token-ids", "1", "--kv-dtype", "q8_0"],
+            &["kv_dtype", "q8_0", "f16 and f32"],
+        ),
+        (
             &["--token-ids", "1", "--dtype", "int3"],
             &["dtype", "int3", "q8_0"],
         ),

@@ -2,17 +2,18 @@
 
 use std::{marker::PhantomData, ops::Range};
 
+use half::f16;
 use speculation::simd::Level;
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::{
     Attention, Views,
-    lanes::Lanes,
+    lanes::{Lanes, Loaded},
     mixing::mix,
     scores::{add_bias, products, scale, softmax},
 };
-use crate::cache::{LANES, LayerCache, PAGE};
+use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
 
 /// The queries of one key head, of some rows of one segment.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +39,19 @@ pub(super) struct Item {
 pub(super) struct PartScratch {
     /// What it has to do.
     pub(super) items: Vec<Item>,
-    /// `(queries, slots of the pages that an item touches)`.
+    item: ItemScratch,
+    /// Results, `(rows, group, head_dim)` for each item.
+    output: Vec<f32>,
+}
+
+/// Buffers of one item after the other.
+#[derive(Debug, Default)]
+struct ItemScratch {
+    /// `(queries, slots of the pages that the item touches)`.
     scores: Vec<f32>,
     spans: Vec<Span>,
     /// `(queries, 2, head_dim)`: sums over even and over odd positions.
     sums: Vec<f32>,
-    /// Results, `(rows, group, head_dim)` for each item.
-    output: Vec<f32>,
 }
 
 /// What one query sees.
@@ -111,7 +118,7 @@ impl<V: Views> Part<'_, '_, V> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     fn run_avx2(self) {
         self.run_on::<x86::Avx2>();
     }
@@ -120,11 +127,8 @@ impl<V: Views> Part<'_, '_, V> {
     fn run_on<L: Lanes>(self) {
         let PartScratch {
             items,
-            scores,
-            spans,
-            sums,
+            item: scratch,
             output,
-            ..
         } = self.scratch;
         let numbers = items.iter().map(|item| item.rows * item.width()).sum();
         // What is left over is written below.
@@ -138,40 +142,60 @@ impl<V: Views> Part<'_, '_, V> {
                     views.place(item.segment, item.batch_row, item.kv_head);
                 }
             }
-            let pages = self.attention.spans(item, spans);
-            let width = (pages.end - pages.start) * PAGE;
-            // What is not written is not read: the rest may be left over.
-            if scores.len() < spans.len() * width {
-                scores.resize(spans.len() * width, 0.0);
-            }
-            let mut work = Work {
-                attention: self.attention,
-                cache: self.attention.views.cache(item.segment),
-                item,
-                lanes: PhantomData::<L>,
-                pages,
-                width,
-                scores,
-            };
-            work.score(spans);
-            work.weigh(spans);
-            sums.clear();
-            sums.resize(spans.len() * 2 * item.head_dim, 0.0);
-            work.mix(spans, sums);
-            let sums = sums.chunks_exact(2 * item.head_dim);
-            for (span, sums) in spans.iter().zip(sums) {
-                let (even, odd) = sums.split_at(item.head_dim);
-                let (own, later) = output.split_at_mut(item.head_dim);
-                output = later;
-                for ((output, even), odd) in own.iter_mut().zip(even).zip(odd) {
-                    *output = (even + odd) / span.total;
-                }
+            let (own, later) = output.split_at_mut(item.rows * item.width());
+            output = later;
+            match self.attention.views.cache(item.segment).format() {
+                KvFormat::F16 => self.attention.attend::<L, f16>(item, scratch, own),
+                KvFormat::F32 => self.attention.attend::<L, f32>(item, scratch, own),
             }
         }
     }
 }
 
 impl<V: Views> Attention<'_, V> {
+    /// Writes the item's results to `output`, `(rows, group, head_dim)`; keys and values are numbers `T`.
+    #[inline(always)]
+    fn attend<L: Lanes, T: Loaded>(
+        &self,
+        item: &Item,
+        scratch: &mut ItemScratch,
+        output: &mut [f32],
+    ) {
+        let ItemScratch {
+            scores,
+            spans,
+            sums,
+        } = scratch;
+        let pages = self.spans(item, spans);
+        let width = (pages.end - pages.start) * PAGE;
+        // What is not written is not read: the rest may be left over.
+        if scores.len() < spans.len() * width {
+            scores.resize(spans.len() * width, 0.0);
+        }
+        let mut work = Work {
+            attention: self,
+            cache: self.views.cache(item.segment),
+            item,
+            numbers: PhantomData::<(L, T)>,
+            pages,
+            width,
+            scores,
+        };
+        work.score(spans);
+        work.weigh(spans);
+        sums.clear();
+        sums.resize(spans.len() * 2 * item.head_dim, 0.0);
+        work.mix(spans, sums);
+        let sums = sums.chunks_exact(2 * item.head_dim);
+        let output = output.chunks_exact_mut(item.head_dim);
+        for ((span, sums), output) in spans.iter().zip(sums).zip(output) {
+            let (even, odd) = sums.split_at(item.head_dim);
+            for ((output, even), odd) in output.iter_mut().zip(even).zip(odd) {
+                *output = (even + odd) / span.total;
+            }
+        }
+    }
+
     /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
     #[inline(always)]
     fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
@@ -199,11 +223,12 @@ impl<V: Views> Attention<'_, V> {
 }
 
 /// One item being computed.
-struct Work<'a, 'b, V, L> {
+struct Work<'a, 'b, V, L, T> {
     attention: &'a Attention<'b, V>,
     cache: &'a LayerCache,
     item: &'a Item,
-    lanes: PhantomData<L>,
+    /// What is computed with, and what the cache holds.
+    numbers: PhantomData<(L, T)>,
     pages: Range<usize>,
     /// Slots of the pages.
     width: usize,
@@ -211,7 +236,7 @@ struct Work<'a, 'b, V, L> {
     scores: &'a mut [f32],
 }
 
-impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
+impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
     /// Query `index` of the item, `(head_dim)`: heads of one row, then of the next.
     #[inline(always)]
     fn query(&self, index: usize) -> &'b [f32] {
@@ -230,7 +255,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
     fn score(&mut self, spans: &[Span]) {
         let last = spans.iter().map(|span| span.slots).max().unwrap_or(0);
         for page in self.pages.clone() {
-            let keys = self.cache.page(page).keys(self.item.kv_head);
+            let keys = self.cache.page(page).held::<T>().keys(self.item.kv_head);
             let blocks = (last - page * PAGE).min(PAGE).div_ceil(LANES);
             let mut first = 0;
             while first < spans.len() {
@@ -250,13 +275,13 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         &mut self,
         first: usize,
         page: usize,
-        keys: &[[f32; LANES]],
+        keys: &[[T; LANES]],
         blocks: usize,
     ) -> usize {
         let queries: [&[f32]; N] = std::array::from_fn(|n| self.query(first + n));
         let offset = (page - self.pages.start) * PAGE;
         let at = std::array::from_fn(|n| (first + n) * self.width + offset);
-        products::<L, N, B>(queries, keys, blocks, self.scores, at);
+        products::<L, T, N, B>(queries, keys, blocks, self.scores, at);
         N
     }
 
@@ -292,7 +317,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
     #[inline(always)]
     fn mix(&self, spans: &[Span], sums: &mut [f32]) {
         for page in self.pages.clone() {
-            let values = self.cache.page(page).values(self.item.kv_head);
+            let values = self.cache.page(page).held::<T>().values(self.item.kv_head);
             let mut first = 0;
             while first < spans.len() {
                 first += match (spans.len() - first).min(L::TILE) {
@@ -319,7 +344,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         &self,
         first: usize,
         page: usize,
-        values: &[f32],
+        values: &[T],
         spans: &[Span],
         sums: &mut [f32],
     ) -> usize {
@@ -344,7 +369,7 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
             self.mix_alone(first + n, page, values, seen(n).start..from, sums);
         }
         let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, N>(weights, values, from..to, head_dim, sums);
+        mix::<L, T, N>(weights, values, from..to, head_dim, sums);
         for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
             self.mix_alone(first + n, page, values, to..seen(n).end, sums);
         }
@@ -357,13 +382,13 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
         &self,
         index: usize,
         page: usize,
-        values: &[f32],
+        values: &[T],
         slots: Range<usize>,
         sums: &mut [f32],
     ) {
         if slots.start < slots.end {
             let weights = [self.weights(index, page)];
-            mix::<L, 1>(weights, values, slots, self.item.head_dim, sums);
+            mix::<L, T, 1>(weights, values, slots, self.item.head_dim, sums);
         }
     }
 
@@ -382,11 +407,12 @@ impl<'b, V: Views, L: Lanes> Work<'_, 'b, V, L> {
                 }
                 let slot = span.trunk + node as usize;
                 let page = self.cache.page(slot / PAGE);
-                let value = &page.values(self.item.kv_head)[slot % PAGE * head_dim..][..head_dim];
+                let values = page.held::<T>().values(self.item.kv_head);
+                let value = &values[slot % PAGE * head_dim..][..head_dim];
                 let weight = self.scores[index * self.width + position - base];
                 let sums = &mut sums[position % 2 * head_dim..][..head_dim];
                 for (sum, value) in sums.iter_mut().zip(value) {
-                    *sum = weight.mul_add(*value, *sum);
+                    *sum = weight.mul_add(value.to_f32(), *sum);
                 }
             }
         }

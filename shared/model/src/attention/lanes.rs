@@ -3,7 +3,9 @@
 //! The compiler turns plain loops over several such sums at once into vectors only where it pleases. So
 //! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
-use crate::cache::LANES;
+use half::f16;
+
+use crate::cache::{KvNumber, LANES};
 
 /// Sixteen sums. Those of an instruction set may only be used in functions compiled for it.
 pub(super) trait Lanes: Copy {
@@ -16,10 +18,32 @@ pub(super) trait Lanes: Copy {
     fn zero() -> Self;
     /// These numbers.
     fn load(numbers: &[f32; LANES]) -> Self;
+    /// These numbers, which single precision holds exactly.
+    fn load_half(numbers: &[f16; LANES]) -> Self;
     /// With `numbers` times `factor` added, rounded once.
-    fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self;
+    fn add_scaled(self, numbers: Self, factor: f32) -> Self;
     /// Writes the sums.
     fn store(self, to: &mut [f32; LANES]);
+}
+
+/// Numbers of keys and values that lanes are loaded with.
+pub(super) trait Loaded: KvNumber {
+    /// These numbers.
+    fn load<L: Lanes>(numbers: &[Self; LANES]) -> L;
+}
+
+impl Loaded for f32 {
+    #[inline(always)]
+    fn load<L: Lanes>(numbers: &[Self; LANES]) -> L {
+        L::load(numbers)
+    }
+}
+
+impl Loaded for f16 {
+    #[inline(always)]
+    fn load<L: Lanes>(numbers: &[Self; LANES]) -> L {
+        L::load_half(numbers)
+    }
 }
 
 impl Lanes for [f32; LANES] {
@@ -37,9 +61,14 @@ impl Lanes for [f32; LANES] {
     }
 
     #[inline(always)]
-    fn add_scaled(mut self, numbers: &[f32; LANES], factor: f32) -> Self {
+    fn load_half(numbers: &[f16; LANES]) -> Self {
+        numbers.map(f16::to_f32)
+    }
+
+    #[inline(always)]
+    fn add_scaled(mut self, numbers: Self, factor: f32) -> Self {
         for (sum, number) in self.iter_mut().zip(numbers) {
-            *sum = factor.mul_add(*number, *sum);
+            *sum = factor.mul_add(number, *sum);
         }
         self
     }
@@ -55,7 +84,7 @@ pub(super) mod x86 {
     #[allow(clippy::wildcard_imports, reason = "names of instructions")]
     use std::arch::x86_64::*;
 
-    use super::{LANES, Lanes};
+    use super::{LANES, Lanes, f16};
 
     /// One register of AVX-512.
     #[derive(Clone, Copy)]
@@ -83,11 +112,16 @@ pub(super) mod x86 {
         }
 
         #[inline(always)]
-        fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self {
+        fn load_half(numbers: &[f16; LANES]) -> Self {
             unsafe {
-                let numbers = _mm512_loadu_ps(numbers.as_ptr());
-                Self(_mm512_fmadd_ps(_mm512_set1_ps(factor), numbers, self.0))
+                let halves = _mm256_loadu_si256(numbers.as_ptr().cast());
+                Self(_mm512_cvtph_ps(halves))
             }
+        }
+
+        #[inline(always)]
+        fn add_scaled(self, numbers: Self, factor: f32) -> Self {
+            Self(unsafe { _mm512_fmadd_ps(_mm512_set1_ps(factor), numbers.0, self.0) })
         }
 
         #[inline(always)]
@@ -107,18 +141,31 @@ pub(super) mod x86 {
 
         #[inline(always)]
         fn load(numbers: &[f32; LANES]) -> Self {
-            let [low, high] = halves(numbers);
-            unsafe { Self(_mm256_loadu_ps(low), _mm256_loadu_ps(high)) }
+            let (low, high) = numbers.split_at(LANES / 2);
+            unsafe {
+                Self(
+                    _mm256_loadu_ps(low.as_ptr()),
+                    _mm256_loadu_ps(high.as_ptr()),
+                )
+            }
         }
 
         #[inline(always)]
-        fn add_scaled(self, numbers: &[f32; LANES], factor: f32) -> Self {
-            let [low, high] = halves(numbers);
+        fn load_half(numbers: &[f16; LANES]) -> Self {
+            let (low, high) = numbers.split_at(LANES / 2);
+            unsafe {
+                let [low, high] = [low, high].map(|half| _mm_loadu_si128(half.as_ptr().cast()));
+                Self(_mm256_cvtph_ps(low), _mm256_cvtph_ps(high))
+            }
+        }
+
+        #[inline(always)]
+        fn add_scaled(self, numbers: Self, factor: f32) -> Self {
             unsafe {
                 let factor = _mm256_set1_ps(factor);
                 Self(
-                    _mm256_fmadd_ps(factor, _mm256_loadu_ps(low), self.0),
-                    _mm256_fmadd_ps(factor, _mm256_loadu_ps(high), self.1),
+                    _mm256_fmadd_ps(factor, numbers.0, self.0),
+                    _mm256_fmadd_ps(factor, numbers.1, self.1),
                 )
             }
         }
@@ -131,11 +178,5 @@ pub(super) mod x86 {
                 _mm256_storeu_ps(high.as_mut_ptr(), self.1);
             }
         }
-    }
-
-    #[inline(always)]
-    fn halves(numbers: &[f32; LANES]) -> [*const f32; 2] {
-        let (low, high) = numbers.split_at(LANES / 2);
-        [low.as_ptr(), high.as_ptr()]
     }
 }

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{lanes::Lanes, scores::numbers_mut};
+use super::{
+    lanes::{Lanes, Loaded},
+    scores::numbers_mut,
+};
 use crate::cache::LANES;
 
 /// Most sums at a time, `N * S`, over even positions and over odd ones.
@@ -12,9 +15,9 @@ const MOST: usize = 8;
 /// their sums, each `(2, head_dim)`: over even positions, and over odd ones. The slots of a page are even
 /// where its positions are; the weights are those of the page.
 #[inline(always)]
-pub(super) fn mix<L: Lanes, const N: usize>(
+pub(super) fn mix<L: Lanes, T: Loaded, const N: usize>(
     weights: [&[f32]; N],
-    values: &[f32],
+    values: &[T],
     slots: Range<usize>,
     head_dim: usize,
     sums: &mut [f32],
@@ -25,9 +28,9 @@ pub(super) fn mix<L: Lanes, const N: usize>(
         let strips = L::STRIPS.min((whole - d) / LANES);
         let then = d + strips * LANES;
         if strips == 2 {
-            strip::<L, N, 2>(weights, values, slots.clone(), head_dim, d, sums);
+            strip::<L, T, N, 2>(weights, values, slots.clone(), head_dim, d, sums);
         } else {
-            strip::<L, N, 1>(weights, values, slots.clone(), head_dim, d, sums);
+            strip::<L, T, N, 1>(weights, values, slots.clone(), head_dim, d, sums);
         }
         d = then;
     }
@@ -37,7 +40,7 @@ pub(super) fn mix<L: Lanes, const N: usize>(
             let sums = &mut sums[(2 * n + slot % 2) * head_dim..][whole..head_dim];
             let value = &values[slot * head_dim..][whole..head_dim];
             for (sum, value) in sums.iter_mut().zip(value) {
-                *sum = weights[n][slot].mul_add(*value, *sum);
+                *sum = weights[n][slot].mul_add(value.to_f32(), *sum);
             }
         }
     }
@@ -45,9 +48,9 @@ pub(super) fn mix<L: Lanes, const N: usize>(
 
 /// The same for `S` times sixteen dimensions from `d` on.
 #[inline(always)]
-fn strip<L: Lanes, const N: usize, const S: usize>(
+fn strip<L: Lanes, T: Loaded, const N: usize, const S: usize>(
     weights: [&[f32]; N],
-    values: &[f32],
+    values: &[T],
     slots: Range<usize>,
     head_dim: usize,
     d: usize,
@@ -62,7 +65,8 @@ fn strip<L: Lanes, const N: usize, const S: usize>(
         odd[i] = L::load(numbers(sums, at + head_dim));
     });
     // Strip `s` of the value that stands at `at`.
-    let value = |at: usize, s: usize| numbers(values, at * head_dim + d + s * LANES);
+    let value =
+        |at: usize, s: usize| -> L { T::load(numbers(values, at * head_dim + d + s * LANES)) };
     let Range { mut start, end } = slots;
     if start % 2 == 1 && start < end {
         unrolled!(i in N * S => {
@@ -74,10 +78,17 @@ fn strip<L: Lanes, const N: usize, const S: usize>(
     let pairs = &values[start * head_dim..][..slots / 2 * 2 * head_dim];
     let paired: [&[[f32; 2]]; N] = weights.map(|weights| weights[start..].as_chunks().0);
     for (i, pair) in pairs.chunks_exact(2 * head_dim).enumerate() {
-        unrolled!(n in N * S => {
-            let at = d + n % S * LANES;
-            even[n] = even[n].add_scaled(numbers(pair, at), paired[n / S][i][0]);
-            odd[n] = odd[n].add_scaled(numbers(pair, at + head_dim), paired[n / S][i][1]);
+        unrolled!(s in S => {
+            let at = d + s * LANES;
+            let values: [L; 2] = [
+                T::load(numbers(pair, at)),
+                T::load(numbers(pair, at + head_dim)),
+            ];
+            unrolled!(n in N => {
+                let i_sum = n * S + s;
+                even[i_sum] = even[i_sum].add_scaled(values[0], paired[n][i][0]);
+                odd[i_sum] = odd[i_sum].add_scaled(values[1], paired[n][i][1]);
+            });
         });
     }
     if slots % 2 == 1 {
@@ -94,6 +105,6 @@ fn strip<L: Lanes, const N: usize, const S: usize>(
 
 /// Sixteen numbers of `numbers` from `at` on.
 #[inline(always)]
-fn numbers(numbers: &[f32], at: usize) -> &[f32; LANES] {
+fn numbers<T>(numbers: &[T], at: usize) -> &[T; LANES] {
     numbers[at..].first_chunk().expect("sixteen numbers")
 }

@@ -2,7 +2,10 @@
 
 use speculation::exp::exp;
 
-use super::{Bias, Scoring, lanes::Lanes};
+use super::{
+    Bias, Scoring,
+    lanes::{Lanes, Loaded},
+};
 use crate::{activation::tanh, cache::LANES, norm::sum_lanes};
 
 /// Most sums at a time, `N * B`.
@@ -13,9 +16,9 @@ const MOST: usize = 8;
 /// addition to its own. Goes to `scores` at each of `at`, whole groups of `B` blocks. A score's bits depend
 /// neither on its lane nor on what is computed beside it.
 #[inline(always)]
-pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
+pub(super) fn products<L: Lanes, T: Loaded, const N: usize, const B: usize>(
     queries: [&[f32]; N],
-    keys: &[[f32; LANES]],
+    keys: &[[T; LANES]],
     blocks: usize,
     scores: &mut [f32],
     at: [usize; N],
@@ -25,11 +28,14 @@ pub(super) fn products<L: Lanes, const N: usize, const B: usize>(
     for first in (0..blocks).step_by(B) {
         // Sum i is that of query i / B and block i % B.
         let mut sums = [L::zero(); MOST];
-        let keys: [&[[f32; LANES]]; B] =
+        let keys: [&[[T; LANES]]; B] =
             std::array::from_fn(|b| &keys[(first + b) * head_dim..][..head_dim]);
         for d in 0..head_dim {
-            unrolled!(i in N * B => {
-                sums[i] = sums[i].add_scaled(&keys[i % B][d], queries[i / B][d]);
+            unrolled!(b in B => {
+                let keys: L = T::load(&keys[b][d]);
+                unrolled!(n in N => {
+                    sums[n * B + b] = sums[n * B + b].add_scaled(keys, queries[n][d]);
+                });
             });
         }
         unrolled!(i in N * B => {

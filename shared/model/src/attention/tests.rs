@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use speculation::simd::Level;
 
-use crate::cache::{PagePool, SequenceCache};
+use crate::cache::{KvFormat, PagePool, SequenceCache};
 use crate::cpu::Cpu;
 use speculation::exp::exp;
 
@@ -22,13 +22,18 @@ fn value(slot: usize, i: usize, head_dim: usize) -> f32 {
     noise((1 << 20) + slot * KV_HEADS * head_dim + i)
 }
 
-fn pool(head_dim: usize) -> Arc<PagePool> {
-    PagePool::new(KV_HEADS, head_dim)
+fn pool(head_dim: usize, format: KvFormat) -> Arc<PagePool> {
+    PagePool::new(KV_HEADS, head_dim, format)
 }
 
 /// A cache of `slots` slots.
 fn cache(slots: usize, head_dim: usize) -> SequenceCache {
-    let mut cache = SequenceCache::new(&pool(head_dim), [None]);
+    cache_in(KvFormat::F32, slots, head_dim)
+}
+
+/// The same, whose numbers are held in `format`.
+fn cache_in(format: KvFormat, slots: usize, head_dim: usize) -> SequenceCache {
+    let mut cache = SequenceCache::new(&pool(head_dim, format), [None]);
     cache.reserve(slots);
     let width = KV_HEADS * head_dim;
     for slot in 0..slots {
@@ -108,6 +113,23 @@ fn attend(level: Level, rows: &Rows<'_>, scoring: Scoring) -> Vec<f32> {
 /// The canonical order of all sums, one query and one number after the other. `slots` holds the slot of
 /// each position.
 fn canonical(row: usize, slots: &[usize], head_dim: usize, scoring: Scoring) -> Vec<f32> {
+    canonical_in(KvFormat::F32, row, slots, head_dim, scoring)
+}
+
+/// The same of keys and values that are held in `format`.
+fn canonical_in(
+    format: KvFormat,
+    row: usize,
+    slots: &[usize],
+    head_dim: usize,
+    scoring: Scoring,
+) -> Vec<f32> {
+    let held = |number: f32| match format {
+        KvFormat::F16 => half::f16::from_f32(number).to_f32(),
+        KvFormat::F32 => number,
+    };
+    let key = |slot, i, head_dim| held(key(slot, i, head_dim));
+    let value = |slot, i, head_dim| held(value(slot, i, head_dim));
     let first = (scoring.window).map_or(0, |window| slots.len().saturating_sub(window));
     let query = query(row, head_dim);
     let mut result = Vec::new();
@@ -189,8 +211,8 @@ fn matches_the_formula() {
 /// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
 #[test]
 fn every_row_has_the_bits_of_the_canonical_order() {
-    for head_dim in [10, 64] {
-        let cache = cache(230, head_dim);
+    for (format, head_dim) in KvFormat::ALL.into_iter().flat_map(|f| [(f, 10), (f, 64)]) {
+        let cache = cache_in(format, 230, head_dim);
         let slots: Vec<usize> = (0..230).collect();
         for (window, softcap) in [
             (None, None),
@@ -208,7 +230,9 @@ fn every_row_has_the_bits_of_the_canonical_order() {
                 let expected: Vec<f32> = seen
                     .clone()
                     .enumerate()
-                    .flat_map(|(row, visible)| canonical(row, &slots[..visible], head_dim, scoring))
+                    .flat_map(|(row, visible)| {
+                        canonical_in(format, row, &slots[..visible], head_dim, scoring)
+                    })
                     .collect();
                 let rows = Rows {
                     cache: &cache,
@@ -216,7 +240,7 @@ fn every_row_has_the_bits_of_the_canonical_order() {
                 };
                 for level in Level::all() {
                     let found = attend(level, &rows, scoring);
-                    let what = format!("{head_dim} {window:?} {start}+{count} {level:?}");
+                    let what = format!("{format} {head_dim} {window:?} {start}+{count} {level:?}");
                     assert!(found == expected, "{what}");
                 }
             }
@@ -229,8 +253,12 @@ fn every_row_has_the_bits_of_the_canonical_order() {
 fn a_node_has_the_bits_of_its_path() {
     let paths: [&[u32]; 6] = [&[0], &[1], &[1, 2], &[0, 3], &[1, 2, 9], &[0, 11]];
     let head_dim = 64;
-    let cache = cache(80, head_dim);
-    for window in [None, Some(2), Some(30)] {
+    let windows = [None, Some(2), Some(30)];
+    for (format, window) in KvFormat::ALL
+        .into_iter()
+        .flat_map(|f| windows.map(|w| (f, w)))
+    {
+        let cache = cache_in(format, 80, head_dim);
         let scoring = Scoring {
             window,
             ..plain(head_dim)
@@ -239,7 +267,7 @@ fn a_node_has_the_bits_of_its_path() {
         for (row, &path) in paths.iter().enumerate() {
             let nodes = path.iter().map(|&node| 60 + node as usize);
             let slots: Vec<usize> = (0..60).chain(nodes).collect();
-            expected.extend(canonical(row, &slots, head_dim, scoring));
+            expected.extend(canonical_in(format, row, &slots, head_dim, scoring));
             views.push(View {
                 visible: slots.len(),
                 branch: path,
@@ -253,7 +281,7 @@ fn a_node_has_the_bits_of_its_path() {
         for level in Level::all() {
             assert!(
                 attend(level, &rows, scoring) == expected,
-                "{window:?} {level:?}"
+                "{format} {window:?} {level:?}"
             );
         }
     }

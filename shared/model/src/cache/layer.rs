@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::page::{PAGE, Page, PagePool};
+use super::{
+    KvFormat,
+    page::{PAGE, Page, PagePool},
+};
 
 /// Tokens at the end of a sequence that a layer with a window lets go again, whatever the forwards were:
 /// drafts that a draft model made one by one, and that were refused.
@@ -152,5 +155,10 @@ impl LayerCache {
     #[inline(always)]
     pub(crate) fn head_dim(&self) -> usize {
         self.pool.head_dim()
+    }
+
+    /// What its pages hold.
+    pub(crate) fn format(&self) -> KvFormat {
+        self.pool.format()
     }
 }

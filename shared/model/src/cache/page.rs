@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::linear::Storage;
+use super::{
+    KvFormat,
+    held::{Held, KvNumber, Numbers},
+};
 
 /// Slots whose keys stand interleaved.
 pub(crate) const LANES: usize = 16;
@@ -19,6 +22,7 @@ pub(crate) const PAGE: usize = 64;
 pub(crate) struct PagePool {
     kv_heads: usize,
     head_dim: usize,
+    format: KvFormat,
     free: Mutex<Vec<Numbers>>,
     used: AtomicUsize,
 }
@@ -31,19 +35,12 @@ pub(crate) struct Page {
     pool: Arc<PagePool>,
 }
 
-#[derive(Debug, Default)]
-struct Numbers {
-    /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
-    keys: Storage<[f32; LANES]>,
-    /// `(kv_heads, slots, head_dim)`.
-    values: Storage<f32>,
-}
-
 impl PagePool {
-    pub(crate) fn new(kv_heads: usize, head_dim: usize) -> Arc<Self> {
+    pub(crate) fn new(kv_heads: usize, head_dim: usize, format: KvFormat) -> Arc<Self> {
         Arc::new(Self {
             kv_heads,
             head_dim,
+            format,
             free: Mutex::default(),
             used: AtomicUsize::new(0),
         })
@@ -55,6 +52,10 @@ impl PagePool {
 
     pub(crate) fn head_dim(&self) -> usize {
         self.head_dim
+    }
+
+    pub(crate) fn format(&self) -> KvFormat {
+        self.format
     }
 
     /// Pages that caches hold; one that several share counts once.
@@ -72,13 +73,8 @@ impl PagePool {
     pub(super) fn take(self: &Arc<Self>) -> Arc<Page> {
         self.used.fetch_add(1, Ordering::Relaxed);
         let freed = self.free().pop();
-        let numbers = freed.unwrap_or_else(|| {
-            let width = self.kv_heads * self.head_dim;
-            Numbers {
-                keys: Storage::filled([0.0; LANES], PAGE / LANES * width),
-                values: Storage::filled(0.0, PAGE * width),
-            }
-        });
+        let numbers =
+            freed.unwrap_or_else(|| Numbers::new(self.format, self.kv_heads, self.head_dim));
         let pool = Arc::clone(self);
         Arc::new(Page { numbers, pool })
     }
@@ -102,8 +98,7 @@ impl Page {
     pub(super) fn copy(&self) -> Arc<Self> {
         let mut copy = self.pool.take();
         if let Some(page) = Arc::get_mut(&mut copy) {
-            page.numbers.keys.copy_from_slice(&self.numbers.keys);
-            page.numbers.values.copy_from_slice(&self.numbers.values);
+            page.numbers.copy_from(&self.numbers);
         }
         copy
     }
@@ -129,16 +124,8 @@ impl Page {
         key: &[f32],
         value: &[f32],
     ) {
-        let head_dim = self.pool.head_dim;
-        let block = kv_head * (PAGE / LANES) + slot / LANES;
-        // SAFETY: of this head, by the order they stand in.
-        let block = unsafe { self.numbers.keys.range(block * head_dim, head_dim) };
-        for (lanes, &key) in block.iter_mut().zip(key) {
-            lanes[slot % LANES] = key;
-        }
-        let at = (kv_head * PAGE + slot) * head_dim;
-        // SAFETY: as above.
-        unsafe { self.numbers.values.range(at, head_dim) }.copy_from_slice(value);
+        // SAFETY: the caller's promise.
+        unsafe { self.numbers.write(slot, kv_head, key, value) };
     }
 
     /// Key and value of slot `slot` of the page, as [`Page::write`] takes them.
@@ -146,25 +133,16 @@ impl Page {
         let head_dim = self.pool.head_dim;
         let heads = key.chunks_exact_mut(head_dim);
         for (kv_head, (key, value)) in heads.zip(value.chunks_exact_mut(head_dim)).enumerate() {
-            let block = &self.keys(kv_head)[slot / LANES * head_dim..][..head_dim];
-            for (key, lanes) in key.iter_mut().zip(block) {
-                *key = lanes[slot % LANES];
-            }
-            value.copy_from_slice(&self.values(kv_head)[slot * head_dim..][..head_dim]);
+            self.numbers.read(slot, kv_head, key, value);
         }
     }
 
-    /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
+    /// What it holds, as numbers of the pool's format.
+    ///
+    /// # Panics
+    /// If the pool has another format.
     #[inline(always)]
-    pub(crate) fn keys(&self, kv_head: usize) -> &[[f32; LANES]] {
-        let len = PAGE / LANES * self.pool.head_dim;
-        &self.numbers.keys[kv_head * len..][..len]
-    }
-
-    /// Values of `kv_head`, `(slots, head_dim)`.
-    #[inline(always)]
-    pub(crate) fn values(&self, kv_head: usize) -> &[f32] {
-        let len = PAGE * self.pool.head_dim;
-        &self.numbers.values[kv_head * len..][..len]
+    pub(crate) fn held<T: KvNumber>(&self) -> &Held<T> {
+        T::of(&self.numbers).expect("numbers of the pool's format")
     }
 }

@@ -2,11 +2,14 @@ use super::*;
 
 const WIDTH: usize = 2 * 8;
 
-/// What slot `slot` holds when `text` was written there: keys, then values.
+/// What slot `slot` holds when `text` was written there: keys, then values. Both formats hold them exactly.
 fn numbers(slot: usize, text: usize) -> (Vec<f32>, Vec<f32>) {
     let row = |part: usize| {
         (0..WIDTH)
-            .map(|i| (text * 1_000_000 + slot * 100 + part * WIDTH + i) as f32)
+            .map(|i| {
+                let n = text * 1_000_000 + slot * 100 + part * WIDTH + i;
+                ((n as u32).wrapping_mul(2_654_435_761) >> 21) as f32
+            })
             .collect()
     };
     (row(0), row(1))
@@ -36,14 +39,42 @@ fn holds(cache: &SequenceCache, slot: usize, origin: usize, text: usize) -> bool
 }
 
 fn pool() -> Arc<PagePool> {
-    PagePool::new(2, 8)
+    PagePool::new(2, 8, KvFormat::F16)
 }
 
-fn addresses(cache: &SequenceCache) -> Vec<*const f32> {
+fn addresses(cache: &SequenceCache) -> Vec<*const half::f16> {
     let layer = &cache.layers[0];
     (0..layer.pages())
-        .map(|page| layer.page(page).values(0).as_ptr())
+        .map(|page| layer.page(page).held::<half::f16>().values(0).as_ptr())
         .collect()
+}
+
+/// What is written is what is read, to the format's precision, wherever it was moved to and whoever shares it.
+#[test]
+fn each_format_holds_what_it_can() {
+    let (key, value): (Vec<f32>, Vec<f32>) = (0..WIDTH)
+        .map(|i| ((i as f32).sin(), 1e-3 * (i as f32).cos()))
+        .unzip();
+    for format in KvFormat::ALL {
+        let mut cache = SequenceCache::new(&PagePool::new(2, 8, format), [None]);
+        append(&mut cache, 70, 1);
+        cache.layers[0].write(69, &key, &value);
+        let shared = cache.clone();
+        cache.keep(60, &[9]);
+        let held = |number: &f32| match format {
+            KvFormat::F16 => half::f16::from_f32(*number).to_f32(),
+            KvFormat::F32 => *number,
+        };
+        let expected: Vec<f32> = key.iter().chain(&value).map(held).collect();
+        for (cache, slot) in [(&cache, 60), (&shared, 69)] {
+            let (mut found, mut values) = (vec![0.0; WIDTH], vec![0.0; WIDTH]);
+            let page = cache.layers[0].page(slot / PAGE);
+            page.read(slot % PAGE, &mut found, &mut values);
+            found.extend(values);
+            assert_eq!(found, expected, "{format} at {slot}");
+        }
+        assert!(holds(&shared, 60, 60, 1) && holds(&cache, 59, 59, 1));
+    }
 }
 
 #[test]

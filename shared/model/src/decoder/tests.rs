@@ -10,6 +10,7 @@ use crate::{
     checkpoint::Checkpoint,
     config::{Activation, Architecture},
     cpu::Threads,
+    linear::WeightFormat,
     rope::RopeScaling,
 };
 

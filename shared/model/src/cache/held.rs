@@ -1,0 +1,225 @@
+//! The numbers of a page, in one of the formats.
+
+use half::{f16, slice::HalfFloatSliceExt as _};
+
+use super::{KvFormat, LANES, PAGE};
+use crate::linear::Storage;
+
+/// Numbers of a key that are rounded at a time.
+const ROUNDED: usize = 64;
+
+/// A number of a [`KvFormat`].
+pub(crate) trait KvNumber: Copy + 'static {
+    /// Zero.
+    const ZERO: Self;
+
+    /// As single precision, which holds it exactly.
+    fn to_f32(self) -> f32;
+
+    /// Rounds `from` to `to`, which is as long: to the nearest number, of two to the even one.
+    fn round(from: &[f32], to: &mut [Self]);
+
+    /// What is held, if it is numbers of this format.
+    fn of(numbers: &Numbers) -> Option<&Held<Self>>;
+}
+
+impl KvNumber for f16 {
+    const ZERO: Self = Self::ZERO;
+
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    fn round(from: &[f32], to: &mut [Self]) {
+        to.convert_from_f32_slice(from);
+    }
+
+    #[inline(always)]
+    fn of(numbers: &Numbers) -> Option<&Held<Self>> {
+        match numbers {
+            Numbers::F16(held) => Some(held),
+            Numbers::F32(_) => None,
+        }
+    }
+}
+
+impl KvNumber for f32 {
+    const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn round(from: &[f32], to: &mut [Self]) {
+        to.copy_from_slice(from);
+    }
+
+    #[inline(always)]
+    fn of(numbers: &Numbers) -> Option<&Held<Self>> {
+        match numbers {
+            Numbers::F32(held) => Some(held),
+            Numbers::F16(_) => None,
+        }
+    }
+}
+
+/// Keys and values of a page, in the format of its pool.
+#[derive(Debug)]
+pub(crate) enum Numbers {
+    F16(Held<f16>),
+    F32(Held<f32>),
+}
+
+/// Keys and values of a page, in one format.
+#[derive(Debug)]
+pub(crate) struct Held<T: KvNumber> {
+    head_dim: usize,
+    /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
+    keys: Storage<[T; LANES]>,
+    /// `(kv_heads, slots, head_dim)`.
+    values: Storage<T>,
+}
+
+impl Default for Numbers {
+    /// Of no page.
+    fn default() -> Self {
+        Self::new(KvFormat::F32, 0, 0)
+    }
+}
+
+impl Numbers {
+    /// Zeros, for a page.
+    pub(super) fn new(format: KvFormat, kv_heads: usize, head_dim: usize) -> Self {
+        match format {
+            KvFormat::F16 => Self::F16(Held::new(kv_heads, head_dim)),
+            KvFormat::F32 => Self::F32(Held::new(kv_heads, head_dim)),
+        }
+    }
+
+    /// Takes over the numbers of another page of the same pool.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::F16(own), Self::F16(other)) => own.copy_from(other),
+            (Self::F32(own), Self::F32(other)) => own.copy_from(other),
+            _ => unreachable!("all pages of a pool have its format"),
+        }
+    }
+
+    /// Writes key and value of `kv_head`, each `(head_dim)`, at `slot`.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes keys and values of this head meanwhile.
+    pub(super) unsafe fn write(&self, slot: usize, kv_head: usize, key: &[f32], value: &[f32]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::F16(held) => held.write(slot, kv_head, key, value),
+                Self::F32(held) => held.write(slot, kv_head, key, value),
+            }
+        }
+    }
+
+    /// Key and value of `kv_head`, each `(head_dim)`, at `slot`.
+    pub(super) fn read(&self, slot: usize, kv_head: usize, key: &mut [f32], value: &mut [f32]) {
+        match self {
+            Self::F16(held) => held.read(slot, kv_head, key, value),
+            Self::F32(held) => held.read(slot, kv_head, key, value),
+        }
+    }
+}
+
+impl<T: KvNumber> Held<T> {
+    fn new(kv_heads: usize, head_dim: usize) -> Self {
+        let width = kv_heads * head_dim;
+        Self {
+            head_dim,
+            keys: Storage::filled([T::ZERO; LANES], PAGE / LANES * width),
+            values: Storage::filled(T::ZERO, PAGE * width),
+        }
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.keys.copy_from_slice(&other.keys);
+        self.values.copy_from_slice(&other.values);
+    }
+
+    /// As [`Numbers::write`].
+    unsafe fn write(&self, slot: usize, kv_head: usize, key: &[f32], value: &[f32]) {
+        let head_dim = self.head_dim;
+        let block = kv_head * (PAGE / LANES) + slot / LANES;
+        // SAFETY: of this head, by the order they stand in.
+        let block = unsafe { self.keys.range(block * head_dim, head_dim) };
+        let mut rounded = [T::ZERO; ROUNDED];
+        for (block, key) in block.chunks_mut(ROUNDED).zip(key.chunks(ROUNDED)) {
+            let rounded = &mut rounded[..key.len()];
+            T::round(key, rounded);
+            for (lanes, key) in block.iter_mut().zip(rounded) {
+                lanes[slot % LANES] = *key;
+            }
+        }
+        let at = (kv_head * PAGE + slot) * head_dim;
+        // SAFETY: as above.
+        T::round(value, unsafe { self.values.range(at, head_dim) });
+    }
+
+    /// As [`Numbers::read`].
+    fn read(&self, slot: usize, kv_head: usize, key: &mut [f32], value: &mut [f32]) {
+        let head_dim = self.head_dim;
+        let block = &self.keys(kv_head)[slot / LANES * head_dim..][..head_dim];
+        for (key, lanes) in key.iter_mut().zip(block) {
+            *key = lanes[slot % LANES].to_f32();
+        }
+        let values = &self.values(kv_head)[slot * head_dim..][..head_dim];
+        for (value, held) in value.iter_mut().zip(values) {
+            *value = held.to_f32();
+        }
+    }
+
+    /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
+    #[inline(always)]
+    pub(crate) fn keys(&self, kv_head: usize) -> &[[T; LANES]] {
+        let len = PAGE / LANES * self.head_dim;
+        &self.keys[kv_head * len..][..len]
+    }
+
+    /// Values of `kv_head`, `(slots, head_dim)`.
+    #[inline(always)]
+    pub(crate) fn values(&self, kv_head: usize) -> &[T] {
+        let len = PAGE * self.head_dim;
+        &self.values[kv_head * len..][..len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the portable conversion of one number, which rounds to nearest, whatever instructions there are.
+    #[test]
+    fn halves_are_the_nearest() {
+        let numbers: Vec<f32> = (0..2_000_000_u32)
+            .map(|i| f32::from_bits(i.wrapping_mul(2_654_435_761)))
+            .filter(|number| !number.is_nan())
+            .chain([65_504.0, 65_519.9, 65_520.0, 1e-8, 5.96e-8, 2049.0, 2051.0])
+            .collect();
+        let mut halves = vec![f16::ZERO; numbers.len()];
+        KvNumber::round(&numbers, &mut halves);
+        for (number, half) in numbers.iter().zip(halves) {
+            assert_eq!(half, f16::from_f32_const(*number), "{number:e}");
+        }
+    }
+
+    #[test]
+    fn pages_of_halves_take_half_of_the_memory() {
+        let bytes = |format| match Numbers::new(format, 2, 8) {
+            Numbers::F16(held) => size_of_val(&*held.keys) + size_of_val(&*held.values),
+            Numbers::F32(held) => size_of_val(&*held.keys) + size_of_val(&*held.values),
+        };
+        assert_eq!(bytes(KvFormat::F16), 2 * 2 * 8 * PAGE * 2);
+        assert_eq!(bytes(KvFormat::F32), 2 * bytes(KvFormat::F16));
+    }
+}
