@@ -217,17 +217,30 @@ fn quantised_logits_are_near_the_references() {
 #[test]
 fn keys_and_values_in_half_precision_change_little() {
     for name in MODELS {
-        let (weights, kv) = (WeightFormat::F32, KvFormat::F16);
-        let mut model = load(name, Computation::Cpu(CpuFormat { weights, kv }));
-        let vocab = model.shape().vocab_size;
-        let rows = golden(name);
-        let divergences = rows.iter().map(|row| {
-            let (logits, _) = fresh(&mut model, &row.input);
-            mean_kl(&row.logits, &logits, vocab)
-        });
-        let mean = divergences.sum::<f64>() / rows.len() as f64;
-        eprintln!("{name}: keys and values in f16 diverge from f32 by {mean:.1e} nats a position");
-        assert!(mean > 0.0 && mean < 1e-5, "{name}: {mean} nats");
+        let mut exact = load(name, WeightFormat::F32);
+        let vocab = exact.shape().vocab_size;
+        let mut divergence = |weights, kv| {
+            let mut model = load(name, Computation::Cpu(CpuFormat { weights, kv }));
+            let rows = golden(name);
+            let each = rows.iter().map(|row| {
+                let [p, q] = [&mut exact, &mut model].map(|model| fresh(model, &row.input).0);
+                mean_kl(&p, &q, vocab)
+            });
+            each.sum::<f64>() / rows.len() as f64
+        };
+        let halves = divergence(WeightFormat::F32, KvFormat::F16);
+        let quantised = divergence(WeightFormat::Q8_0, KvFormat::F32);
+        eprintln!(
+            "{name}: keys and values in f16 cost {halves:.1e} nats a position, Q8_0 {quantised:.1e}"
+        );
+        assert!(
+            halves > 1e-9 && halves < 1e-3 * quantised,
+            "{name}: {halves} nats"
+        );
+        assert!(
+            divergence(WeightFormat::F32, KvFormat::F32) == 0.0,
+            "{name}"
+        );
     }
 }
 

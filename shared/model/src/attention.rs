@@ -38,6 +38,7 @@ mod kernel;
 mod lanes;
 mod mixing;
 mod scores;
+mod spans;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -3,35 +3,9 @@
 //! A row of a product has the same bits whatever the other rows are, however many there are,
 //! whatever the number of threads and whatever the CPU: see [`q8`], [`q4`] and [`dense`].
 
-/// Does `part` for `first..first + COUNT` of `rows` rows, at most six: as they are, or in two parts as even as can
-/// be. Sums of 32 outputs in f32, or of sixteen and what they are made of, fill the registers of AVX2 at three rows.
 #[cfg(target_arch = "x86_64")]
-macro_rules! in_threes {
-    ($rows:expr, $count:ident, $first:ident => $part:expr) => {
-        match $rows {
-            1 => in_threes!(@ 1, 0, $count, $first, $part),
-            2 => in_threes!(@ 2, 0, $count, $first, $part),
-            3 => in_threes!(@ 3, 0, $count, $first, $part),
-            4 => {
-                in_threes!(@ 2, 0, $count, $first, $part);
-                in_threes!(@ 2, 2, $count, $first, $part);
-            }
-            5 => {
-                in_threes!(@ 3, 0, $count, $first, $part);
-                in_threes!(@ 2, 3, $count, $first, $part);
-            }
-            _ => {
-                in_threes!(@ 3, 0, $count, $first, $part);
-                in_threes!(@ 3, 3, $count, $first, $part);
-            }
-        }
-    };
-    (@ $rows:literal, $at:literal, $count:ident, $first:ident, $part:expr) => {{
-        const $count: usize = $rows;
-        let $first: usize = $at;
-        $part
-    }};
-}
+#[macro_use]
+mod macros;
 
 mod activations;
 mod blocked;

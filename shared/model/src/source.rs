@@ -40,8 +40,8 @@ pub struct ModelSource {
     /// `auto` is the first of these, but `q4_k` for files that are in it.
     #[serde(default = "default_dtype")]
     pub dtype: String,
-    /// Format that keys and values are held in: `f16` or `f32` on a CPU; on a GPU it is that of the weights. `auto` is `f32`
-    /// beside weights in `f32`, and `f16` beside others.
+    /// Format that keys and values are held in: `f16` or `f32` on a CPU; on a GPU it is that of the weights.
+    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others.
     #[serde(default = "default_dtype")]
     pub kv_dtype: String,
     /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU.

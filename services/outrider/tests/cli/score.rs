@@ -52,6 +52,9 @@ fn token_ids_need_no_tokenizer() {
     }
     let perplexity = answer["perplexity"].as_f64().expect("a number");
     assert!((perplexity - (-total / 3.0).exp()).abs() < 1e-9 * perplexity);
+    let halves = json(&[&args[..], &["--dtype", "f32", "--kv-dtype", "f16"]].concat());
+    let near = halves["perplexity"].as_f64().expect("a number") / perplexity;
+    assert!(near != 1.0 && (near - 1.0).abs() < 1e-2, "{near}");
     // For people, too, and in the default format.
     let table = score(&args[..4]);
     assert_eq!(table.lines().count(), 6, "{table}");

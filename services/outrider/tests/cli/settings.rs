@@ -24,6 +24,10 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
             &["verifier.model", "int3", "q8_0"],
         ),
         (
+            "[verifier.model]\nkv_dtype = \"int3\"",
+            &["verifier.model", "kv_dtype", "int3", "f16"],
+        ),
+        (
             "[verifier.model]\npath = \"no/such/folder\"",
             &["verifier.model", "no/such/folder", "org/name[@revision]"],
         ),

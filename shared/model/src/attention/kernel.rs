@@ -10,8 +10,9 @@ use super::lanes::x86;
 use super::{
     Attention, Views,
     lanes::{Lanes, Loaded},
-    mixing::mix,
+    mixing::{add_scaled, mix},
     scores::{add_bias, products, scale, softmax},
+    spans::Span,
 };
 use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
 
@@ -52,21 +53,6 @@ struct ItemScratch {
     spans: Vec<Span>,
     /// `(queries, 2, head_dim)`: sums over even and over odd positions.
     sums: Vec<f32>,
-}
-
-/// What one query sees.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    /// First position seen.
-    first: usize,
-    /// Positions before the branch; their slots are the same.
-    trunk: usize,
-    /// Behind the last position seen.
-    visible: usize,
-    /// Behind the last slot seen.
-    slots: usize,
-    /// Sum of the weights.
-    total: f32,
 }
 
 /// The items of one thread.
@@ -194,31 +180,6 @@ impl<V: Views> Attention<'_, V> {
                 *output = (even + odd) / span.total;
             }
         }
-    }
-
-    /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
-    #[inline(always)]
-    fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
-        spans.clear();
-        let (mut from, mut to) = (usize::MAX, 0);
-        for row in item.row..item.row + item.rows {
-            let view = self.views.view(item.segment, row);
-            let trunk = view.visible - view.branch.len();
-            let span = Span {
-                first: (self.scoring.window)
-                    .map_or(0, |window| view.visible.saturating_sub(window)),
-                trunk,
-                visible: view.visible,
-                slots: (view.branch.last()).map_or(view.visible, |last| trunk + *last as usize + 1),
-                total: 0.0,
-            };
-            from = from.min(span.first.min(trunk));
-            to = to.max(span.slots);
-            for _ in 0..item.group {
-                spans.push(span);
-            }
-        }
-        from / PAGE..to.div_ceil(PAGE)
     }
 }
 
@@ -411,9 +372,7 @@ impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
                 let value = &values[slot % PAGE * head_dim..][..head_dim];
                 let weight = self.scores[index * self.width + position - base];
                 let sums = &mut sums[position % 2 * head_dim..][..head_dim];
-                for (sum, value) in sums.iter_mut().zip(value) {
-                    *sum = weight.mul_add(value.to_f32(), *sum);
-                }
+                add_scaled::<L, T>(sums, value, weight);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! The compiler turns plain loops over several such sums at once into vectors only where it pleases. So
 //! the two hot loops name the instructions: fused multiply-adds, the same bits everywhere.
 
-use half::f16;
+use half::{f16, slice::HalfFloatSliceExt as _};
 
 use crate::cache::{KvNumber, LANES};
 
@@ -62,7 +62,9 @@ impl Lanes for [f32; LANES] {
 
     #[inline(always)]
     fn load_half(numbers: &[f16; LANES]) -> Self {
-        numbers.map(f16::to_f32)
+        let mut lanes = [0.0; LANES];
+        numbers.convert_to_f32_slice(&mut lanes);
+        lanes
     }
 
     #[inline(always)]

@@ -39,14 +39,26 @@ pub(super) fn mix<L: Lanes, T: Loaded, const N: usize>(
         for n in 0..N {
             let sums = &mut sums[(2 * n + slot % 2) * head_dim..][whole..head_dim];
             let value = &values[slot * head_dim..][whole..head_dim];
-            for (sum, value) in sums.iter_mut().zip(value) {
-                *sum = weights[n][slot].mul_add(value.to_f32(), *sum);
-            }
+            add_scaled::<L, T>(sums, value, weights[n][slot]);
         }
     }
 }
 
-/// The same for `S` times sixteen dimensions from `d` on.
+/// Adds `value` times `weight` to `sums`.
+#[inline(always)]
+pub(super) fn add_scaled<L: Lanes, T: Loaded>(sums: &mut [f32], value: &[T], weight: f32) {
+    let (sums, last) = sums.as_chunks_mut::<LANES>();
+    let (values, rest) = value.as_chunks::<LANES>();
+    for (sums, values) in sums.iter_mut().zip(values) {
+        let sum = L::load(sums).add_scaled(T::load(values), weight);
+        sum.store(sums);
+    }
+    for (sum, value) in last.iter_mut().zip(rest) {
+        *sum = weight.mul_add(value.to_f32(), *sum);
+    }
+}
+
+/// [`mix`] for `S` times sixteen dimensions from `d` on.
 #[inline(always)]
 fn strip<L: Lanes, T: Loaded, const N: usize, const S: usize>(
     weights: [&[f32]; N],

@@ -211,7 +211,10 @@ fn matches_the_formula() {
 /// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
 #[test]
 fn every_row_has_the_bits_of_the_canonical_order() {
-    for (format, head_dim) in KvFormat::ALL.into_iter().flat_map(|f| [(f, 10), (f, 64)]) {
+    for (format, head_dim) in KvFormat::ALL
+        .into_iter()
+        .flat_map(|f| [(f, 10), (f, 64), (f, 80)])
+    {
         let cache = cache_in(format, 230, head_dim);
         let slots: Vec<usize> = (0..230).collect();
         for (window, softcap) in [
@@ -340,6 +343,29 @@ fn later_positions_change_no_bit() {
         // The last row's own, too, is nothing to the row before it.
         cache.layers[0].write(visible - 1, &[f32::NAN; 128], &[f32::NAN; 128]);
         assert_eq!(attend(&cache)[..384], before[..384]);
+    }
+}
+
+/// Too large for half precision: not taken for a number, whatever is made of it.
+#[test]
+fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
+    for (key, value) in [(1e6, 0.5), (-1e6, 0.5), (0.5, 1e6)] {
+        let mut cache = cache_in(KvFormat::F16, 40, 64);
+        cache.layers[0].write(30, &[key; 128], &[value; 128]);
+        for softcap in [None, Some(2.0)] {
+            let rows = Rows {
+                cache: &cache,
+                views: vec![sees(30), sees(31)],
+            };
+            let scoring = Scoring {
+                softcap,
+                ..plain(64)
+            };
+            let found = attend(Level::detect(), &rows, scoring);
+            let (before, after) = found.split_at(HEADS * 64);
+            assert!(before.iter().all(|number| number.is_finite()));
+            assert!(after.iter().all(|number| number.is_nan()), "{key} {value}");
+        }
     }
 }
 

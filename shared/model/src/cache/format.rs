@@ -10,7 +10,7 @@ use crate::linear::WeightFormat;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KvFormat {
     /// Half precision, 11 bits: half the memory, and half of what the attention of a long sequence reads.
-    /// Numbers from 65,520 on become infinite.
+    /// Numbers from 65,520 on become NaN, so that what is computed with them is not taken for a result.
     F16,
     /// Single precision.
     F32,

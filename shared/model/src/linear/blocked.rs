@@ -24,7 +24,7 @@ pub(super) const LINE: usize = 64;
 pub(super) const CHUNK_BYTES: usize = 18 << 10;
 /// Bytes ahead of its reading that a kernel asks memory for.
 const SOON: usize = 14 << 10;
-/// Most rows that a kernel holds sums for, in 32 registers.
+/// Most rows that a kernel computes together: what it holds sums for in 32 registers, or twice that in sixteen.
 const TILE: usize = 6;
 /// Most rows that a chunk's weights are kept for: their sums stay close by.
 const BAND: usize = 64;

@@ -121,25 +121,13 @@ fn dot<const ROWS: usize>(
         #[cfg(target_arch = "x86_64")]
         Level::Avx512Vnni { .. } => unsafe {
             let start = ahead.start(weights);
-            match ahead {
-                Ahead::None => dense_x86::dot_avx512::<ROWS, 0>(weights, x, sums, start),
-                Ahead::Half(_) => dense_x86::dot_avx512::<ROWS, 1>(weights, x, sums, start),
-                Ahead::Soon | Ahead::From(_) => {
-                    dense_x86::dot_avx512::<ROWS, 2>(weights, x, sums, start);
-                }
-            }
+            asking!(ahead, LINES => dense_x86::dot_avx512::<ROWS, LINES>(weights, x, sums, start));
         },
         // SAFETY: as above, with AVX2.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 { .. } => unsafe {
             let start = ahead.start(weights);
-            match ahead {
-                Ahead::None => dense_x86::dot_avx2::<ROWS, 0>(weights, x, sums, start),
-                Ahead::Half(_) => dense_x86::dot_avx2::<ROWS, 1>(weights, x, sums, start),
-                Ahead::Soon | Ahead::From(_) => {
-                    dense_x86::dot_avx2::<ROWS, 2>(weights, x, sums, start);
-                }
-            }
+            asking!(ahead, LINES => dense_x86::dot_avx2::<ROWS, LINES>(weights, x, sums, start));
         },
         Level::Baseline => dot_portable(weights, x, sums),
     }

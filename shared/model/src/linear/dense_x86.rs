@@ -77,12 +77,10 @@ pub(super) unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
     in_threes!(ROWS, COUNT, first => {
         let lines = if first == 0 { lines } else { LINES - lines };
         let ahead = ahead.wrapping_add(if first == 0 { 0 } else { LINE * weights.len() });
-        let x = x[first..].first_chunk::<COUNT>();
-        let results = results[first..].first_chunk_mut::<COUNT>();
-        if let (Some(x), Some(results)) = (x, results) {
-            // SAFETY: the caller's promise.
-            unsafe { some_rows(weights, x, results, lines, ahead) };
-        }
+        let x = x[first..].first_chunk::<COUNT>().expect("as many rows");
+        let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+        // SAFETY: the caller's promise.
+        unsafe { some_rows(weights, x, results, lines, ahead) };
     });
 }
 

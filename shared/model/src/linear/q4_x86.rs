@@ -133,21 +133,17 @@ pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
                 let ahead = ahead.wrapping_add(LINE * 5 * (LINES * sub + vector));
                 in_threes!(ROWS, COUNT, first => {
                     let ahead = (asks && first == 0).then_some(ahead);
-                    let inputs = inputs[first..].first_chunk::<COUNT>();
-                    let results = results[first..].first_chunk_mut::<COUNT>();
-                    if let (Some(inputs), Some(results)) = (inputs, results) {
-                        sixteen(weight, sub, vector, inputs, results, steps, ahead);
-                    }
+                    let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
+                    let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+                    sixteen(weight, sub, vector, inputs, results, steps, ahead);
                 });
             }
         }
     }
 }
 
-/// Sixteen outputs of a sub-block for `COUNT` rows, three at most. `steps` is how many
-/// there are, told in a way that keeps the compiler from unrolling them: it would then move what it loads ahead of
-/// its use, and run out of registers. Sums of two bytes hold it all: 32
-/// products of a 4-bit with an 8-bit number, two at a time.
+/// Sixteen outputs of a sub-block for `COUNT` rows, three at most; `steps` as in [`super::q8_x86`]. Two bytes hold
+/// what a lane sums up, 16 products of at most 15 * 127, with room to spare.
 #[target_feature(enable = "avx2")]
 #[allow(
     clippy::needless_range_loop,

@@ -89,7 +89,7 @@ pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
 }
 
 /// A block of one row's inputs as AVX2 takes it, whose byte product saturates: widened to two bytes.
-#[repr(align(32))]
+#[repr(C, align(32))]
 struct Widened {
     /// Inputs 4s and 4s + 2, of each step s.
     even: [i32; STEPS],
@@ -108,7 +108,7 @@ impl Widened {
             scale: input.scale,
             offset: input.offset,
         };
-        // SAFETY: arrays of 32 bytes each.
+        // SAFETY: arrays of 32 bytes each; those written to stand first, at multiples of 32 bytes.
         unsafe {
             let quants = _mm256_loadu_si256(input.quants.as_ptr().cast());
             let even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(quants));
@@ -137,19 +137,16 @@ pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
             let ahead = ahead.wrapping_add(LINE * (b * (LINES * STEPS + 1) + STEPS * vector));
             in_threes!(ROWS, COUNT, first => {
                 let ahead = (asks && first == 0).then_some(ahead);
-                let inputs = inputs[first..].first_chunk::<COUNT>();
-                let results = results[first..].first_chunk_mut::<COUNT>();
-                if let (Some(inputs), Some(results)) = (inputs, results) {
-                    sixteen(weight, vector, inputs, results, steps, ahead);
-                }
+                let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
+                let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+                sixteen(weight, vector, inputs, results, steps, ahead);
             });
         }
     }
 }
 
-/// Sixteen outputs of a block for `COUNT` rows, three at most. `steps` is how many
-/// there are, told in a way that keeps the compiler from unrolling them: it would then move what it loads ahead of
-/// its use, and run out of registers.
+/// Sixteen outputs of a block for `COUNT` rows, three at most. `steps` is how many there are, told in a way that
+/// keeps the compiler from unrolling them: it would move loads far ahead of their use, and run out of registers.
 #[target_feature(enable = "avx2,f16c")]
 #[allow(
     clippy::needless_range_loop,

@@ -1,3 +1,5 @@
+mod levels;
+
 use super::*;
 use crate::cpu::Threads;
 use speculation::simd::Level;
@@ -93,26 +95,6 @@ fn threads_change_no_bit() {
                 one,
                 "{format}, {threads} threads"
             );
-        }
-    }
-}
-
-#[test]
-fn every_level_gives_the_same_bits() {
-    for format in WeightFormat::ALL {
-        for (outputs, inputs) in [(384, 1024), (704, 128), (128, 352), (35, 47), (33, 1280)] {
-            let linear = Linear::new(&noise(outputs * inputs, 1), None, inputs, format);
-            for m in [1, 2, 3, 4, 5, 6, 7, 8, 13, 70] {
-                let x = noise(m * inputs, 2);
-                let expected = bits(&forward(&linear, Level::Baseline, &x));
-                for level in Level::all() {
-                    assert_eq!(
-                        bits(&forward(&linear, level, &x)),
-                        expected,
-                        "{format} {level:?}"
-                    );
-                }
-            }
         }
     }
 }

@@ -4,8 +4,8 @@ use super::{DraftLaw, Rule, TargetLaw};
 use crate::real::{Real, sum_of_pairs};
 use crate::simd::{Kernel, Level};
 
-/// Turns the target's sampling law into `π(v) = q(v) (1 - r(v)) + p(v) η` with the refused draft mass
-/// `η = Σ r q`, and returns η; r(v) = 1 where token v is refused (Narasimhan et al., "Faster Cascades
+/// Turns the target's sampling law into `π(v) = q(v) (1 - r(v)) + p(v) η` with the refused share of the
+/// draft mass `η = Σ r q / Σ q`, and returns η; r(v) = 1 where token v is refused (Narasimhan et al., "Faster Cascades
 /// via Speculative Decoding", §4, token-specific speculative cascades).
 ///
 /// The mask is of the whole vocabulary, not of the drafted token alone, but only counts where the

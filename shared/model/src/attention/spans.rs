@@ -1,0 +1,48 @@
+//! What the queries of an item see.
+
+use std::ops::Range;
+
+use super::{Attention, Views, kernel::Item};
+use crate::cache::PAGE;
+
+/// What one query sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// First position seen.
+    pub(super) first: usize,
+    /// Positions before the branch; their slots are the same.
+    pub(super) trunk: usize,
+    /// Behind the last position seen.
+    pub(super) visible: usize,
+    /// Behind the last slot seen.
+    pub(super) slots: usize,
+    /// Sum of the weights.
+    pub(super) total: f32,
+}
+
+impl<V: Views> Attention<'_, V> {
+    /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
+    #[inline(always)]
+    pub(super) fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
+        spans.clear();
+        let (mut from, mut to) = (usize::MAX, 0);
+        for row in item.row..item.row + item.rows {
+            let view = self.views.view(item.segment, row);
+            let trunk = view.visible - view.branch.len();
+            let span = Span {
+                first: (self.scoring.window)
+                    .map_or(0, |window| view.visible.saturating_sub(window)),
+                trunk,
+                visible: view.visible,
+                slots: (view.branch.last()).map_or(view.visible, |last| trunk + *last as usize + 1),
+                total: 0.0,
+            };
+            from = from.min(span.first.min(trunk));
+            to = to.max(span.slots);
+            for _ in 0..item.group {
+                spans.push(span);
+            }
+        }
+        from / PAGE..to.div_ceil(PAGE)
+    }
+}
