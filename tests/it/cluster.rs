@@ -9,6 +9,7 @@ use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
 use server::process::Process;
+use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
@@ -149,11 +150,15 @@ pub(crate) async fn verifier_with(
 }
 
 /// The same in a process that is watched.
-pub(crate) async fn verifier_in(
+pub(crate) async fn verifier_in<M>(
     process: Process,
-    model: ServedModel<Model>,
+    model: ServedModel<M>,
     config: VerifierConfig,
-) -> (Service, verifier::Monitor) {
+) -> (Service, verifier::Monitor)
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
     let (listener, address) = listener().await;
     let verifier = Verifier::start(model, config, process)
         .await

@@ -17,6 +17,8 @@ mod methods;
 mod metrics;
 mod monitoring;
 mod operations;
+mod paced;
+mod peers;
 mod prompts;
 mod protocol;
 mod relay;

@@ -23,7 +23,7 @@ fn replay(case: &Case, record: &Record) -> Vec<(Duration, Action)> {
     let mut session = Session::new(case.session_config(), Duration::ZERO);
     let mut actions = Vec::new();
     let mut poll = |session: &mut Session, now| {
-        actions.extend(std::iter::from_fn(|| session.poll()).map(|action| (now, action)));
+        actions.extend(std::iter::from_fn(|| session.poll(now)).map(|action| (now, action)));
     };
     poll(&mut session, Duration::ZERO);
     for (now, event) in &record.events {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::proposal::Proposal;
-use speculation::session::{DraftStop, Input, Peer, Request};
+use speculation::session::{BlockVerdict, DraftBlock, DraftStop, Input, Peer, Request};
 use speculation::verification::{LastToken, Verdict};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
@@ -132,10 +132,12 @@ impl Answer {
                 };
                 Input::Drafted {
                     round,
-                    drafts,
-                    stop,
-                    logprobs,
-                    forwards: Vec::new(),
+                    block: DraftBlock {
+                        drafts,
+                        stop,
+                        logprobs,
+                        forwards: Vec::new(),
+                    },
                 }
             }
             Self::Verified {
@@ -144,17 +146,13 @@ impl Answer {
                 deferral,
             } => Input::Verified {
                 round,
-                emitted: verdict.emitted,
-                path: match path {
+                verdict: match path {
                     Some(mut path) => {
                         path.resize(verdict.accepted, 0);
-                        path
+                        BlockVerdict::of_path(verdict, path, deferral)
                     }
-                    None => (0..verdict.accepted as u32).collect(),
+                    None => BlockVerdict::of_chain(verdict, deferral),
                 },
-                last: verdict.last,
-                deferral,
-                layers: verdict.layers,
             },
             Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
             Self::NeedFrom(_) => return None,

@@ -87,7 +87,7 @@ impl Simulation<'_> {
 
     /// Does what the session asks for.
     fn carry_out(&mut self) {
-        while let Some(action) = self.client.session.poll() {
+        while let Some(action) = self.client.session.poll(self.now) {
             if let Some((peer, ask)) = self.client.carry_out(&action) {
                 self.network.send(peer, Message::Ask(ask), self.now);
             }

@@ -40,6 +40,13 @@ pub struct CoordinatorConfig {
     pub resolve_every_ms: NonZeroU64,
     /// Most requests under way; more are refused with a time to wait.
     pub max_requests: NonZeroUsize,
+    /// Whether a request may ask the coordinator to decide its blocks, for which all distributions travel.
+    pub allow_accept_at_coordinator: bool,
+    /// Whether a request may ask for reports of all distributions.
+    pub allow_distribution_reports: bool,
+    /// Most bytes of distributions that all requests together hold; more requests that need some are refused
+    /// with a time to wait.
+    pub max_distribution_bytes: NonZeroU64,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
     /// How peers are connected to.
@@ -60,8 +67,7 @@ pub struct ModelGroup {
     pub verifiers: Vec<String>,
 }
 
-/// Most draft tokens a request may ask for in a round.
-pub(crate) const MAX_DRAFT_LEN: u32 = 64;
+pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
 impl Default for CoordinatorConfig {
     fn default() -> Self {
@@ -84,6 +90,9 @@ impl Default for CoordinatorConfig {
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
             resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },
+            allow_accept_at_coordinator: true,
+            allow_distribution_reports: true,
+            max_distribution_bytes: const { NonZeroU64::new(1 << 30).unwrap() },
             server: ServerConfig::default(),
             channel: ChannelConfig::default(),
         }

@@ -1,187 +1,162 @@
-//! The only loop that awaits peers: carries out what the session asks for, and tells it what came.
+//! The only loop that polls the session and awaits its peers: carries out what the session asks for, and tells
+//! it what came.
 
-mod telling;
+mod answer;
+mod answers;
+mod output;
+mod report;
+mod response;
+mod round;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use server::health::Health;
-use speculation::session::{Action, FinishReason, Input, Origin, Request, Session};
+use speculation::session::{Action, FinishReason, Input, Origin, Peer, Request, Session};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::{self, OwnedPermit};
-use tonic::Status;
 use v1::generate_response::Part;
 use wire::v1;
 
+use crate::admitted::{AdmittedRequest, session_config};
 use crate::config::CoordinatorConfig;
-use crate::exchange::Ask;
+use crate::events::{Event, Fault};
 use crate::observe::Observer;
-use crate::output::Output;
-use crate::peer_links::PeerLinks;
-use crate::request::CheckedRequest;
+use crate::peer::pool::{EstimateKind, ServedModel, Target};
+use crate::peer::{Allowance, Answer, Failure, Peers, PendingRequest, Position};
+use output::Output;
+use round::RoundRecord;
 
-/// A message to the client.
-pub(crate) type Answer = Result<v1::GenerateResponse, Status>;
+pub(crate) use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES, AnswerSender, AnswerStream, answers};
+pub(crate) use report::RESTART_RETRY_AFTER;
+use response::{Cut, Response};
 
-/// A request that was let in and is in order.
-pub(crate) struct Begun {
-    pub(crate) request: CheckedRequest,
-    /// Names its sessions; nobody else has or can guess it.
-    pub(crate) id: [u8; 16],
-    /// Where the answer goes.
-    pub(crate) answers: mpsc::Sender<Answer>,
-    /// A place for its end.
-    pub(crate) end: OwnedPermit<Answer>,
-    pub(crate) permit: OwnedSemaphorePermit,
+/// Longest that a peer is waited for where the session sets no time.
+const FOREVER: Duration = Duration::from_secs(3_600);
+
+/// A request that is about to run.
+pub(crate) struct Prepared {
+    pub(crate) request: AdmittedRequest,
+    pub(crate) model: Arc<ServedModel>,
+    pub(crate) target: Target,
+    /// Names its sessions at the peers; nobody else has or can guess it.
+    pub(crate) session_id: [u8; 16],
+    /// What the client is told it is called.
+    pub(crate) request_id: String,
+    pub(crate) answers: AnswerSender,
+    pub(crate) permits: Permits,
 }
 
-impl Begun {
-    /// What the client is told its request is called.
-    pub(crate) fn request_id(&self) -> String {
-        hexadecimal(&self.id)
-    }
+/// What a request may use of the process for as long as it runs.
+pub(crate) struct Permits {
+    pub(crate) _request: OwnedSemaphorePermit,
+    pub(crate) _distributions: OwnedSemaphorePermit,
 }
 
 /// One request under way.
 pub(crate) struct Driver {
-    request: Arc<CheckedRequest>,
+    request: Arc<AdmittedRequest>,
+    model: Arc<ServedModel>,
     session: Session,
-    links: PeerLinks,
-    output: Output,
-    answers: mpsc::Sender<Answer>,
-    /// A place for the end of the answer.
-    end: OwnedPermit<Answer>,
+    peers: Peers,
+    response: Response,
+    /// The text of tokens still held, and how many of them it holds.
+    held_text: Output,
+    looked_at: usize,
     observer: Observer,
     began: Instant,
-    first_token: Option<Duration>,
     /// What the session waits for.
-    asked: Option<Asked>,
-    /// The text of tokens still held, and how many of them it holds.
-    held_text: Option<Output>,
-    looked_at: usize,
-    reported_rounds: u64,
-    reported_steps: usize,
-    reported_bytes: u64,
-    /// Tokens handed to the client.
-    delivered: usize,
-    /// What ended the request before the session did, or before its tokens were handed over.
-    cut: Option<Cut>,
-    id: [u8; 16],
-    /// Whether this coordinator is about to stop.
-    health: Health,
-    _permit: OwnedSemaphorePermit,
-}
-
-/// What ends a request whatever its session comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    /// This coordinator is about to stop.
-    LastCall,
-    /// The client did not read before the request's deadline.
-    Deadline,
-}
-
-/// A request to a peer that was not answered yet.
-struct Asked {
-    round: u64,
-    request: Request,
-    /// Whether it is a decode round that gave tokens already.
-    streaming: bool,
+    pending: Option<PendingRequest>,
+    /// When its peer was asked.
+    sent: Instant,
+    round: RoundRecord,
+    _permits: Permits,
 }
 
 /// What ended a wait.
-enum Event {
-    Answer(Input),
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is taken apart at once"
+)]
+enum Woken {
+    Answer(Result<Answer, Failure>),
     Timeout,
     ClientGone,
     LastCall,
 }
 
 impl Driver {
-    /// A request about to run.
     pub(crate) fn new(
-        begun: Begun,
+        prepared: Prepared,
         config: &CoordinatorConfig,
         health: Health,
         observer: Observer,
     ) -> Self {
-        let Begun {
+        let Prepared {
             request,
-            id,
+            model,
+            target,
+            session_id,
+            request_id,
             answers,
-            end,
-            permit,
-        } = begun;
+            permits,
+        } = prepared;
         let began = observer.began();
-        let session = Session::new(request.session_config(config), began.elapsed());
-        let output = request.output();
+        let estimate = request.method.goodput.then(|| {
+            let kind = EstimateKind::of(&request.method, request.sampling.temperature);
+            model.estimates.find(kind)
+        });
+        let session = session_config(&request, config, estimate, jitter());
+        let (stops, before) = (&request.stops, request.text_before());
+        let text = Arc::clone(&target.text);
+        let output = || Output::new(Arc::clone(&text), stops.clone(), before);
+        let (response, held_text) = (output(), output());
+        let deadline = began + request.timeout;
         let request = Arc::new(request);
         Self {
-            links: PeerLinks::new(Arc::clone(&request), id),
-            session,
-            output,
-            answers,
-            end,
+            session: Session::new(session, began.elapsed()),
+            peers: Peers::new(Arc::clone(&request), Arc::clone(&model), target, session_id),
+            response: Response::new(response, answers, health, deadline, request_id),
+            held_text,
+            looked_at: 0,
             observer,
             began,
-            first_token: None,
-            asked: None,
-            held_text: None,
-            looked_at: 0,
-            reported_rounds: 0,
-            reported_steps: 0,
-            reported_bytes: 0,
-            delivered: 0,
-            cut: None,
+            pending: None,
+            sent: began,
+            round: RoundRecord::default(),
             request,
-            id,
-            health,
-            _permit: permit,
+            model,
+            _permits: permits,
         }
     }
 
     /// Runs the request to its end. Exactly one `finished` is sent, unless the client is gone.
     pub(crate) async fn run(mut self) {
-        self.answer(Part::Started(self.started())).await;
+        let started = self.started();
+        self.respond(Part::Started(started)).await;
         loop {
-            while let Some(action) = self.session.poll() {
+            while let Some(action) = self.session.poll(self.now()) {
                 if let Some(reason) = self.carry_out(action).await {
                     return self.finish(&reason).await;
                 }
             }
-            let event = self.wait().await;
-            let now = self.began.elapsed();
-            match event {
-                Event::Answer(input) => {
-                    let by_drafter = matches!(input, Input::Drafted { .. });
-                    let has_report = by_drafter || matches!(input, Input::Verified { .. });
-                    self.observer.answered(&input, &self.links);
-                    self.session.handle(input, now);
-                    self.observe_losses();
-                    self.end_held_at_stop();
-                    if has_report {
-                        self.report_round(by_drafter).await;
-                    }
-                }
-                Event::ClientGone => self.session.handle(Input::Cancel, now),
-                Event::LastCall => self.cut(Cut::LastCall),
-                Event::Timeout => {
-                    // The request's own deadline is nobody's fault.
-                    if let Some(asked) = self.asked.take().filter(|_| now < self.request.timeout) {
-                        self.observer.silent(asked.request.peer());
-                        self.links.silent(asked.request.peer());
-                    }
-                    self.session.handle_timeout(now);
-                    self.observe_losses();
-                }
+            let now = self.now();
+            match self.wait().await {
+                Woken::Answer(answer) => self.handle(answer),
+                Woken::ClientGone => self.session.handle(Input::Cancel, now),
+                Woken::LastCall => self.cut(Cut::LastCall),
+                Woken::Timeout => self.handle_timeout(),
             }
         }
     }
 
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Ends the request: nobody waits for what its session would come to.
     fn cut(&mut self, cut: Cut) {
-        self.cut = Some(cut);
-        self.session.handle(Input::Cancel, self.began.elapsed());
+        self.response.cut = Some(cut);
+        self.session.handle(Input::Cancel, self.now());
     }
 
     /// Carries out one action; the reason, if it was the last.
@@ -193,93 +168,113 @@ impl Driver {
                 base_len,
                 request,
             } => {
-                self.observer.asked(round, attempt, base_len, &request);
-                self.asked = Some(Asked {
+                let (sent, peer) = (&request, request.peer());
+                self.observer.observe(&Event::Sent {
                     round,
-                    request,
-                    streaming: false,
+                    attempt,
+                    base_len,
+                    request: sent,
                 });
-            }
-            Action::Emit(tokens) => {
-                let emitted = self.output.emit(&tokens);
-                self.first_token.get_or_insert_with(|| self.began.elapsed());
-                self.observer.emitted(&emitted.chunk);
-                self.answer(Part::Chunk(emitted.chunk)).await;
-                if let Some(len) = emitted.stopped_at {
-                    self.session
-                        .handle(Input::Stop { len }, self.began.elapsed());
+                if attempt == 0 {
+                    self.round.fault = None;
+                    self.peers.requested(peer);
                 }
+                self.sent = Instant::now();
+                self.pending = Some(PendingRequest::new(round, request));
             }
+            Action::Emit(tokens) => self.emit(&tokens).await,
             Action::Close(peer) => {
-                self.asked = None;
-                self.links.close(peer);
+                self.pending = None;
+                self.peers.close(peer);
             }
             Action::Finish(reason) => return Some(reason),
         }
         None
     }
 
-    /// Waits for the peer asked, for time to pass, or for the client to go away.
-    async fn wait(&mut self) -> Event {
-        let due = self.session.poll_timeout().map(|due| self.began + due);
-        let now = Instant::now();
-        let patience = due.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
-        let timeout = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        let links = &mut self.links;
-        let trace = self.observer.asked_context();
-        let ask = |round| Ask {
+    /// Waits for the peer asked, for time to pass, or for the client to go away. An answer that has come is never
+    /// passed over for a time that ran out meanwhile.
+    async fn wait(&mut self) -> Woken {
+        let due = self.session.poll_timeout();
+        let until = self.began + due.unwrap_or(self.now() + FOREVER);
+        let position = |round| Position {
             round,
-            timeout: patience,
-            began: now,
+            allowance: Allowance {
+                until,
+                is_short: due.is_some_and(|due| due >= self.request.timeout),
+            },
             output: self.session.output(),
             emitted: self.session.emitted(),
-            trace,
+            trace: self.observer.sent_context(),
         };
-        let answer = async {
-            match &mut self.asked {
-                Some(asked) if asked.streaming => links.decoded(ask(asked.round)).await,
-                Some(asked) => {
-                    asked.streaming = matches!(asked.request, Request::Decode { .. });
-                    links.ask(ask(asked.round), &asked.request).await
+        let (peers, record) = (&mut self.peers, &self.round);
+        let answering = async {
+            match &mut self.pending {
+                Some(pending) => {
+                    let position = position(pending.round);
+                    let proposals = record.proposals(pending.round);
+                    peers.answer(pending, position, proposals).await
                 }
                 None => std::future::pending().await,
             }
         };
-        let event = tokio::select! {
-            input = answer => Event::Answer(input),
-            () = timeout => Event::Timeout,
-            () = self.answers.closed() => Event::ClientGone,
-            () = self.health.last_call() => Event::LastCall,
-        };
-        let goes_on = matches!(event, Event::Answer(Input::Decoded { .. }));
-        if matches!(event, Event::Answer(_)) && !goes_on {
-            self.asked = None;
+        tokio::select! {
+            biased;
+            () = self.response.last_call() => Woken::LastCall,
+            () = self.response.closed() => Woken::ClientGone,
+            answer = answering => Woken::Answer(answer),
+            () = tokio::time::sleep_until(until.into()) => Woken::Timeout,
         }
-        event
+    }
+
+    /// A time has come that the session set.
+    fn handle_timeout(&mut self) {
+        let now = self.now();
+        // The request's own deadline is nobody's fault; nor is a pause.
+        if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
+            let peer = pending.request.peer();
+            self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
+            self.peers.silent(peer);
+        }
+        self.session.handle_timeout(now);
+        self.observe_losses();
     }
 
     /// A response that is held until it is complete is complete where a stop string stands in it.
     fn end_held_at_stop(&mut self) {
         let held = self.session.held();
-        let Some(new) = held.get(self.looked_at..).filter(|new| !new.is_empty()) else {
+        let new = held.get(self.looked_at..).unwrap_or_default();
+        if new.is_empty() {
             return;
-        };
-        let held_text = self.held_text.get_or_insert_with(|| self.request.output());
+        }
         let new: Vec<_> = new.iter().map(|&token| (token, Origin::Accepted)).collect();
         self.looked_at += new.len();
-        if let Some(len) = held_text.emit(&new).stopped_at {
-            self.session
-                .handle(Input::Stop { len }, self.began.elapsed());
+        if let Some(len) = self.held_text.emit(&new).stopped_at {
+            self.session.handle(Input::Stop { len }, self.now());
+        }
+    }
+
+    /// Whether the target is decoding alone, token by token.
+    fn is_decoding(&self) -> Option<u64> {
+        let pending = self.pending.as_ref()?;
+        matches!(pending.request, Request::Decode { .. }).then_some(pending.round)
+    }
+
+    /// The time that a client took to read is nothing to the verifier that decodes on meanwhile.
+    fn restart_patience(&mut self) {
+        if let Some(round) = self.is_decoding() {
+            let progress = Input::Progress {
+                round,
+                peer: Peer::Verifier,
+                allowance: Duration::ZERO,
+            };
+            self.session.handle(progress, self.now());
         }
     }
 }
 
-/// Sixteen bytes as text.
-fn hexadecimal(id: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*id))
+/// A number from 0 to 1 that differs between requests.
+fn jitter() -> f64 {
+    // Without a source of entropy nothing is spread, and nothing else is wrong.
+    getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))
 }

@@ -1,29 +1,19 @@
 //! The coordinator service: runs the speculative loop and talks to clients.
 //!
-//! One request, one file per hop: `grpc.rs` takes it, `request.rs` checks it, `driver.rs` carries out
-//! what the sans-io session asks for, `link.rs` and `exchange.rs` speak to one peer, `output.rs`
-//! turns tokens into text for the client, `observe.rs` hears what happens. It holds no model; the tokenizer comes from the verifier.
+//! A request goes one way: `front` takes it, `request` checks it into plain data (`admitted`), `driver` carries
+//! out what the sans-io session asks for, `peer` speaks to drafters and verifiers, which its `pool` finds; `text`
+//! turns tokens into text. What happens becomes `events`, which `observe` consumes. Imports go down this list
+//! only. The coordinator holds no model; the tokenizer comes from the verifier.
 
-mod admission;
-mod attachment;
+mod admitted;
 mod config;
-mod deadline;
-mod decide;
-mod demand;
 mod driver;
 mod error;
-mod exchange;
-mod figures;
-mod grpc;
+mod events;
+mod front;
 mod limits;
-mod link;
-mod listing;
-mod method;
 mod observe;
-mod output;
-mod peer_links;
-mod peers;
-mod report;
+mod peer;
 mod request;
 mod service;
 mod text;

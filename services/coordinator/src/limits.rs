@@ -8,7 +8,7 @@ use wire::proposal::MAX_SPARSE;
 use wire::sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
-use crate::grpc::ANSWER_BUFFER;
+use crate::driver::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
 use crate::request::limits::{
     MAX_BYTES_PER_TOKEN, MAX_MESSAGES, MAX_NAME_BYTES, MAX_STOP_BYTES, MAX_STOP_TOKENS, MAX_STOPS,
 };
@@ -42,6 +42,17 @@ fn of_work() -> Vec<Limit> {
             "parts of an answer held for a client that does not read",
             ANSWER_BUFFER,
             "the request waits, until its time is over",
+        ),
+        Limit::fixed(
+            "bytes of them; a single part that is larger goes alone",
+            mebibytes(ANSWER_BUFFER_BYTES),
+            "the request waits, until its time is over",
+        ),
+        Limit::set(
+            "bytes of distributions that all requests hold",
+            mebibytes(config.max_distribution_bytes.get() as usize),
+            "max_distribution_bytes",
+            "RESOURCE_EXHAUSTED with RetryInfo",
         ),
         Limit::fixed(
             "message of a client",

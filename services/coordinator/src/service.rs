@@ -13,12 +13,12 @@ use tokio::task::JoinSet;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
-use crate::admission::Admission;
+use crate::admitted::PeerKind;
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::error::CoordinatorError;
-use crate::figures;
-use crate::grpc::{Service, Shared};
-use crate::peers::{Group, Groups};
+use crate::front::{Admission, Service, Shared};
+use crate::observe::{Gauges, Observation};
+use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
@@ -32,6 +32,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 /// A coordinator ready to serve.
 pub struct Coordinator {
     shared: Arc<Shared>,
+    process: Process,
 }
 
 /// Binds and serves until `shutdown` completes; then drains.
@@ -72,18 +73,24 @@ impl Coordinator {
             }
         }
         let health = Health::new(NAME, &process).await;
+        let process = Process {
+            traces: process.traces.of("coordinator"),
+            ..process
+        };
+        let models = Arc::new(Models::new(&config, &process)?);
+        let distribution_bytes = config.max_distribution_bytes.get();
+        let admission = Admission::new(config.max_requests.get(), distribution_bytes);
+        let names = models.names();
+        let gauges = gauges(&models, &admission);
+        let observation = Observation::new(&process, names.into_iter(), gauges);
         let shared = Arc::new(Shared {
-            groups: Groups::new(&config, &process)?,
-            admission: Admission::new(config.max_requests.get()),
+            models,
+            admission,
             config,
             health,
-            process: Process {
-                traces: process.traces.of("coordinator"),
-                ..process
-            },
+            observation,
         });
-        figures::tell(&shared.process.metrics, &shared);
-        Ok(Self { shared })
+        Ok(Self { shared, process })
     }
 
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
@@ -96,7 +103,7 @@ impl Coordinator {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), CoordinatorError> {
-        let service = CoordinatorServer::new(Service(Arc::clone(&self.shared)))
+        let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
@@ -104,13 +111,13 @@ impl Coordinator {
             routes,
             listener,
             &self.shared.config.server,
-            &self.shared.process,
+            &self.process,
             &self.shared.health,
             shutdown,
         );
         let ready = async {
             let on_first = async || self.shared.health.ready().await;
-            find_verifiers(&self.shared.groups, on_first).await;
+            find_verifiers(&self.shared.models, on_first).await;
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -120,10 +127,34 @@ impl Coordinator {
     }
 }
 
+/// How the coordinator is, for as long as it lives.
+fn gauges(
+    models: &Arc<Models>,
+    admission: &Admission,
+) -> impl Fn() -> Option<Gauges> + Send + Sync + 'static {
+    let (models, admission) = (Arc::downgrade(models), admission.clone());
+    move || {
+        let models = models.upgrade()?;
+        let of_kind = |model: &Arc<ServedModel>, kind: PeerKind| {
+            let (alive, resting) = model.counts(kind);
+            (model.name().to_owned(), kind.name(), alive, resting)
+        };
+        let kinds = [PeerKind::Drafter, PeerKind::Verifier];
+        let peers = models
+            .iter()
+            .flat_map(|model| kinds.map(|kind| of_kind(model, kind)));
+        Some(Gauges {
+            running: admission.running(),
+            max_requests: admission.max_requests(),
+            peers: peers.collect(),
+        })
+    }
+}
+
 /// Calls `on_first` when a verifier of any model has sent its tokenizer: one model's outage must not keep the
 /// others from being served. Completes when those of all models have.
-async fn find_verifiers(groups: &Groups, on_first: impl AsyncFnOnce()) {
-    let mut searches: JoinSet<()> = groups.iter().cloned().map(find_verifier).collect();
+async fn find_verifiers(models: &Models, on_first: impl AsyncFnOnce()) {
+    let mut searches: JoinSet<()> = models.iter().cloned().map(find_verifier).collect();
     // None is aborted one by one: an error is a panic.
     if let Some(Err(panicked)) = searches.join_next().await {
         std::panic::resume_unwind(panicked.into_panic());
@@ -132,13 +163,13 @@ async fn find_verifiers(groups: &Groups, on_first: impl AsyncFnOnce()) {
     searches.join_all().await;
 }
 
-async fn find_verifier(group: Arc<Group>) {
+async fn find_verifier(model: Arc<ServedModel>) {
     let mut told = String::new();
-    while let Err(error) = group.text().await {
-        let reason = error.to_string();
+    while let Err(error) = model.target(&[0; 16]).await {
+        let reason = error.details();
         if reason != told {
             tracing::info!(
-                model = group.name(),
+                model = model.name(),
                 error = reason,
                 "waiting for a verifier"
             );

@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::auth::Shown;
 use crate::connector::Connector;
-pub use crate::connector::is_tls_fault;
+pub use crate::connector::{Connections, is_tls_fault};
 use crate::process::Process;
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,
@@ -87,11 +87,11 @@ pub fn connect(
     process: &Process,
 ) -> Result<PeerChannel, ChannelError> {
     let uri = parse(url, process)?;
-    Ok(channel(uri, None, config, process))
+    Ok(channel(uri, None, config, process).0)
 }
 
 /// Like [`connect`], to `address`, which is one of those behind the host that `uri` names: a certificate is
-/// checked against the name.
+/// checked against the name. [`Connections`] tells when a connection came about or broke.
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -100,7 +100,7 @@ pub fn connect_to(
     address: SocketAddr,
     config: &ChannelConfig,
     process: &Process,
-) -> PeerChannel {
+) -> (PeerChannel, Connections) {
     channel(uri, Some(address), config, process)
 }
 
@@ -109,7 +109,8 @@ fn channel(
     address: Option<SocketAddr>,
     config: &ChannelConfig,
     process: &Process,
-) -> PeerChannel {
+) -> (PeerChannel, Connections) {
+    let connections = Connections::default();
     let endpoint = Endpoint::from(uri)
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
@@ -123,9 +124,11 @@ fn channel(
     let connector = Connector {
         address,
         tls: process.tls.clone(),
+        connections: connections.clone(),
     };
     let channel = endpoint.connect_with_connector_lazy(connector);
-    InterceptedService::new(channel, process.auth.shown())
+    let channel = InterceptedService::new(channel, process.auth.shown());
+    (channel, connections)
 }
 
 /// Reads a peer's URL, `http` or `https`, a host, a port, and nothing else; `process` must be able to

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -33,6 +35,39 @@ pub(crate) struct Connector {
     /// Where, if it is not for the resolver to say.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) tls: Tls,
+    pub(crate) connections: Connections,
+}
+
+/// Counts how often a channel's connection came about or broke: what was learned of a server holds for as long
+/// as the count stays what it was.
+#[derive(Clone, Debug, Default)]
+pub struct Connections(Arc<AtomicU64>);
+
+impl Connections {
+    /// How often a connection came about or broke so far.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Counts a connection, and its end.
+struct Counted(Connections);
+
+impl Counted {
+    fn new(connections: Connections) -> Self {
+        connections.changed();
+        Self(connections)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.changed();
+    }
 }
 
 /// Why no connection came about.
@@ -96,7 +131,7 @@ impl Connector {
         let connection = connected.map_err(refused)?;
         connection.set_nodelay(true).map_err(refused)?;
         if uri.scheme_str() != Some("https") {
-            return Ok(Outgoing::new(Either::Left(connection)));
+            return Ok(Outgoing::new(Either::Left(connection), &self.connections));
         }
         let fault = |why: String| ConnectFault::Tls {
             to: to.clone(),
@@ -109,7 +144,8 @@ impl Connector {
         let name = name.map_err(|_| fault(format!("no certificate can be for {host:?}")))?;
         let connected = connector.connect(name, connection).await;
         let stream = connected.map_err(|error| fault(explain(&error, Side::Client)))?;
-        Ok(Outgoing::new(Either::Right(Box::new(stream))))
+        let transport = Either::Right(Box::new(stream));
+        Ok(Outgoing::new(transport, &self.connections))
     }
 }
 
@@ -128,13 +164,18 @@ pub(crate) struct Outgoing {
     transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
     /// Whether nothing was read yet.
     is_new: bool,
+    _counted: Counted,
 }
 
 impl Outgoing {
-    fn new(transport: Either<TcpStream, Box<TlsStream<TcpStream>>>) -> Self {
+    fn new(
+        transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+        connections: &Connections,
+    ) -> Self {
         Self {
             transport,
             is_new: true,
+            _counted: Counted::new(connections.clone()),
         }
     }
 }

@@ -10,6 +10,7 @@ use tracing::Instrument;
 
 use crate::health::Health;
 use crate::lease::{AttachError, Attached, Leases, SessionId};
+use crate::request_id::request_id;
 
 /// How long a stream may take to say which session it is.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -161,7 +162,7 @@ async fn serve<S: SessionService>(
     let mut session = service.resume(spec, held);
     replies.send(service.opened(&session, epoch)).await?;
     // The session is called as its request is. Of the highest level, so that lines of every level tell it.
-    let request_id = format!("{:032x}", u128::from_be_bytes(id));
+    let request_id = request_id(id);
     let lines = tracing::error_span!("session", request_id);
     let answering = rounds(service, &hold, &mut session, requests, replies, epoch);
     let ended = tokio::select! {

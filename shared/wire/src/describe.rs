@@ -3,6 +3,9 @@
 use crate::PROTOCOL_VERSION;
 use crate::v1::{Drafting, PeerDescription, ProposalForm, Verification};
 
+/// Name of the feature of a peer that says while it is at work on a round.
+pub const PROGRESS: &str = "progress";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let verifications = [

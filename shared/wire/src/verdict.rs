@@ -1,7 +1,8 @@
 //! Verdicts on the wire.
 
+use speculation::session::BlockVerdict;
+use speculation::verification::LastToken;
 use speculation::verification::layers::Layer;
-use speculation::verification::{LastToken, Verdict};
 
 use crate::status::BadField;
 use crate::v1;
@@ -9,30 +10,8 @@ use crate::v1;
 /// Most residual layers: each round adds at most one, and none outlasts a block.
 const MAX_LAYERS: usize = 64;
 
-/// A verdict, and which draft tokens it accepted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathVerdict {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The nodes accepted, as indices into the block, root first.
-    pub path: Vec<u32>,
-}
-
-impl PathVerdict {
-    /// A verdict on a chain: it accepted the first so many tokens.
-    pub fn of_chain(verdict: Verdict) -> Self {
-        let path = (0..verdict.accepted as u32).collect();
-        Self { verdict, path }
-    }
-}
-
-/// Writes a verdict, with how much of each emitted position was deferred.
-pub fn to_wire(
-    PathVerdict { verdict, path }: PathVerdict,
-    deferral: Vec<f32>,
-    header: v1::ReplyHeader,
-    timing: v1::Timing,
-) -> v1::Verdict {
+/// Writes a verdict.
+pub fn to_wire(verdict: BlockVerdict, header: v1::ReplyHeader, timing: v1::Timing) -> v1::Verdict {
     let last = match verdict.last {
         LastToken::Recovered => v1::LastToken::Recovered,
         LastToken::Bonus => v1::LastToken::Bonus,
@@ -41,11 +20,11 @@ pub fn to_wire(
     v1::Verdict {
         header: Some(header),
         emitted: verdict.emitted,
-        path,
-        accepted_len: verdict.accepted as u32,
+        accepted_len: verdict.path.len() as u32,
+        path: verdict.path,
         last: last.into(),
         layers: layers_to_wire(&verdict.layers),
-        deferral,
+        deferral: verdict.deferral,
         timing: Some(timing),
         ..Default::default()
     }
@@ -56,7 +35,7 @@ pub fn to_wire(
 /// # Errors
 /// If the path does not go from parents to children or is not as long as is said, or the last token's
 /// kind is unknown.
-pub fn from_wire(wire: v1::Verdict) -> Result<PathVerdict, BadField> {
+pub fn from_wire(wire: v1::Verdict) -> Result<BlockVerdict, BadField> {
     let descends = wire.path.windows(2).all(|pair| pair[0] < pair[1]);
     if !descends || wire.path.len() != wire.accepted_len as usize {
         return Err(BadField::new("path", "not a path of the accepted length"));
@@ -72,15 +51,12 @@ pub fn from_wire(wire: v1::Verdict) -> Result<PathVerdict, BadField> {
             ));
         }
     };
-    let verdict = Verdict {
+    Ok(BlockVerdict {
         emitted: wire.emitted,
-        accepted: wire.accepted_len as usize,
-        last,
-        layers: layers_from_wire(&wire.layers)?,
-    };
-    Ok(PathVerdict {
-        verdict,
         path: wire.path,
+        last,
+        deferral: wire.deferral,
+        layers: layers_from_wire(&wire.layers)?,
     })
 }
 
@@ -118,6 +94,8 @@ pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadFie
 
 #[cfg(test)]
 mod tests {
+    use speculation::verification::Verdict;
+
     use super::*;
 
     #[test]
@@ -136,12 +114,12 @@ mod tests {
                     remaining: 3,
                 }],
             };
-            let chain = PathVerdict::of_chain(verdict.clone());
+            let chain = BlockVerdict::of_chain(verdict.clone(), vec![0.5; 3]);
             assert_eq!(chain.path, [0, 1]);
-            let path = vec![1, 4];
-            for verdict in [chain, PathVerdict { verdict, path }] {
+            let tree = BlockVerdict::of_path(verdict, vec![1, 4], Vec::new());
+            for verdict in [chain, tree] {
                 let header = v1::ReplyHeader::default();
-                let wire = to_wire(verdict.clone(), vec![0.5; 3], header, v1::Timing::default());
+                let wire = to_wire(verdict.clone(), header, v1::Timing::default());
                 assert_eq!(from_wire(wire), Ok(verdict));
             }
         }

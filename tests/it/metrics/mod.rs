@@ -13,6 +13,7 @@ mod world;
 use wire::v1::SpeculationStatistics;
 
 use crate::client::Answer;
+pub(crate) use openmetrics::Scrape;
 use world::{Cluster, Watched, process};
 
 fn statistics(answer: &Answer) -> &SpeculationStatistics {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What one scrape said.
 #[derive(Debug, Default)]
-pub(super) struct Scrape {
+pub(crate) struct Scrape {
     pub(super) families: BTreeMap<String, Family>,
 }
 
@@ -27,7 +27,7 @@ struct Sample {
 }
 
 impl Scrape {
-    pub(super) fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let body = text.strip_suffix("# EOF\n").expect("# EOF at the end");
         assert!(!body.contains("# EOF"), "# EOF stands once");
         let mut scrape = Self::default();
@@ -90,7 +90,7 @@ impl Scrape {
     }
 
     /// The sum of the samples `name` that have these labels among others.
-    pub(super) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    pub(crate) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let samples = self.families.values().flat_map(|family| &family.samples);
         let wanted = samples.filter(|sample| {
             let has = |&(key, value): &(&str, &str)| {

@@ -12,12 +12,11 @@ use speculation::session::{Input, Peer, Request};
 use speculation::verification::LastToken;
 use wire::v1;
 
-use super::trace::peer_name;
-use crate::peer_links::PeerLinks;
+use crate::events::{AnswerTiming, Event};
 
 /// A round under way.
 #[derive(Debug)]
-pub(super) struct RoundTrace {
+pub(super) struct RoundSpans {
     index: u64,
     base_len: u32,
     began: Instant,
@@ -53,7 +52,7 @@ struct Step {
     is_waiting: bool,
 }
 
-impl RoundTrace {
+impl RoundSpans {
     pub(super) fn new(root: &Span, index: u64, base_len: u32, has_spans: bool) -> Self {
         let began = Instant::now();
         let span = if has_spans {
@@ -83,11 +82,11 @@ impl RoundTrace {
     }
 
     /// What the peer asked last hangs its spans on.
-    pub(super) fn asked_context(&self) -> Option<TraceContext> {
+    pub(super) fn sent_context(&self) -> Option<TraceContext> {
         self.steps.last()?.span.context()
     }
 
-    pub(super) fn asked(&mut self, attempt: u32, request: &Request) {
+    pub(super) fn sent(&mut self, attempt: u32, request: &Request) {
         let name = match request {
             Request::Draft { .. } => names::DRAFT,
             Request::Verify { .. } => names::VERIFY,
@@ -110,54 +109,60 @@ impl RoundTrace {
         });
     }
 
-    pub(super) fn answered(&mut self, answer: &Input, links: &PeerLinks) {
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Answered {
+                input,
+                timing,
+                address,
+            } => self.answered(input, timing, address),
+            Event::Failed {
+                peer,
+                reason,
+                address,
+                ..
+            } => self.failed(peer, reason, address),
+            Event::Emitted { chunk } => self.emitted += chunk.token_ids.len(),
+            Event::RoundEnded { report, .. } => self.wire_bytes = Some(report.wire_bytes),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, input: &Input, timing: AnswerTiming, address: Option<SocketAddr>) {
         self.ended = Instant::now();
         let Some(step) = self.steps.last_mut() else {
             return;
         };
         step.ended = self.ended;
         step.is_waiting = false;
-        match answer {
-            Input::Drafted { drafts, .. } => {
-                self.drafted += drafts.len();
-                step.timing = Some(links.times.drafter);
-                step.address = links.address(Peer::Drafter);
-            }
-            Input::Verified { path, last, .. } => {
-                self.accepted = path.len();
-                let position = self.base_len + path.len() as u32;
-                self.rejected_position = (*last == LastToken::Recovered).then_some(position);
-                step.timing = Some(links.times.verifier);
-                step.decided = links.times.decided;
-                step.address = links.address(Peer::Verifier);
+        step.decided = timing.decided;
+        step.address = step.address.or(address);
+        let so_far = step.timing;
+        step.timing = Some(timing.reported);
+        match input {
+            Input::Drafted { block, .. } => self.drafted += block.drafts.len(),
+            Input::Verified { verdict, .. } => {
+                self.accepted = verdict.path.len();
+                let position = self.base_len + verdict.path.len() as u32;
+                let is_recovered = verdict.last == LastToken::Recovered;
+                self.rejected_position = is_recovered.then_some(position);
             }
             Input::Decoded { tokens, .. } => {
                 step.decoded += tokens.len();
-                step.timing = Some(added(step.timing, links.times.decoding));
-                if step.address.is_none() {
-                    step.address = links.address(Peer::Verifier);
-                }
+                step.timing = Some(added(so_far, timing.reported));
             }
-            Input::Failed { peer, reason, .. } => {
-                step.address = links.address(*peer);
-                self.failed(*peer, reason);
-            }
-            Input::Disbelieved { reason, .. } => self.failed(Peer::Drafter, reason),
-            Input::Backpressure { peer, .. } => {
-                step.address = links.address(*peer);
-                self.failed(*peer, "overloaded");
-            }
-            Input::Stop { .. } | Input::Cancel => {}
+            _ => {}
         }
     }
 
     /// What was asked last has failed for `peer`.
-    pub(super) fn failed(&mut self, peer: Peer, reason: &str) {
+    fn failed(&mut self, peer: Peer, reason: &str, address: Option<SocketAddr>) {
         self.failed = true;
         self.ended = Instant::now();
         if let Some(step) = self.steps.last_mut() {
             step.ended = self.ended;
             step.is_waiting = false;
+            step.address = step.address.or(address);
             step.failure = Some((peer, reason.to_owned()));
         }
     }
@@ -175,14 +180,6 @@ impl RoundTrace {
     pub(super) fn fell_back(&mut self, reason: &str) {
         self.failed = true;
         self.fallback = Some(reason.to_owned());
-    }
-
-    pub(super) fn emitted(&mut self, tokens: usize) {
-        self.emitted += tokens;
-    }
-
-    pub(super) fn reported(&mut self, report: &v1::RoundReport) {
-        self.wire_bytes = Some(report.wire_bytes);
     }
 
     /// Ends the round: with spans if it has them, failed, or was the last, else as an event of `root`.
@@ -308,5 +305,13 @@ fn added(so_far: Option<v1::Timing>, timing: v1::Timing) -> v1::Timing {
         forwarded_tokens: so_far
             .forwarded_tokens
             .saturating_add(timing.forwarded_tokens),
+    }
+}
+
+/// What a peer is called in spans.
+pub(super) fn peer_name(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Drafter => "drafter",
+        Peer::Verifier => "verifier",
     }
 }

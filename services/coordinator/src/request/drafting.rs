@@ -1,93 +1,45 @@
-//! What a request asks of drafting, from the message to numbers in range.
+//! How long draft blocks are, by what a request asks for and the verifier takes.
 
-use speculation::drafting::{DraftLen, Drafting, TreeShape};
 use speculation::methods::Choice;
 use speculation::methods::names::DRAFT_CAP;
-use wire::drafting::Length;
+use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
-use wire::{drafting, v1};
 
-use super::limits::in_range;
-use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
+use crate::config::CoordinatorConfig;
 
-/// What a request asks of drafting; none where it leaves that open.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct DraftingAsked {
-    pub(crate) drafting: Option<Drafting>,
-    pub(crate) draft_len: Option<DraftLen>,
-    pub(crate) tree: Option<TreeShape>,
-    /// Most tokens of a chain, or levels of a tree.
-    most: Option<u32>,
-}
-
-impl DraftingAsked {
-    /// Reads `request`.
-    ///
-    /// # Errors
-    /// Names the field that is unknown, out of range, or contradicts another.
-    pub(crate) fn read(request: &v1::GenerateRequest) -> Result<Self, BadField> {
-        let mut asked = Self {
-            drafting: drafting::from_wire(request.drafting)?,
-            draft_len: None,
-            tree: match request.tree {
-                None => None,
-                tree => Some(drafting::shape_from_wire(tree)?),
-            },
-            most: request.draft_len,
-        };
-        match drafting::length_from_wire(request.draft_length)? {
-            None => {}
-            Some(Length::Policy(policy)) => asked.draft_len = Some(policy),
-            Some(Length::Fixed(tokens)) => {
-                in_range("draft_length.fixed", tokens, 1, MAX_DRAFT_LEN)?;
-                if let Some(most) = asked.most.filter(|&most| most != tokens) {
-                    let problem =
-                        format!("{tokens} contradicts draft_len {most}, leave one of them out");
-                    return Err(BadField::new("draft_length.fixed", problem));
-                }
-                asked.most = Some(tokens);
-            }
-        }
-        if let Some(most) = asked.most {
-            in_range("draft_len", most, 1, MAX_DRAFT_LEN)?;
-        }
-        Ok(asked)
+/// Most levels of a draft block of `method`, of which the verifier takes `most_nodes` nodes.
+///
+/// What the verifier takes is a matter of its configuration, and shorter drafts change nothing but
+/// speed: so a chain is cut in silence. A tree that was asked for in these very sizes is not.
+///
+/// # Errors
+/// Names the tree, its sizes and the limit.
+pub(super) fn levels(
+    drafting: &DraftingRequest,
+    method: &Choice,
+    most_nodes: u32,
+    config: &CoordinatorConfig,
+) -> Result<u32, BadField> {
+    let default = if method.default_draft_len() == DRAFT_CAP {
+        config.draft_cap
+    } else {
+        config.draft_len
+    };
+    let width = method.tree.width();
+    let fit = most_nodes / width;
+    let refused = |problem: String| Err(BadField::new("tree", problem));
+    if fit == 0 {
+        return refused(format!(
+            "a level has {width} nodes, the verifier takes {most_nodes} in a round"
+        ));
     }
-
-    /// Most levels of a draft block of `method`, of which the verifier takes `most_nodes` nodes.
-    ///
-    /// What the verifier takes is a matter of its configuration, and shorter drafts change nothing but
-    /// speed: so a chain is cut in silence. A tree that was asked for in these very sizes is not.
-    ///
-    /// # Errors
-    /// Names the tree, its sizes and the limit.
-    pub(crate) fn levels(
-        self,
-        method: &Choice,
-        most_nodes: u32,
-        config: &CoordinatorConfig,
-    ) -> Result<u32, BadField> {
-        let default = if method.default_draft_len() == DRAFT_CAP {
-            config.draft_cap
-        } else {
-            config.draft_len
-        };
-        let width = method.tree.width();
-        let fit = most_nodes / width;
-        let refused = |problem: String| Err(BadField::new("tree", problem));
-        if fit == 0 {
-            return refused(format!(
-                "a level has {width} nodes, the verifier takes {most_nodes} in a round"
-            ));
-        }
-        match self.most {
-            Some(levels) if width > 1 && levels > fit => refused(format!(
-                "{levels} levels of {width} nodes are {}, the verifier takes {most_nodes} in a round; \
-                 ask for a draft_len of at most {fit}, or for fewer nodes a level",
-                levels * width
-            )),
-            most => Ok(most.unwrap_or(default.get()).min(fit)),
-        }
+    match drafting.most {
+        Some(levels) if width > 1 && levels > fit => refused(format!(
+            "{levels} levels of {width} nodes are {}, the verifier takes {most_nodes} in a round; \
+             ask for a draft_len of at most {fit}, or for fewer nodes a level",
+            levels * width
+        )),
+        most => Ok(most.unwrap_or(default.get()).min(fit)),
     }
 }
 
@@ -96,6 +48,8 @@ mod tests {
     use speculation::methods::Asked;
     use v1::draft_length::Policy;
     use v1::tree_shape::Shape;
+
+    use wire::v1;
 
     use super::*;
 
@@ -110,7 +64,7 @@ mod tests {
     }
 
     fn levels(request: &v1::GenerateRequest, most_nodes: u32) -> Result<u32, BadField> {
-        let asked = DraftingAsked::read(request)?;
+        let asked = DraftingRequest::read(request)?;
         let method = Asked {
             drafting: asked.drafting,
             draft_len: asked.draft_len,
@@ -118,7 +72,7 @@ mod tests {
             ..Default::default()
         };
         let method = Choice::resolve(&method, 1.0, false).expect("a method");
-        asked.levels(&method, most_nodes, &CoordinatorConfig::default())
+        super::levels(&asked, &method, most_nodes, &CoordinatorConfig::default())
     }
 
     #[test]
@@ -191,14 +145,14 @@ mod tests {
                 "draft_length.confidence",
             ),
         ] {
-            let error = DraftingAsked::read(&bad).expect_err(field);
+            let error = DraftingRequest::read(&bad).expect_err(field);
             assert_eq!(error.field, field);
         }
         let unknown = v1::GenerateRequest {
             drafting: 9,
             ..Default::default()
         };
-        let error = DraftingAsked::read(&unknown).expect_err("unknown");
+        let error = DraftingRequest::read(&unknown).expect_err("unknown");
         assert_eq!(error.field, "drafting");
     }
 }

@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
-use server::transport::MAX_MESSAGE_BYTES;
-use speculation::TokenId;
 use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
-use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
-use wire::v1::generate_request::Prompt;
-use wire::v1::{self, ChatMessage};
+use wire::v1;
 
-use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
-use crate::text::ServedText;
+use crate::config::CoordinatorConfig;
 
 /// Output tokens where a request does not say.
 const DEFAULT_MAX_TOKENS: u32 = 256;
@@ -41,87 +36,6 @@ pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result
         field,
         format!("{value} is out of range, expected {least} to {most}"),
     ))
-}
-
-pub(super) fn prompt_tokens(
-    prompt: Option<Prompt>,
-    messages: &[ChatMessage],
-    text: &ServedText,
-) -> Result<Vec<TokenId>, BadField> {
-    let empty = || BadField::new("prompt", "empty, expected at least one token");
-    let tokens = match prompt {
-        Some(_) if !messages.is_empty() => {
-            let problem = "given beside text or token_ids, expected one of them";
-            return Err(BadField::new("messages", problem));
-        }
-        None if !messages.is_empty() => chat_tokens(messages, text)?,
-        None => return Err(empty()),
-        Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
-        Some(Prompt::Text(prompt)) => {
-            check_bytes(prompt.len(), text.target.context_len)?;
-            let encoded = text.tokenizer.encode_fast(prompt, true);
-            encoded
-                .map_err(|error| BadField::new("prompt", error.to_string()))?
-                .get_ids()
-                .to_vec()
-        }
-        Some(Prompt::TokenIds(tokens)) => tokens.ids,
-    };
-    if tokens.is_empty() {
-        return Err(empty());
-    }
-    let vocab_size = text.target.vocab_size;
-    if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
-        let problem = format!("token id {token} is out of range, the vocabulary has {vocab_size}");
-        return Err(BadField::new("prompt", problem));
-    }
-    Ok(tokens)
-}
-
-/// The tokens of a conversation, by the model's chat template.
-fn chat_tokens(messages: &[ChatMessage], text: &ServedText) -> Result<Vec<TokenId>, BadField> {
-    let bad = |problem: String| BadField::new("messages", problem);
-    if messages.len() > MAX_MESSAGES {
-        let found = messages.len();
-        return Err(bad(format!(
-            "{found} turns, expected at most {MAX_MESSAGES}"
-        )));
-    }
-    if let Some(turn) = messages.iter().position(|message| message.role.is_empty()) {
-        return Err(bad(format!(
-            "turn {turn} has no role, expected system, user or assistant"
-        )));
-    }
-    if let Some(turn) = messages
-        .iter()
-        .position(|message| message.role.len() > MAX_NAME_BYTES)
-    {
-        let found = messages[turn].role.len();
-        return Err(bad(format!(
-            "the role of turn {turn} has {found} bytes, expected at most {MAX_NAME_BYTES}"
-        )));
-    }
-    let bytes = messages.iter().map(|message| message.content.len()).sum();
-    check_bytes(bytes, text.target.context_len)?;
-    let template = text.chat.as_ref().map_err(|problem| bad(problem.clone()))?;
-    let prompt = template
-        .render(messages)
-        .map_err(|error| bad(error.to_string()))?;
-    check_bytes(prompt.len(), text.target.context_len)?;
-    // The template writes all special tokens itself.
-    let encoded = text.tokenizer.encode_fast(prompt, false);
-    let encoded = encoded.map_err(|error| bad(error.to_string()))?;
-    Ok(encoded.get_ids().to_vec())
-}
-
-/// Refuses at sight what cannot fit: turning it into tokens first would take long.
-fn check_bytes(bytes: usize, context_len: u32) -> Result<(), BadField> {
-    let most = (context_len as usize).saturating_mul(MAX_BYTES_PER_TOKEN);
-    if bytes <= most {
-        return Ok(());
-    }
-    let problem = format!("{bytes} bytes cannot fit the model's context of {context_len} tokens");
-    Err(BadField::new("prompt", problem))
 }
 
 /// Most output tokens: what was asked for, if it fits behind the prompt, or behind the start token of a
@@ -248,48 +162,6 @@ pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Re
         verifier.model
     );
     Err(BadField::new("tree", problem))
-}
-
-/// Refuses laws that would not fit into one message.
-pub(super) fn check_rows(
-    method: &Choice,
-    draft_len: u32,
-    vocab_size: u32,
-    report_laws: bool,
-) -> Result<(), BadField> {
-    let telling = method.telling();
-    let numbers = |bytes: u64| bytes * u64::from(vocab_size);
-    let draft_row = match telling.form {
-        ProposalForm::Dense { half } => numbers(if half { 2 } else { 4 }),
-        _ => 0,
-    };
-    let unscaled_row = if telling.unscaled && draft_row > 0 {
-        numbers(4)
-    } else {
-        0
-    };
-    let positions = u64::from(match method.plan {
-        Plan::OracleCascade => 1,
-        Plan::Speculative => draft_len + 1,
-        _ => MAX_DRAFT_LEN + 1,
-    });
-    let drafted = positions * (draft_row + unscaled_row);
-    // Law and unscaled law of the target model come on top.
-    let reported = drafted + positions * numbers(8);
-    for (field, bytes, asked) in [
-        ("proposal_form", drafted, true),
-        ("report_laws", reported, report_laws),
-    ] {
-        if asked && bytes > MAX_MESSAGE_BYTES as u64 {
-            let (megabytes, most) = (bytes >> 20, MAX_MESSAGE_BYTES >> 20);
-            let problem = format!(
-                "the laws of {positions} positions take {megabytes} MiB, a message holds {most}; \
-                 ask for fewer draft tokens, or for sparse laws"
-            );
-            return Err(BadField::new(field, problem));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

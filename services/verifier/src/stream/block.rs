@@ -6,11 +6,11 @@ use server::stream::Replies;
 use server::trace::{self, names};
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
+use speculation::session::BlockVerdict;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::round::Round;
 use wire::status::BadField;
-use wire::verdict::PathVerdict;
 use wire::{drafting, proposal, round, v1, verdict};
 
 use super::{advance, check_room, reply};
@@ -188,8 +188,7 @@ async fn decide(
     session.slot.try_submit(task)?;
     let decided = answer.await.map_err(|_| RoundError::Dropped)??;
     let verdict = verdict::to_wire(
-        PathVerdict::of_chain(decided.verdict),
-        decided.deferral,
+        BlockVerdict::of_chain(decided.verdict, decided.deferral),
         round.reply_header(false),
         decided.cost.timing(began),
     );
@@ -206,7 +205,7 @@ async fn decide_tree(
     session.slot.try_submit(task)?;
     let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
     let (header, timing) = (round.reply_header(false), cost.timing(began));
-    let verdict = verdict::to_wire(verdict, Vec::new(), header, timing);
+    let verdict = verdict::to_wire(verdict, header, timing);
     Ok((verdict, cost))
 }
 

@@ -251,7 +251,7 @@ metrics! {
     /// Drafters done without.
     FALLBACKS = counter(
         "outrider_fallbacks", &["model", "reason"],
-        "Times a request went on without its drafter, by reason: unreachable, timeout, overloaded, refused, malformed",
+        "Times a request went on without its drafter, by reason: unreachable, timeout, overloaded, refused, malformed, context_full",
     );
     /// Requests sent again.
     RETRIES = counter(

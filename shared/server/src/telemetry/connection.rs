@@ -6,7 +6,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::TelemetryError;
 use super::settings::Destination;
-use crate::connector::Connector;
+use crate::connector::{Connections, Connector};
 use crate::tls::{Tls, roots_of};
 
 /// Speaks gRPC with the collector. It connects with its first export and again after every loss.
@@ -53,7 +53,11 @@ fn connector(
     } else {
         Tls::default()
     };
-    Ok(Connector { address: None, tls })
+    Ok(Connector {
+        address: None,
+        tls,
+        connections: Connections::default(),
+    })
 }
 
 /// The CAs that are believed.

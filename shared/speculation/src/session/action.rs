@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
-use crate::verification::LastToken;
 use crate::verification::layers::Layer;
+use crate::verification::{LastToken, Verdict};
 
 /// Which model does what, in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -156,6 +156,55 @@ pub enum FinishReason {
     DeadlineExceeded,
 }
 
+/// A draft block, as a drafter answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftBlock {
+    /// The draft tokens.
+    pub drafts: DraftTree,
+    /// Why it ended.
+    pub stop: DraftStop,
+    /// Unscaled log probability of each token, where the plan scores them; else empty.
+    pub logprobs: Vec<f32>,
+    /// Forwards of each model of the drafter, the largest first; empty stands for one model and one
+    /// forward a level, and one for a distribution that was only looked at.
+    pub forwards: Vec<u32>,
+}
+
+/// The verdict on a draft block, as a verifier answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockVerdict {
+    /// Emitted tokens.
+    pub emitted: Vec<TokenId>,
+    /// The draft tokens among them, as nodes of the block, root first.
+    pub path: Vec<u32>,
+    /// What the last one is.
+    pub last: LastToken,
+    /// For each emitted position, how much of it was deferred to the target; empty where the
+    /// target distribution has no deferral.
+    pub deferral: Vec<f32>,
+    /// Residual layers after the emitted tokens; greedy block verification.
+    pub layers: Vec<Layer>,
+}
+
+impl BlockVerdict {
+    /// The verdict on a chain: it accepted the first so many tokens.
+    pub fn of_chain(verdict: Verdict, deferral: Vec<f32>) -> Self {
+        let path = (0..verdict.accepted as u32).collect();
+        Self::of_path(verdict, path, deferral)
+    }
+
+    /// The verdict on a tree: `path` holds the nodes accepted, root first.
+    pub fn of_path(verdict: Verdict, path: Vec<u32>, deferral: Vec<f32>) -> Self {
+        Self {
+            emitted: verdict.emitted,
+            path,
+            last: verdict.last,
+            deferral,
+            layers: verdict.layers,
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -165,31 +214,15 @@ pub enum Input {
     Drafted {
         /// The round answered.
         round: u64,
-        /// The draft tokens.
-        drafts: DraftTree,
-        /// Why it ended.
-        stop: DraftStop,
-        /// Unscaled log probability of each token, where the plan scores them; else empty.
-        logprobs: Vec<f32>,
-        /// Forwards of each model of the drafter, the largest first; empty stands for one model and one
-        /// forward a level, and one for a law that was only looked at.
-        forwards: Vec<u32>,
+        /// The block.
+        block: DraftBlock,
     },
     /// The verifier answered a [`Request::Verify`].
     Verified {
         /// The round answered.
         round: u64,
-        /// Emitted tokens.
-        emitted: Vec<TokenId>,
-        /// The draft tokens among them, as nodes of the block, root first.
-        path: Vec<u32>,
-        /// What the last one is.
-        last: LastToken,
-        /// For each emitted position, how much of it was deferred to the target; empty where the
-        /// target distribution has no deferral.
-        deferral: Vec<f32>,
-        /// Residual layers after the emitted tokens; greedy block verification.
-        layers: Vec<Layer>,
+        /// The verdict.
+        verdict: BlockVerdict,
     },
     /// The verifier answered a part of a [`Request::Decode`].
     Decoded {
@@ -199,6 +232,23 @@ pub enum Input {
         at: u32,
         /// The tokens.
         tokens: Vec<TokenId>,
+    },
+    /// The peer asked is at work on its answer, a long prefill for instance: its time begins anew.
+    Progress {
+        /// The round asked.
+        round: u64,
+        /// The peer asked.
+        peer: Peer,
+        /// How much longer than usual it may take to be heard again.
+        allowance: Duration,
+    },
+    /// The verifier asked about a block takes only so many draft tokens in a round: blocks are no longer than
+    /// that from now on.
+    Limited {
+        /// The round asked.
+        round: u64,
+        /// Most draft tokens of a round; all nodes of a tree count.
+        max_draft_tokens: u32,
     },
     /// A peer did not answer, or answered with an error.
     Failed {
@@ -212,7 +262,7 @@ pub enum Input {
         retry: bool,
     },
     /// The verifier refused the draft block because what came with it is no draft law.
-    Disbelieved {
+    ProposalsRejected {
         /// The round asked.
         round: u64,
         /// What is wrong with it.

@@ -2,37 +2,19 @@
 
 use std::time::Duration;
 
-use super::{Action, DraftStop, Origin, Peer, Plan, Request, Session, check};
+use super::{
+    Action, BlockVerdict, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check,
+};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Round;
 use crate::verification::LastToken;
-use crate::verification::layers::Layer;
-
-/// A draft block, as it came.
-#[derive(Debug)]
-pub(super) struct DraftAnswer {
-    pub(super) drafts: DraftTree,
-    pub(super) stop: DraftStop,
-    pub(super) logprobs: Vec<f32>,
-    pub(super) forwards: Vec<u32>,
-}
-
-/// A verdict, as it came.
-#[derive(Debug)]
-pub(super) struct VerdictAnswer {
-    pub(super) emitted: Vec<TokenId>,
-    pub(super) path: Vec<u32>,
-    pub(super) last: LastToken,
-    pub(super) deferral: Vec<f32>,
-    pub(super) layers: Vec<Layer>,
-}
 
 /// Why a drafter that can draft no more is lost.
 pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
 
 impl Session {
-    pub(super) fn drafted(&mut self, round: u64, answer: DraftAnswer, now: Duration) {
+    pub(super) fn drafted(&mut self, round: u64, answer: DraftBlock, now: Duration) {
         let is_draft = |request: &Request| matches!(request, Request::Draft { .. });
         if !self.is_waiting_for(is_draft) {
             return;
@@ -65,7 +47,7 @@ impl Session {
         self.drafted_by_plan(answer, max_tokens, now);
     }
 
-    pub(super) fn verified(&mut self, round: u64, answer: VerdictAnswer, now: Duration) {
+    pub(super) fn verified(&mut self, round: u64, answer: BlockVerdict, now: Duration) {
         let is_verify = |request: &Request| matches!(request, Request::Verify { .. });
         if !self.is_waiting_for(is_verify) {
             return;
@@ -139,8 +121,9 @@ impl Session {
         let took = outstanding.took(now);
         // Progress: what comes after it has its own time and its own retries.
         outstanding.sent = now;
-        outstanding.due = now + self.config.round_timeout;
+        outstanding.due = Some(now + self.config.round_timeout);
         outstanding.attempt = 0;
+        outstanding.failures = 0;
         self.statistics.target_forwards += tokens.len() as u32;
         let took = took.filter(|_| self.pace.verifier_follows);
         self.pace.verifier_follows = true;

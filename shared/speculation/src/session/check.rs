@@ -1,6 +1,6 @@
 //! What a peer's answer must be before it may reach the output.
 
-use super::answers::{DraftAnswer, VerdictAnswer};
+use super::{BlockVerdict, DraftBlock};
 use super::{DraftStop, Plan, SessionConfig};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
@@ -48,7 +48,7 @@ fn ends(config: &SessionConfig, tokens: &[TokenId]) -> Result<(), Malformed> {
 pub(super) fn draft(
     config: &SessionConfig,
     max_tokens: u32,
-    answer: &DraftAnswer,
+    answer: &DraftBlock,
 ) -> Result<(), Malformed> {
     let tokens = answer.drafts.tokens();
     let least = u32::from(!may_be_empty(config, max_tokens, answer.stop));
@@ -157,7 +157,7 @@ pub(super) fn decoded(
 pub(super) fn verdict(
     config: &SessionConfig,
     drafts: &DraftTree,
-    answer: &VerdictAnswer,
+    answer: &BlockVerdict,
 ) -> Result<(), Malformed> {
     let (emitted, last) = (&answer.emitted, answer.last);
     let accepted = answer.path.len();

@@ -41,7 +41,7 @@ impl Session {
 
     /// The verifier found what the drafter said of its laws malformed: the drafter is to blame, if it
     /// said anything.
-    pub(super) fn disbelieved(&mut self, round: u64, reason: &str, now: Duration) {
+    pub(super) fn proposals_rejected(&mut self, round: u64, reason: &str, now: Duration) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
@@ -65,7 +65,42 @@ impl Session {
             // The target alone is quicker than waiting.
             return self.lost(outstanding, peer, "drafter is overloaded", false, now);
         }
-        self.pause(outstanding, peer, retry_after, "peer is overloaded", now);
+        let reason = "peer is overloaded";
+        if self.config.deadline.is_none() {
+            return self.retry(outstanding, peer, retry_after, reason, now);
+        }
+        // The peer is there and says when to come back: that is waited for as long as the request may take.
+        self.pause(outstanding, retry_after, reason, now);
+    }
+
+    /// The peer asked is at work: it may be silent for its patience again, from `now` on.
+    pub(super) fn progressed(&mut self, round: u64, peer: Peer, now: Duration) {
+        if !self.is_waiting_on(round, peer) {
+            return;
+        }
+        let patience = self.patience(peer);
+        if let Some(outstanding) = &mut self.outstanding {
+            outstanding.due = outstanding.due.max(Some(now + patience));
+        }
+    }
+
+    /// The verifier takes fewer draft tokens in a round than the block asked about has: the block is given up,
+    /// and those after it are no longer than the verifier takes.
+    pub(super) fn limited(&mut self, round: u64, max_draft_tokens: u32, now: Duration) {
+        let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
+            return;
+        };
+        self.discard_drafts(&outstanding.request);
+        let width = self.config.tree.width();
+        let levels = max_draft_tokens / width;
+        if levels == 0 || self.config.plan != Plan::Speculative {
+            let reason = format!(
+                "the verifier takes {max_draft_tokens} draft tokens in a round, a level has {width}"
+            );
+            return self.give_up(Peer::Drafter, &reason, now);
+        }
+        self.config.draft_len = self.config.draft_len.min(levels);
+        self.begin_round(now);
     }
 
     /// `peer` failed, on which the answer to `outstanding` hangs.
@@ -78,14 +113,15 @@ impl Session {
         now: Duration,
     ) {
         if retry {
-            let pause = self.config.retry_pause * 4_u32.pow(outstanding.attempt.min(5));
-            self.pause(outstanding, peer, pause, reason, now);
+            let pause = self.config.retry_pause * 4_u32.pow(outstanding.failures.min(5));
+            self.retry(outstanding, peer, pause, reason, now);
         } else {
             self.abandon(&outstanding, peer, reason, now);
         }
     }
 
-    fn pause(
+    /// Asks again after `pause`, unless it was in vain too often.
+    fn retry(
         &mut self,
         outstanding: Outstanding,
         peer: Peer,
@@ -98,15 +134,26 @@ impl Session {
         } else {
             self.config.last_resort_retries
         };
-        if outstanding.attempt >= retries {
+        if outstanding.failures >= retries {
             return self.abandon(&outstanding, peer, reason, now);
         }
+        let failures = outstanding.failures + 1;
+        let counted = Outstanding {
+            failures,
+            ..outstanding
+        };
+        self.pause(counted, pause, reason, now);
+    }
+
+    /// Asks again after `pause`.
+    fn pause(&mut self, outstanding: Outstanding, pause: Duration, reason: &str, now: Duration) {
         let first = outstanding.first_failure;
         self.statistics.retries += 1;
         self.outstanding = Some(Outstanding {
             attempt: outstanding.attempt + 1,
+            failures: outstanding.failures,
             sent: outstanding.sent,
-            due: now + pause,
+            due: Some(now + pause),
             paused: true,
             request: outstanding.request,
             first_failure: Some(first.unwrap_or_else(|| reason.to_owned())),

@@ -23,7 +23,9 @@ mod losses;
 mod plan;
 mod statistics;
 
-pub use action::{Action, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
+pub use action::{
+    Action, BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request,
+};
 pub use config::SessionConfig;
 pub use statistics::{Fallback, Statistics};
 
@@ -33,7 +35,6 @@ use std::time::Duration;
 use crate::TokenId;
 use crate::goodput::Estimator;
 use crate::verification::layers::Layer;
-use answers::{DraftAnswer, VerdictAnswer};
 use plan::{Response, Run};
 
 /// A request on its way to a peer.
@@ -41,9 +42,12 @@ use plan::{Response, Run};
 struct Outstanding {
     request: Request,
     attempt: u32,
+    /// Failures among the attempts before; what an overloaded peer puts off is none.
+    failures: u32,
+    /// When it was handed out to be sent.
     sent: Duration,
-    /// When the answer is due; or, if `paused`, when to send again.
-    due: Duration,
+    /// When the answer is due, once it was handed out; or, if `paused`, when to send again.
+    due: Option<Duration>,
     paused: bool,
     /// Why it had to be repeated the first time.
     first_failure: Option<String>,
@@ -118,22 +122,22 @@ impl Session {
 
     /// The next thing to do, if any. A held response that is complete is kept or discarded here, so
     /// whoever looks for stop strings in [`Session::held`] does so between an answer and this.
-    pub fn poll(&mut self) -> Option<Action> {
+    ///
+    /// The time of a peer begins when its [`Action::Send`] is handed out, at `now`: however long the actions
+    /// before it took to carry out is nothing to the peer.
+    pub fn poll(&mut self, now: Duration) -> Option<Action> {
         if self.actions.is_empty() {
             self.decide_response();
         }
-        self.actions.pop_front()
-    }
-
-    /// The tokens to emit next, if that is the next thing to do.
-    pub fn poll_emit(&mut self) -> Option<Vec<(TokenId, Origin)>> {
-        match self
-            .actions
-            .pop_front_if(|action| matches!(action, Action::Emit(_)))
-        {
-            Some(Action::Emit(tokens)) => Some(tokens),
-            _ => None,
+        let action = self.actions.pop_front()?;
+        if let Action::Send { request, .. } = &action {
+            let patience = self.patience(request.peer());
+            if let Some(outstanding) = &mut self.outstanding {
+                outstanding.sent = now;
+                outstanding.due = Some(now + patience);
+            }
         }
+        Some(action)
     }
 
     /// When [`Session::handle_timeout`] must be called if nothing happens before.
@@ -141,7 +145,7 @@ impl Session {
         if self.finished {
             return None;
         }
-        let due = self.outstanding.as_ref().map(|outstanding| outstanding.due);
+        let due = (self.outstanding.as_ref()).and_then(|outstanding| outstanding.due);
         due.into_iter().chain(self.config.deadline).min()
     }
 
@@ -212,7 +216,7 @@ impl Session {
         }
         let Some(outstanding) = self
             .outstanding
-            .take_if(|outstanding| outstanding.due <= now)
+            .take_if(|outstanding| outstanding.due.is_some_and(|due| due <= now))
         else {
             return;
         };
@@ -220,6 +224,7 @@ impl Session {
             self.send(outstanding.request, outstanding.attempt, now);
             if let Some(again) = &mut self.outstanding {
                 again.first_failure = outstanding.first_failure;
+                again.failures = outstanding.failures;
             }
         } else {
             let peer = outstanding.request.peer();
@@ -241,38 +246,17 @@ impl Session {
         match input {
             Input::Cancel => self.finish(FinishReason::Cancelled),
             Input::Stop { .. } => {}
-            Input::Drafted {
+            Input::Drafted { round, block } => self.drafted(round, block, now),
+            Input::Verified { round, verdict } => self.verified(round, verdict, now),
+            Input::Progress {
                 round,
-                drafts,
-                stop,
-                logprobs,
-                forwards,
-            } => {
-                let answer = DraftAnswer {
-                    drafts,
-                    stop,
-                    logprobs,
-                    forwards,
-                };
-                self.drafted(round, answer, now);
-            }
-            Input::Verified {
+                peer,
+                allowance,
+            } => self.progressed(round, peer, now + allowance),
+            Input::Limited {
                 round,
-                emitted,
-                path,
-                last,
-                deferral,
-                layers,
-            } => {
-                let answer = VerdictAnswer {
-                    emitted,
-                    path,
-                    last,
-                    deferral,
-                    layers,
-                };
-                self.verified(round, answer, now);
-            }
+                max_draft_tokens,
+            } => self.limited(round, max_draft_tokens, now),
             Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
             Input::Failed {
                 round,
@@ -284,7 +268,9 @@ impl Session {
                     self.lost(outstanding, peer, &reason, retry, now);
                 }
             }
-            Input::Disbelieved { round, reason } => self.disbelieved(round, &reason, now),
+            Input::ProposalsRejected { round, reason } => {
+                self.proposals_rejected(round, &reason, now);
+            }
             Input::Backpressure {
                 round,
                 peer,
@@ -308,12 +294,12 @@ impl Session {
             base_len: self.output.len() as u32,
             request: request.clone(),
         });
-        let due = now + self.patience(request.peer());
         self.outstanding = Some(Outstanding {
             request,
             attempt,
+            failures: 0,
             sent: now,
-            due,
+            due: None,
             paused: false,
             first_failure: None,
         });
@@ -321,14 +307,21 @@ impl Session {
 
     /// Takes the outstanding request if it is `peer` that its answer hangs on.
     fn take_outstanding(&mut self, round: u64, peer: Peer) -> Option<Outstanding> {
-        let current = self.round;
-        let lazy_bonus = self.config.lazy_bonus;
-        self.outstanding.take_if(|outstanding| {
+        if self.is_waiting_on(round, peer) {
+            self.outstanding.take()
+        } else {
+            None
+        }
+    }
+
+    /// Whether the answer to the outstanding request of `round` hangs on `peer`.
+    fn is_waiting_on(&self, round: u64, peer: Peer) -> bool {
+        self.outstanding.as_ref().is_some_and(|outstanding| {
             let request = &outstanding.request;
             // Whoever decides a block itself may have to ask the drafter for a law on the way.
-            let on_the_way = lazy_bonus && matches!(request, Request::Verify { .. });
+            let on_the_way = self.config.lazy_bonus && matches!(request, Request::Verify { .. });
             let concerned = request.peer() == peer || on_the_way && peer == Peer::Drafter;
-            round == current && !outstanding.paused && concerned
+            round == self.round && !outstanding.paused && concerned
         })
     }
 }

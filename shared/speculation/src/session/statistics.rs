@@ -1,6 +1,6 @@
 //! What a session counts.
 
-use super::answers::DraftAnswer;
+use super::DraftBlock;
 use super::{Origin, Peer};
 use crate::verification::LastToken;
 
@@ -60,7 +60,7 @@ pub struct Fallback {
 
 impl Statistics {
     /// Records a draft block; `looked_ahead` if the law after it was looked at.
-    pub(super) fn drafted(&mut self, answer: &DraftAnswer, looked_ahead: bool) {
+    pub(super) fn drafted(&mut self, answer: &DraftBlock, looked_ahead: bool) {
         self.drafted += answer.drafts.len() as u32;
         let assumed = [answer.drafts.levels() + u32::from(looked_ahead)];
         let forwards = match answer.forwards.as_slice() {

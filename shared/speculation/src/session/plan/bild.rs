@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::super::answers::DraftAnswer;
+use super::super::DraftBlock;
 use super::super::{DraftStop, Request, Session};
 use super::draft;
 
@@ -21,7 +21,7 @@ impl Session {
 
     pub(super) fn extend_window(
         &mut self,
-        answer: &DraftAnswer,
+        answer: &DraftBlock,
         window: u32,
         verify_on_finish: bool,
         now: Duration,

@@ -10,7 +10,7 @@ pub(super) use token_cascade::Run;
 
 use std::time::Duration;
 
-use super::answers::DraftAnswer;
+use super::DraftBlock;
 use super::{Origin, Plan, Request, Session};
 use crate::TokenId;
 
@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Goes on with a checked answer to a request for `max_tokens` draft tokens.
-    pub(super) fn drafted_by_plan(&mut self, answer: DraftAnswer, max_tokens: u32, now: Duration) {
+    pub(super) fn drafted_by_plan(&mut self, answer: DraftBlock, max_tokens: u32, now: Duration) {
         match self.config.plan {
             Plan::Speculative | Plan::OracleCascade => {
                 self.verify_block(answer.drafts, max_tokens, now);

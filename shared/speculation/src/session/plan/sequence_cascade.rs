@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::super::answers::{CONTEXT_IS_FULL, DraftAnswer};
+use super::super::DraftBlock;
+use super::super::answers::CONTEXT_IS_FULL;
 use super::super::{Action, DraftStop, FinishReason, Origin, Peer, Plan, Request, Session};
 use super::{accepted, draft};
 
@@ -69,7 +70,7 @@ impl Session {
         }
     }
 
-    pub(super) fn extend_response(&mut self, answer: &DraftAnswer, now: Duration) {
+    pub(super) fn extend_response(&mut self, answer: &DraftBlock, now: Duration) {
         self.output.extend_from_slice(answer.drafts.tokens());
         let logprobs = answer.logprobs.iter();
         self.response

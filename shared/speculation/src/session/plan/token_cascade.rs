@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use super::super::answers::{CONTEXT_IS_FULL, DraftAnswer};
+use super::super::DraftBlock;
+use super::super::answers::CONTEXT_IS_FULL;
 use super::super::{DraftStop, FinishReason, Peer, Request, Session};
 use super::draft;
 use crate::draft_tree::DraftTree;
@@ -40,7 +41,7 @@ impl Session {
         draft((max_run - self.run.len).min(self.remaining()))
     }
 
-    pub(super) fn extend_run(&mut self, answer: &DraftAnswer, now: Duration) {
+    pub(super) fn extend_run(&mut self, answer: &DraftBlock, now: Duration) {
         let count = answer.drafts.tokens().len();
         self.run.len += count as u32;
         self.run.defers = answer.stop == DraftStop::Policy;

@@ -8,8 +8,8 @@ fn layer(log_rho: f64, remaining: u32) -> Layer {
 }
 
 fn with_layers(mut verdict: Input, after: &[Layer]) -> Input {
-    if let Input::Verified { layers, .. } = &mut verdict {
-        *layers = after.to_vec();
+    if let Input::Verified { verdict, .. } = &mut verdict {
+        verdict.layers = after.to_vec();
     }
     verdict
 }
@@ -251,11 +251,13 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
 fn deferrals_are_counted_where_the_verdict_tells_them() {
     let with = |shares: &[f32]| Input::Verified {
         round: 1,
-        emitted: vec![10, 20],
-        path: vec![0],
-        last: LastToken::Recovered,
-        deferral: shares.to_vec(),
-        layers: Vec::new(),
+        verdict: BlockVerdict {
+            emitted: vec![10, 20],
+            path: vec![0],
+            last: LastToken::Recovered,
+            deferral: shares.to_vec(),
+            layers: Vec::new(),
+        },
     };
     for (shares, rate) in [
         (&[][..], None),
@@ -286,11 +288,13 @@ fn a_token_of_the_target_alone_is_counted_apart() {
         let mut session = verifying(&[10, 11]);
         let verdict = Input::Verified {
             round: 1,
-            emitted: vec![10, 20],
-            path: vec![0],
-            last: LastToken::Recovered,
-            deferral: shares.to_vec(),
-            layers: Vec::new(),
+            verdict: BlockVerdict {
+                emitted: vec![10, 20],
+                path: vec![0],
+                last: LastToken::Recovered,
+                deferral: shares.to_vec(),
+                layers: Vec::new(),
+            },
         };
         on(&mut session, verdict);
         on(&mut session, failed(2, Peer::Drafter, false));

@@ -40,7 +40,7 @@ impl World {
         let (mut lens, mut rests) = (Vec::new(), Vec::new());
         let mut prefill = [self.prefill; 2];
         let mut missed = 0;
-        while let Some(action) = session.poll() {
+        while let Some(action) = session.poll(now) {
             let Action::Send { round, request, .. } = action else {
                 continue;
             };
@@ -163,7 +163,7 @@ fn where_every_token_needs_the_draft_law_nothing_is_decoded_alone() {
     let mut session = Session::new(config, NOW);
     let mut now = NOW;
     let mut empty = 0;
-    while let Some(action) = session.poll() {
+    while let Some(action) = session.poll(now) {
         let Action::Send { round, request, .. } = action else {
             continue;
         };

@@ -206,7 +206,7 @@ fn a_drafter_that_lies_about_its_laws_is_done_without() {
     let mut session = verifying(&[10, 11]);
     let reason = "no mass".to_owned();
     session.handle(
-        Input::Disbelieved {
+        Input::ProposalsRejected {
             round: 1,
             reason: reason.clone(),
         },

@@ -31,7 +31,7 @@ fn session(plan: Plan) -> Session {
 }
 
 fn actions(session: &mut Session) -> Vec<Action> {
-    std::iter::from_fn(|| session.poll()).collect()
+    std::iter::from_fn(|| session.poll(NOW)).collect()
 }
 
 fn send(round: u64, attempt: u32, base_len: u32, request: Request) -> Action {
@@ -54,21 +54,25 @@ fn finish(reason: FinishReason) -> [Action; 3] {
 fn drafted(round: u64, tokens: &[TokenId]) -> Input {
     Input::Drafted {
         round,
-        drafts: tokens.into(),
-        stop: DraftStop::Length,
-        logprobs: Vec::new(),
-        forwards: Vec::new(),
+        block: DraftBlock {
+            drafts: tokens.into(),
+            stop: DraftStop::Length,
+            logprobs: Vec::new(),
+            forwards: Vec::new(),
+        },
     }
 }
 
 fn verified(round: u64, emitted: &[TokenId], accepted: usize, last: LastToken) -> Input {
     Input::Verified {
         round,
-        emitted: emitted.to_vec(),
-        path: (0..accepted as u32).collect(),
-        last,
-        deferral: Vec::new(),
-        layers: Vec::new(),
+        verdict: BlockVerdict {
+            emitted: emitted.to_vec(),
+            path: (0..accepted as u32).collect(),
+            last,
+            deferral: Vec::new(),
+            layers: Vec::new(),
+        },
     }
 }
 
@@ -125,10 +129,12 @@ fn verify(drafts: &[TokenId]) -> Request {
 fn stopped(round: u64, tokens: &[TokenId], stop: DraftStop) -> Input {
     Input::Drafted {
         round,
-        drafts: tokens.into(),
-        stop,
-        logprobs: Vec::new(),
-        forwards: Vec::new(),
+        block: DraftBlock {
+            drafts: tokens.into(),
+            stop,
+            logprobs: Vec::new(),
+            forwards: Vec::new(),
+        },
     }
 }
 

@@ -14,11 +14,13 @@ fn bild(verify_on_finish: bool) -> Plan {
 fn deferred(round: u64, token: TokenId, share: f32) -> Input {
     Input::Verified {
         round,
-        emitted: vec![token],
-        path: Vec::new(),
-        last: LastToken::Bonus,
-        deferral: vec![share],
-        layers: Vec::new(),
+        verdict: BlockVerdict {
+            emitted: vec![token],
+            path: Vec::new(),
+            last: LastToken::Bonus,
+            deferral: vec![share],
+            layers: Vec::new(),
+        },
     }
 }
 
@@ -66,7 +68,7 @@ fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter
     actions(&mut lying);
     on(&mut lying, drafted(1, &[]));
     let reason = "no mass".to_owned();
-    let disbelieved = Input::Disbelieved { round: 1, reason };
+    let disbelieved = Input::ProposalsRejected { round: 1, reason };
     assert_eq!(on(&mut lying, disbelieved), alone);
 }
 

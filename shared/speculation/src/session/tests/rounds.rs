@@ -181,7 +181,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
         },
         NOW,
     );
-    assert!(matches!(full.poll(), Some(Action::Emit(_))));
+    assert!(matches!(full.poll(NOW), Some(Action::Emit(_))));
     full.handle(Input::Stop { len: 1 }, NOW);
     assert_eq!(actions(&mut full), finish(FinishReason::Stop));
     assert_eq!(full.output(), [7]);

@@ -17,10 +17,12 @@ fn begun(plan: Plan) -> Session {
 fn scored(round: u64, tokens: &[TokenId], logprobs: &[f32]) -> Input {
     Input::Drafted {
         round,
-        drafts: tokens.into(),
-        stop: DraftStop::Length,
-        logprobs: logprobs.to_vec(),
-        forwards: Vec::new(),
+        block: DraftBlock {
+            drafts: tokens.into(),
+            stop: DraftStop::Length,
+            logprobs: logprobs.to_vec(),
+            forwards: Vec::new(),
+        },
     }
 }
 
@@ -191,10 +193,12 @@ fn a_lost_drafter_takes_what_it_wrote_with_it() {
         stopped(2, &[], DraftStop::Context),
         Input::Drafted {
             round: 2,
-            drafts: vec![12].into(),
-            stop: DraftStop::Context,
-            logprobs: vec![-1.0],
-            forwards: Vec::new(),
+            block: DraftBlock {
+                drafts: vec![12].into(),
+                stop: DraftStop::Context,
+                logprobs: vec![-1.0],
+                forwards: Vec::new(),
+            },
         },
     ] {
         let mut session = begun(plan(f64::NEG_INFINITY));

@@ -181,7 +181,7 @@ fn the_verifier_cannot_be_done_without() {
     on(&mut session, stopped(1, &[], DraftStop::Policy));
     // Nothing of the drafter's stands in the request.
     let reason = "no mass".to_owned();
-    let disbelieved = Input::Disbelieved { round: 2, reason };
+    let disbelieved = Input::ProposalsRejected { round: 2, reason };
     let ended = on(&mut session, disbelieved);
     assert!(matches!(
         ended.last(),

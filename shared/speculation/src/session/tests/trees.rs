@@ -26,21 +26,25 @@ fn comb() -> DraftTree {
 fn grown(drafts: DraftTree, stop: DraftStop) -> Input {
     Input::Drafted {
         round: 1,
-        drafts,
-        stop,
-        logprobs: Vec::new(),
-        forwards: Vec::new(),
+        block: DraftBlock {
+            drafts,
+            stop,
+            logprobs: Vec::new(),
+            forwards: Vec::new(),
+        },
     }
 }
 
 fn walked(emitted: &[TokenId], path: &[u32], last: LastToken) -> Input {
     Input::Verified {
         round: 1,
-        emitted: emitted.to_vec(),
-        path: path.to_vec(),
-        last,
-        deferral: Vec::new(),
-        layers: Vec::new(),
+        verdict: BlockVerdict {
+            emitted: emitted.to_vec(),
+            path: path.to_vec(),
+            last,
+            deferral: Vec::new(),
+            layers: Vec::new(),
+        },
     }
 }
 
@@ -280,11 +284,8 @@ fn forwards_are_counted_by_model_where_the_drafter_tells_them() {
     actions(&mut session);
     let told = |forwards: &[u32]| {
         let mut input = grown(comb(), DraftStop::Length);
-        if let Input::Drafted {
-            forwards: field, ..
-        } = &mut input
-        {
-            *field = forwards.to_vec();
+        if let Input::Drafted { block, .. } = &mut input {
+            block.forwards = forwards.to_vec();
         }
         input
     };

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
-use speculation::session::{DraftStop, FinishReason, Input, Plan, Request, SessionConfig};
+use speculation::session::{
+    BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Plan, Request, SessionConfig,
+};
 use speculation::verification::LastToken;
 
 use super::plans::{Finished, run};
@@ -56,10 +58,12 @@ impl Trace {
         }
         Input::Drafted {
             round,
-            drafts: context.split_off(output.len()).into(),
-            stop,
-            logprobs: Vec::new(),
-            forwards: Vec::new(),
+            block: DraftBlock {
+                drafts: context.split_off(output.len()).into(),
+                stop,
+                logprobs: Vec::new(),
+                forwards: Vec::new(),
+            },
         }
     }
 
@@ -87,11 +91,13 @@ impl Trace {
         context.push(token);
         Input::Verified {
             round,
-            emitted: context.split_off(output.len()),
-            path: (0..accepted as u32).collect(),
-            last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
+            verdict: BlockVerdict {
+                emitted: context.split_off(output.len()),
+                path: (0..accepted as u32).collect(),
+                last,
+                deferral: Vec::new(),
+                layers: Vec::new(),
+            },
         }
     }
 

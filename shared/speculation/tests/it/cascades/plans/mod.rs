@@ -8,7 +8,8 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
 use speculation::session::{
-    Action, DraftStop, FinishReason, Input, Origin, Request, Session, SessionConfig,
+    Action, BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Origin, Request, Session,
+    SessionConfig,
 };
 use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
 use speculation::verification::LastToken;
@@ -39,7 +40,10 @@ pub(crate) fn run(
     let mut session = Session::new(config, Duration::ZERO);
     let mut emitted = Vec::new();
     loop {
-        match session.poll().expect("a request that is not over") {
+        match session
+            .poll(Duration::ZERO)
+            .expect("a request that is not over")
+        {
             Action::Send {
                 round,
                 base_len,
@@ -114,10 +118,12 @@ impl Peers<'_> {
         }
         Input::Drafted {
             round,
-            drafts: context.split_off(output.len()).into(),
-            stop,
-            logprobs,
-            forwards: Vec::new(),
+            block: DraftBlock {
+                drafts: context.split_off(output.len()).into(),
+                stop,
+                logprobs,
+                forwards: Vec::new(),
+            },
         }
     }
 
@@ -137,11 +143,13 @@ impl Peers<'_> {
         let deferred = self.distribution.apply(draft, target, false);
         Input::Verified {
             round,
-            emitted: vec![branch.choice(&law)],
-            path: Vec::new(),
-            last: LastToken::Bonus,
-            deferral: deferred.map(|share| share as f32).into_iter().collect(),
-            layers: Vec::new(),
+            verdict: BlockVerdict {
+                emitted: vec![branch.choice(&law)],
+                path: Vec::new(),
+                last: LastToken::Bonus,
+                deferral: deferred.map(|share| share as f32).into_iter().collect(),
+                layers: Vec::new(),
+            },
         }
     }
 

@@ -1,0 +1,119 @@
+//! A request that was checked: plain data, which travels down through driver and peers.
+
+mod opening;
+mod requirements;
+mod session;
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::methods::Choice;
+use speculation::proposal::ProposalForm;
+use speculation::sampling::SamplingParams;
+use speculation::verification::Verification;
+use wire::draft_block::ProposalBounds;
+use wire::open::Telling;
+
+pub(crate) use opening::{PeerKind, open};
+pub(crate) use requirements::DrafterRequirements;
+pub(crate) use session::session_config;
+
+/// A request in range.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what a request asks for, one by one"
+)]
+pub(crate) struct AdmittedRequest {
+    /// Name of the model that serves it.
+    pub(crate) model: String,
+    /// Whether the model has drafters at all.
+    pub(crate) has_drafters: bool,
+    pub(crate) method: Choice,
+    pub(crate) requirements: DrafterRequirements,
+    pub(crate) prompt: Vec<TokenId>,
+    pub(crate) decoder_start_token_id: Option<TokenId>,
+    pub(crate) sampling: SamplingParams,
+    pub(crate) seed: u64,
+    pub(crate) choice: u32,
+    pub(crate) max_tokens: u32,
+    /// Most levels of a draft block.
+    pub(crate) draft_len: u32,
+    pub(crate) stops: Vec<String>,
+    pub(crate) ignore_eos: bool,
+    /// From when the request came in.
+    pub(crate) timeout: Duration,
+    /// How long a drafter may take for one draft.
+    pub(crate) draft_timeout: Duration,
+    pub(crate) report_rounds: bool,
+    pub(crate) report_distributions: bool,
+    pub(crate) lease_ms: u32,
+    pub(crate) vocab_size: u32,
+    pub(crate) vocab_fingerprint: Vec<u8>,
+    /// For whom it is; may be empty.
+    pub(crate) tenant: String,
+}
+
+impl AdmittedRequest {
+    /// Tokens that stand before the output in the models' sequences.
+    pub(crate) fn lead_len(&self) -> usize {
+        match self.decoder_start_token_id {
+            Some(_) => 1,
+            None => self.prompt.len(),
+        }
+    }
+
+    /// The tokens whose text the output continues: a decoder's output is a text of its own.
+    pub(crate) fn text_before(&self) -> &[TokenId] {
+        match self.decoder_start_token_id {
+            Some(_) => &[],
+            None => &self.prompt,
+        }
+    }
+
+    /// What a drafter sends beside its distributions.
+    pub(crate) fn proposal_fields(&self) -> Telling {
+        let telling = self.method.telling();
+        let is_whole = telling.form == ProposalForm::Dense { half: false };
+        let reports = self.report_distributions;
+        Telling {
+            confidences: telling.confidence || reports,
+            entropies: self.method.needs().entropy || reports,
+            unscaled: telling.unscaled || reports && (self.is_scaled() || !is_whole),
+            logprobs: self.method.scores(),
+        }
+    }
+
+    /// What may come of a drafter.
+    pub(crate) fn proposal_bounds(&self) -> ProposalBounds {
+        ProposalBounds {
+            form: self.method.proposal,
+            vocab_size: self.vocab_size,
+        }
+    }
+
+    /// Whether a decision at the coordinator needs the confidences of the target model.
+    pub(crate) fn needs_confidences(&self) -> bool {
+        let needs = self.method.needs();
+        needs.max || needs.entropy
+    }
+
+    /// Whether sampling distributions differ from unscaled ones.
+    fn is_scaled(&self) -> bool {
+        self.sampling.temperature != 1.0 || cuts(&self.sampling)
+    }
+
+    /// Whether the target model's unscaled distribution must come with its slices: a decision at the
+    /// coordinator needs it or distributions are reported, and it is not the sampling distribution itself.
+    pub(crate) fn needs_target_unscaled(&self) -> bool {
+        let looks_at_tokens = matches!(self.method.verification, Verification::Bild { .. });
+        let wanted =
+            looks_at_tokens || self.report_distributions || self.method.needs().target_unscaled;
+        self.is_scaled() && wanted
+    }
+}
+
+/// Whether the sampling distributions are cut.
+pub(crate) fn cuts(sampling: &SamplingParams) -> bool {
+    sampling.top_k > 0 || sampling.top_p < 1.0 || sampling.min_p > 0.0
+}

@@ -1,0 +1,73 @@
+//! What opens the session of a request at a peer.
+
+use speculation::verification::Verification;
+use wire::{open as open_wire, proposal, sampling, target, v1};
+
+use super::AdmittedRequest;
+
+/// Which of a model's peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerKind {
+    Drafter,
+    Verifier,
+}
+
+impl PeerKind {
+    /// Its name in errors and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Drafter => "drafter",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// The message that opens session `session_id` of `request` at a peer that serves `model`, for the `epoch`th
+/// time.
+pub(crate) fn open(
+    request: &AdmittedRequest,
+    session_id: [u8; 16],
+    epoch: u32,
+    kind: PeerKind,
+    model: &str,
+) -> v1::Open {
+    let method = &request.method;
+    let (proposal_form, proposal_top) = proposal::form_to_wire(method.proposal);
+    let fields = request.proposal_fields();
+    let accept_at = if method.accept_at_coordinator {
+        v1::AcceptAt::Coordinator
+    } else {
+        v1::AcceptAt::Verifier
+    };
+    v1::Open {
+        session_id: session_id.to_vec(),
+        epoch,
+        model: model.to_owned(),
+        prompt_token_ids: request.prompt.clone(),
+        decoder_start_token_id: request.decoder_start_token_id,
+        sampling: Some(sampling::to_wire(&request.sampling)),
+        seed: request.seed,
+        choice: request.choice,
+        end_token_ids: request.sampling.end_tokens.clone(),
+        ignore_eos: request.ignore_eos,
+        vocab_size: request.vocab_size,
+        vocab_fingerprint: request.vocab_fingerprint.clone(),
+        lease_ms: request.lease_ms,
+        verification: open_wire::verification_to_wire(method.verification).into(),
+        proposal_form: proposal_form.into(),
+        proposal_top,
+        accept_at: accept_at.into(),
+        target: Some(target::to_wire(method.target)),
+        confidences: fields.confidences,
+        entropies: fields.entropies,
+        unscaled: fields.unscaled,
+        tenant: request.tenant.clone(),
+        draft_logprobs: fields.logprobs,
+        regenerates: kind == PeerKind::Verifier && method.regenerates(),
+        rollback: match method.verification {
+            Verification::Bild { rollback } => rollback,
+            _ => 0.0,
+        },
+        ..Default::default()
+    }
+}

@@ -1,0 +1,119 @@
+//! The way of an answer to its client: parts in a buffer that is bounded in number and bytes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc::{self, OwnedPermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_stream::Stream;
+use tonic::Status;
+use wire::size::Encoded;
+use wire::v1;
+
+/// Parts of an answer buffered for a slow client before its request is held up.
+pub(crate) const ANSWER_BUFFER: usize = 16;
+
+/// Bytes of them. A single part that is larger goes alone.
+pub(crate) const ANSWER_BUFFER_BYTES: usize = 1 << 20;
+
+/// A part on its way, with the room that it takes.
+struct Buffered {
+    part: v1::GenerateResponse,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Where a request's answer goes.
+pub(crate) struct AnswerSender {
+    parts: mpsc::Sender<Buffered>,
+    /// The end can always be told, however slowly the client reads.
+    end: OwnedPermit<Buffered>,
+    room: Arc<Semaphore>,
+}
+
+/// Where a client reads its answer.
+pub(crate) struct AnswerStream(mpsc::Receiver<Buffered>);
+
+/// A way for one answer.
+///
+/// # Errors
+/// Never: there is room in an empty buffer.
+pub(crate) fn answers() -> Result<(AnswerSender, AnswerStream), Status> {
+    let (parts, reader) = mpsc::channel(ANSWER_BUFFER);
+    let end = parts.clone().try_reserve_owned();
+    let sender = AnswerSender {
+        parts,
+        end: end.map_err(|_| Status::internal("no room for the answer"))?,
+        room: Arc::new(Semaphore::new(ANSWER_BUFFER_BYTES)),
+    };
+    Ok((sender, AnswerStream(reader)))
+}
+
+impl AnswerSender {
+    /// Sends a part as soon as there is room for it; false if the client is gone.
+    pub(super) async fn send(&self, part: v1::GenerateResponse) -> bool {
+        let bytes = part.encoded_bytes().min(ANSWER_BUFFER_BYTES as u64) as u32;
+        let room = tokio::select! {
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok(),
+            () = self.parts.closed() => return false,
+        };
+        let buffered = Buffered { part, _room: room };
+        self.parts.send(buffered).await.is_ok()
+    }
+
+    /// Sends the last part.
+    pub(super) fn finish(self, part: v1::GenerateResponse) {
+        self.end.send(Buffered { part, _room: None });
+    }
+
+    /// Waits for the client to go away.
+    pub(super) async fn closed(&self) {
+        self.parts.closed().await;
+    }
+}
+
+impl Stream for AnswerStream {
+    type Item = Result<v1::GenerateResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = self.0.poll_recv(cx);
+        next.map(|buffered| buffered.map(|buffered| Ok(buffered.part)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_stream::StreamExt;
+    use v1::generate_response::Part;
+
+    use super::*;
+
+    fn part(bytes: usize) -> v1::GenerateResponse {
+        let chunk = v1::Chunk {
+            text: "x".repeat(bytes),
+            ..Default::default()
+        };
+        v1::GenerateResponse {
+            part: Some(Part::Chunk(chunk)),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_slow_has_no_more_than_its_bytes_waiting() {
+        let (sender, mut reader) = answers().expect("room");
+        let large = 2 * ANSWER_BUFFER_BYTES;
+        assert!(sender.send(part(large)).await);
+        let mut second = Box::pin(sender.send(part(10)));
+        assert!(futures_are_pending(&mut second).await);
+        assert!(reader.next().await.is_some());
+        assert!(second.await);
+        let waiting = sender.send(part(large));
+        drop(reader);
+        assert!(!waiting.await, "the reader is gone");
+    }
+
+    async fn futures_are_pending(future: &mut Pin<Box<impl Future<Output = bool>>>) -> bool {
+        let wait = std::time::Duration::from_millis(10);
+        tokio::time::timeout(wait, future).await.is_err()
+    }
+}

@@ -1,0 +1,124 @@
+//! What the session is told of its peers' answers.
+
+use std::time::Duration;
+
+use speculation::session::{DraftStop, Input, Peer};
+use wire::status::PeerFailure;
+
+use super::{Driver, jitter};
+use crate::events::{AnswerTiming, Event, Fault};
+use crate::peer::{Answer, Failure};
+
+impl Driver {
+    /// Tells the session, and whoever watches, what came of the request under way.
+    pub(super) fn handle(&mut self, answer: Result<Answer, Failure>) {
+        let Some(pending) = &self.pending else {
+            return;
+        };
+        let round = pending.round;
+        let input = match answer {
+            Ok(answer) => self.answered(answer),
+            Err(failure) => self.failed(round, &failure),
+        };
+        if !matches!(input, Input::Progress { .. } | Input::Decoded { .. }) {
+            self.pending = None;
+        }
+        self.session.handle(input, self.now());
+        self.observe_losses();
+        self.end_held_at_stop();
+    }
+
+    fn answered(&mut self, answer: Answer) -> Input {
+        let timing = AnswerTiming {
+            elapsed: self.sent.elapsed(),
+            reported: answer.reported,
+            decided: answer.decided,
+        };
+        let record = &mut self.round;
+        let peer = match &answer.input {
+            Input::Drafted { block, .. } => {
+                record.draft = timing;
+                record.proposals = answer.proposals;
+                record.answered_by = Some(Peer::Drafter);
+                if block.drafts.is_empty() && block.stop == DraftStop::Context {
+                    record.fault.get_or_insert(Fault::ContextFull);
+                }
+                Peer::Drafter
+            }
+            Input::Verified { .. } => {
+                record.verify = timing;
+                record.distributions = answer.distributions;
+                record.distributions_fetched += answer.distributions_fetched;
+                record.answered_by = Some(Peer::Verifier);
+                Peer::Verifier
+            }
+            Input::Decoded { .. } => {
+                record.answered_by = None;
+                Peer::Verifier
+            }
+            _ => return answer.input,
+        };
+        self.observer.observe(&Event::Answered {
+            input: &answer.input,
+            timing,
+            address: self.peers.address(peer),
+        });
+        answer.input
+    }
+
+    fn failed(&mut self, round: u64, failure: &Failure) -> Input {
+        let Failure { peer, error } = failure;
+        self.peers.abandon(*peer);
+        if error.blames_proposals() {
+            let reason = error.to_string();
+            self.peers.malformed(Peer::Drafter);
+            self.observe_failure(round, Peer::Drafter, Fault::Malformed, &reason);
+            return Input::ProposalsRejected { round, reason };
+        }
+        self.observe_failure(round, *peer, error.fault(), &error.details());
+        let failure = error.failure();
+        if let PeerFailure::Overloaded { retry_after } = failure {
+            let retry_after: Duration = self.peers.overloaded(*peer, retry_after, jitter());
+            return Input::Backpressure {
+                round,
+                peer: *peer,
+                retry_after,
+            };
+        }
+        Input::Failed {
+            round,
+            peer: *peer,
+            reason: error.to_string(),
+            retry: failure == PeerFailure::Transient,
+        }
+    }
+
+    pub(super) fn observe_failure(&mut self, round: u64, peer: Peer, fault: Fault, reason: &str) {
+        self.round.fault.get_or_insert(fault);
+        let address = self.peers.address(peer);
+        self.observer.observe(&Event::Failed {
+            round,
+            peer,
+            fault,
+            reason,
+            address,
+        });
+    }
+
+    /// Tells whoever watches whom the session lost meanwhile, and where it moved.
+    pub(super) fn observe_losses(&mut self) {
+        let fallbacks = &self.session.statistics().fallbacks;
+        for fallback in &fallbacks[self.round.fallbacks..] {
+            // What only the session found fault with cannot be right.
+            let fault = self.round.fault.unwrap_or(Fault::Malformed);
+            self.observer.observe(&Event::FellBack { fallback, fault });
+        }
+        self.round.fallbacks = fallbacks.len();
+        let migrations = self.peers.migrations();
+        let times = migrations - self.round.migrations;
+        if times > 0 {
+            self.round.migrations = migrations;
+            self.observer.observe(&Event::Moved { times, migrations });
+        }
+    }
+}

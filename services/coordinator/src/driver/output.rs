@@ -1,0 +1,71 @@
+//! The output on its way to the client: tokens to text, stop strings, chunks.
+
+use std::sync::Arc;
+
+use speculation::TokenId;
+use speculation::session::Origin;
+use wire::v1;
+
+use crate::text::{Detokenizer, ServedText, StopMatcher};
+
+/// Turns emitted tokens into chunks.
+pub(super) struct Output {
+    text: Arc<ServedText>,
+    detokenizer: Detokenizer,
+    stops: StopMatcher,
+    /// Tokens turned into chunks so far.
+    len: u32,
+}
+
+/// A chunk, and what it means for the request.
+pub(super) struct Emitted {
+    pub(super) chunk: v1::Chunk,
+    /// Output tokens kept, if a stop string ends the output here.
+    pub(super) stopped_at: Option<u32>,
+}
+
+impl Output {
+    /// The output after `prompt`.
+    pub(super) fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
+        Self {
+            detokenizer: Detokenizer::after(&text.tokenizer, prompt),
+            stops: StopMatcher::new(stops),
+            text,
+            len: 0,
+        }
+    }
+
+    /// The chunk of `tokens`, up to and including the token that completes a stop string.
+    pub(super) fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
+        let mut chunk = v1::Chunk::default();
+        for &(token, origin) in tokens {
+            self.len += 1;
+            let piece = self.detokenizer.push(&self.text.tokenizer, token);
+            let released = self.stops.push(&piece);
+            chunk.text.push_str(&released.text);
+            chunk.token_ids.push(token);
+            chunk.origins.push(wire::report::origin(origin).into());
+            chunk.pieces.push(released.text);
+            if released.stopped {
+                return Emitted {
+                    chunk,
+                    stopped_at: Some(self.len),
+                };
+            }
+        }
+        Emitted {
+            chunk,
+            stopped_at: None,
+        }
+    }
+
+    /// Text still held back when the output ends by itself.
+    pub(super) fn finish(&mut self) -> String {
+        let rest = self.detokenizer.finish(&self.text.tokenizer);
+        let released = self.stops.push(&rest);
+        if released.stopped {
+            return released.text;
+        }
+        released.text + &self.stops.finish()
+    }
+}

@@ -1,0 +1,218 @@
+//! What a request under way tells its client.
+
+use std::time::{Duration, Instant};
+
+use server::health::Health;
+use speculation::TokenId;
+use speculation::session::{FinishReason, Input, Origin, Plan};
+use v1::generate_response::Part;
+use wire::v1;
+
+use super::answer::AnswerSender;
+use super::output::Output;
+use super::{Driver, report};
+use crate::events::Event;
+use crate::peer::pool::EstimateKind;
+
+/// The answer of one request.
+pub(super) struct Response {
+    pub(super) output: Output,
+    answers: AnswerSender,
+    /// Whether this coordinator is about to stop.
+    health: Health,
+    /// When the request must be over.
+    deadline: Instant,
+    pub(super) request_id: String,
+    first_token: Option<Duration>,
+    /// Tokens handed to the client.
+    delivered: usize,
+    /// What ended the request before the session did, or before its tokens were handed over.
+    pub(super) cut: Option<Cut>,
+}
+
+/// What ends a request whatever its session comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// This coordinator is about to stop.
+    LastCall,
+    /// The client did not read before the request's deadline.
+    Deadline,
+}
+
+impl Response {
+    pub(super) fn new(
+        output: Output,
+        answers: AnswerSender,
+        health: Health,
+        deadline: Instant,
+        request_id: String,
+    ) -> Self {
+        Self {
+            output,
+            answers,
+            health,
+            deadline,
+            request_id,
+            first_token: None,
+            delivered: 0,
+            cut: None,
+        }
+    }
+
+    pub(super) async fn closed(&self) {
+        self.answers.closed().await;
+    }
+
+    pub(super) async fn last_call(&self) {
+        self.health.last_call().await;
+    }
+}
+
+impl Driver {
+    /// Hands `tokens` to the client; and if they end a round, its report.
+    pub(super) async fn emit(&mut self, tokens: &[(TokenId, Origin)]) {
+        // A stop string among the tokens may cut the output, so where they began is noted before.
+        let base_len = self.session.emitted().saturating_sub(tokens.len()) as u32;
+        let emitted = self.response.output.emit(tokens);
+        let now = self.now();
+        self.response.first_token.get_or_insert(now);
+        let chunk = emitted.chunk;
+        self.observer.observe(&Event::Emitted { chunk: &chunk });
+        self.respond(Part::Chunk(chunk)).await;
+        if let Some(len) = emitted.stopped_at {
+            self.session.handle(Input::Stop { len }, self.now());
+        }
+        // The tokens of a round come first: the report speaks of what the client has.
+        if let Some(by) = self.round.answered_by.take() {
+            let (statistics, bytes) = (self.session.statistics(), self.peers.traffic().rounds);
+            let range = (base_len, tokens.len() as u32);
+            let report = self.round.report(by, statistics, range, bytes);
+            self.observer.observe(&Event::RoundEnded {
+                report: &report,
+                verified: by == speculation::session::Peer::Verifier,
+            });
+            if self.request.report_rounds {
+                self.respond(Part::Round(report)).await;
+            }
+        }
+        self.restart_patience();
+    }
+
+    /// Sends a part to the client. A client that does not read holds its request up, until the
+    /// request's deadline or the coordinator's last call and no longer.
+    pub(super) async fn respond(&mut self, part: Part) {
+        let tokens = match &part {
+            Part::Chunk(chunk) => chunk.token_ids.len(),
+            _ => 0,
+        };
+        let response = &self.response;
+        let message = v1::GenerateResponse { part: Some(part) };
+        let sent = tokio::select! {
+            biased;
+            sent = response.answers.send(message) => sent,
+            () = response.last_call() => return self.cut(Cut::LastCall),
+            () = tokio::time::sleep_until(response.deadline.into()) => return self.cut(Cut::Deadline),
+        };
+        if sent {
+            self.response.delivered += tokens;
+        } else {
+            self.session.handle(Input::Cancel, self.now());
+        }
+    }
+
+    pub(super) fn started(&self) -> v1::Started {
+        let request = &self.request;
+        v1::Started {
+            request_id: self.response.request_id.clone(),
+            model: request.model.clone(),
+            method: request.method.name().to_owned(),
+            seed: request.seed,
+            prompt_tokens: request.prompt.len() as u32,
+            max_tokens: request.max_tokens,
+        }
+    }
+
+    pub(super) async fn finish(mut self, reason: &FinishReason) {
+        self.observer.observe(&Event::Flushing);
+        let rest = match reason {
+            FinishReason::Stop | FinishReason::Length => self.response.output.finish(),
+            _ => String::new(),
+        };
+        if !rest.is_empty() {
+            let chunk = v1::Chunk {
+                text: rest,
+                ..Default::default()
+            };
+            self.observer.observe(&Event::Emitted { chunk: &chunk });
+            self.respond(Part::Chunk(chunk)).await;
+        }
+        if let Some(measured) = self.session.goodput() {
+            let request = &self.request;
+            let kind = EstimateKind::of(&request.method, request.sampling.temperature);
+            self.model.estimates.keep(kind, measured.clone());
+        }
+        let finished = self.finished(reason);
+        let statistics = self.session.statistics();
+        self.observer.finish(&finished, statistics);
+        let part = Some(Part::Finished(finished));
+        self.response.answers.finish(v1::GenerateResponse { part });
+    }
+
+    fn finished(&self, reason: &FinishReason) -> v1::Finished {
+        let (finish_reason, code, error) = match self.response.cut {
+            Some(Cut::LastCall) => report::interrupted(),
+            Some(Cut::Deadline) => report::finish(&FinishReason::DeadlineExceeded),
+            None => report::finish(reason),
+        };
+        let (request, session) = (&self.request, &self.session);
+        let (moves, bytes) = (self.peers.moves(), self.peers.traffic());
+        let statistics = session.statistics();
+        let tokens = self.response.delivered;
+        v1::Finished {
+            reason: finish_reason.into(),
+            error,
+            error_code: code as u32,
+            usage: Some(v1::Usage {
+                prompt_tokens: request.prompt.len() as u32,
+                completion_tokens: tokens as u32,
+            }),
+            speculation: Some(v1::SpeculationStatistics {
+                draft_forwards: statistics.draft_forwards + self.round.distributions_fetched,
+                migrations: moves.migrations,
+                wire_bytes: bytes.opening + bytes.rounds,
+                rounds: session.rounds(),
+                wire_bytes_per_round: bytes.rounds as f64 / session.rounds().max(1) as f64,
+                ..wire::report::statistics(statistics)
+            }),
+            timing: Some(wire::report::timing(
+                self.response.first_token,
+                self.now(),
+                tokens,
+            )),
+            effective_method: self.effective_method().to_owned(),
+            exact: !moves.numerics_changed && session.is_exact(),
+            seed: request.seed,
+            settings: wire::report::settings(&request.method, request.draft_len),
+            lossless: request.method.is_lossless(),
+            reproducible: request.method.is_reproducible(),
+            retry_after_ms: match self.response.cut {
+                Some(Cut::LastCall) => report::RESTART_RETRY_AFTER.as_millis() as u32,
+                _ => 0,
+            },
+        }
+    }
+
+    /// The method that made the output: the target alone if nothing was ever drafted, although the
+    /// method asked for it.
+    fn effective_method(&self) -> &'static str {
+        let method = &self.request.method;
+        let statistics = self.session.statistics();
+        let alone = !self.request.has_drafters
+            || !statistics.fallbacks.is_empty() && statistics.draft_forwards == 0;
+        match method.plan {
+            Plan::TargetOnly | Plan::DraftOnly => method.effective_name(),
+            _ if alone => "target-only",
+            _ => method.effective_name(),
+        }
+    }
+}

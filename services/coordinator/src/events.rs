@@ -1,0 +1,167 @@
+//! What happens to a request, as one enum: the front and the driver make the events, `observe` consumes them.
+//!
+//! An event carries everything that is told of it. Whoever makes one decides nothing by it: watched or not, a
+//! request takes the same course.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use speculation::session::{Fallback, Input, Peer, Request, Statistics};
+use wire::v1;
+
+use crate::admitted::AdmittedRequest;
+
+/// What a request is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Stage {
+    /// To be let in, checked and tokenised.
+    Preparing,
+    /// A drafter.
+    Drafting,
+    /// A verdict.
+    Verifying,
+    /// The target, which decodes alone.
+    Decoding,
+}
+
+impl Stage {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Preparing,
+        Self::Drafting,
+        Self::Verifying,
+        Self::Decoding,
+    ];
+
+    /// Its name in logs, spans and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Drafting => "drafting",
+            Self::Verifying => "verifying",
+            Self::Decoding => "decoding",
+        }
+    }
+
+    /// The stage of a request that waits for the answer to `request`.
+    pub(crate) fn of(request: &Request) -> Self {
+        match request {
+            Request::Draft { .. } => Self::Drafting,
+            Request::Verify { .. } => Self::Verifying,
+            Request::Decode { .. } => Self::Decoding,
+        }
+    }
+}
+
+/// Kinds of failures of a peer, as they are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It cannot be reached, or its stream broke.
+    Unreachable,
+    /// It did not answer in time.
+    Timeout,
+    /// It has too much to do.
+    Overloaded,
+    /// It does not do what is asked.
+    Refused,
+    /// Its answer cannot be right.
+    Malformed,
+    /// The draft model's context is full.
+    ContextFull,
+}
+
+impl Fault {
+    /// All of them, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Unreachable,
+        Self::Timeout,
+        Self::Overloaded,
+        Self::Refused,
+        Self::Malformed,
+        Self::ContextFull,
+    ];
+
+    /// Its name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Timeout => "timeout",
+            Self::Overloaded => "overloaded",
+            Self::Refused => "refused",
+            Self::Malformed => "malformed",
+            Self::ContextFull => "context_full",
+        }
+    }
+}
+
+/// Where the time of an answer went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AnswerTiming {
+    /// From the request being sent to the answer, as seen from here.
+    pub(crate) elapsed: Duration,
+    /// What the peer says of its share.
+    pub(crate) reported: v1::Timing,
+    /// Deciding a block here, where the coordinator decides.
+    pub(crate) decided: Duration,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event<'a> {
+    /// It was let in.
+    Admitted,
+    /// It is in order and its prompt is in tokens; `request_id` is what the client is told.
+    Prepared {
+        request: &'a AdmittedRequest,
+        request_id: &'a str,
+    },
+    /// A peer is asked, for the `attempt`th time after the first.
+    Sent {
+        round: u64,
+        attempt: u32,
+        base_len: u32,
+        request: &'a Request,
+    },
+    /// The peer asked has answered.
+    Answered {
+        input: &'a Input,
+        timing: AnswerTiming,
+        address: Option<SocketAddr>,
+    },
+    /// What was asked has failed for `peer`. The reason may name addresses: it is for operators.
+    Failed {
+        round: u64,
+        peer: Peer,
+        fault: Fault,
+        reason: &'a str,
+        address: Option<SocketAddr>,
+    },
+    /// The request goes on without `fallback.peer`.
+    FellBack {
+        fallback: &'a Fallback,
+        fault: Fault,
+    },
+    /// The session moved to another replica, so many times since it was last told; `migrations` in all.
+    Moved { times: u32, migrations: u32 },
+    /// Output is about to go to the client.
+    Emitted { chunk: &'a v1::Chunk },
+    /// A round is over that gave tokens; a part of decoding alone is none. `verified` if a verdict gave
+    /// them.
+    RoundEnded {
+        report: &'a v1::RoundReport,
+        verified: bool,
+    },
+    /// The output is complete; what is left is to tell the client.
+    Flushing,
+    /// The request is over, as the client is told.
+    Finished {
+        finished: &'a v1::Finished,
+        statistics: &'a Statistics,
+        /// What it waited for when the client left, if that ended it.
+        stage: Option<Stage>,
+        /// Names its trace, if it is sampled.
+        trace_id: Option<&'a str>,
+    },
+    /// The client left while the request waited in this stage, and nobody is told its end.
+    Dropped { stage: Stage },
+}

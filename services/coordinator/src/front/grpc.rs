@@ -1,0 +1,137 @@
+//! The gRPC front.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::auth::Client;
+use server::grpc_timeout;
+use server::trace;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tonic::{Request, Response, Status};
+use tracing::Instrument;
+use wire::listing;
+use wire::status::overloaded;
+use wire::v1::{self, coordinator_server};
+
+use super::prepare::Shared;
+use crate::admitted::PeerKind;
+use crate::driver::{AnswerStream, Driver};
+use crate::observe::Observer;
+use crate::peer::pool::{ServedModel, described};
+
+/// Most lists of models made at a time: each asks peers.
+const LISTINGS: usize = 8;
+
+/// How long a list of models waits for a peer to describe itself.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a client should wait whose list of models is refused.
+const LISTING_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The gRPC service.
+pub(crate) struct Service {
+    shared: Arc<Shared>,
+    listings: Semaphore,
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            listings: Semaphore::new(LISTINGS),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl coordinator_server::Coordinator for Service {
+    type GenerateStream = AnswerStream;
+
+    async fn generate(
+        &self,
+        request: Request<v1::GenerateRequest>,
+    ) -> Result<Response<Self::GenerateStream>, Status> {
+        let shared = &self.shared;
+        let (metadata, message) = (request.metadata(), request.get_ref());
+        let mut observer = Observer::arrived(&shared.observation, metadata, message);
+        let deadline = grpc_timeout::from_metadata(metadata);
+        let tenant = tenant_of_token(&request);
+        let mut message = request.into_inner();
+        if let Some(tenant) = tenant {
+            message.tenant = tenant;
+        }
+        match shared.prepare(message, deadline, &mut observer).await {
+            Ok((prepared, parts)) => {
+                let (context, lines) = (observer.context(), observer.log_lines());
+                let (config, health) = (&shared.config, shared.health.clone());
+                let driver = Driver::new(prepared, config, health, observer);
+                tokio::spawn(trace::within(context, driver.run()).instrument(lines));
+                Ok(Response::new(parts))
+            }
+            Err(status) => {
+                observer.refused(&status);
+                Err(status)
+            }
+        }
+    }
+
+    async fn list_models(
+        &self,
+        request: Request<v1::ListModelsRequest>,
+    ) -> Result<Response<v1::ListModelsResponse>, Status> {
+        let refused = |_| overloaded("too many lists of models at once", LISTING_RETRY_AFTER);
+        let _permit = self.listings.try_acquire().map_err(refused)?;
+        let deadline = grpc_timeout::from_metadata(request.metadata());
+        let patience = deadline.map_or(LISTING_TIMEOUT, |it| it.min(LISTING_TIMEOUT));
+        let models = self.shared.models.iter().cloned();
+        let mut listing: JoinSet<_> = (models.enumerate())
+            .map(|(at, model)| async move { (at, list(&model, patience).await) })
+            .collect();
+        let mut models = Vec::new();
+        while let Some(listed) = listing.join_next().await {
+            models.push(listed.map_err(|error| Status::internal(error.to_string()))?);
+        }
+        models.sort_by_key(|(at, _)| *at);
+        let models = models.into_iter().map(|(_, model)| model).collect();
+        Ok(Response::new(v1::ListModelsResponse { models }))
+    }
+
+    async fn list_methods(
+        &self,
+        _request: Request<v1::ListMethodsRequest>,
+    ) -> Result<Response<v1::ListMethodsResponse>, Status> {
+        let lossless_only = self.shared.config.lossless_only;
+        Ok(Response::new(listing::methods(lossless_only)))
+    }
+}
+
+/// A model and what its peers say of themselves; both are asked at once.
+async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
+    let describe = async |kind| {
+        let described = tokio::time::timeout(patience, describe(model, kind)).await;
+        described.ok().flatten()
+    };
+    let (verifier, drafter) =
+        tokio::join!(describe(PeerKind::Verifier), describe(PeerKind::Drafter));
+    v1::ServedModel {
+        name: model.name().to_owned(),
+        verifier,
+        drafter,
+    }
+}
+
+/// A peer's description; none if it cannot be reached.
+async fn describe(model: &ServedModel, kind: PeerKind) -> Option<v1::PeerDescription> {
+    let session = [0; 16];
+    let target = model.target(&session).await.ok()?;
+    let endpoint = model.pick(kind, &session, None).await.ok()?;
+    let description = described(&endpoint, kind, &target.description).await.ok()?;
+    Some((*description).clone())
+}
+
+/// The tenant that the client's token stands for.
+fn tenant_of_token<T>(request: &Request<T>) -> Option<String> {
+    let client = request.extensions().get::<Client>()?;
+    client.tenant.as_deref().map(str::to_owned)
+}

@@ -1,0 +1,163 @@
+//! Letting a request in and checking it, whichever front it came to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::health::Health;
+use server::request_id::request_id;
+use speculation::session::Plan;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
+use wire::status::{BadField, PeerFailure, overloaded, try_again};
+use wire::v1;
+
+use super::admission::Admission;
+use crate::admitted::AdmittedRequest;
+use crate::config::CoordinatorConfig;
+use crate::driver::{self, AnswerStream, Permits, Prepared, RESTART_RETRY_AFTER};
+use crate::events::Event;
+use crate::observe::{Observation, Observer};
+use crate::peer::error::PeerError;
+use crate::peer::pool::{Models, ServedModel, Target};
+use crate::request;
+use crate::request::limits::check_names;
+
+/// What requests share.
+pub(crate) struct Shared {
+    pub(crate) models: Arc<Models>,
+    pub(crate) admission: Admission,
+    pub(crate) config: CoordinatorConfig,
+    pub(crate) health: Health,
+    pub(crate) observation: Observation,
+}
+
+/// A request that was checked, before it has names.
+struct Checked {
+    request: AdmittedRequest,
+    model: Arc<ServedModel>,
+    target: Target,
+    permits: Permits,
+}
+
+impl Shared {
+    /// Lets a request in and checks it: what its driver needs, where its answer will come from, and what it holds
+    /// until it is over. It may take as long as `deadline` says, if its client has one.
+    ///
+    /// # Errors
+    /// The status that its client is to get.
+    pub(super) async fn prepare(
+        self: &Arc<Self>,
+        message: v1::GenerateRequest,
+        deadline: Option<Duration>,
+        observer: &mut Observer,
+    ) -> Result<(Prepared, AnswerStream), Status> {
+        let permit = self.admission.admit()?;
+        observer.observe(&Event::Admitted);
+        let longest = self.config.request_timeout();
+        let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
+        let session_id = random_id()?;
+        let checking = self.check(message, session_id, permit);
+        let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
+        let checked = tokio::select! {
+            biased;
+            () = self.health.last_call() => return Err(stopping()),
+            checked = tokio::time::timeout(patience, checking) => checked,
+        };
+        let Checked {
+            mut request,
+            model,
+            target,
+            permits,
+        } = checked.map_err(late)??;
+        request.timeout = request.timeout.min(patience);
+        let request_id = request_id(session_id);
+        observer.observe(&Event::Prepared {
+            request: &request,
+            request_id: &request_id,
+        });
+        let (answers, stream) = driver::answers()?;
+        let prepared = Prepared {
+            request,
+            model,
+            target,
+            session_id,
+            request_id,
+            answers,
+            permits,
+        };
+        Ok((prepared, stream))
+    }
+
+    /// Finds the model asked for and checks the request against it. The permit goes along, so that
+    /// what is admitted is bounded even if the client leaves meanwhile.
+    async fn check(
+        self: &Arc<Self>,
+        message: v1::GenerateRequest,
+        session_id: [u8; 16],
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Checked, Status> {
+        check_names(&message)?;
+        let model = Arc::clone(self.model(&message.model)?);
+        if let Some(left) = model.overloaded_for() {
+            // Those under way wait for the verifiers already.
+            let what = format!("the verifiers of '{}' are overloaded", model.name());
+            return Err(overloaded(what, left));
+        }
+        let target = model.target(&session_id).await;
+        let target = target.map_err(|error| unavailable(&error))?;
+        let shared = Arc::clone(self);
+        let check = move || {
+            let request = request::check(message, &model, &target, &shared.config)?;
+            let bytes = request::distribution_bytes(&request);
+            let distributions = shared.admission.admit_bytes(bytes)?;
+            Ok::<_, Status>(Checked {
+                request,
+                model,
+                target,
+                permits: Permits {
+                    _request: permit,
+                    _distributions: distributions,
+                },
+            })
+        };
+        // Turning a long text into tokens would hold up every stream of an async thread.
+        let checked = tokio::task::spawn_blocking(check).await;
+        let checked = checked.map_err(|error| Status::internal(error.to_string()))??;
+        if checked.request.method.plan != Plan::TargetOnly {
+            let (model, target) = (&checked.model, &checked.target.description);
+            let requirements = checked.request.requirements;
+            model.check_requirements(requirements, target).await?;
+        }
+        Ok(checked)
+    }
+
+    fn model(&self, name: &str) -> Result<&Arc<ServedModel>, Status> {
+        self.models.find(name).ok_or_else(|| {
+            let problem = format!(
+                "'{name}' is not served, expected one of {}",
+                self.models.names().join(", ")
+            );
+            BadField::new("model", problem).into()
+        })
+    }
+}
+
+fn stopping() -> Status {
+    try_again("the coordinator is shutting down", RESTART_RETRY_AFTER)
+}
+
+fn unavailable(error: &PeerError) -> Status {
+    let message = format!("verifier: {error}");
+    match error.failure() {
+        PeerFailure::Overloaded { retry_after } => overloaded(message, retry_after),
+        _ => Status::unavailable(message),
+    }
+}
+
+/// A name for a session that nobody else has or can guess.
+fn random_id() -> Result<[u8; 16], Status> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
+    Ok(id)
+}

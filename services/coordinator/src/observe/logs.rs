@@ -1,0 +1,88 @@
+//! The log lines of one request.
+
+use std::time::Instant;
+
+use wire::v1;
+
+use crate::events::Event;
+
+/// The log lines of one request. What a client wrote never stands in them.
+#[derive(Debug)]
+pub(super) struct RequestLog {
+    began: Instant,
+    /// What the client is told its request is called; empty before it is prepared.
+    request_id: String,
+    fallbacks: usize,
+}
+
+impl RequestLog {
+    pub(super) fn new(began: Instant) -> Self {
+        Self {
+            began,
+            request_id: String::new(),
+            fallbacks: 0,
+        }
+    }
+
+    /// What lines of the request are written in.
+    pub(super) fn lines(&self) -> tracing::Span {
+        // Of the highest level, so that lines of every level have their request's id.
+        tracing::error_span!("request", request_id = self.request_id)
+    }
+
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Prepared { request_id, .. } => request_id.clone_into(&mut self.request_id),
+            Event::Sent {
+                round,
+                attempt,
+                request,
+                ..
+            } if attempt > 0 => {
+                tracing::debug!(round, attempt, peer = ?request.peer(), "asking again");
+            }
+            Event::Failed {
+                round,
+                peer,
+                fault,
+                reason,
+                address,
+            } => {
+                let fault = fault.name();
+                let address = address.map(tracing::field::display);
+                tracing::debug!(round, ?peer, fault, address, reason, "peer failed");
+            }
+            Event::FellBack { fallback, .. } => {
+                self.fallbacks += 1;
+                let (peer, position, reason) = (fallback.peer, fallback.position, &fallback.reason);
+                tracing::debug!(?peer, position, reason, "going on without a peer");
+            }
+            Event::Moved { migrations, .. } => {
+                tracing::debug!(migrations, "moved to another replica");
+            }
+            Event::Finished { finished, .. } => self.finished(finished),
+            Event::Dropped { stage } => {
+                tracing::debug!(stage = stage.name(), "request dropped");
+            }
+            Event::Admitted
+            | Event::Sent { .. }
+            | Event::Answered { .. }
+            | Event::Emitted { .. }
+            | Event::RoundEnded { .. }
+            | Event::Flushing => {}
+        }
+    }
+
+    fn finished(&self, finished: &v1::Finished) {
+        let tokens = finished.usage.map_or(0, |usage| usage.completion_tokens);
+        let total_ms = self.began.elapsed().as_millis() as u64;
+        let fallbacks = self.fallbacks;
+        if finished.reason() == v1::FinishReason::Error {
+            let error = &finished.error;
+            tracing::warn!(error, tokens, total_ms, fallbacks, "request failed");
+        } else {
+            let reason = finished.reason().as_str_name();
+            tracing::info!(reason, tokens, total_ms, fallbacks, "request finished");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a coordinator counts: of each request as it goes on, and of itself when somebody looks.
+
+mod model;
+mod request;
+
+use server::metrics::{Metrics, names};
+use tonic::Code;
+
+use crate::events::Stage;
+
+pub(super) use model::ModelMetrics;
+pub(super) use request::RequestMetrics;
+
+/// Why requests never begin.
+const REFUSALS: [&str; 5] = ["overloaded", "invalid", "unavailable", "deadline", "error"];
+
+fn refusal(code: Code) -> &'static str {
+    match code {
+        Code::ResourceExhausted => "overloaded",
+        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition | Code::NotFound => {
+            "invalid"
+        }
+        Code::Unavailable => "unavailable",
+        Code::DeadlineExceeded => "deadline",
+        _ => "error",
+    }
+}
+
+/// How the coordinator is at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Gauges {
+    /// Requests under way, and most of them.
+    pub(crate) running: usize,
+    pub(crate) max_requests: usize,
+    /// Addresses of peers: model, role, how many are alive and how many left alone for a while.
+    pub(crate) peers: Vec<(String, &'static str, usize, usize)>,
+}
+
+/// Counts from nothing what may never happen, so that its first time is seen as a change; and tells at every
+/// scrape, for as long as `gauges` answers, how the coordinator is.
+pub(super) fn register(
+    metrics: &Metrics,
+    gauges: impl Fn() -> Option<Gauges> + Send + Sync + 'static,
+) {
+    metrics.counter(&names::ADMISSION_REJECTS, &[]);
+    for reason in REFUSALS {
+        metrics.counter(&names::REQUESTS_REFUSED, &[reason]);
+    }
+    for stage in Stage::ALL {
+        metrics.counter(&names::CANCELLATIONS, &[stage.name()]);
+    }
+    metrics.sample(move |samples| {
+        let gauges = gauges()?;
+        samples.add(&names::REQUESTS_RUNNING, &[], gauges.running as f64);
+        samples.add(&names::REQUESTS_LIMIT, &[], gauges.max_requests as f64);
+        for (model, role, alive, resting) in gauges.peers {
+            for (state, count) in [("alive", alive), ("resting", resting)] {
+                samples.add(&names::PEERS, &[&model, role, state], count as f64);
+            }
+        }
+        Some(())
+    });
+}

@@ -1,0 +1,243 @@
+//! The spans of one request.
+
+use std::time::Instant;
+
+use server::process::Process;
+use server::trace::{Attribute, Kind, Span, TraceContext, Traces, names};
+use speculation::session::{Fallback, Request};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+use wire::v1;
+
+use super::round::{RoundSpans, peer_name};
+use super::text::CapturedText;
+use crate::admitted::AdmittedRequest;
+use crate::events::{Event, Stage};
+
+/// The spans of a request that is traced.
+#[derive(Debug)]
+pub(super) struct RequestSpans {
+    traces: Traces,
+    root: Span,
+    /// Tokenising, later flushing.
+    step: Span,
+    /// The round under way, or the last.
+    round: Option<RoundSpans>,
+    /// Prompt and output, where they are captured.
+    text: Option<CapturedText>,
+}
+
+impl RequestSpans {
+    /// A request that came in; none if it is not traced.
+    pub(super) fn arrived(
+        process: &Process,
+        metadata: &MetadataMap,
+        request: &v1::GenerateRequest,
+    ) -> Option<Self> {
+        let traces = process.traces.clone();
+        let mut root = traces.request(names::CHAT, metadata);
+        if !root.is_recorded() {
+            return None;
+        }
+        root.set(names::OPERATION, names::CHAT);
+        root.set(names::PROVIDER, "outrider");
+        let captures = traces.captures_text();
+        Some(Self {
+            text: captures.then(|| CapturedText::of(request)),
+            traces,
+            root,
+            step: Span::default(),
+            round: None,
+        })
+    }
+
+    /// The span of the request.
+    pub(super) fn context(&self) -> Option<TraceContext> {
+        self.root.context()
+    }
+
+    /// What the peer asked last hangs its spans on; none if the round has no spans of its own.
+    pub(super) fn sent_context(&self) -> Option<TraceContext> {
+        self.round.as_ref()?.sent_context()
+    }
+
+    pub(super) fn refused(&mut self, status: &Status) {
+        // Its message may quote the request.
+        self.failed(status.code());
+    }
+
+    pub(super) fn observe(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Admitted => {
+                let now = Instant::now();
+                self.step = self.root.child_at(names::TOKENIZE, Kind::Internal, now);
+            }
+            Event::Prepared {
+                request,
+                request_id,
+            } => self.prepared(request, request_id),
+            Event::Sent {
+                round,
+                attempt,
+                base_len,
+                request,
+            } => self.sent(round, attempt, base_len, request),
+            Event::FellBack { fallback, .. } => self.fell_back(fallback),
+            Event::Moved { migrations, .. } => {
+                let attributes = vec![Attribute::new(names::MIGRATIONS, i64::from(migrations))];
+                (self.root).event_at(names::MIGRATION, Instant::now(), attributes);
+            }
+            Event::Flushing => self.flushing(),
+            Event::Finished {
+                finished, stage, ..
+            } => {
+                if let Some(stage) = stage {
+                    self.cancelled(stage);
+                }
+                self.finished(finished);
+            }
+            Event::Dropped { stage } => self.dropped(stage),
+            Event::Answered { .. }
+            | Event::Failed { .. }
+            | Event::Emitted { .. }
+            | Event::RoundEnded { .. } => {
+                if let Some(round) = &mut self.round {
+                    round.observe(event);
+                }
+                if let (Event::Emitted { chunk }, Some(text)) = (event, &mut self.text) {
+                    text.emitted(&chunk.text);
+                }
+            }
+        }
+    }
+
+    fn prepared(&mut self, request: &AdmittedRequest, request_id: &str) {
+        self.step = Span::default();
+        let root = &mut self.root;
+        let model = &request.model;
+        root.rename(format!("{} {model}", names::CHAT));
+        root.set(names::REQUEST_MODEL, model.clone());
+        root.set(names::RESPONSE_ID, request_id.to_owned());
+        root.set(names::METHOD, request.method.name());
+        root.set(names::REQUEST_MAX_TOKENS, i64::from(request.max_tokens));
+        root.set(names::REQUEST_SEED, request.seed as i64);
+        root.set(names::INPUT_TOKENS, request.prompt.len() as i64);
+        let sampling = &request.sampling;
+        root.set(names::REQUEST_TEMPERATURE, f64::from(sampling.temperature));
+        if sampling.top_k > 0 {
+            root.set(names::REQUEST_TOP_K, i64::from(sampling.top_k));
+        }
+        if sampling.top_p < 1.0 {
+            root.set(names::REQUEST_TOP_P, f64::from(sampling.top_p));
+        }
+    }
+
+    fn sent(&mut self, round: u64, attempt: u32, base_len: u32, request: &Request) {
+        let index = round.saturating_sub(1);
+        let is_new = self
+            .round
+            .as_ref()
+            .is_none_or(|round| round.index() != index);
+        if is_new {
+            if let Some(before) = self.round.take() {
+                before.end(&mut self.root, false);
+            }
+            let has_spans = self.traces.has_spans(index);
+            self.round = Some(RoundSpans::new(&self.root, index, base_len, has_spans));
+        }
+        let Some(round) = &mut self.round else {
+            return;
+        };
+        if attempt > 0 {
+            let failure = round.latest_failure().unwrap_or_default().to_owned();
+            let attributes = vec![
+                Attribute::new(names::INDEX, index as i64),
+                Attribute::new(names::ATTEMPT, i64::from(attempt)),
+                Attribute::new(names::PEER, peer_name(request.peer())),
+                Attribute::new(names::FAILURE, failure),
+            ];
+            (self.root).event_at(names::RETRY, Instant::now(), attributes);
+        }
+        round.sent(attempt, request);
+    }
+
+    fn fell_back(&mut self, fallback: &Fallback) {
+        let attributes = vec![
+            Attribute::new(names::PEER, peer_name(fallback.peer)),
+            Attribute::new(names::BASE_LEN, i64::from(fallback.position)),
+            Attribute::new(names::FALLBACK_REASON, fallback.reason.clone()),
+        ];
+        (self.root).event_at(names::FALLBACK, Instant::now(), attributes);
+        if let Some(round) = &mut self.round {
+            round.fell_back(&fallback.reason);
+        }
+    }
+
+    fn flushing(&mut self) {
+        if let Some(last) = self.round.take() {
+            last.end(&mut self.root, true);
+        }
+        self.step = (self.root).child_at(names::FLUSH, Kind::Internal, Instant::now());
+    }
+
+    fn finished(&mut self, finished: &v1::Finished) {
+        self.step = Span::default();
+        let root = &mut self.root;
+        let usage = finished.usage.unwrap_or_default();
+        root.set(names::OUTPUT_TOKENS, i64::from(usage.completion_tokens));
+        root.set(names::EFFECTIVE_METHOD, finished.effective_method.clone());
+        root.set(names::EXACT, finished.exact);
+        if let Some(speculation) = &finished.speculation {
+            root.set(names::ROUNDS, speculation.rounds as i64);
+        }
+        if let Some(timing) = finished.timing {
+            root.set(names::FIRST_TOKEN, timing.time_to_first_token_ms / 1e3);
+        }
+        self.ended(finish_reason(finished.reason()));
+        if finished.reason() == v1::FinishReason::Error {
+            let code = Code::from(finished.error_code as i32);
+            self.root.set(names::ERROR_TYPE, format!("{code:?}"));
+            self.root.fail(finished.error.clone());
+        }
+    }
+
+    /// The client left while the request waited in `stage`.
+    fn cancelled(&mut self, stage: Stage) {
+        self.root.set(names::STAGE, stage.name());
+    }
+
+    /// Nobody waits for it any more.
+    fn dropped(&mut self, stage: Stage) {
+        self.cancelled(stage);
+        if let Some(last) = self.round.take() {
+            last.end(&mut self.root, true);
+        }
+        self.ended("cancelled");
+    }
+
+    fn ended(&mut self, reason: &'static str) {
+        let reasons = vec![reason.into()];
+        (self.root).set(names::FINISH_REASONS, server::trace::strings(reasons));
+        if let Some(text) = self.text.take() {
+            self.root.set(names::INPUT_MESSAGES, text.input());
+            self.root.set(names::OUTPUT_MESSAGES, text.output(reason));
+        }
+    }
+
+    fn failed(&mut self, code: Code) {
+        self.step = Span::default();
+        let name = format!("{code:?}");
+        self.root.set(names::ERROR_TYPE, name.clone());
+        self.root.fail(name);
+    }
+}
+
+/// Why an output ended, as the conventions call it.
+fn finish_reason(reason: v1::FinishReason) -> &'static str {
+    match reason {
+        v1::FinishReason::Stop => "stop",
+        v1::FinishReason::Length => "length",
+        v1::FinishReason::Cancelled => "cancelled",
+        v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
+    }
+}

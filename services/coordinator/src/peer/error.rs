@@ -1,0 +1,122 @@
+//! Why a peer could not do what it was asked.
+
+use std::time::Duration;
+
+use tonic::{Code, Status};
+use wire::describe::Mismatch;
+use wire::status::{self, BadField, PeerFailure};
+
+use crate::events::Fault;
+
+/// Why a peer could not do what it was asked. What is displayed may reach clients, so no address stands in it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PeerError {
+    /// None of the peers configured is believed alive.
+    #[error("no {who} is reachable")]
+    NoneAlive {
+        /// Drafter or verifier.
+        who: &'static str,
+    },
+    /// It answered with a status, or the connection broke.
+    #[error("{}", client_text(status))]
+    Status {
+        /// What it said.
+        status: Box<Status>,
+    },
+    /// It does not fit the rest.
+    #[error("{0}")]
+    Mismatch(Box<Mismatch>),
+    /// It cannot do what the request needs.
+    #[error("{0}")]
+    Unable(Box<BadField>),
+    /// It answered what cannot be right.
+    #[error("{0}")]
+    Malformed(String),
+    /// What it sent of its distributions cannot be.
+    #[error("{0}")]
+    Proposals(String),
+    /// It takes no block as long.
+    #[error("it takes {max_draft_tokens} draft tokens in a round")]
+    TooLong { max_draft_tokens: u32 },
+    /// The coordinator's own decision failed: a fault in the program.
+    #[error("the decision of a block failed")]
+    Decision,
+    /// It did not answer in time.
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+    /// What was left of the request's own time was too short for an answer: nobody's fault.
+    #[error("no answer within the {0:?} that were left of the request's time")]
+    OutOfTime(Duration),
+}
+
+/// What a client is told of a peer's status: its code and message. A status that was made here, of a
+/// connection that broke or did not come about, has a source, which names addresses; it is left out.
+fn client_text(status: &Status) -> String {
+    if is_of_transport(status) {
+        return format!("{:?}: the connection failed", status.code());
+    }
+    format!("{:?}: {}", status.code(), status.message())
+}
+
+/// Whether a status is of the connection, not the peer's: what a peer says has no source.
+pub(crate) fn is_of_transport(status: &Status) -> bool {
+    std::error::Error::source(status).is_some()
+}
+
+impl PeerError {
+    /// What an operator is told, causes included.
+    pub(crate) fn details(&self) -> String {
+        match self {
+            Self::Status { status } => status::describe(status),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether a peer serves another model than it said when it was asked: it was restarted.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let names = |status, field| status::names_field(status, field);
+        match self {
+            Self::Status { status } => names(status, "model") || names(status, "vocab_fingerprint"),
+            _ => false,
+        }
+    }
+
+    /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
+    pub(crate) fn blames_proposals(&self) -> bool {
+        match self {
+            Self::Status { status } => status::names_field(status, "proposals"),
+            Self::Proposals(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether another replica may do better.
+    pub(crate) fn is_worth_another(&self) -> bool {
+        matches!(self, Self::Unable(_)) || self.failure() == PeerFailure::Transient
+    }
+
+    /// What kind of failure it is.
+    pub(crate) fn fault(&self) -> Fault {
+        match self {
+            Self::NoneAlive { .. } => Fault::Unreachable,
+            Self::Late(_) | Self::OutOfTime(_) => Fault::Timeout,
+            Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,
+            Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
+            Self::Status { status } => match status::classify(status) {
+                PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                PeerFailure::Permanent => Fault::Refused,
+                PeerFailure::Transient if status.code() == Code::DeadlineExceeded => Fault::Timeout,
+                PeerFailure::Transient => Fault::Unreachable,
+            },
+        }
+    }
+
+    /// What the failure means for the request.
+    pub(crate) fn failure(&self) -> PeerFailure {
+        match self {
+            Self::Status { status } => status::classify(status),
+            Self::Late(_) | Self::OutOfTime(_) => PeerFailure::Transient,
+            _ => PeerFailure::Permanent,
+        }
+    }
+}

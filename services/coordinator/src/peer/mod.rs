@@ -1,0 +1,319 @@
+//! The peers of a request: which there are (`pool`), its session at each (`session`, on a `stream`), and what
+//! they are asked in a round (`rounds`).
+
+pub(crate) mod error;
+pub(crate) mod pool;
+mod protocol;
+mod rounds;
+mod session;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use speculation::TokenId;
+use speculation::proposal::Proposal;
+use speculation::session::{Input, Peer, Plan, Request};
+use speculation::verification::Verification;
+use wire::v1::Timing;
+
+use crate::admitted::AdmittedRequest;
+use error::PeerError;
+use pool::{ServedModel, Target};
+use protocol::{Drafting, Verifying};
+use rounds::{PendingDecode, PendingDraft, PendingVerify, WireBlock};
+use session::{Moves, Opener, PeerSession};
+
+pub(crate) use rounds::{Answer, Failure, NO_PROPOSALS, RoundProposals};
+pub(crate) use stream::{Allowance, Position, Traffic};
+
+/// The sessions of one request at its peers.
+pub(crate) struct Peers {
+    opener: Opener,
+    drafter: PeerSession<Drafting>,
+    verifier: PeerSession<Verifying>,
+}
+
+/// A request of the session that was not answered yet.
+pub(crate) struct PendingRequest {
+    pub(crate) round: u64,
+    pub(crate) request: Request,
+    /// What its peer was asked, once it was.
+    asked: Option<Asked>,
+}
+
+/// What a peer was asked.
+enum Asked {
+    Draft(PendingDraft),
+    Verify(PendingVerify),
+    Decode(PendingDecode),
+}
+
+impl PendingRequest {
+    pub(crate) fn new(round: u64, request: Request) -> Self {
+        let asked = None;
+        Self {
+            round,
+            request,
+            asked,
+        }
+    }
+}
+
+impl Peers {
+    pub(crate) fn new(
+        request: Arc<AdmittedRequest>,
+        model: Arc<ServedModel>,
+        target: Target,
+        session_id: [u8; 16],
+    ) -> Self {
+        Self {
+            opener: Opener::new(request, model, target, session_id),
+            drafter: PeerSession::default(),
+            verifier: PeerSession::default(),
+        }
+    }
+
+    /// Asks the peer of a request, if it was not asked yet, and awaits its answer. After progress, and after tokens
+    /// that were decoded, the same request is awaited again. `proposals` are what the drafter sent in this round.
+    ///
+    /// # Errors
+    /// If a peer fails that the answer hangs on.
+    pub(crate) async fn answer(
+        &mut self,
+        pending: &mut PendingRequest,
+        position: Position<'_>,
+        proposals: &RoundProposals,
+    ) -> Result<Answer, Failure> {
+        let (round, peer) = (pending.round, pending.request.peer());
+        let failed = |error| Failure { peer, error };
+        if pending.asked.is_none() {
+            let asked = self.ask(&pending.request, position, proposals).await;
+            let (asked, allowance) = match asked {
+                Err(PeerError::TooLong { max_draft_tokens }) => {
+                    let input = Input::Limited {
+                        round,
+                        max_draft_tokens,
+                    };
+                    return Ok(Answer::new(input, Timing::default()));
+                }
+                asked => asked.map_err(failed)?,
+            };
+            pending.asked = Some(asked);
+            if !allowance.is_zero() {
+                return Ok(Answer::progress(round, peer, allowance));
+            }
+        }
+        let request = Arc::clone(&self.opener.request);
+        let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
+        let block = match &mut pending.asked {
+            Some(Asked::Draft(draft)) => {
+                let answer = draft.next(drafter, &request, position).await;
+                return answer.map_err(failed);
+            }
+            Some(Asked::Decode(decode)) => {
+                let answer = decode.next(verifier, &mut self.opener, position).await;
+                return answer.map_err(failed);
+            }
+            Some(Asked::Verify(verify)) => {
+                let answer = verify.next(verifier, request.vocab_size, position).await;
+                match answer.map_err(failed)? {
+                    Some(answer) => return Ok(answer),
+                    None => verify.scored(&pending.request, position, proposals),
+                }
+            }
+            None => Err(PeerError::Decision),
+        };
+        self.decide(block.map_err(failed)?, position).await
+    }
+
+    async fn ask(
+        &mut self,
+        request: &Request,
+        position: Position<'_>,
+        proposals: &RoundProposals,
+    ) -> Result<(Asked, Duration), PeerError> {
+        let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
+        match request {
+            Request::Draft {
+                max_tokens,
+                bonus_q,
+            } => {
+                let (max_tokens, bonus_q) = (*max_tokens, *bonus_q);
+                let started = PendingDraft::start(drafter, opener, position, max_tokens, bonus_q);
+                let (pending, allowance) = started.await?;
+                Ok((Asked::Draft(pending), allowance))
+            }
+            Request::Verify {
+                drafts,
+                horizon,
+                layers,
+            } => {
+                let block = (drafts, *horizon, &layers[..]);
+                let started = PendingVerify::start(verifier, opener, position, block, proposals);
+                let (pending, allowance) = started.await?;
+                Ok((Asked::Verify(pending), allowance))
+            }
+            Request::Decode { max_tokens } => {
+                let started = PendingDecode::start(verifier, opener, position, *max_tokens);
+                let (pending, allowance) = started.await?;
+                Ok((Asked::Decode(pending), allowance))
+            }
+        }
+    }
+
+    /// Decides a block here, and asks the drafter for its distribution after the block if that turns out to be
+    /// needed.
+    async fn decide(
+        &mut self,
+        block: WireBlock,
+        position: Position<'_>,
+    ) -> Result<Answer, Failure> {
+        let began = Instant::now();
+        let request = Arc::clone(&self.opener.request);
+        let last = block.slices.last();
+        let reported = last.and_then(|slice| slice.timing).unwrap_or_default();
+        let distributions = rounds::report(&request, &block);
+        let mut block = block.read(&request).await?;
+        let mut fetched = 0;
+        loop {
+            let decided = rounds::decide(&request, block).await?;
+            block = match decided {
+                (Some(verdict), _) => {
+                    let input = Input::Verified {
+                        round: position.round,
+                        verdict,
+                    };
+                    return Ok(Answer {
+                        decided: began.elapsed(),
+                        distributions,
+                        distributions_fetched: fetched,
+                        ..Answer::new(input, reported)
+                    });
+                }
+                (None, block) => block,
+            };
+            let bonus = self.bonus(position, &block.drafts).await;
+            let peer = Peer::Drafter;
+            block.bonus = Some(bonus.map_err(|error| Failure { peer, error })?);
+            fetched += 1;
+        }
+    }
+
+    /// The drafter's distribution after `drafts`, all of which were accepted. It is asked for while the
+    /// verifier's answer is awaited, so a silent drafter is noticed here.
+    ///
+    /// # Errors
+    /// If the drafter does not answer in time, or its answer cannot be right.
+    async fn bonus(
+        &mut self,
+        position: Position<'_>,
+        drafts: &[TokenId],
+    ) -> Result<Proposal, PeerError> {
+        // Less than what is left of the whole round, or the verifier would be blamed for the drafter.
+        let whole = self.opener.request.draft_timeout;
+        let allowance = position.allowance.part(whole);
+        let given = allowance.left();
+        let position = Position {
+            allowance,
+            ..position
+        };
+        let asking = rounds::bonus(&mut self.drafter, &mut self.opener, position, drafts);
+        if let Ok(answered) = tokio::time::timeout(given, asking).await {
+            return answered;
+        }
+        if !allowance.is_short {
+            self.drafter.silent();
+        }
+        Err(allowance.exceeded(given))
+    }
+
+    /// `peer` is asked something for the first time.
+    pub(crate) fn requested(&self, peer: Peer) {
+        if let Some(endpoint) = self.endpoint(peer) {
+            endpoint.requested();
+        }
+    }
+
+    /// Gives up waiting for a `peer` that did not answer in time.
+    pub(crate) fn silent(&mut self, peer: Peer) {
+        match peer {
+            Peer::Drafter => self.drafter.silent(),
+            Peer::Verifier => self.verifier.silent(),
+        }
+    }
+
+    /// `peer` said what cannot be: others are tried before it for a while.
+    pub(crate) fn malformed(&mut self, peer: Peer) {
+        if let Some(endpoint) = self.endpoint(peer) {
+            endpoint.failed();
+        }
+        self.abandon(peer);
+    }
+
+    /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
+    pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
+        let endpoint = self.endpoint(peer);
+        endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
+    }
+
+    /// Drops the stream to `peer`.
+    pub(crate) fn abandon(&mut self, peer: Peer) {
+        match peer {
+            Peer::Drafter => self.drafter.abandon(),
+            Peer::Verifier => self.verifier.abandon(),
+        }
+    }
+
+    /// Frees the session at `peer`.
+    pub(crate) fn close(&mut self, peer: Peer) {
+        match peer {
+            Peer::Drafter => self.drafter.close(),
+            Peer::Verifier => self.verifier.close(),
+        }
+    }
+
+    fn endpoint(&self, peer: Peer) -> Option<&Arc<pool::Endpoint>> {
+        match peer {
+            Peer::Drafter => self.drafter.endpoint(),
+            Peer::Verifier => self.verifier.endpoint(),
+        }
+    }
+
+    /// How often the session moved, as far as it concerns the output: to other drafters only where
+    /// the draft model has a say in it.
+    pub(crate) fn moves(&self) -> Moves {
+        let method = &self.opener.request.method;
+        let (drafter, verifier) = (self.drafter.moves, self.verifier.moves);
+        if method.plan == Plan::DraftOnly {
+            drafter
+        } else if method.depends_on_draft() || method.verification == Verification::BlockGreedy {
+            Moves {
+                migrations: drafter.migrations + verifier.migrations,
+                numerics_changed: drafter.numerics_changed || verifier.numerics_changed,
+            }
+        } else {
+            verifier
+        }
+    }
+
+    /// How often the session moved, whatever it means for the output.
+    pub(crate) fn migrations(&self) -> u32 {
+        self.drafter.moves.migrations + self.verifier.moves.migrations
+    }
+
+    /// Where `peer` was asked last.
+    pub(crate) fn address(&self, peer: Peer) -> Option<SocketAddr> {
+        self.endpoint(peer).map(|endpoint| endpoint.socket())
+    }
+
+    /// Bytes exchanged with the peers so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let (drafter, verifier) = (self.drafter.traffic(), self.verifier.traffic());
+        Traffic {
+            opening: drafter.opening + verifier.opening,
+            rounds: drafter.rounds + verifier.rounds,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Calls to a peer outside of sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::channel::PeerChannel;
+use server::deadline::within;
+use server::transport::MAX_MESSAGE_BYTES;
+use tonic::{Code, Status};
+use wire::describe::check_protocol;
+use wire::status::{self, PeerFailure, classify};
+use wire::v1::drafter_client::DrafterClient;
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::{DescribeRequest, PeerDescription};
+
+use super::endpoint::{Endpoint, SILENT};
+use crate::admitted::PeerKind;
+use crate::peer::error::{PeerError, is_of_transport};
+
+/// How long a peer may take to describe itself.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A client for a drafter at `endpoint`.
+pub(crate) fn drafter_client(endpoint: &Endpoint) -> DrafterClient<PeerChannel> {
+    DrafterClient::new(endpoint.channel())
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+/// A client for a verifier at `endpoint`.
+pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel> {
+    VerifierClient::new(endpoint.channel())
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+/// What a peer says of itself now.
+pub(super) async fn describe(
+    endpoint: &Endpoint,
+    kind: PeerKind,
+) -> Result<Arc<PeerDescription>, PeerError> {
+    let asked = async {
+        match kind {
+            PeerKind::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
+            PeerKind::Verifier => verifier_client(endpoint).describe(DescribeRequest {}).await,
+        }
+    };
+    let Ok(answered) = within(DESCRIBE_TIMEOUT, "describe", asked).await else {
+        endpoint.unreachable(SILENT);
+        return Err(PeerError::Late(DESCRIBE_TIMEOUT));
+    };
+    let description = answered
+        .map_err(|status| failed(endpoint, kind, status))?
+        .into_inner();
+    check_protocol(&description).map_err(|mismatch| PeerError::Mismatch(Box::new(mismatch)))?;
+    Ok(Arc::new(description))
+}
+
+/// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
+/// left alone for a while, and what the request itself is to blame for does not count.
+pub(crate) fn failed(endpoint: &Endpoint, kind: PeerKind, status: Status) -> PeerError {
+    match (status.code(), classify(&status)) {
+        // A token that is refused is refused to every request.
+        (Code::Unavailable | Code::Unauthenticated, _) => {
+            endpoint.unreachable(&status::describe(&status));
+        }
+        // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
+        // another may take it.
+        _ if is_of_transport(&status) && kind == PeerKind::Verifier => {
+            endpoint.unreachable(&status::describe(&status));
+        }
+        (_, PeerFailure::Transient) => endpoint.failed(),
+        _ => {}
+    }
+    PeerError::Status {
+        status: Box::new(status),
+    }
+}

@@ -1,0 +1,255 @@
+//! One address of a peer.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use server::channel::{self, ChannelConfig, Connections, PeerChannel};
+use server::deadline::within;
+use server::process::Process;
+use tokio::sync::watch;
+use tonic::transport::Uri;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use wire::v1::PeerDescription;
+
+use super::breaker::Breaker;
+use super::budget::RetryBudget;
+use crate::peer::error::is_of_transport;
+
+/// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
+/// again, and if it still is, or is not there any more, it says so or is found out.
+const DRAINING_FOR: Duration = Duration::from_secs(5);
+
+/// How long a peer may take to answer a health check. No model has a part in the answer.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a peer is left alone that does not answer.
+pub(super) const SILENT: &str = "no answer in time";
+
+/// How much longer than it asks for an overloaded peer is left in peace once its budget of repetitions is spent.
+const OVER_BUDGET: u32 = 4;
+
+/// One address of a peer, with its connection and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    address: String,
+    socket: SocketAddr,
+    channel: PeerChannel,
+    connections: Connections,
+    state: Mutex<State>,
+    /// Whether it is being asked how it is, because it was silent.
+    suspected: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    breaker: Breaker,
+    budget: RetryBudget,
+    /// What it said of itself, on which of its connections.
+    description: Option<(u64, Arc<PeerDescription>)>,
+    draining_until: Option<Instant>,
+    overloaded_until: Option<Instant>,
+}
+
+impl Endpoint {
+    /// The endpoint at `address`, which is one of those behind the host of `url`.
+    pub(super) fn new(
+        url: &Uri,
+        address: SocketAddr,
+        config: &ChannelConfig,
+        process: &Process,
+    ) -> Self {
+        let (channel, connections) = channel::connect_to(url.clone(), address, config, process);
+        Self {
+            address: Self::url_of(url, address),
+            socket: address,
+            channel,
+            connections,
+            state: Mutex::default(),
+            suspected: watch::Sender::new(false),
+        }
+    }
+
+    /// What the endpoint at `address` is called.
+    pub(super) fn url_of(url: &Uri, address: SocketAddr) -> String {
+        format!("{}://{address}", url.scheme_str().unwrap_or("http"))
+    }
+
+    /// Its URL.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Where that leads.
+    pub(crate) fn socket(&self) -> SocketAddr {
+        self.socket
+    }
+
+    /// Its connection; cheap to clone.
+    pub(crate) fn channel(&self) -> PeerChannel {
+        self.channel.clone()
+    }
+
+    /// What it says of itself, if it was asked on the connection that stands: after a restart it may
+    /// serve another model, or the same with other limits.
+    pub(crate) fn description(&self) -> Option<Arc<PeerDescription>> {
+        let current = self.connections.count();
+        self.with(|state| {
+            let (of, description) = state.description.as_ref()?;
+            (*of == current).then(|| Arc::clone(description))
+        })
+    }
+
+    pub(super) fn described(&self, description: Arc<PeerDescription>) {
+        let current = self.connections.count();
+        self.with(|state| state.description = Some((current, description)));
+    }
+
+    /// Whether it may be tried.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.with(|state| state.breaker.is_closed(Instant::now()))
+    }
+
+    /// Whether it was silent lately, and is being asked how it is.
+    pub(super) fn is_suspected(&self) -> bool {
+        *self.suspected.borrow()
+    }
+
+    /// Waits until it is known whether a silent endpoint is there at all.
+    pub(super) async fn known(&self) {
+        let mut suspected = self.suspected.subscribe();
+        // The sender lives as long as the endpoint.
+        let _ = suspected.wait_for(|suspected| !suspected).await;
+    }
+
+    /// Whether it said lately that it is about to stop.
+    pub(crate) fn is_draining(&self) -> bool {
+        let until = self.with(|state| state.draining_until);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// It says that it is about to stop: sessions that have another place go there.
+    pub(crate) fn draining(&self) {
+        let until = Instant::now() + DRAINING_FOR;
+        let before = self.with(|state| {
+            state.description = None;
+            state.draining_until.replace(until)
+        });
+        if before.is_none() {
+            tracing::info!(peer = self.address, "peer is about to stop");
+        }
+    }
+
+    /// What it said of itself does not hold any more.
+    pub(crate) fn forget(&self) {
+        self.with(|state| state.description = None);
+    }
+
+    /// A request is made of it for the first time.
+    pub(crate) fn requested(&self) {
+        self.with(|state| state.budget.requested());
+    }
+
+    /// It is overloaded, and asks for a pause. How long to wait before it is asked again: as long as it says,
+    /// spread so that those who wait do not all come back at once, and longer if repetitions are too large a
+    /// part of what it is asked. `jitter` is from 0 to 1.
+    pub(crate) fn overloaded(&self, retry_after: Duration, jitter: f64) -> Duration {
+        let is_within_budget = self.with(|state| {
+            state.overloaded_until = Some(Instant::now() + retry_after);
+            state.budget.take()
+        });
+        let pause = if is_within_budget {
+            retry_after
+        } else {
+            retry_after * OVER_BUDGET
+        };
+        pause.mul_f64(1.0 + 0.5 * jitter)
+    }
+
+    /// How long it is still overloaded, by its own words; none if it is not.
+    pub(super) fn overloaded_for(&self) -> Option<Duration> {
+        let until = self.with(|state| state.overloaded_until)?;
+        until
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+    }
+
+    /// It answered a round.
+    pub(crate) fn succeeded(&self) {
+        let recovered = self.with(|state| {
+            state.draining_until = None;
+            state.overloaded_until = None;
+            state.breaker.succeeded()
+        });
+        if recovered {
+            tracing::info!(peer = self.address, "peer is back");
+        }
+    }
+
+    /// One round failed.
+    pub(crate) fn failed(&self) {
+        self.note_failure(
+            "peer keeps failing, left alone for a while",
+            "",
+            Breaker::failed,
+        );
+    }
+
+    /// It could not be reached at all.
+    pub(crate) fn unreachable(&self, why: &str) {
+        self.note_failure(
+            "peer does not answer, left alone for a while",
+            why,
+            Breaker::unreachable,
+        );
+    }
+
+    /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
+    /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
+    pub(crate) fn silent(self: &Arc<Self>) {
+        if self.suspected.send_replace(true) {
+            return;
+        }
+        let endpoint = Arc::clone(self);
+        tokio::spawn(async move {
+            if endpoint.answers().await {
+                endpoint.failed();
+            } else {
+                endpoint.unreachable(SILENT);
+            }
+            endpoint.suspected.send_replace(false);
+        });
+    }
+
+    /// Whether the process answers a health check, whatever it says: then the connection stands.
+    async fn answers(&self) -> bool {
+        let mut client = HealthClient::new(self.channel());
+        let checking = client.check(HealthCheckRequest::default());
+        match within(HEALTH_TIMEOUT, "health check", checking).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(status)) => !is_of_transport(&status),
+            Err(_) => false,
+        }
+    }
+
+    fn note_failure(
+        &self,
+        what: &str,
+        why: &str,
+        failed: impl FnOnce(&mut Breaker, Instant) -> bool,
+    ) {
+        let opened = self.with(|state| {
+            state.description = None;
+            failed(&mut state.breaker, Instant::now())
+        });
+        if opened {
+            tracing::warn!(peer = self.address, why, "{what}");
+        }
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut State) -> T) -> T {
+        // Nothing here panics half-way, so the state behind a poisoned lock is whole.
+        action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,162 @@
+//! What requests measured of acceptance and times, kept for the next of their kind.
+
+use std::sync::{Mutex, PoisonError};
+
+use speculation::drafting::{Drafting, TreeShape};
+use speculation::goodput::Estimator;
+use speculation::methods::Choice;
+use speculation::target::TargetDistribution;
+use speculation::verification::Verification;
+
+/// Most kinds of requests remembered; the one heard of the longest time ago makes room.
+const MOST: usize = 64;
+
+/// Temperatures from here on are one class.
+const HOTTEST: f32 = 2.0;
+
+/// Requests whose drafts are alike: acceptance differs between the others, and a draft that is made
+/// without the shared noise must not share an estimate with one that is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EstimateKind {
+    drafting: Drafting,
+    verification: Verification,
+    target: TargetDistribution,
+    tree: TreeShape,
+    /// Temperature in quarters, rounded up so that only 0 is greedy.
+    quarters: u32,
+}
+
+impl EstimateKind {
+    /// The kind of requests of `method` at `temperature`.
+    pub(crate) fn of(method: &Choice, temperature: f32) -> Self {
+        Self {
+            drafting: method.drafting,
+            verification: method.verification,
+            target: method.target,
+            tree: method.tree,
+            quarters: (temperature.min(HOTTEST) * 4.0).ceil() as u32,
+        }
+    }
+}
+
+/// The estimates of one model group, the latest last.
+#[derive(Debug, Default)]
+pub(crate) struct Estimates(Mutex<Vec<(EstimateKind, Estimator)>>);
+
+impl Estimates {
+    /// What is known of `kind`, or a beginning.
+    pub(crate) fn find(&self, kind: EstimateKind) -> Estimator {
+        self.with(|known| {
+            let found = known.iter().find(|(other, _)| *other == kind);
+            found.map(|(_, estimator)| estimator.clone())
+        })
+        .unwrap_or_default()
+    }
+
+    /// Keeps what a request of `kind` came to. Of requests at the same time the last to end is kept: all
+    /// of them went on from what was known.
+    pub(crate) fn keep(&self, kind: EstimateKind, estimator: Estimator) {
+        self.with(|known| {
+            known.retain(|(other, _)| *other != kind);
+            if known.len() == MOST {
+                known.remove(0);
+            }
+            known.push((kind, estimator));
+        });
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut Vec<(EstimateKind, Estimator)>) -> T) -> T {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use speculation::goodput::Round;
+    use speculation::methods::{Asked, Parameters};
+
+    use super::*;
+
+    fn kind(drafting: Drafting, tree: TreeShape, temperature: f32) -> EstimateKind {
+        let asked = Asked {
+            drafting: Some(drafting),
+            tree: Some(tree),
+            ..Default::default()
+        };
+        let method = Choice::resolve(&asked, temperature, false).expect("a method");
+        EstimateKind::of(&method, temperature)
+    }
+
+    fn seen(rounds: u32) -> Estimator {
+        let mut estimator = Estimator::default();
+        for _ in 0..rounds {
+            estimator.observe(Round {
+                levels: 4,
+                nodes: 4,
+                accepted: 4,
+                ..Default::default()
+            });
+        }
+        estimator
+    }
+
+    #[test]
+    fn only_requests_alike_share_an_estimate() {
+        let estimates = Estimates::default();
+        let chain = |temperature| kind(Drafting::Model, TreeShape::Chain, temperature);
+        estimates.keep(chain(1.0), seen(5));
+        assert_eq!(estimates.find(chain(1.0)), seen(5));
+        assert_eq!(estimates.find(chain(0.9)), seen(5));
+        for other in [
+            chain(0.0),
+            chain(0.7),
+            kind(Drafting::MaxGram, TreeShape::Chain, 1.0),
+            kind(Drafting::Model, TreeShape::Comb(4), 1.0),
+        ] {
+            assert_eq!(estimates.find(other), Estimator::default(), "{other:?}");
+        }
+        // Verified alike, and accepted differently.
+        let lossy = |alpha| {
+            let asked = Asked {
+                method: "lossy",
+                parameters: Parameters {
+                    alpha: Some(alpha),
+                    ..Default::default()
+                },
+                ..Default::default()
+            };
+            EstimateKind::of(&Choice::resolve(&asked, 1.0, false).expect("a method"), 1.0)
+        };
+        assert_eq!(lossy(0.5), lossy(0.5));
+        assert_ne!(lossy(0.5), lossy(0.25));
+        let rejection = Asked {
+            method: "rejection",
+            ..Default::default()
+        };
+        let rejection = Choice::resolve(&rejection, 1.0, false).expect("a method");
+        assert_eq!(lossy(0.5).verification, rejection.verification);
+        assert_ne!(lossy(0.5), EstimateKind::of(&rejection, 1.0));
+        assert_ne!(chain(0.0), chain(0.01));
+        estimates.keep(chain(1.0), seen(6));
+        assert_eq!(estimates.find(chain(1.0)), seen(6));
+    }
+
+    #[test]
+    fn the_oldest_estimate_makes_room() {
+        let estimates = Estimates::default();
+        let comb = |siblings| kind(Drafting::Model, TreeShape::Comb(siblings), 1.0);
+        let alternates = |count| kind(Drafting::Model, TreeShape::Alternates(count), 1.0);
+        let kinds: Vec<_> = (2..=64).map(comb).chain((1..=2).map(alternates)).collect();
+        assert_eq!(kinds.len(), MOST + 1);
+        for (&kind, rounds) in kinds.iter().zip(1..) {
+            estimates.keep(kind, seen(rounds));
+            // Still in use.
+            estimates.keep(kinds[0], seen(99));
+        }
+        assert_eq!(estimates.find(kinds[0]), seen(99));
+        assert_eq!(estimates.find(kinds[1]), Estimator::default());
+        assert_eq!(estimates.find(kinds[2]), seen(3));
+        assert_eq!(estimates.with(|known| known.len()), MOST);
+    }
+}

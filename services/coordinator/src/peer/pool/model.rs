@@ -1,0 +1,257 @@
+//! A served model: its drafters and its verifiers, and what is known of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::process::Process;
+use wire::describe::{check_encoders, check_vocabularies};
+use wire::status::BadField;
+use wire::v1::PeerDescription;
+
+use super::clients::describe;
+use super::endpoint::Endpoint;
+use super::estimates::Estimates;
+use super::replicas::Replicas;
+use super::texts::Texts;
+use crate::admitted::{DrafterRequirements, PeerKind};
+use crate::config::{CoordinatorConfig, ModelGroup};
+use crate::error::CoordinatorError;
+use crate::peer::error::PeerError;
+use crate::text::ServedText;
+
+/// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
+/// not say by then, they say when they are asked to draft.
+const ABILITY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A served model with its peers.
+#[derive(Debug)]
+pub(crate) struct ServedModel {
+    name: String,
+    drafters: Replicas,
+    verifiers: Replicas,
+    texts: Texts,
+    /// What requests measured, for draft lengths that follow it.
+    pub(crate) estimates: Estimates,
+}
+
+/// The target model, as the verifier says that a session is to run at.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) description: Arc<PeerDescription>,
+    pub(crate) text: Arc<ServedText>,
+}
+
+impl ServedModel {
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(super) fn new(
+        model: &ModelGroup,
+        config: &CoordinatorConfig,
+        process: &Process,
+    ) -> Result<Self, CoordinatorError> {
+        let believed_for = Duration::from_millis(config.resolve_every_ms.get());
+        let replicas =
+            |urls: &[String]| Replicas::new(urls, &config.channel, process, believed_for);
+        Ok(Self {
+            name: model.name.clone(),
+            drafters: replicas(&model.drafters)?,
+            verifiers: replicas(&model.verifiers)?,
+            texts: Texts::default(),
+            estimates: Estimates::default(),
+        })
+    }
+
+    /// Name clients ask for.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Addresses known of these peers: those alive, and those left alone for a while.
+    pub(crate) fn counts(&self, kind: PeerKind) -> (usize, usize) {
+        self.replicas(kind).counts()
+    }
+
+    /// Whether any drafter is configured.
+    pub(crate) fn has_drafters(&self) -> bool {
+        !self.drafters.is_empty()
+    }
+
+    /// For how long all its verifiers are overloaded, by their own words; none if one is not.
+    pub(crate) fn overloaded_for(&self) -> Option<Duration> {
+        self.verifiers.overloaded_for()
+    }
+
+    /// The target model of `session`, as the verifier that it is to run at says; a verifier that fails is passed
+    /// over for another.
+    ///
+    /// # Errors
+    /// Of the verifier asked last, if none said.
+    pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, PeerError> {
+        // Each once, and not as they rank by then: one that failed slowly may count as alive again.
+        let mut asked: Vec<String> = Vec::new();
+        let mut failure = PeerError::NoneAlive { who: "verifier" };
+        loop {
+            let is_new = |endpoint: &Endpoint| !asked.iter().any(|it| it == endpoint.address());
+            let found = self.verifiers.pick(session, asked.is_empty(), is_new);
+            let Some(endpoint) = found.await else {
+                return Err(failure);
+            };
+            failure = match self.target_at(&endpoint).await {
+                Ok(target) => return Ok(target),
+                Err(error) => error,
+            };
+            let (peer, error) = (endpoint.address(), failure.details());
+            tracing::debug!(
+                model = self.name,
+                peer,
+                error,
+                "no tokenizer from this verifier"
+            );
+            asked.push(peer.to_owned());
+        }
+    }
+
+    async fn target_at(&self, endpoint: &Endpoint) -> Result<Target, PeerError> {
+        let description = match endpoint.description() {
+            Some(description) => description,
+            None => describe(endpoint, PeerKind::Verifier).await?,
+        };
+        let text = self.texts.of(endpoint, &description).await?;
+        endpoint.described(Arc::clone(&description));
+        Ok(Target { description, text })
+    }
+
+    /// The peer for `session`; one that is not known to fall short of `requirements`, if there is one.
+    ///
+    /// # Errors
+    /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
+    /// nothing to fall back to.
+    pub(crate) async fn pick(
+        &self,
+        kind: PeerKind,
+        session: &[u8; 16],
+        requirements: Option<DrafterRequirements>,
+    ) -> Result<Arc<Endpoint>, PeerError> {
+        let replicas = self.replicas(kind);
+        let even_dead = kind == PeerKind::Verifier;
+        let suits = |endpoint: &Endpoint| may_suit(endpoint, requirements);
+        if let Some(endpoint) = replicas.pick(session, even_dead, suits).await {
+            return Ok(endpoint);
+        }
+        // One that fell short is asked anew: it may have been restarted, and if not it says what it lacks.
+        let endpoint = replicas.pick(session, even_dead, |_| true).await;
+        let endpoint = endpoint.ok_or(PeerError::NoneAlive { who: kind.name() })?;
+        endpoint.forget();
+        Ok(endpoint)
+    }
+
+    /// Where `session` can go from a peer that is about to stop; none if no other is alive and stays.
+    pub(crate) async fn another(
+        &self,
+        kind: PeerKind,
+        session: &[u8; 16],
+        requirements: Option<DrafterRequirements>,
+        leaving: &Endpoint,
+    ) -> Option<Arc<Endpoint>> {
+        let suits = |endpoint: &Endpoint| {
+            let stays = endpoint.address() != leaving.address() && !endpoint.is_draining();
+            stays && may_suit(endpoint, requirements)
+        };
+        self.replicas(kind).pick(session, false, suits).await
+    }
+
+    fn replicas(&self, kind: PeerKind) -> &Replicas {
+        match kind {
+            PeerKind::Drafter => &self.drafters,
+            PeerKind::Verifier => &self.verifiers,
+        }
+    }
+
+    /// Fails fast when every live drafter reports that it cannot meet the requirements. What every draft model
+    /// can do is never refused: without one the target goes on alone, and the answer says why.
+    ///
+    /// # Errors
+    /// What the first of them lacks.
+    pub(crate) async fn check_requirements(
+        &self,
+        requirements: DrafterRequirements,
+        target: &PeerDescription,
+    ) -> Result<(), BadField> {
+        if !requirements.needs_asking() {
+            return Ok(());
+        }
+        if !self.has_drafters() && requirements.is_special() {
+            return Err(requirements.without_drafters(&self.name));
+        }
+        let mut refusal = None;
+        for endpoint in self.drafters.all().await {
+            if !endpoint.is_alive() {
+                // It might be able to, and is done without like any that is lost.
+                return Ok(());
+            }
+            let known = endpoint.description();
+            if known.is_some_and(|known| requirements.check(&known).is_ok()) {
+                return Ok(());
+            }
+            // It may have been started anew with what it lacked.
+            let asked = ask(&endpoint, PeerKind::Drafter, target);
+            let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, asked).await else {
+                return Ok(());
+            };
+            match requirements.check(&described) {
+                Ok(()) => return Ok(()),
+                Err(bad) => refusal = refusal.or(Some(bad)),
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+}
+
+/// What a peer says of itself, asked once until it fails or its connection breaks.
+///
+/// # Errors
+/// If it does not answer, or its vocabulary is not that of `target`.
+pub(crate) async fn described(
+    endpoint: &Endpoint,
+    kind: PeerKind,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, PeerError> {
+    match endpoint.description() {
+        Some(description) => checked(endpoint, target, description),
+        None => ask(endpoint, kind, target).await,
+    }
+}
+
+/// What a peer says of itself now.
+async fn ask(
+    endpoint: &Endpoint,
+    kind: PeerKind,
+    target: &PeerDescription,
+) -> Result<Arc<PeerDescription>, PeerError> {
+    let description = describe(endpoint, kind).await?;
+    checked(endpoint, target, description)
+}
+
+fn checked(
+    endpoint: &Endpoint,
+    target: &PeerDescription,
+    description: Arc<PeerDescription>,
+) -> Result<Arc<PeerDescription>, PeerError> {
+    let vocabularies = check_vocabularies(&description, target);
+    if let Err(mismatch) = vocabularies.and_then(|()| check_encoders(&description, target)) {
+        let peer = endpoint.address();
+        tracing::warn!(peer, %mismatch, "peer cannot be used");
+        endpoint.forget();
+        return Err(PeerError::Mismatch(Box::new(mismatch)));
+    }
+    endpoint.described(Arc::clone(&description));
+    Ok(description)
+}
+
+/// Whether an endpoint is not known to fall short of `requirements`.
+fn may_suit(endpoint: &Endpoint, requirements: Option<DrafterRequirements>) -> bool {
+    let known = endpoint.description();
+    requirements
+        .zip(known)
+        .is_none_or(|(requirements, known)| requirements.check(&known).is_ok())
+}

@@ -1,0 +1,70 @@
+//! All served models.
+
+use std::sync::Arc;
+
+use server::process::Process;
+
+use super::model::ServedModel;
+use crate::config::CoordinatorConfig;
+use crate::error::CoordinatorError;
+
+/// The default one first; names differ.
+#[derive(Debug)]
+pub(crate) struct Models(Vec<Arc<ServedModel>>);
+
+impl Models {
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(crate) fn new(
+        config: &CoordinatorConfig,
+        process: &Process,
+    ) -> Result<Self, CoordinatorError> {
+        let setting = |key: String, problem: &str| CoordinatorError::Setting {
+            key,
+            problem: problem.to_owned(),
+        };
+        if config.models.is_empty() {
+            return Err(setting(
+                "models".to_owned(),
+                "empty, expected at least one model",
+            ));
+        }
+        for (index, model) in config.models.iter().enumerate() {
+            if model.name.is_empty() {
+                let key = format!("models.{index}.name");
+                return Err(setting(key, "empty, expected what requests call the model"));
+            }
+            if config.models[..index]
+                .iter()
+                .any(|other| other.name == model.name)
+            {
+                return Err(setting(format!("models.{index}.name"), "stands twice"));
+            }
+            if model.verifiers.is_empty() {
+                let key = format!("models.{index}.verifiers");
+                return Err(setting(key, "empty, expected at least one URL"));
+            }
+        }
+        let models = config
+            .models
+            .iter()
+            .map(|model| ServedModel::new(model, config, process).map(Arc::new));
+        Ok(Self(models.collect::<Result<_, _>>()?))
+    }
+
+    /// The model called `name`; the first one if `name` is empty.
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ServedModel>> {
+        if name.is_empty() {
+            return self.0.first();
+        }
+        self.0.iter().find(|model| model.name() == name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ServedModel>> {
+        self.0.iter()
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|model| model.name()).collect()
+    }
+}

@@ -1,0 +1,275 @@
+//! The addresses behind a list of URLs, and which of them a session goes to.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use server::channel::{self, ChannelConfig, ChannelError};
+use server::process::Process;
+use tonic::transport::Uri;
+
+use super::endpoint::Endpoint;
+
+/// How long a request waits for a name server where no address is known.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// All replicas of one kind of peer.
+#[derive(Clone, Debug)]
+pub(super) struct Replicas(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    urls: Vec<Uri>,
+    config: ChannelConfig,
+    process: Process,
+    believed_for: Duration,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    endpoints: BTreeMap<String, Arc<Endpoint>>,
+    resolved_at: Option<Instant>,
+}
+
+impl Replicas {
+    /// # Errors
+    /// If a URL is wrong.
+    pub(super) fn new(
+        urls: &[String],
+        config: &ChannelConfig,
+        process: &Process,
+        believed_for: Duration,
+    ) -> Result<Self, ChannelError> {
+        let urls = urls
+            .iter()
+            .map(|url| channel::parse(url, process))
+            .collect::<Result<_, _>>()?;
+        Ok(Self(Arc::new(Shared {
+            urls,
+            config: config.clone(),
+            process: process.clone(),
+            believed_for,
+            known: Mutex::default(),
+        })))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.urls.is_empty()
+    }
+
+    /// The endpoint for `session`: of those alive that `suit` the one with the highest hash of session
+    /// and address, so that a session stays where it is while other replicas come and go; one that is
+    /// about to stop, or was silent, only if there is no other. With `even_dead` the best of all if none is
+    /// alive.
+    pub(super) async fn pick(
+        &self,
+        session: &[u8; 16],
+        even_dead: bool,
+        suits: impl Fn(&Endpoint) -> bool,
+    ) -> Option<Arc<Endpoint>> {
+        let picked = self.pick_now(session, even_dead, &suits).await?;
+        if !picked.is_suspected() {
+            return Some(picked);
+        }
+        picked.known().await;
+        self.pick_now(session, even_dead, &suits).await
+    }
+
+    async fn pick_now(
+        &self,
+        session: &[u8; 16],
+        even_dead: bool,
+        suits: &impl Fn(&Endpoint) -> bool,
+    ) -> Option<Arc<Endpoint>> {
+        let mut endpoints = self.all().await;
+        endpoints.retain(|endpoint| suits(endpoint));
+        let weight = |endpoint: &Arc<Endpoint>| {
+            let mut hasher = DefaultHasher::new();
+            (session, endpoint.address()).hash(&mut hasher);
+            hasher.finish()
+        };
+        let rank = |endpoint: &Arc<Endpoint>| {
+            let is_well = !endpoint.is_suspected() && !endpoint.is_draining();
+            let standing = (endpoint.is_alive(), is_well);
+            (standing, weight(endpoint))
+        };
+        let candidates = endpoints
+            .iter()
+            .filter(|endpoint| even_dead || endpoint.is_alive());
+        candidates.max_by_key(|endpoint| rank(endpoint)).cloned()
+    }
+
+    /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
+    /// request waits for a name server then.
+    pub(super) async fn all(&self) -> Vec<Arc<Endpoint>> {
+        let now = Instant::now();
+        let stale = self.with(|known| {
+            let stale = known
+                .resolved_at
+                .is_none_or(|at| now - at >= self.0.believed_for);
+            // Where all are dead or about to stop, new ones may have been started meanwhile.
+            let stays = |endpoint: &Arc<Endpoint>| endpoint.is_alive() && !endpoint.is_draining();
+            let nobody = !known.endpoints.values().any(stays);
+            if stale || nobody {
+                // Set at once, so that requests arriving meanwhile do not all ask.
+                known.resolved_at = Some(now);
+            }
+            stale || nobody
+        });
+        if stale {
+            let shared = Arc::clone(&self.0);
+            let resolving = tokio::spawn(async move {
+                let addresses = shared.resolve().await;
+                shared.with(|known| shared.update(known, addresses));
+            });
+            if self.with(|known| known.endpoints.is_empty()) {
+                // What goes on in the background serves those who come later.
+                let _ = tokio::time::timeout(RESOLVE_TIMEOUT, resolving).await;
+            }
+        }
+        self.with(|known| known.endpoints.values().cloned().collect())
+    }
+
+    /// For how long all of them that are alive are overloaded, by their own words; none if one is not.
+    pub(super) fn overloaded_for(&self) -> Option<Duration> {
+        self.with(|known| {
+            let endpoints = known.endpoints.values();
+            let alive = endpoints.filter(|endpoint| endpoint.is_alive());
+            let left: Option<Vec<_>> = alive.map(|it| it.overloaded_for()).collect();
+            left?.into_iter().min()
+        })
+    }
+
+    /// Addresses known by now: those alive, and those left alone for a while.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        self.with(|known| {
+            let endpoints = known.endpoints.values();
+            let alive = endpoints.filter(|endpoint| endpoint.is_alive()).count();
+            (alive, known.endpoints.len() - alive)
+        })
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut Known) -> T) -> T {
+        self.0.with(action)
+    }
+}
+
+impl Shared {
+    /// Every address behind the URLs, with the URL; a name that cannot be resolved gives none.
+    async fn resolve(&self) -> Vec<(Uri, SocketAddr)> {
+        let mut addresses = Vec::new();
+        for url in &self.urls {
+            let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+            let port = url.port_u16().unwrap_or_default();
+            match tokio::net::lookup_host((host, port)).await {
+                Ok(found) => addresses.extend(found.map(|address| (url.clone(), address))),
+                Err(error) => tracing::warn!(host, %error, "peer's name cannot be resolved"),
+            }
+        }
+        addresses
+    }
+
+    /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
+    /// known before is better than nothing.
+    fn update(&self, known: &mut Known, addresses: Vec<(Uri, SocketAddr)>) {
+        if addresses.is_empty() {
+            return;
+        }
+        let mut before = std::mem::take(&mut known.endpoints);
+        for (url, address) in addresses {
+            let name = Endpoint::url_of(&url, address);
+            let endpoint = before.remove(&name);
+            known.endpoints.entry(name).or_insert_with(|| {
+                let new = || Arc::new(Endpoint::new(&url, address, &self.config, &self.process));
+                endpoint.unwrap_or_else(new)
+            });
+        }
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut Known) -> T) -> T {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        action(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replicas(urls: &[&str]) -> Replicas {
+        let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
+        let minute = Duration::from_secs(60);
+        Replicas::new(
+            &urls,
+            &ChannelConfig::default(),
+            &Process::default(),
+            minute,
+        )
+        .expect("URLs")
+    }
+
+    #[tokio::test]
+    async fn sessions_spread_stick_and_move_only_off_the_dead() {
+        let replicas = replicas(&[
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:2",
+            "http://127.0.0.1:3",
+        ]);
+        let mut counts = BTreeMap::new();
+        let mut first = Vec::new();
+        for byte in 0..=255 {
+            let endpoint = replicas
+                .pick(&[byte; 16], false, |_| true)
+                .await
+                .expect("alive");
+            *counts.entry(endpoint.address().to_owned()).or_insert(0) += 1;
+            first.push(endpoint);
+        }
+        assert!(
+            counts.len() == 3 && counts.values().all(|&count| count > 40),
+            "{counts:?}"
+        );
+        assert_eq!(replicas.counts(), (3, 0));
+        let dead = first[0].clone();
+        dead.unreachable("a test");
+        for (byte, before) in (0..=255).zip(&first) {
+            let now = replicas
+                .pick(&[byte; 16], false, |_| true)
+                .await
+                .expect("alive");
+            let moved = now.address() != before.address();
+            assert_eq!(moved, before.address() == dead.address());
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_last_resort_is_dead() {
+        let replicas = replicas(&["http://127.0.0.1:1"]);
+        replicas
+            .pick(&[0; 16], false, |_| true)
+            .await
+            .expect("alive")
+            .unreachable("a test");
+        assert_eq!(replicas.counts(), (0, 1));
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
+        assert!(replicas.pick(&[0; 16], true, |_| true).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_name_stands_for_all_its_addresses() {
+        let replicas = replicas(&["http://localhost:7"]);
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
+        assert!(
+            Replicas::new(
+                &["nonsense".into()],
+                &ChannelConfig::default(),
+                &Process::default(),
+                Duration::ZERO
+            )
+            .is_err()
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Deciding a block at the coordinator, from distributions that drafter and verifier sent.
+//!
+//! It is the verifier's own decision on the same numbers, so a seed gives the same tokens wherever
+//! acceptance is decided.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use speculation::TokenId;
+use speculation::noise::Noise;
+use speculation::proposal::{BadProposal, Proposal};
+use speculation::round::{self, Decided, RoundInputs, Scratch, TargetRows};
+use speculation::session::{BlockVerdict, Peer};
+use speculation::target::TargetLaw;
+use speculation::verification::Block;
+use speculation::verification::layers::Layer;
+use wire::slice::{self, Scored};
+use wire::{proposal, v1};
+
+use super::Failure;
+use crate::admitted::AdmittedRequest;
+use crate::peer::error::PeerError;
+
+/// A block, and what came over the wire of it.
+pub(crate) struct WireBlock {
+    pub(crate) base_len: u32,
+    pub(crate) drafts: Vec<TokenId>,
+    /// What the drafter sent of the draft model's distribution at each draft token.
+    pub(crate) proposals: Vec<v1::Proposal>,
+    /// The same at the position after them.
+    pub(crate) bonus: Option<v1::Proposal>,
+    pub(crate) horizon: u32,
+    pub(crate) layers: Vec<Layer>,
+    /// The target model's distributions, at each draft token and after them.
+    pub(crate) slices: Vec<v1::Slice>,
+}
+
+/// A block decoded from the wire.
+pub(crate) struct ScoredBlock {
+    base_len: u32,
+    pub(crate) drafts: Vec<TokenId>,
+    proposals: Vec<Proposal>,
+    pub(crate) bonus: Option<Proposal>,
+    horizon: u32,
+    layers: Vec<Layer>,
+    scored: Vec<Scored>,
+}
+
+impl WireBlock {
+    /// Reads everything that came, where it may take its time: the distributions of a large vocabulary would
+    /// hold up every stream of an async thread.
+    ///
+    /// # Errors
+    /// Whose distributions cannot be read.
+    pub(crate) async fn read(self, request: &Arc<AdmittedRequest>) -> Result<ScoredBlock, Failure> {
+        let request = Arc::clone(request);
+        blocking(move || self.read_now(&request)).await?
+    }
+
+    fn read_now(self, request: &AdmittedRequest) -> Result<ScoredBlock, Failure> {
+        let unscaled = request.needs_target_unscaled();
+        let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
+        let scored: Result<Vec<_>, _> = self.slices.into_iter().enumerate().map(read).collect();
+        let (form, telling) = (request.method.proposal, request.proposal_fields());
+        let bonus = self.bonus;
+        let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, telling));
+        let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, telling);
+        Ok(ScoredBlock {
+            base_len: self.base_len,
+            scored: scored.map_err(|bad| failure(PeerError::Malformed(bad.to_string())))?,
+            proposals: proposals.map_err(|bad| rejected(&bad))?,
+            bonus: bonus.transpose().map_err(|bad| rejected(&bad))?,
+            horizon: self.horizon,
+            layers: self.layers,
+            drafts: self.drafts,
+        })
+    }
+}
+
+/// Decides `block` as `request` says; none if the distribution after the block is needed and was not sent. The
+/// block's distributions are used up, unless that one may yet be asked for.
+///
+/// # Errors
+/// If what was sent of the draft model cannot be.
+pub(crate) async fn decide(
+    request: &Arc<AdmittedRequest>,
+    mut block: ScoredBlock,
+) -> Result<(Option<BlockVerdict>, ScoredBlock), Failure> {
+    let request = Arc::clone(request);
+    let deciding = move || (decide_now(&request, &mut block), block);
+    let (decided, block) = blocking(deciding).await?;
+    match decided {
+        Ok((verdict, deferral)) => Ok((Some(BlockVerdict::of_chain(verdict, deferral)), block)),
+        Err(BadProposal::MissingBonus) if block.bonus.is_none() => Ok((None, block)),
+        Err(bad) => Err(rejected(&bad)),
+    }
+}
+
+fn failure(error: PeerError) -> Failure {
+    let peer = Peer::Verifier;
+    Failure { peer, error }
+}
+
+fn rejected(bad: &dyn Display) -> Failure {
+    let (peer, error) = (Peer::Drafter, PeerError::Proposals(bad.to_string()));
+    Failure { peer, error }
+}
+
+/// Runs `work` where it may take its time.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| failure(PeerError::Decision))
+}
+
+fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Decided, BadProposal> {
+    let may_need_bonus = request.method.bonus_q() || !block.layers.is_empty();
+    let rows = if block.bonus.is_none() && may_need_bonus {
+        block.scored.clone()
+    } else {
+        std::mem::take(&mut block.scored)
+    };
+    let choice = &request.method;
+    let inputs = RoundInputs {
+        target: &choice.target,
+        verification: choice.verification,
+        greedy: request.sampling.temperature == 0.0,
+        drafts: &block.drafts,
+        proposals: &block.proposals,
+        bonus: block.bonus.as_ref(),
+        vocab_size: request.vocab_size as usize,
+    };
+    let asked = Block {
+        drafts: &block.drafts,
+        base_len: block.base_len,
+        ends: &request.sampling.end_tokens,
+        horizon: block.horizon,
+        layers: &block.layers,
+    };
+    let noise = Noise::new(request.seed, request.choice);
+    let mut scratch = Scratch::default();
+    round::decide(inputs, &asked, noise, ScoredRows(rows), &mut scratch)
+}
+
+/// Distributions that came over the wire.
+struct ScoredRows(Vec<Scored>);
+
+impl TargetRows<f32> for ScoredRows {
+    type Error = BadProposal;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+        let scored = &mut self.0[offset];
+        Ok(TargetLaw {
+            law: &mut scored.law,
+            unscaled: scored.unscaled.as_deref(),
+            confidence: scored.confidence,
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f32] {
+        &self.0[offset].law
+    }
+}

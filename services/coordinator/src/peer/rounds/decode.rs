@@ -1,0 +1,84 @@
+//! Decoding by a verifier alone: one long round, whose tokens come one by one.
+
+use std::time::Duration;
+
+use speculation::session::{Input, Peer};
+use v1::verify_reply::Reply;
+use v1::verify_request::Request;
+use wire::v1;
+
+use super::Answer;
+use super::exchange::{Exchange, Heard};
+use crate::peer::error::PeerError;
+use crate::peer::protocol::Verifying;
+use crate::peer::session::{Opener, PeerSession};
+use crate::peer::stream::Position;
+
+/// A verifier that decodes alone.
+#[derive(Debug)]
+pub(crate) struct PendingDecode {
+    exchange: Exchange<Verifying>,
+    max_tokens: u32,
+}
+
+impl PendingDecode {
+    /// Asks for `max_tokens` tokens; and how much longer than usual the first may take.
+    ///
+    /// # Errors
+    /// If no verifier can be reached that has room for the request.
+    pub(crate) async fn start(
+        session: &mut PeerSession<Verifying>,
+        opener: &mut Opener,
+        position: Position<'_>,
+        max_tokens: u32,
+    ) -> Result<(Self, Duration), PeerError> {
+        let stream = session.ready(opener, position.allowance).await?;
+        let round = Request::Decode(v1::DecodeRound {
+            max_tokens,
+            header: None,
+        });
+        let len = opener.request.lead_len() + position.output.len();
+        let (exchange, allowance) = Exchange::start(stream, position, round.into(), len).await;
+        let pending = Self {
+            exchange,
+            max_tokens,
+        };
+        Ok((pending, allowance))
+    }
+
+    /// The next tokens, or progress; `position` holds the output as it is by now. Between two tokens the round
+    /// moves off a peer that is about to stop.
+    ///
+    /// # Errors
+    /// If the stream breaks, or what comes cannot be right.
+    pub(crate) async fn next(
+        &mut self,
+        session: &mut PeerSession<Verifying>,
+        opener: &mut Opener,
+        position: Position<'_>,
+    ) -> Result<Answer, PeerError> {
+        let round = position.round;
+        if session.leave_draining(opener, position.allowance).await {
+            let decoded = position.output.len().saturating_sub(self.exchange.base_len);
+            let left = self.max_tokens.saturating_sub(decoded as u32).max(1);
+            let (moved, allowance) = Self::start(session, opener, position, left).await?;
+            *self = moved;
+            return Ok(Answer::progress(round, Peer::Verifier, allowance));
+        }
+        let stream = session.stream()?;
+        match self.exchange.next(stream, position).await? {
+            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
+            Heard::Part(Reply::Decoded(decoded)) => {
+                let at = decoded.header.unwrap_or_default().base_len;
+                session.succeeded(self.exchange.base_len.min(position.emitted));
+                let tokens = decoded.token_ids;
+                let input = Input::Decoded { round, at, tokens };
+                Ok(Answer::new(input, decoded.timing.unwrap_or_default()))
+            }
+            Heard::Part(_) => {
+                let problem = "an answer of another kind than was asked for";
+                Err(stream.malformed(problem))
+            }
+        }
+    }
+}

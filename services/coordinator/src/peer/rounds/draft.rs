@@ -1,0 +1,193 @@
+//! A draft block, asked of a drafter.
+
+use std::time::Duration;
+
+use speculation::TokenId;
+use speculation::drafting::Drafting as Way;
+use speculation::proposal::Proposal;
+use speculation::session::{DraftBlock, DraftStop, Input, Peer};
+use v1::draft_request::Request;
+use wire::draft_block::{PartialBlock, stop};
+use wire::{drafting, proposal, v1};
+
+use super::exchange::{Exchange, Heard};
+use super::{Answer, RoundProposals};
+use crate::admitted::AdmittedRequest;
+use crate::peer::error::PeerError;
+use crate::peer::protocol::Drafting;
+use crate::peer::session::{Opener, PeerSession};
+use crate::peer::stream::Position;
+
+/// A draft block that was asked for.
+#[derive(Debug)]
+pub(crate) struct PendingDraft {
+    exchange: Exchange<Drafting>,
+    /// Levels asked for, and most nodes that may come.
+    requested: u32,
+    most: usize,
+    /// Whether the draft model's context has no room for all that was wanted.
+    is_cut_by_context: bool,
+    block: PartialBlock,
+}
+
+impl PendingDraft {
+    /// Asks for at most `max_tokens` levels; and how much longer than usual the answer may take.
+    ///
+    /// # Errors
+    /// If no drafter can be reached that does what the request needs.
+    pub(crate) async fn start(
+        session: &mut PeerSession<Drafting>,
+        opener: &mut Opener,
+        position: Position<'_>,
+        max_tokens: u32,
+        bonus_q: bool,
+    ) -> Result<(Self, Duration), PeerError> {
+        let stream = session.ready(opener, position.allowance).await?;
+        let request = &opener.request;
+        let len = request.lead_len() + position.output.len();
+        let room = match request.method.drafting {
+            // No model reads the context.
+            Way::MaxGram => u32::MAX,
+            // Of a cascade the largest model's is told; the drafter cuts to the others'.
+            Way::Model | Way::Cascade => {
+                let last = u32::from(!bonus_q);
+                let context_len = stream.description.context_len;
+                let free = context_len.saturating_add(last).saturating_sub(len as u32);
+                // If there is no room at all, the drafter says so better than a request for nothing.
+                free.max(last)
+            }
+        };
+        let width = request.method.tree.width();
+        // All nodes of a tree count.
+        let most_levels = (stream.max_draft_tokens() / width).max(1);
+        let wanted = max_tokens.min(most_levels);
+        let requested = wanted.min(room);
+        let round = Request::Round(v1::DraftRound {
+            max_tokens: requested,
+            bonus_q,
+            drafting: match request.method.drafting {
+                // Drafters that draft in no other way need not be told.
+                Way::Model => v1::Drafting::Unspecified,
+                way => drafting::to_wire(way),
+            }
+            .into(),
+            draft_length: drafting::rule_to_wire(request.method.stop_rule),
+            tree: drafting::shape_to_wire(request.method.tree),
+            ..Default::default()
+        });
+        let (exchange, allowance) = Exchange::start(stream, position, round.into(), len).await;
+        let pending = Self {
+            exchange,
+            requested,
+            most: requested.saturating_mul(width) as usize,
+            is_cut_by_context: room < wanted,
+            block: PartialBlock::default(),
+        };
+        Ok((pending, allowance))
+    }
+
+    /// The drafter's answer, or its progress.
+    ///
+    /// # Errors
+    /// If the stream breaks, or what comes cannot be right.
+    pub(crate) async fn next(
+        &mut self,
+        session: &mut PeerSession<Drafting>,
+        request: &AdmittedRequest,
+        position: Position<'_>,
+    ) -> Result<Answer, PeerError> {
+        let stream = session.stream()?;
+        loop {
+            let mut part = match self.exchange.next(stream, position).await? {
+                Heard::Progress => {
+                    let (round, peer) = (position.round, Peer::Drafter);
+                    return Ok(Answer::progress(round, peer, Duration::ZERO));
+                }
+                Heard::Part(part) => part,
+            };
+            let bounds = request.proposal_bounds();
+            let pushed = self.block.push(&mut part, self.most, bounds);
+            pushed.map_err(|problem| stream.malformed(problem))?;
+            if part.last {
+                let answer = self.finish(position.round, part, request);
+                let answer = answer.map_err(|problem| stream.malformed(problem))?;
+                session.succeeded(position.emitted);
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// The answer, of which `last` was the last message.
+    fn finish(
+        &mut self,
+        round: u64,
+        last: v1::DraftBlock,
+        request: &AdmittedRequest,
+    ) -> Result<Answer, String> {
+        let mut partial = std::mem::take(&mut self.block);
+        let logprobs: Option<Vec<f32>> = if request.method.scores() {
+            partial.proposals.iter().map(|it| it.logprob).collect()
+        } else {
+            Some(Vec::new())
+        };
+        let block = DraftBlock {
+            drafts: partial.tree()?,
+            stop: match stop(last.stop_cause()).ok_or("the block's end is not explained")? {
+                // What the context has no room for was not asked for.
+                DraftStop::Length if self.is_cut_by_context => DraftStop::Context,
+                stop => stop,
+            },
+            logprobs: logprobs.ok_or("a draft token comes without its log probability")?,
+            forwards: last.forwards,
+        };
+        let proposals = RoundProposals {
+            round,
+            requested: self.requested,
+            proposals: partial.proposals,
+            bonus: last.bonus,
+        };
+        let input = Input::Drafted { round, block };
+        Ok(Answer {
+            proposals: Some(proposals),
+            ..Answer::new(input, last.timing.unwrap_or_default())
+        })
+    }
+}
+
+/// Asks a drafter for its distribution after `drafts`, all of which were accepted.
+///
+/// # Errors
+/// If the drafter cannot be reached, or its answer cannot be right.
+pub(crate) async fn bonus(
+    session: &mut PeerSession<Drafting>,
+    opener: &mut Opener,
+    position: Position<'_>,
+    drafts: &[TokenId],
+) -> Result<Proposal, PeerError> {
+    let stream = session.ready(opener, position.allowance).await?;
+    let request = &opener.request;
+    let output = [position.output, drafts].concat();
+    let after = Position {
+        output: &output,
+        ..position
+    };
+    let round = Request::Round(v1::DraftRound {
+        bonus_q: true,
+        ..Default::default()
+    });
+    let len = request.lead_len() + output.len();
+    let (mut exchange, _) = Exchange::start(stream, after, round.into(), len).await;
+    let part = loop {
+        if let Heard::Part(part) = exchange.next(stream, after).await? {
+            break part;
+        }
+    };
+    let bounds = request.proposal_bounds();
+    let Some(bonus) = part.bonus.filter(|bonus| bounds.allow(bonus)) else {
+        return Err(stream.malformed("the distribution after the block did not come"));
+    };
+    let read = proposal::one_from_wire(bonus, bounds.form, request.proposal_fields());
+    let read = read.map_err(|error| stream.malformed(error.to_string()))?;
+    session.succeeded(position.emitted);
+    Ok(read)
+}

@@ -1,0 +1,108 @@
+//! What is asked of a peer in a round, and its answer: functions from a request of the session to an answer,
+//! which carries its timing, its distributions and its faults.
+
+mod decide;
+mod decode;
+mod draft;
+mod exchange;
+mod verify;
+
+use std::time::Duration;
+
+use speculation::draft_tree::DraftTree;
+use speculation::session::{Input, Peer};
+use wire::v1;
+
+use super::error::PeerError;
+
+pub(super) use decide::{WireBlock, decide};
+pub(super) use decode::PendingDecode;
+pub(super) use draft::{PendingDraft, bonus};
+pub(super) use verify::{PendingVerify, report};
+
+/// What came of a request of the session.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// What the session is to be told.
+    pub(crate) input: Input,
+    /// What the peer says of its share.
+    pub(crate) reported: v1::Timing,
+    /// How long it took to decide a block here, where the coordinator decides.
+    pub(crate) decided: Duration,
+    /// What a drafter sent of the distributions of its block.
+    pub(crate) proposals: Option<RoundProposals>,
+    /// The distributions of a block, where they are reported.
+    pub(crate) distributions: Option<v1::RoundLaws>,
+    /// Draft distributions that were asked for after the block.
+    pub(crate) distributions_fetched: u32,
+}
+
+impl Answer {
+    pub(super) fn new(input: Input, reported: v1::Timing) -> Self {
+        Self {
+            input,
+            reported,
+            decided: Duration::ZERO,
+            proposals: None,
+            distributions: None,
+            distributions_fetched: 0,
+        }
+    }
+
+    /// `peer` is at work; it may take longer than usual to be heard again by `allowance`.
+    pub(super) fn progress(round: u64, peer: Peer, allowance: Duration) -> Self {
+        let input = Input::Progress {
+            round,
+            peer,
+            allowance,
+        };
+        Self::new(input, v1::Timing::default())
+    }
+}
+
+/// A peer that failed, and how.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) peer: Peer,
+    pub(crate) error: PeerError,
+}
+
+/// What a drafter sent of the distributions of a round's draft tokens, to be passed on to the verifier.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundProposals {
+    pub(crate) round: u64,
+    /// Levels that the drafter was asked for.
+    requested: u32,
+    /// One for each draft token; empty if the session asks for nothing.
+    proposals: Vec<v1::Proposal>,
+    /// The same of the position after the block.
+    bonus: Option<v1::Proposal>,
+}
+
+/// What a drafter sent in a round in which it was not asked.
+pub(crate) static NO_PROPOSALS: RoundProposals = RoundProposals {
+    round: 0,
+    requested: 0,
+    proposals: Vec::new(),
+    bonus: None,
+};
+
+impl RoundProposals {
+    /// What was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
+    fn of(&self, drafts: &DraftTree) -> Vec<v1::Proposal> {
+        if drafts.is_empty() {
+            Vec::new()
+        } else {
+            self.proposals.clone()
+        }
+    }
+
+    /// Draft tokens there would be if no end token had cut the block: `wanted` by the session, which the drafter
+    /// may have been asked for fewer than.
+    fn horizon(&self, wanted: u32, drafts: &DraftTree) -> u32 {
+        if self.round == NO_PROPOSALS.round {
+            return wanted;
+        }
+        wanted.min(self.requested.max(drafts.len() as u32))
+    }
+}

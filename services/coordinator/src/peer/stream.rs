@@ -1,0 +1,291 @@
+//! An open stream to one peer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use server::deadline::within;
+use server::trace::TraceContext;
+use speculation::TokenId;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::Status;
+use wire::describe::PROGRESS;
+use wire::size::Encoded;
+use wire::status::{PeerFailure, classify};
+use wire::v1;
+
+use super::error::PeerError;
+use super::pool::{Endpoint, failed};
+use super::protocol::{Incoming, Protocol};
+
+/// Messages on their way to a peer. A round is asked only after the one before was answered, so
+/// there is never more than one, and a Close.
+const REQUEST_BUFFER: usize = 4;
+
+/// How long a token of a prefill may take at a peer that does not tell of its progress: a large model on a CPU.
+const PREFILL_PER_TOKEN: Duration = Duration::from_millis(10);
+
+/// Longest time that a peer is told it may take, in milliseconds: the protocol's limit.
+const MAX_TIMEOUT_MS: u128 = 600_000;
+
+/// How long a peer may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// Until then.
+    pub(crate) until: Instant,
+    /// Whether that is less than a peer is due, as the request's own time ends: then nobody is to blame.
+    pub(crate) is_short: bool,
+}
+
+impl Allowance {
+    /// What is left of it.
+    pub(crate) fn left(self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// For one of several peers, each of which is due `whole`: it must be heard of before the time of all is
+    /// over.
+    pub(crate) fn part(self, whole: Duration) -> Self {
+        let most = self.left() * 9 / 10;
+        Self {
+            until: Instant::now() + whole.min(most),
+            is_short: most < whole,
+        }
+    }
+
+    /// The failure of a peer that did not answer within the time it was given.
+    pub(crate) fn exceeded(self, given: Duration) -> PeerError {
+        if self.is_short {
+            PeerError::OutOfTime(given)
+        } else {
+            PeerError::Late(given)
+        }
+    }
+}
+
+/// Where a request stands when a peer is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Position<'a> {
+    pub(crate) round: u64,
+    pub(crate) allowance: Allowance,
+    /// All output tokens so far.
+    pub(crate) output: &'a [TokenId],
+    /// How many of them were emitted, and so will stand at the next round.
+    pub(crate) emitted: usize,
+    /// What the peer hangs its spans on, if it is to make any.
+    pub(crate) trace: Option<TraceContext>,
+}
+
+/// Bytes of the messages exchanged with a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    /// That opened sessions.
+    pub(crate) opening: u64,
+    /// Of rounds.
+    pub(crate) rounds: u64,
+}
+
+/// What a peer says, as it comes.
+type Replies<P> = Pin<Box<dyn Stream<Item = Result<<P as Protocol>::Reply, Status>> + Send>>;
+
+/// An open stream to a peer. Dropping it frees the session there.
+pub(crate) struct PeerStream<P: Protocol> {
+    endpoint: Arc<Endpoint>,
+    epoch: u32,
+    requests: mpsc::Sender<P::Request>,
+    replies: Replies<P>,
+    /// Output tokens from the first on that the peer is known to hold.
+    pub(super) held: usize,
+    /// What the peer said of itself when the session was opened.
+    pub(super) description: Arc<v1::PeerDescription>,
+    /// Whether the peer said that it is about to stop.
+    draining: bool,
+    /// Whether the round before was answered: then the peer holds the sequence up to there.
+    has_answered: bool,
+    /// How much longer than usual the round under way may take.
+    prefill: Duration,
+    pub(super) traffic: Traffic,
+}
+
+impl<P: Protocol> PeerStream<P> {
+    /// Opens the session, or re-attaches it, at `endpoint`, which describes itself so. Of what the peer says that
+    /// it holds, no more than the first `emitted` tokens are taken for the output's.
+    ///
+    /// # Errors
+    /// If the peer cannot be reached, refuses, or does not answer in time.
+    pub(super) async fn open(
+        endpoint: &Arc<Endpoint>,
+        description: Arc<v1::PeerDescription>,
+        open: v1::Open,
+        emitted: usize,
+        allowance: Allowance,
+    ) -> Result<Self, PeerError> {
+        let epoch = open.epoch;
+        let open = P::open(open);
+        let mut traffic = Traffic {
+            opening: open.encoded_bytes(),
+            rounds: 0,
+        };
+        let (requests, outgoing) = mpsc::channel(REQUEST_BUFFER);
+        let opening = async {
+            // There is room: nothing was sent yet.
+            let _ = requests.send(open).await;
+            let mut replies = P::connect(endpoint, ReceiverStream::new(outgoing)).await?;
+            let first = replies.message().await?;
+            Ok::<_, Status>((replies, first))
+        };
+        let given = allowance.left();
+        let Ok(opened) = within(given, "open", opening).await else {
+            if !allowance.is_short {
+                endpoint.silent();
+            }
+            return Err(allowance.exceeded(given));
+        };
+        let (replies, first) = opened.map_err(|status| failed(endpoint, P::KIND, status))?;
+        traffic.opening += first.as_ref().map_or(0, Encoded::encoded_bytes);
+        let opened = match first.map(P::read) {
+            Some(Incoming::Opened(opened)) if opened.epoch == epoch => Some(opened),
+            _ => None,
+        };
+        let Some(opened) = opened else {
+            endpoint.failed();
+            let problem = "the stream did not begin with opened".to_owned();
+            return Err(PeerError::Malformed(problem));
+        };
+        Ok(Self {
+            endpoint: Arc::clone(endpoint),
+            epoch,
+            requests,
+            replies: Box::pin(replies),
+            held: emitted.min(opened.held_len as usize),
+            description,
+            draining: false,
+            has_answered: false,
+            prefill: Duration::ZERO,
+            traffic,
+        })
+    }
+
+    /// A round begins on a sequence of `len` tokens. How much longer than usual its answer may take: a peer that
+    /// tells of its progress needs no more time than any, one that does not may have the whole sequence to
+    /// prefill, unless it answered on this stream before.
+    pub(super) fn begin_round(&mut self, len: usize) -> Duration {
+        let reports = self.description.features.iter();
+        let has_answered = std::mem::replace(&mut self.has_answered, false);
+        self.prefill = if has_answered || reports.into_iter().any(|name| name == PROGRESS) {
+            Duration::ZERO
+        } else {
+            PREFILL_PER_TOKEN * len as u32
+        };
+        self.prefill
+    }
+
+    /// Most draft tokens that the peer takes in a round.
+    pub(super) fn max_draft_tokens(&self) -> u32 {
+        let limits = self.description.limits.unwrap_or_default();
+        limits.max_draft_tokens.max(1)
+    }
+
+    /// The header of a request on top of `output`.
+    pub(super) fn header(
+        &self,
+        position: Position<'_>,
+        digest: u64,
+        output: &[TokenId],
+    ) -> v1::RoundHeader {
+        let from_len = self.held.min(output.len());
+        let trace_context = position.trace.map(|context| context.to_bytes().to_vec());
+        let timeout_ms = (position.allowance.left() + self.prefill).as_millis();
+        v1::RoundHeader {
+            round: position.round,
+            epoch: self.epoch,
+            timeout_ms: timeout_ms.clamp(1, MAX_TIMEOUT_MS) as u32,
+            from_len: from_len as u32,
+            committed: output[from_len..].to_vec(),
+            digest,
+            trace_context: trace_context.unwrap_or_default(),
+        }
+    }
+
+    /// Whether a reply answers the request with this round and digest on this stream. Others are
+    /// left over from before a retry.
+    pub(super) fn answers(
+        &self,
+        header: Option<&v1::ReplyHeader>,
+        round: u64,
+        digest: u64,
+    ) -> bool {
+        header.is_some_and(|header| {
+            header.epoch == self.epoch && header.round == round && header.digest == digest
+        })
+    }
+
+    /// Sends a request. If the stream is broken, its status comes with the next reply.
+    pub(super) async fn send(&mut self, request: P::Request) {
+        self.traffic.rounds += request.encoded_bytes();
+        let _ = self.requests.send(request).await;
+    }
+
+    /// The next reply, whatever it answers.
+    ///
+    /// A stream that breaks is one failed round: the peer may be back at once, and often is.
+    pub(super) async fn receive(&mut self) -> Result<Incoming<P::Part>, PeerError> {
+        let status = loop {
+            match self.replies.next().await {
+                Some(Ok(reply)) => {
+                    let bytes = reply.encoded_bytes();
+                    match P::read(reply) {
+                        Incoming::Draining => {
+                            self.draining = true;
+                            self.endpoint.draining();
+                        }
+                        incoming => {
+                            self.traffic.rounds += bytes;
+                            return Ok(incoming);
+                        }
+                    }
+                }
+                None => break Status::unavailable("the stream ended"),
+                Some(Err(status)) => break status,
+            }
+        };
+        if classify(&status) == PeerFailure::Transient {
+            self.endpoint.failed();
+        } else {
+            // It refuses what by its description it could do: it may have been started anew.
+            self.endpoint.forget();
+        }
+        Err(PeerError::Status {
+            status: Box::new(status),
+        })
+    }
+
+    /// The peer's latest answer was right; it holds the output's first `held` tokens.
+    pub(super) fn succeeded(&mut self, held: usize) {
+        self.held = held;
+        self.has_answered = true;
+        // One that is about to stop is no place for new sessions, however well it answers.
+        if !self.draining {
+            self.endpoint.succeeded();
+        }
+    }
+
+    /// The peer, if it said that it is about to stop.
+    pub(super) fn draining_at(&self) -> Option<&Arc<Endpoint>> {
+        self.draining.then_some(&self.endpoint)
+    }
+
+    /// An answer that cannot be right.
+    pub(super) fn malformed(&self, problem: impl Into<String>) -> PeerError {
+        self.endpoint.failed();
+        PeerError::Malformed(problem.into())
+    }
+
+    /// Frees the session at the peer.
+    pub(super) fn close(self) {
+        // If the buffer is full, or the stream broken, dropping it frees the session too.
+        let _ = self.requests.try_send(P::close());
+    }
+}

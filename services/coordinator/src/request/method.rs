@@ -1,0 +1,78 @@
+//! Which method a request asks for, from the message to a checked choice.
+
+use speculation::drafting::Drafting;
+use speculation::methods::names::of_drafting;
+use speculation::methods::{Choice, METHODS};
+use speculation::sampling::SamplingParams;
+use wire::drafting_request::DraftingRequest;
+use wire::status::BadField;
+use wire::{method, v1};
+
+use crate::admitted::cuts;
+use crate::config::CoordinatorConfig;
+use crate::peer::pool::ServedModel;
+
+/// Reads the axes and parameters of `request`, and checks them against each other, against the
+/// deployment and against the peers of `model`.
+///
+/// # Errors
+/// Names the field that is unknown, out of range, not taken, or not allowed here.
+pub(super) fn choose(
+    request: &v1::GenerateRequest,
+    drafting: &DraftingRequest,
+    sampling: &SamplingParams,
+    model: &ServedModel,
+    config: &CoordinatorConfig,
+) -> Result<Choice, BadField> {
+    let asked = method::from_wire(request, drafting)?;
+    let choice = Choice::resolve(&asked, sampling.temperature, cuts(sampling));
+    let choice = choice.map_err(|error| match &error.field[..] {
+        // A number goes with everything: it is the policy that does not.
+        "draft_len" => BadField::new("draft_length", error.problem),
+        _ => BadField::new(error.field, error.problem),
+    })?;
+    if config.lossless_only && !choice.is_lossless() {
+        let problem = format!(
+            "'{}' as it is asked for is not lossless, and only lossless methods are allowed here; \
+             choose one of {}",
+            choice.name(),
+            lossless_methods().join(", ")
+        );
+        return Err(BadField::new("method", problem));
+    }
+    if choice.depends_on_draft() && !model.has_drafters() {
+        let problem = format!(
+            "'{}' needs a drafter, model '{}' has none",
+            choice.name(),
+            model.name()
+        );
+        return Err(BadField::new("method", problem));
+    }
+    if choice.accept_at_coordinator && !config.allow_accept_at_coordinator {
+        let problem =
+            "COORDINATOR is not allowed here (coordinator.allow_accept_at_coordinator is false)";
+        return Err(BadField::new("accept_at", problem));
+    }
+    if request.report_laws && !config.allow_distribution_reports {
+        let problem = "not allowed here (coordinator.allow_distribution_reports is false)";
+        return Err(BadField::new("report_laws", problem));
+    }
+    if request.report_laws && !choice.accept_at_coordinator {
+        let problem = "laws come to the coordinator only where it decides; set accept_at to it";
+        return Err(BadField::new("report_laws", problem));
+    }
+    if request.report_laws && choice.drafting != Drafting::Model {
+        let problem = format!(
+            "tells the unscaled laws and confidences of a draft model, and drafting '{}' tells of its \
+             tokens nothing but their laws; leave it out, or choose drafting model",
+            of_drafting(choice.drafting)
+        );
+        return Err(BadField::new("report_laws", problem));
+    }
+    Ok(choice)
+}
+
+fn lossless_methods() -> Vec<&'static str> {
+    let lossless = METHODS.iter().filter(|method| method.is_lossless());
+    lossless.map(|method| method.name).collect()
+}

@@ -1,0 +1,109 @@
+//! A client's request, checked against the model that it asks for.
+
+mod drafting;
+pub(crate) mod limits;
+mod memory;
+mod method;
+mod prompt;
+
+use speculation::noise::Noise;
+use wire::drafting_request::DraftingRequest;
+use wire::status::BadField;
+use wire::{sampling, v1};
+
+use crate::admitted::{AdmittedRequest, DrafterRequirements};
+use crate::config::CoordinatorConfig;
+use crate::peer::pool::{ServedModel, Target};
+use limits::{MAX_STOP_TOKENS, check_stops, check_tenant, in_range, max_tokens, timeout};
+
+pub(crate) use memory::distribution_bytes;
+
+/// Checks `request` against `model`, whose target describes itself so.
+///
+/// # Errors
+/// Names the first field that is missing, out of range, or not carried out by this version.
+pub(crate) fn check(
+    request: v1::GenerateRequest,
+    model: &ServedModel,
+    target: &Target,
+    config: &CoordinatorConfig,
+) -> Result<AdmittedRequest, BadField> {
+    refuse_what_is_reserved(&request)?;
+    check_tenant(&request.tenant)?;
+    let description = &target.description;
+    let vocab_size = description.vocab_size;
+    let prompt = prompt::prompt_tokens(request.prompt.clone(), &request.messages, target)?;
+    let max_tokens = max_tokens(request.max_tokens, prompt.len(), description)?;
+    let drafting = DraftingRequest::read(&request)?;
+    let limits = description.limits.unwrap_or_default();
+    let most_drafts = limits.max_draft_tokens.max(1);
+    in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
+    check_stops(&request.stop)?;
+    if request.stop_token_ids.len() > MAX_STOP_TOKENS {
+        let found = request.stop_token_ids.len();
+        let problem = format!("{found} tokens, expected at most {MAX_STOP_TOKENS}");
+        return Err(BadField::new("stop_token_ids", problem));
+    }
+    let mut end_tokens = request.stop_token_ids.clone();
+    if !request.ignore_eos {
+        end_tokens.extend_from_slice(&description.eos_token_ids);
+    }
+    let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
+    let params = params.map_err(as_clients_name_it)?;
+    let method = method::choose(&request, &drafting, &params, model, config)?;
+    limits::check_trees(&method, description)?;
+    let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
+    limits::check_window(&method, most_drafts)?;
+    memory::check_message(&method, draft_len, vocab_size, request.report_laws)?;
+    Ok(AdmittedRequest {
+        model: model.name().to_owned(),
+        has_drafters: model.has_drafters(),
+        requirements: DrafterRequirements::of(&method),
+        method,
+        prompt,
+        decoder_start_token_id: description.decoder_start_token_id,
+        sampling: params,
+        seed: request.seed.unwrap_or_else(random_seed),
+        choice: request.choice,
+        max_tokens,
+        draft_len,
+        stops: request.stop,
+        ignore_eos: request.ignore_eos,
+        timeout: timeout(request.timeout_ms, config)?,
+        draft_timeout: config.draft_timeout(),
+        report_rounds: request.report_rounds || request.report_laws,
+        report_distributions: request.report_laws,
+        lease_ms: config.lease_ms.get(),
+        vocab_size,
+        vocab_fingerprint: description.vocab_fingerprint.clone(),
+        tenant: request.tenant,
+    })
+}
+
+/// Peers are told all tokens that end the output in one list, clients ask for theirs in another.
+fn as_clients_name_it(mut bad: BadField) -> BadField {
+    if bad.field == "end_token_ids" {
+        "stop_token_ids".clone_into(&mut bad.field);
+    }
+    bad
+}
+
+fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {
+    if request.top_logprobs > 0 {
+        let problem = "not carried out by this version";
+        return Err(BadField::new("top_logprobs", problem));
+    }
+    if request.logprobs {
+        return Err(BadField::new("logprobs", "not carried out by this version"));
+    }
+    Ok(())
+}
+
+/// A seed nobody chose. It is reported, so that the request can be repeated.
+fn random_seed() -> u64 {
+    // Without a source of entropy the time still tells requests apart.
+    getrandom::u64().unwrap_or_else(|_| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |since| since.as_nanos() as u64)
+    })
+}

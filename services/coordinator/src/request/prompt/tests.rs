@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use tokenizers::Tokenizer;
+use wire::v1::{PeerDescription, TokenIds};
+
+use super::*;
+use crate::text::{ChatTemplate, ServedText};
+
+/// Three words, and a start token that plain text begins with.
+const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null,
+    "pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": null, "truncation": null, "padding": null,
+    "post_processor": {"type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "S", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"S": {"id": "S", "ids": [0], "tokens": ["S"]}}},
+    "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"S": 0, "a": 1, "b": 2}}}"#;
+
+fn served(template: &str) -> Target {
+    let chat = ChatTemplate::new(template.to_owned(), "S".to_owned(), String::new());
+    let text = ServedText {
+        tokenizer: Tokenizer::from_bytes(TOKENIZER).expect("a tokenizer"),
+        chat: chat.map_err(|error| error.to_string()),
+    };
+    let description = PeerDescription {
+        context_len: 4,
+        vocab_size: 3,
+        ..Default::default()
+    };
+    Target {
+        description: Arc::new(description),
+        text: Arc::new(text),
+    }
+}
+
+fn turn(role: &str, content: &str) -> ChatMessage {
+    ChatMessage {
+        role: role.to_owned(),
+        content: content.to_owned(),
+    }
+}
+
+#[test]
+fn a_conversation_has_the_special_tokens_of_its_template_alone() {
+    let text = served("{{ bos_token }} {{ messages[0].content }} {{ messages[1].content }}");
+    let messages = [turn("user", "a"), turn("assistant", "b")];
+    assert_eq!(prompt_tokens(None, &messages, &text), Ok(vec![0, 1, 2]));
+    let plain = Some(Prompt::Text("b".to_owned()));
+    assert_eq!(prompt_tokens(plain, &[], &text), Ok(vec![0, 2]));
+}
+
+#[test]
+fn bad_conversations_are_named() {
+    let text = served("{{ messages[0].content }}");
+    let told = |prompt, messages: &[ChatMessage], text| {
+        let error = prompt_tokens(prompt, messages, text).expect_err("refused");
+        assert_eq!(error.field, "messages");
+        error.to_string()
+    };
+    let user = [turn("user", "a")];
+    for prompt in [
+        Prompt::Text("a".to_owned()),
+        Prompt::TokenIds(TokenIds { ids: vec![1] }),
+    ] {
+        assert!(told(Some(prompt), &user, &text).contains("one of them"));
+    }
+    let nobody = told(None, &[turn("user", "a"), turn("", "a")], &text);
+    assert!(nobody.contains("turn 1 has no role"), "{nobody}");
+    let many = told(None, &vec![turn("user", "a"); 1025], &text);
+    assert!(many.contains("1025") && many.contains("1024"), "{many}");
+    let refused = served("\n{{ raise_exception('no') }}");
+    assert!(told(None, &user, &refused).contains("line 2"));
+    let broken = served("{% if %}");
+    assert!(told(None, &user, &broken).contains("line 1"));
+}
+
+#[test]
+fn what_cannot_fit_is_refused_at_sight() {
+    assert!(check_bytes(512 * 256, 512).is_ok());
+    assert_eq!(
+        check_bytes(512 * 256 + 1, 512).expect_err("too long").field,
+        "prompt"
+    );
+}

@@ -1,0 +1,70 @@
+//! The registry of methods, as it is listed to clients.
+
+use crate::v1;
+use speculation::methods::{Axis, METHODS, Method, Setting, TargetAsked, axes_listing, names};
+use speculation::target::Rule;
+
+/// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
+pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
+    v1::ListMethodsResponse {
+        methods: METHODS
+            .iter()
+            .map(|method| describe(method, lossless_only))
+            .collect(),
+        rules: Rule::ALL.into_iter().map(rule).collect(),
+        axes: axes_listing().into_iter().map(axis).collect(),
+    }
+}
+
+fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
+    let aliases = method.aliases.iter();
+    v1::MethodDescription {
+        name: method.name.to_owned(),
+        aliases: aliases.map(|&alias| alias.to_owned()).collect(),
+        summary: method.summary.to_owned(),
+        lossless: method.is_lossless(),
+        reproducible: method.is_reproducible(),
+        source: method.source.to_owned(),
+        plan: method.plan.name().to_owned(),
+        target: TargetAsked::of(method.target).name().to_owned(),
+        verification: names::of_verification(method.verification).to_owned(),
+        needs_draft_law: method.needs_draft_law(),
+        parameters: method.parameters().iter().map(parameter).collect(),
+        allowed: method.is_lossless() || !lossless_only,
+    }
+}
+
+fn parameter(setting: &Setting) -> v1::ParameterDescription {
+    v1::ParameterDescription {
+        name: setting.name.to_owned(),
+        r#type: setting.range.kind().to_owned(),
+        range: setting.range.to_string(),
+        default: setting.default.to_string(),
+        help: setting.help.to_owned(),
+    }
+}
+
+fn axis(axis: Axis) -> v1::AxisDescription {
+    let values = axis.values.into_iter().map(|value| v1::AxisValue {
+        form: value.form.to_owned(),
+        range: value.range,
+        help: value.help.to_owned(),
+    });
+    v1::AxisDescription {
+        name: axis.name.to_owned(),
+        help: axis.help.to_owned(),
+        default: axis.default,
+        values: values.collect(),
+    }
+}
+
+fn rule(rule: Rule) -> v1::RuleDescription {
+    let (least_alpha, most_alpha) = rule.alpha_range();
+    v1::RuleDescription {
+        name: rule.name().to_owned(),
+        summary: rule.summary().to_owned(),
+        least_alpha,
+        most_alpha,
+        default_alpha: rule.default_alpha(),
+    }
+}

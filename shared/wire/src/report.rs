@@ -1,0 +1,88 @@
+//! What a request's client is told about it: statistics, origins, timing.
+
+use std::time::Duration;
+
+use speculation::drafting::DraftLen;
+use speculation::methods::Choice;
+use speculation::session::{Origin, Plan, Statistics};
+
+use crate::v1;
+
+/// Writes where a token came from.
+pub fn origin(origin: Origin) -> v1::Origin {
+    match origin {
+        Origin::Accepted => v1::Origin::Accepted,
+        Origin::Recovered => v1::Origin::Recovered,
+        Origin::Bonus => v1::Origin::Bonus,
+        Origin::Target => v1::Origin::Target,
+        Origin::Deferred => v1::Origin::Deferred,
+    }
+}
+
+/// Writes what a session counted; what its peers counted is left to the caller.
+pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
+    let fallbacks = statistics.fallbacks.iter().map(|fallback| v1::Fallback {
+        position: fallback.position,
+        reason: fallback.reason.clone(),
+    });
+    v1::SpeculationStatistics {
+        num_spec_steps: statistics.num_spec_steps(),
+        num_draft_tokens: statistics.num_draft_tokens(),
+        num_accepted_draft_tokens: statistics.num_accepted_draft_tokens(),
+        mean_acceptance_length: statistics.mean_acceptance_length(),
+        draft_acceptance_rate: statistics.draft_acceptance_rate(),
+        acceptance_histogram: statistics.acceptance_histogram(),
+        per_step_drafted: statistics.per_step_drafted.clone(),
+        per_step_accepted: statistics.per_step_accepted.clone(),
+        target_forwards: statistics.target_forwards,
+        drafted: statistics.drafted,
+        discarded: statistics.discarded,
+        withheld: statistics.withheld,
+        retries: statistics.retries,
+        fallbacks: fallbacks.collect(),
+        deferral_rate: statistics.deferral_rate(),
+        rejection_rate: statistics.rejection_rate(),
+        draft_forwards: statistics.draft_forwards,
+        draft_forwards_by_model: statistics.draft_forwards_by_model.clone(),
+        forced: statistics.forced,
+        fallback_tokens: statistics.fallback_tokens,
+        target_calls_per_token: statistics.verification_rate().unwrap_or(0.0),
+        ..Default::default()
+    }
+}
+
+/// Writes the axes and parameters in effect, with the most levels that a draft block has.
+pub fn settings(method: &Choice, levels: u32) -> Vec<v1::Setting> {
+    let mut axes = method.effective_axes();
+    let drafts_blocks = method.plan == Plan::Speculative;
+    if method.draft_len() == DraftLen::Fixed && drafts_blocks {
+        for (_, value) in axes.iter_mut().filter(|(name, _)| *name == "draft_len") {
+            *value = levels.to_string();
+        }
+    }
+    let is_capped = method.draft_len() != DraftLen::Fixed;
+    let cap = is_capped.then(|| ("draft_cap", levels.to_string()));
+    let settings = axes
+        .into_iter()
+        .chain(cap)
+        .chain(method.effective_parameters());
+    let setting = |(name, value): (&str, String)| v1::Setting {
+        name: name.to_owned(),
+        value,
+    };
+    settings.map(setting).collect()
+}
+
+/// Writes how long a request took.
+pub fn timing(first_token: Option<Duration>, total: Duration, tokens: usize) -> v1::RequestTiming {
+    let seconds = total.as_secs_f64();
+    v1::RequestTiming {
+        time_to_first_token_ms: first_token.unwrap_or(total).as_secs_f64() * 1e3,
+        total_ms: seconds * 1e3,
+        tokens_per_second: if seconds > 0.0 {
+            tokens as f64 / seconds
+        } else {
+            0.0
+        },
+    }
+}

@@ -1,0 +1,98 @@
+//! A model whose forwards take as long as a test wants.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use model::Model;
+use model::source::ServedModel;
+use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
+
+/// How fast a paced model goes; clones are one.
+#[derive(Clone, Default)]
+pub(crate) struct Pace(Arc<(Mutex<Gate>, Condvar)>);
+
+#[derive(Default)]
+struct Gate {
+    is_held: bool,
+    per_forward: Duration,
+}
+
+impl Pace {
+    /// Every forward takes at least this long.
+    pub(crate) fn slow(&self, per_forward: Duration) {
+        self.0.0.lock().expect("whole").per_forward = per_forward;
+    }
+
+    /// No forward ends until [`Pace::release`].
+    pub(crate) fn hold(&self) {
+        self.0.0.lock().expect("whole").is_held = true;
+    }
+
+    /// Lets forwards go on.
+    pub(crate) fn release(&self) {
+        self.0.0.lock().expect("whole").is_held = false;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let (gate, released) = &*self.0;
+        let gate = gate.lock().expect("whole");
+        let gate = released.wait_while(gate, |gate| gate.is_held);
+        let pause = gate.expect("whole").per_forward;
+        std::thread::sleep(pause);
+    }
+}
+
+/// A model that goes at a pace.
+pub(crate) struct Paced<M> {
+    model: M,
+    pace: Pace,
+}
+
+/// `served`, at `pace`.
+pub(crate) fn paced(served: ServedModel<Model>, pace: &Pace) -> ServedModel<Paced<Model>> {
+    ServedModel {
+        model: Paced {
+            model: served.model,
+            pace: pace.clone(),
+        },
+        name: served.name,
+        vocab_size: served.vocab_size,
+        vocab_fingerprint: served.vocab_fingerprint,
+        numerics: served.numerics,
+        weights_fingerprint: served.weights_fingerprint,
+        heads: served.heads,
+        eos_token_ids: served.eos_token_ids,
+        decoder_start_token_id: served.decoder_start_token_id,
+        tokenizer_json: served.tokenizer_json,
+        chat_template: served.chat_template,
+        special_tokens: served.special_tokens,
+        load_time: served.load_time,
+    }
+}
+
+impl<M: LanguageModel> LanguageModel for Paced<M> {
+    type Cache = M::Cache;
+    type Error = M::Error;
+
+    fn shape(&self) -> ModelShape {
+        self.model.shape()
+    }
+
+    fn new_cache(&self) -> M::Cache {
+        self.model.new_cache()
+    }
+
+    fn memory(&self) -> Option<KvMemory> {
+        self.model.memory()
+    }
+
+    fn forward(
+        &mut self,
+        batch: &mut [Segment<'_, M::Cache>],
+        rows: &mut Rows,
+    ) -> Result<(), M::Error> {
+        self.pace.wait();
+        self.model.forward(batch, rows)
+    }
+}

@@ -1,0 +1,38 @@
+//! Overload puts requests off and loses none.
+
+use futures_util::future::join_all;
+use tonic::Code;
+
+use super::{Counted, MS, paced_verifier};
+use crate::client::{With, generate, request, try_generate};
+use crate::cluster::{config, target};
+use crate::paced::Pace;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_under_way_wait_for_an_overloaded_verifier() {
+    let pace = Pace::default();
+    let one = 1.try_into().expect("not zero");
+    let verifier = paced_verifier(&pace, target(), |config| {
+        (config.max_batch, config.max_queue) = (one, one);
+    })
+    .await;
+    let counted = Counted::start(config(&[], &[verifier.url()])).await;
+    let asked = |seed| request("Once upon a time", 40).seed(seed).ignoring_eos();
+    let expected = generate(&counted.service, asked(0)).await.tokens;
+    pace.slow(MS * 60);
+    let all = (0..5).map(|_| try_generate(&counted.service, asked(0)));
+    let mut answered = 0;
+    for answer in join_all(all).await {
+        match answer {
+            Ok(answer) => {
+                assert_eq!(answer.finished.error, "");
+                assert_eq!(answer.tokens, expected);
+                answered += 1;
+            }
+            // Not let in, as those under way wait already.
+            Err(refused) => assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}"),
+        }
+    }
+    assert!(answered > 1, "nobody had to wait");
+    assert!(counted.retries() > 5.0, "nobody waited for long");
+}

@@ -1,0 +1,50 @@
+//! What clients are told, and operators.
+
+use std::time::Instant;
+
+use wire::v1::{FinishReason, ListModelsRequest};
+
+use super::{MS, ms};
+use crate::client::{With, request, with_fault};
+use crate::cluster::{client, config, coordinator, silent, target, verifier};
+use crate::relay::Relay;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_address_stands_in_what_a_client_reads() {
+    let (service, _) = verifier(target()).await;
+    let relay = Relay::start(service.address).await;
+    let mut config = config(&["http://127.0.0.1:9".to_owned()], &[relay.url()]);
+    config.verifier_retries = 1;
+    let coordinator = coordinator(config).await;
+    let asked = request("Once upon a time", 300).ignoring_eos();
+    let answer = with_fault(&coordinator, asked, 5, || relay.lead_to(None)).await;
+    assert_eq!(answer.finished.reason(), FinishReason::Error);
+    assert_eq!(answer.fallbacks(), 1);
+    let said = format!("{:?}", answer.finished);
+    assert!(!said.contains("127.0.0.1"), "{said}");
+    assert!(answer.finished.error.starts_with("verifier lost"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_models_does_not_wait_for_the_silent() {
+    let (verifier, _) = verifier(target()).await;
+    let mute = silent().await;
+    let mut config = config(&[mute.2.clone()], &[verifier.url()]);
+    config.channel.connect_timeout_ms = 20_000;
+    config.round_timeout_ms = ms(20_000);
+    let mut others = config.models[0].clone();
+    for index in 0..4 {
+        others.name = format!("other {index}");
+        others.verifiers = vec![mute.2.clone()];
+        config.models.push(others.clone());
+    }
+    let coordinator = coordinator(config).await;
+    let began = Instant::now();
+    let listed = client(&coordinator).list_models(ListModelsRequest {}).await;
+    let models = listed.expect("a list").into_inner().models;
+    assert!(began.elapsed() < MS * 5_000, "{:?}", began.elapsed());
+    assert_eq!(models.len(), 5);
+    assert_eq!(models[0].name, "default");
+    assert!(models[0].verifier.is_some() && models[0].drafter.is_none());
+    assert!(models[1].verifier.is_none());
+}
