@@ -114,6 +114,11 @@ impl<R> Replies<R> {
             )),
         }
     }
+
+    /// Sends a reply that may be lost: it is dropped if the client does not read, or is gone.
+    pub fn offer(&self, reply: R) {
+        let _dropped = self.0.try_send(Ok(reply));
+    }
 }
 
 /// What a stream answers with, as tonic takes it.

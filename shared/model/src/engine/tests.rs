@@ -1,6 +1,7 @@
 mod batch;
 mod generating;
 mod memory;
+mod progress;
 mod sources;
 mod toy;
 mod trees;

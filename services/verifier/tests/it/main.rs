@@ -1,0 +1,4 @@
+//! A verifier over its own protocol, with a model whose pace and faults the tests set.
+
+mod progress;
+mod world;
