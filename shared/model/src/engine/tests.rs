@@ -1,4 +1,5 @@
 mod batch;
+mod eviction;
 mod generating;
 mod memory;
 mod progress;
