@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::cascade::{
     CallNoise, Cascade, DraftBlock, DraftLaws, DraftRows, Grams, Next, Reviewing,
@@ -27,7 +28,7 @@ use crate::proposers::Proposers;
 use crate::report::{Drafted, Drawn, Ending};
 use crate::session::Session;
 
-/// Drafts a block.
+/// Drafts a block; how far it is goes to `progress`.
 ///
 /// # Errors
 /// If an engine takes no task, or a model fails.
@@ -35,12 +36,13 @@ pub(crate) async fn draft(
     proposers: &Proposers,
     session: &mut Session,
     asked: &Asked,
+    progress: Reporter,
 ) -> Result<Vec<Drafted>, RoundError> {
     let mut grams = None;
     if let Some(bigram) = proposers.cascade_bigram() {
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
-    let mut block = Box::new(Block::new(proposers, session, asked, grams)?);
+    let mut block = Box::new(Block::new(proposers, session, asked, grams, progress)?);
     while let Next::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
@@ -77,6 +79,7 @@ struct Block {
     /// Tokens that may stand beside each draft token that the largest model reviewed, the best first.
     ranked: Vec<Vec<TokenId>>,
     figures: StepFigures,
+    progress: Reporter,
 }
 
 impl Block {
@@ -85,6 +88,7 @@ impl Block {
         session: &Session,
         asked: &Asked,
         grams: Option<(MaxGram, Arc<Bigram>)>,
+        progress: Reporter,
     ) -> Result<Self, RoundError> {
         let spec = Arc::clone(&session.spec);
         let output = session.committed.tokens();
@@ -123,6 +127,7 @@ impl Block {
             base_len,
             ranked: Vec::new(),
             figures: StepFigures::default(),
+            progress,
             spec,
         })
     }
@@ -145,6 +150,7 @@ impl Block {
     /// Lets the model whose rows are here review.
     fn review(&mut self, from: usize, rows: StepRows<'_>) -> Result<(), RoundError> {
         let figures = rows.figures();
+        self.progress.step(figures.forwarded_tokens);
         self.figures.queue += figures.queue;
         self.figures.forward += figures.forward;
         self.figures.forwarded_tokens += figures.forwarded_tokens;
@@ -332,6 +338,12 @@ impl Task for ReviewTask {
         match self.block {
             Some(_) => Progress::Continue,
             None => Progress::Done,
+        }
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        if let Some(block) = &self.block {
+            block.progress.part(done, total);
         }
     }
 

@@ -8,6 +8,7 @@ use model::head::HeadError;
 use model::source::SourceError;
 use server::lifecycle::ServeError;
 use server::listen::BindError;
+use server::progress::Stalled;
 use server::reflection::ReflectionError;
 use speculation::cascade::BadCascade;
 use speculation::pipeline::LawError;
@@ -95,12 +96,18 @@ pub(crate) enum RoundError {
         /// The model's context.
         context_len: usize,
     },
-    /// Not drafted in time.
-    #[error("no draft within {0:?}")]
+    /// Neither drafted in time nor any closer to it.
+    #[error("no draft within {0:?}, and no progress")]
     Late(Duration),
     /// The engine dropped the task without a word.
     #[error("the engine dropped the round")]
     Dropped,
+}
+
+impl From<Stalled> for RoundError {
+    fn from(Stalled(limit): Stalled) -> Self {
+        Self::Late(limit)
+    }
 }
 
 impl From<RoundError> for Status {

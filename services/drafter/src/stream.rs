@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use server::health::Health;
 use server::lease::Leases;
+use server::progress::{self, Progress, Reporter};
 use server::stream::{Next, Opening, Replies, SessionService};
 use server::trace::{self, names};
 use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
@@ -160,11 +161,14 @@ async fn draft(
         wire.tokens_per_block,
         began,
     );
-    let drafting = propose(service, session, asked, &mut draft, replies);
-    let late = |_| RoundError::Late(round.timeout).into();
+    let (reporter, mut progressing) = progress::channel();
+    let drafting = propose(service, session, asked, &mut draft, replies, reporter);
+    let offer = |Progress { done, total }| {
+        replies.offer(reply(Reply::Progress(round.progress(done, total))));
+    };
     let drafting = async {
-        let drafted = tokio::time::timeout(round.timeout, drafting).await;
-        drafted.map_err(late).flatten()
+        let drafted = progressing.wait(round.timeout, drafting, offer).await;
+        drafted.map_err(RoundError::from)?
     };
     let drafted = trace::within(span.context(), drafting).await;
     span.add_share(&draft.share(round.key.round == 1), began, None);
@@ -187,10 +191,11 @@ async fn propose(
     asked: Asked,
     draft: &mut Draft,
     replies: &Replies<v1::DraftReply>,
+    reporter: Reporter,
 ) -> Result<(), Status> {
     match asked.drafting {
         Drafting::Model => {
-            let mut reports = draft_alone(service, session, asked)?;
+            let mut reports = draft_alone(service, session, asked, reporter)?;
             while let Some(report) = reports.recv().await {
                 if pass_on(draft, report?, replies).await? {
                     return Ok(());
@@ -206,7 +211,7 @@ async fn propose(
             }
         }
         Drafting::Cascade => {
-            for report in cascade::draft(&service.proposers, session, &asked).await? {
+            for report in cascade::draft(&service.proposers, session, &asked, reporter).await? {
                 pass_on(draft, report, replies).await?;
             }
         }
@@ -230,6 +235,7 @@ fn draft_alone(
     service: &Shared,
     session: &Session,
     asked: Asked,
+    reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
     let head = match asked.stop_rule {
         StopRule::Learned { .. } => {
@@ -240,7 +246,14 @@ fn draft_alone(
     };
     let output = session.committed.tokens();
     let models = service.proposers.models();
-    let (task, reports) = DraftTask::new(&session.spec, output, asked, head.cloned(), models);
+    let (task, reports) = DraftTask::new(
+        &session.spec,
+        output,
+        asked,
+        head.cloned(),
+        models,
+        reporter,
+    );
     session.slots[0].try_submit(task)?;
     Ok(reports)
 }

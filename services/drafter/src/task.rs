@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
 use model::head::{AcceptanceHead, Scratch};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::drafting::{self, DraftToken, StopRule, Stopping, TreeShape};
@@ -40,6 +41,7 @@ pub(crate) struct DraftTask {
     base_len: u32,
     drafted: u32,
     forwards: Vec<u32>,
+    progress: Reporter,
     /// Has room for the whole block, so that sending never waits.
     reports: mpsc::Sender<Result<Drafted, RoundError>>,
 }
@@ -47,13 +49,14 @@ pub(crate) struct DraftTask {
 impl DraftTask {
     /// A task that drafts what is asked after `output`, as one of `models` draft models, with the channel
     /// on which it reports; the channel closes when the block is done. `head` is the acceptance head of a
-    /// learned stop rule.
+    /// learned stop rule. How far it is goes to `progress`.
     pub(crate) fn new(
         spec: &Arc<SessionSpec>,
         output: &[TokenId],
         asked: Asked,
         head: Option<Arc<AcceptanceHead>>,
         models: usize,
+        progress: Reporter,
     ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
         let (reports, receiver) = mpsc::channel(asked.max_tokens as usize + 1);
         let base_len = output.len() as u32;
@@ -77,6 +80,7 @@ impl DraftTask {
             base_len,
             drafted: 0,
             forwards: vec![0; models],
+            progress,
             reports,
         };
         (task, receiver)
@@ -208,11 +212,16 @@ impl Task for DraftTask {
         let drafted = self.draft(rows.row_mut(0), figures);
         let goes_on = matches!(&drafted, Ok(Drafted { ending: None, .. }));
         self.report(drafted.map_err(RoundError::from));
+        self.progress.step(figures.forwarded_tokens);
         if goes_on {
             Progress::Continue
         } else {
             Progress::Done
         }
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
     }
 
     fn is_cancelled(&self) -> bool {

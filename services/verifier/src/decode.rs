@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::history::History;
@@ -26,6 +27,7 @@ pub(crate) struct DecodeTask {
     /// Prompt and output.
     tokens: Vec<TokenId>,
     left: u32,
+    progress: Reporter,
     /// Has room for all tokens, so that sending never waits.
     reports: mpsc::Sender<Report>,
 }
@@ -33,7 +35,11 @@ pub(crate) struct DecodeTask {
 impl DecodeTask {
     /// A task that decodes at most `max_tokens` tokens after the session's output, with the channel
     /// on which it reports them; the channel closes at the end.
-    pub(crate) fn new(session: &Session, max_tokens: u32) -> (Self, mpsc::Receiver<Report>) {
+    pub(crate) fn new(
+        session: &Session,
+        max_tokens: u32,
+        progress: Reporter,
+    ) -> (Self, mpsc::Receiver<Report>) {
         let (reports, receiver) = mpsc::channel(max_tokens as usize + 1);
         let spec = Arc::clone(&session.spec);
         let task = Self {
@@ -42,6 +48,7 @@ impl DecodeTask {
             tokens: session.sequence(&[]),
             left: max_tokens,
             spec,
+            progress,
             reports,
         };
         (task, receiver)
@@ -75,6 +82,7 @@ impl Task for DecodeTask {
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let step = rows.figures();
+        self.progress.count(step.forwarded_tokens);
         let (chosen, accept) = timed(|| self.choose(rows.row_mut(0)));
         let token = match chosen {
             Ok(token) => token,
@@ -93,6 +101,10 @@ impl Task for DecodeTask {
         } else {
             Progress::Continue
         }
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -6,6 +6,7 @@ use model::engine::{EngineError, Rejected, SpawnError};
 use model::source::SourceError;
 use server::lifecycle::ServeError;
 use server::listen::BindError;
+use server::progress::Stalled;
 use server::reflection::ReflectionError;
 use speculation::pipeline::LawError;
 use speculation::proposal::BadProposal;
@@ -61,12 +62,18 @@ pub(crate) enum RoundError {
         /// The model's context.
         context_len: usize,
     },
-    /// Not decided in time.
-    #[error("no verdict within {0:?}")]
+    /// Neither decided in time nor any closer to it.
+    #[error("no verdict within {0:?}, and no progress")]
     Late(Duration),
     /// The engine dropped the task without a word.
     #[error("the engine dropped the round")]
     Dropped,
+}
+
+impl From<Stalled> for RoundError {
+    fn from(Stalled(limit): Stalled) -> Self {
+        Self::Late(limit)
+    }
 }
 
 impl From<RoundError> for Status {

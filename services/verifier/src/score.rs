@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::round::TargetRows;
@@ -26,6 +27,7 @@ pub(crate) struct ScoreTask {
     tokens: Vec<TokenId>,
     base_len: usize,
     wanted: v1::SliceRequest,
+    progress: Reporter,
     answer: Option<oneshot::Sender<Scored>>,
 }
 
@@ -35,6 +37,7 @@ impl ScoreTask {
         session: &Session,
         drafts: &[TokenId],
         wanted: v1::SliceRequest,
+        progress: Reporter,
     ) -> (Self, oneshot::Receiver<Scored>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
@@ -42,6 +45,7 @@ impl ScoreTask {
             tokens: session.sequence(drafts),
             base_len: session.committed.tokens().len(),
             wanted,
+            progress,
             answer: Some(answer),
         };
         (task, receiver)
@@ -105,6 +109,10 @@ impl Task for ScoreTask {
         let slices = self.score(rows.logits_mut(), row_len);
         self.answer(slices.map(|slices| (slices, Cost { step, accept })));
         Progress::Done
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use server::health::Health;
 use server::lease::Leases;
+use server::progress::Progress;
 use server::stream::{Next, Opening, Replies, SessionService};
 use tonic::Status;
 use v1::verify_reply::Reply;
@@ -108,6 +109,13 @@ impl SessionService for Shared {
 
 fn reply(reply: Reply) -> v1::VerifyReply {
     v1::VerifyReply { reply: Some(reply) }
+}
+
+/// Tells the coordinator how far `round` is, as far as it reads.
+fn offer(round: &Round, replies: &Replies<v1::VerifyReply>) -> impl Fn(Progress) {
+    move |Progress { done, total }| {
+        replies.offer(reply(Reply::Progress(round.progress(done, total))))
+    }
 }
 
 /// Brings the session's output to where the round stands; false if the coordinator was told that

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
@@ -46,12 +47,17 @@ pub(crate) struct TreeTask {
     drafts: DraftTree,
     /// The nodes accepted, once that is decided.
     path: Vec<u32>,
+    progress: Reporter,
     answer: Option<oneshot::Sender<Decision>>,
 }
 
 impl TreeTask {
     /// A task that decides `drafts` on top of the session's output, with the channel it answers on.
-    pub(crate) fn new(session: &Session, drafts: DraftTree) -> (Self, oneshot::Receiver<Decision>) {
+    pub(crate) fn new(
+        session: &Session,
+        drafts: DraftTree,
+        progress: Reporter,
+    ) -> (Self, oneshot::Receiver<Decision>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
             spec: Arc::clone(&session.spec),
@@ -59,6 +65,7 @@ impl TreeTask {
             base_len: session.committed.tokens().len(),
             drafts,
             path: Vec::new(),
+            progress,
             answer: Some(answer),
         };
         (task, receiver)
@@ -123,6 +130,10 @@ impl Task for TreeTask {
         let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
         self.answer(decided.map(|verdict| (verdict, Cost { step, accept })));
         Progress::Done
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
@@ -53,19 +54,25 @@ pub(crate) struct VerifyTask {
     tokens: Vec<TokenId>,
     base_len: usize,
     asked: Asked,
+    progress: Reporter,
     answer: Option<oneshot::Sender<Decision>>,
 }
 
 impl VerifyTask {
     /// A task that decides what is asked on top of the session's output, with the channel it answers
     /// on.
-    pub(crate) fn new(session: &Session, asked: Asked) -> (Self, oneshot::Receiver<Decision>) {
+    pub(crate) fn new(
+        session: &Session,
+        asked: Asked,
+        progress: Reporter,
+    ) -> (Self, oneshot::Receiver<Decision>) {
         let (answer, receiver) = oneshot::channel();
         let task = Self {
             spec: Arc::clone(&session.spec),
             tokens: session.sequence(&asked.drafts),
             base_len: session.committed.tokens().len(),
             asked,
+            progress,
             answer: Some(answer),
         };
         (task, receiver)
@@ -130,6 +137,10 @@ impl Task for VerifyTask {
             cost: Cost { step, accept },
         }));
         Progress::Done
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
     }
 
     fn is_cancelled(&self) -> bool {

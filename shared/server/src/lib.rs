@@ -20,6 +20,7 @@ pub mod limits;
 pub mod listen;
 pub mod metrics;
 pub mod process;
+pub mod progress;
 pub mod reflection;
 mod reload;
 pub mod replies;

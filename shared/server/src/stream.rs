@@ -115,6 +115,11 @@ impl<R> Replies<R> {
             )),
         }
     }
+
+    /// Sends a reply that may be lost: it is dropped if the client does not read, or is gone.
+    pub fn offer(&self, reply: R) {
+        let _dropped = self.0.try_send(Ok(reply));
+    }
 }
 
 /// What a stream answers with, as tonic takes it.
@@ -211,22 +216,30 @@ async fn rounds<S: SessionService>(
             Arrival::Broken | Arrival::Silent => return Ok(End::Detached),
             Arrival::Reset => return Ok(End::Closed),
         };
-        tokio::select! {
-            next = service.round(session, request, epoch, replies) => {
-                if next? == Next::Closed {
-                    return Ok(End::Closed);
-                }
-            }
+        let answered = tokio::select! {
+            next = service.round(session, request, epoch, replies) => next,
             () = hold.superseded() => return Err(superseded()),
-            () = replies.0.closed() => {
-                // Nobody reads any more; what the client's side of the stream says tells why.
-                return Ok(match arrival(requests, hold).await? {
-                    Arrival::Broken | Arrival::Silent => End::Detached,
-                    Arrival::Reset | Arrival::Message(_) => End::Closed,
-                });
-            }
+            () = replies.0.closed() => return client_gone(requests, hold).await,
+        };
+        match answered {
+            Ok(Next::Request) => {}
+            Ok(Next::Closed) => return Ok(End::Closed),
+            // A round that sends may notice before this loop does.
+            Err(_) if replies.0.is_closed() => return client_gone(requests, hold).await,
+            Err(status) => return Err(status),
         }
     }
+}
+
+/// How a stream ends that nobody reads any more: what the client's side of it says tells why.
+async fn client_gone<T, S: Send + 'static>(
+    requests: &mut Streaming<T>,
+    hold: &Attached<S>,
+) -> Result<End, Status> {
+    Ok(match arrival(requests, hold).await? {
+        Arrival::Broken | Arrival::Silent => End::Detached,
+        Arrival::Reset | Arrival::Message(_) => End::Closed,
+    })
 }
 
 /// What a session's stream brought.
@@ -261,3 +274,6 @@ async fn arrival<T, S: Send + 'static>(
 fn superseded() -> Status {
     Status::aborted("a newer stream took the session")
 }
+
+#[cfg(test)]
+mod tests;

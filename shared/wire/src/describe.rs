@@ -3,7 +3,8 @@
 use crate::PROTOCOL_VERSION;
 use crate::v1::{Drafting, PeerDescription, ProposalForm, Verification};
 
-/// Name of the feature of a peer that says while it is at work on a round.
+/// Name of the feature of a drafter or verifier that says how far it is with a round, in
+/// [`PeerDescription::features`].
 pub const PROGRESS: &str = "progress";
 
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
@@ -28,6 +29,7 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: verifications.map(i32::from).to_vec(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
+        features: vec![PROGRESS.to_owned()],
         ..Default::default()
     }
 }

@@ -49,6 +49,16 @@ impl Round {
             replayed,
         }
     }
+
+    /// What says that `done` tokens of `total` have been forwarded for the round; see [`v1::Progress`].
+    pub fn progress(&self, done: usize, total: usize) -> v1::Progress {
+        let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
+        v1::Progress {
+            header: Some(self.reply_header(false)),
+            done: count(done),
+            total: count(total),
+        }
+    }
 }
 
 /// Checks a header.

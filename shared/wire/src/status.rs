@@ -149,6 +149,11 @@ mod tests {
             (Status::unavailable("gone"), PeerFailure::Transient),
             (Status::invalid_argument("no"), PeerFailure::Permanent),
             (Status::internal("a GOAWAY"), PeerFailure::Transient),
+            (Status::cancelled("a reset"), PeerFailure::Transient),
+            (Status::unknown("a broken pipe"), PeerFailure::Transient),
+            (Status::deadline_exceeded("late"), PeerFailure::Transient),
+            // A newer stream took the session, or this one was opened before it.
+            (Status::aborted("superseded"), PeerFailure::Transient),
             (Status::unimplemented("no"), PeerFailure::Permanent),
             (
                 overloaded("full", wait),

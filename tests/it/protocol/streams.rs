@@ -72,6 +72,7 @@ async fn close_and_reset_free_the_session_at_once() {
         .expect("an answer");
     assert!(matches!(reply, Reply::Closed(_)));
     eventually("close frees it", || monitor.sessions().attached == 0).await;
+    assert_eq!(monitor.sessions().detached, 0);
     let (resetting, _) = VerifyStream::open(verifier.url(), open(|_| {}))
         .await
         .expect("open");

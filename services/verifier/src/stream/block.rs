@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use server::progress::{self, Reporter};
 use server::stream::Replies;
 use server::trace::{self, names};
 use speculation::TokenId;
@@ -13,7 +14,7 @@ use wire::round::Round;
 use wire::status::BadField;
 use wire::{drafting, proposal, round, v1, verdict};
 
-use super::{advance, check_room, reply};
+use super::{advance, check_room, offer, reply};
 use crate::cost::Cost;
 use crate::error::RoundError;
 use crate::score::ScoreTask;
@@ -89,13 +90,13 @@ async fn answer(
     if !advance(session, replies, round).await? {
         return Ok(None);
     }
-    let late = |_| RoundError::Late(round.timeout);
+    let (reporter, mut progressing) = progress::channel();
+    let offer = offer(round, replies);
     if session.spec.accept_at_coordinator {
         let wanted = slices.unwrap_or_default();
-        let scoring = score(session, round, drafts.tokens(), wanted, began);
-        let (slices, cost) = tokio::time::timeout(round.timeout, scoring)
-            .await
-            .map_err(late)??;
+        let scoring = score(session, round, (drafts.tokens(), wanted), reporter, began);
+        let scored = progressing.wait(round.timeout, scoring, offer).await;
+        let (slices, cost) = scored.map_err(RoundError::from)??;
         cost.count(&service.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
         for slice in slices {
@@ -105,14 +106,13 @@ async fn answer(
     }
     let deciding = async {
         if drafts.is_chain() {
-            decide(session, round, asked, began).await
+            decide(session, round, asked, reporter, began).await
         } else {
-            decide_tree(session, round, drafts, began).await
+            decide_tree(session, round, drafts, reporter, began).await
         }
     };
-    let (verdict, cost) = tokio::time::timeout(round.timeout, deciding)
-        .await
-        .map_err(late)??;
+    let decided = progressing.wait(round.timeout, deciding, offer).await;
+    let (verdict, cost) = decided.map_err(RoundError::from)??;
     cost.count(&service.metrics);
     session.replies.keep(round.key, verdict.clone());
     replies.send(reply(Reply::Verdict(verdict))).await?;
@@ -182,9 +182,10 @@ async fn decide(
     session: &Session,
     round: &Round,
     asked: Asked,
+    reporter: Reporter,
     began: Instant,
 ) -> Result<(v1::Verdict, Cost), RoundError> {
-    let (task, answer) = VerifyTask::new(session, asked);
+    let (task, answer) = VerifyTask::new(session, asked, reporter);
     session.slot.try_submit(task)?;
     let decided = answer.await.map_err(|_| RoundError::Dropped)??;
     let verdict = verdict::to_wire(
@@ -199,9 +200,10 @@ async fn decide_tree(
     session: &Session,
     round: &Round,
     drafts: DraftTree,
+    reporter: Reporter,
     began: Instant,
 ) -> Result<(v1::Verdict, Cost), RoundError> {
-    let (task, answer) = TreeTask::new(session, drafts);
+    let (task, answer) = TreeTask::new(session, drafts, reporter);
     session.slot.try_submit(task)?;
     let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
     let (header, timing) = (round.reply_header(false), cost.timing(began));
@@ -212,11 +214,11 @@ async fn decide_tree(
 async fn score(
     session: &Session,
     round: &Round,
-    drafts: &[TokenId],
-    wanted: v1::SliceRequest,
+    (drafts, wanted): (&[TokenId], v1::SliceRequest),
+    reporter: Reporter,
     began: Instant,
 ) -> Result<(Vec<v1::Slice>, Cost), RoundError> {
-    let (task, answer) = ScoreTask::new(session, drafts, wanted);
+    let (task, answer) = ScoreTask::new(session, drafts, wanted, reporter);
     session.slot.try_submit(task)?;
     let (mut slices, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
     for slice in &mut slices {

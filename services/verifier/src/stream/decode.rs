@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
+use server::progress::{self, Progressing};
 use server::stream::Replies;
 use server::trace::{self, names};
+use speculation::TokenId;
 use tokio::sync::mpsc;
 use tonic::Status;
 use v1::verify_reply::Reply;
@@ -11,7 +13,7 @@ use wire::round::Round;
 use wire::status::BadField;
 use wire::{round, v1};
 
-use super::{advance, check_room, reply};
+use super::{advance, check_room, offer, reply};
 use crate::cost::Cost;
 use crate::decode::{DecodeTask, Report};
 use crate::error::RoundError;
@@ -43,10 +45,14 @@ pub(super) async fn decode(
         if !advance(session, replies, &round).await? {
             return Ok(());
         }
-        let (task, mut reports) = DecodeTask::new(session, asked.max_tokens);
+        let (reporter, mut progressing) = progress::channel();
+        let (task, mut reports) = DecodeTask::new(session, asked.max_tokens, reporter);
         session.slot.try_submit(task).map_err(RoundError::from)?;
         while decoded < asked.max_tokens {
-            let (message, cost) = next_decoded(session, &round, &mut reports, decoded).await?;
+            let began = Instant::now();
+            let next = next_report(&mut reports, &mut progressing, &round, replies);
+            let (token, cost) = next.await?;
+            let message = message(session, &round, token, decoded, cost.timing(began));
             decoded += 1;
             if decoded == 1 {
                 cost.count(&service.metrics);
@@ -73,25 +79,32 @@ pub(super) async fn decode(
     ended
 }
 
-/// The next token decoded, `index` of them after the first; the last one if it ends the output.
-async fn next_decoded(
+/// The next token decoded, and what it cost. It is late if no progress is made for the round's time.
+async fn next_report(
+    reports: &mut mpsc::Receiver<Report>,
+    progressing: &mut Progressing,
+    round: &Round,
+    replies: &Replies<v1::VerifyReply>,
+) -> Result<(TokenId, Cost), RoundError> {
+    let waiting = progressing.wait(round.timeout, reports.recv(), offer(round, replies));
+    waiting.await?.ok_or(RoundError::Dropped)?
+}
+
+/// The reply with a decoded token, `index` of them after the first; the last one if it ends the output.
+fn message(
     session: &Session,
     round: &Round,
-    reports: &mut mpsc::Receiver<Report>,
+    token: TokenId,
     index: u32,
-) -> Result<(v1::Decoded, Cost), RoundError> {
-    let began = Instant::now();
-    let report = tokio::time::timeout(round.timeout, reports.recv()).await;
-    let report = report.map_err(|_| RoundError::Late(round.timeout))?;
-    let (token, cost) = report.ok_or(RoundError::Dropped)??;
+    timing: v1::Timing,
+) -> v1::Decoded {
     let mut header = round.reply_header(false);
     header.base_len += index;
-    let decoded = v1::Decoded {
+    v1::Decoded {
         header: Some(header),
         token_ids: vec![token],
         logprobs: Vec::new(),
         last: session.spec.sampling.end_tokens.contains(&token),
-        timing: Some(cost.timing(began)),
-    };
-    Ok((decoded, cost))
+        timing: Some(timing),
+    }
 }

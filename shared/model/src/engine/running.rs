@@ -230,6 +230,15 @@ impl<C: KvCache> Running<C> {
         again
     }
 
+    /// Tells the task how far it is, if the planned forward was a chunk of its prefill.
+    pub(super) fn tell_progress(&mut self) {
+        if self.rows() == 0 {
+            let done = self.figures.forwarded_tokens;
+            let left = self.missing() + self.block();
+            self.task.prefilled(done, done + left);
+        }
+    }
+
     /// Hands the task its rows: `logits` is `(rows, vocab_size)`, `hidden` `(rows, hidden_size)` or
     /// empty.
     pub(super) fn step(&mut self, logits: &mut [f32], hidden: &[f32], shape: ModelShape) {

@@ -64,6 +64,11 @@ pub trait Task: Send + 'static {
         false
     }
 
+    /// Told after a forward that was a chunk of the prefill, so that the rows are yet to come: of `total`
+    /// tokens that the step takes, `done` have been forwarded, those of an encoded source included. `total`
+    /// grows if the sequence loses its memory in between.
+    fn prefilled(&mut self, _done: usize, _total: usize) {}
+
     /// Takes the rows of positions `scored_from..tokens.len()` and says whether to go on.
     fn step(&mut self, rows: StepRows<'_>) -> Progress;
 

@@ -1,6 +1,8 @@
 mod batch;
+mod eviction;
 mod generating;
 mod memory;
+mod progress;
 mod sources;
 mod toy;
 mod trees;

@@ -249,7 +249,7 @@ impl<M: LanguageModel> Worker<M> {
         }
     }
 
-    /// Hands every task its rows, and lets those go that are done.
+    /// Hands every task its rows, or tells it how far it is, and lets those go that are done.
     fn step(&mut self) {
         let shape = self.model.shape();
         let mut logits = self.rows.logits.as_mut_slice();
@@ -260,6 +260,8 @@ impl<M: LanguageModel> Worker<M> {
             let own_hidden = hidden.split_off(..running.rows() * shape.hidden_size);
             running.step(own, own_hidden.unwrap_or_default(), shape);
         }
+        let planned = self.running.iter_mut().filter(|own| own.is_planned());
+        planned.for_each(Running::tell_progress);
         for done in self.running.extract_if(.., |running| running.done) {
             self.slots.put(done.slot, done.tenant, done.sequence);
         }

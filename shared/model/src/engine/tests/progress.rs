@@ -1,0 +1,98 @@
+//! How far a task is told to be while its prefill is cut into chunks.
+
+use super::*;
+
+/// Scores its last token, then decodes `extra` more, each a 1; tells whatever it is told.
+struct Listen {
+    tokens: Vec<u32>,
+    extra: usize,
+    told: Sender<Told>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Prefilled(usize, usize),
+    Step(usize),
+}
+
+impl Task for Listen {
+    fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    fn scored_from(&self) -> usize {
+        self.tokens.len() - 1
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.told.send(Told::Prefilled(done, total)).unwrap();
+    }
+
+    fn step(&mut self, rows: StepRows<'_>) -> Progress {
+        let forwarded = rows.figures().forwarded_tokens;
+        self.told.send(Told::Step(forwarded)).unwrap();
+        if self.extra == 0 {
+            return Progress::Done;
+        }
+        self.extra -= 1;
+        self.tokens.push(1);
+        Progress::Continue
+    }
+
+    fn fail(self: Box<Self>, error: EngineError) {
+        panic!("{error}");
+    }
+}
+
+fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<Told> {
+    let (told, receiver) = channel();
+    let task = Listen {
+        tokens,
+        extra,
+        told,
+    };
+    bench.handle.try_submit(SlotId(slot), task).unwrap();
+    receiver
+}
+
+#[test]
+fn each_chunk_of_a_prefill_is_told_and_no_other_forward() {
+    let bench = Bench::new(|config| config.prefill_chunk = bound(4));
+    let told: Vec<Told> = listen(&bench, 1, vec![1; 11], 2).iter().collect();
+    assert_eq!(
+        told,
+        [
+            Told::Prefilled(4, 11),
+            Told::Prefilled(8, 11),
+            Told::Step(11),
+            Told::Step(1),
+            Told::Step(1),
+        ]
+    );
+    // What the slot holds is not forwarded, and does not count.
+    let told: Vec<Told> = listen(&bench, 1, vec![1; 19], 0).iter().collect();
+    assert_eq!(told, [Told::Prefilled(4, 6), Told::Step(6)]);
+}
+
+#[test]
+fn each_task_of_a_batch_is_told_of_its_own_prefill() {
+    let bench = Bench::new(|config| config.prefill_chunk = bound(4));
+    let gate = bench.toy.gate.lock().unwrap();
+    let first = bench.submit(0, &[1], 0);
+    bench.until(|gauges| gauges.queued == 0);
+    let (short, long) = (
+        listen(&bench, 1, vec![2; 3], 1),
+        listen(&bench, 2, vec![3; 10], 0),
+    );
+    drop(gate);
+    assert_eq!(sums(&first), [1.0]);
+    let short: Vec<Told> = short.iter().collect();
+    assert_eq!(short, [Told::Step(3), Told::Step(1)]);
+    let long: Vec<Told> = long.iter().collect();
+    let expected = [
+        Told::Prefilled(4, 10),
+        Told::Prefilled(8, 10),
+        Told::Step(10),
+    ];
+    assert_eq!(long, expected);
+}
