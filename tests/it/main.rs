@@ -16,6 +16,7 @@ mod memory;
 mod methods;
 mod metrics;
 mod monitoring;
+mod modules;
 mod operations;
 mod paced;
 mod peers;

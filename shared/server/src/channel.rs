@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::auth::Shown;
 use crate::connector::Connector;
-pub use crate::connector::{Connections, is_tls_fault};
+pub use crate::connector::{Connections, connection_fault, is_tls_fault};
 use crate::process::Process;
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, STREAM_WINDOW_BYTES,

@@ -96,6 +96,22 @@ pub fn is_tls_fault(status: &Status) -> bool {
     false
 }
 
+/// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
+pub fn connection_fault(status: &Status) -> Option<String> {
+    let mut cause = Error::source(status)?;
+    loop {
+        match cause.downcast_ref() {
+            Some(ConnectFault::Tcp { source, .. }) => return Some(source.to_string()),
+            Some(ConnectFault::Tls { why, .. }) => return Some(why.clone()),
+            None => {}
+        }
+        match cause.source() {
+            Some(beneath) => cause = beneath,
+            None => return Some(cause.to_string()),
+        }
+    }
+}
+
 impl Service<Uri> for Connector {
     type Response = TokioIo<Outgoing>;
     type Error = ConnectFault;

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use wire::v1::FinishReason;
 
 use super::{asked, target_only};
-use crate::client::{generate, request, try_generate, with_fault};
+use crate::client::{generate, request, with_fault};
 use crate::cluster::{Cluster, config, coordinator, draft, drafter, silent, target, verifier};
 use crate::prompts;
 use crate::relay::Relay;
@@ -145,10 +145,10 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
     relay.lead_to(Some(renamed.address));
     assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
     // Another vocabulary fails the request whose prompt is in the old one, and no other.
-    relay.lead_to(Some(replaced.address));
-    let refused = try_generate(&coordinator, asked.clone())
-        .await
-        .expect("begun");
+    let refused = with_fault(&coordinator, asked.clone(), 10, || {
+        relay.lead_to(Some(replaced.address));
+    })
+    .await;
     assert_eq!(refused.finished.reason(), FinishReason::Error);
     assert!(
         refused.finished.error.contains("vocabularies differ"),

@@ -68,7 +68,7 @@ impl Driver {
 
     fn failed(&mut self, round: u64, failure: &Failure) -> Input {
         let Failure { peer, error } = failure;
-        self.peers.abandon(*peer);
+        self.peers.failed(*peer, error.fault());
         if error.blames_proposals() {
             let reason = error.to_string();
             self.peers.malformed(Peer::Drafter);

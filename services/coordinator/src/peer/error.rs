@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use server::channel::connection_fault;
 use tonic::{Code, Status};
 use wire::describe::Mismatch;
 use wire::status::{self, BadField, PeerFailure};
@@ -49,13 +50,11 @@ pub(crate) enum PeerError {
     OutOfTime(Duration),
 }
 
-/// What a client is told of a peer's status: its code and message. A status that was made here, of a
-/// connection that broke or did not come about, has a source, which names addresses; it is left out.
+/// What a client is told of a peer's status: its code and message. Of a status that was made here, of a
+/// connection that broke or did not come about, only the cause: the rest names addresses.
 fn client_text(status: &Status) -> String {
-    if is_of_transport(status) {
-        return format!("{:?}: the connection failed", status.code());
-    }
-    format!("{:?}: {}", status.code(), status.message())
+    let cause = connection_fault(status).unwrap_or_else(|| status.message().to_owned());
+    format!("{:?}: {cause}", status.code())
 }
 
 /// Whether a status is of the connection, not the peer's: what a peer says has no source.

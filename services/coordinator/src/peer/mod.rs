@@ -19,6 +19,7 @@ use speculation::verification::Verification;
 use wire::v1::Timing;
 
 use crate::admitted::AdmittedRequest;
+use crate::events::Fault;
 use error::PeerError;
 use pool::{ServedModel, Target};
 use protocol::{Drafting, Verifying};
@@ -244,6 +245,17 @@ impl Peers {
         }
     }
 
+    /// `peer` failed a round with `fault`: its stream is dropped.
+    pub(crate) fn failed(&mut self, peer: Peer, fault: Fault) {
+        if fault == Fault::Timeout {
+            match peer {
+                Peer::Drafter => self.drafter.stalled(),
+                Peer::Verifier => self.verifier.stalled(),
+            }
+        }
+        self.abandon(peer);
+    }
+
     /// `peer` said what cannot be: others are tried before it for a while.
     pub(crate) fn malformed(&mut self, peer: Peer) {
         if let Some(endpoint) = self.endpoint(peer) {
@@ -259,7 +271,7 @@ impl Peers {
     }
 
     /// Drops the stream to `peer`.
-    pub(crate) fn abandon(&mut self, peer: Peer) {
+    fn abandon(&mut self, peer: Peer) {
         match peer {
             Peer::Drafter => self.drafter.abandon(),
             Peer::Verifier => self.verifier.abandon(),

@@ -41,6 +41,8 @@ pub(crate) struct PeerSession<P: Protocol> {
     /// Where the stream before led, what its numbers depend on, and how many tokens were emitted by the time of
     /// its last answer.
     before: Option<Visit>,
+    /// A replica that made no progress on a round of the session, though it is there: others are tried first.
+    stalled: Option<Arc<Endpoint>>,
     /// When to look for another place again, if the peer is about to stop.
     stays_until: Option<Instant>,
     pub(crate) moves: Moves,
@@ -83,6 +85,21 @@ impl Opener {
 
     fn requirements<P: Protocol>(&self) -> Option<DrafterRequirements> {
         (P::KIND == PeerKind::Drafter).then_some(self.request.requirements)
+    }
+
+    /// The replica to open a stream at; another than the one where the session stalled, if there is one.
+    async fn pick<P: Protocol>(
+        &self,
+        stalled: Option<Arc<Endpoint>>,
+    ) -> Result<Arc<Endpoint>, PeerError> {
+        let (session, requirements) = (&self.session_id, self.requirements::<P>());
+        if let Some(stalled) = stalled {
+            let another = self.model.another(P::KIND, session, requirements, &stalled);
+            if let Some(endpoint) = another.await {
+                return Ok(endpoint);
+            }
+        }
+        self.model.pick(P::KIND, session, requirements).await
     }
 
     async fn open<P: Protocol>(
@@ -145,6 +162,7 @@ impl<P: Protocol> Default for PeerSession<P> {
             silent: None,
             endpoint: None,
             before: None,
+            stalled: None,
             stays_until: None,
             moves: Moves::default(),
             traffic: Traffic::default(),
@@ -251,11 +269,7 @@ impl<P: Protocol> PeerSession<P> {
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut failure = None;
         while tried.len() < REPLICAS_TRIED {
-            let requirements = opener.requirements::<P>();
-            let picked = opener
-                .model
-                .pick(P::KIND, &opener.session_id, requirements)
-                .await;
+            let picked = opener.pick::<P>(self.stalled.clone()).await;
             let endpoint = match (picked, failure.take()) {
                 (Ok(endpoint), None) => endpoint,
                 (Ok(endpoint), Some(before)) => {
@@ -337,11 +351,17 @@ impl<P: Protocol> PeerSession<P> {
         if let Some(endpoint) = &self.endpoint {
             endpoint.silent();
         }
+        self.stalled.clone_from(&self.endpoint);
         if let Some(stream) = self.stream.take()
             && let Some(older) = self.silent.replace(stream)
         {
             self.count(&older);
         }
+    }
+
+    /// The peer says itself that it did not get on with a round in its time.
+    pub(super) fn stalled(&mut self) {
+        self.stalled.clone_from(&self.endpoint);
     }
 
     /// Drops the stream.

@@ -1,6 +1,6 @@
 //! A served model: its drafters and its verifiers, and what is known of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use server::process::Process;
@@ -30,6 +30,8 @@ pub(crate) struct ServedModel {
     drafters: Replicas,
     verifiers: Replicas,
     texts: Texts,
+    /// What the target said last: what requests begin with while no verifier answers.
+    last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
     pub(crate) estimates: Estimates,
 }
@@ -57,6 +59,7 @@ impl ServedModel {
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
             texts: Texts::default(),
+            last_target: Mutex::default(),
             estimates: Estimates::default(),
         })
     }
@@ -82,10 +85,11 @@ impl ServedModel {
     }
 
     /// The target model of `session`, as the verifier that it is to run at says; a verifier that fails is passed
-    /// over for another.
+    /// over for another. While none answers, what one said last holds: a request that begins then waits for its
+    /// verifier as one under way does.
     ///
     /// # Errors
-    /// Of the verifier asked last, if none said.
+    /// Of the verifier asked last, if none ever said.
     pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, PeerError> {
         // Each once, and not as they rank by then: one that failed slowly may count as alive again.
         let mut asked: Vec<String> = Vec::new();
@@ -94,10 +98,13 @@ impl ServedModel {
             let is_new = |endpoint: &Endpoint| !asked.iter().any(|it| it == endpoint.address());
             let found = self.verifiers.pick(session, asked.is_empty(), is_new);
             let Some(endpoint) = found.await else {
-                return Err(failure);
+                return self.last_target(None).ok_or(failure);
             };
             failure = match self.target_at(&endpoint).await {
-                Ok(target) => return Ok(target),
+                Ok(target) => {
+                    self.last_target(Some(target.clone()));
+                    return Ok(target);
+                }
                 Err(error) => error,
             };
             let (peer, error) = (endpoint.address(), failure.details());
@@ -109,6 +116,17 @@ impl ServedModel {
             );
             asked.push(peer.to_owned());
         }
+    }
+
+    /// What the target said last; or `now`, which is kept.
+    fn last_target(&self, now: Option<Target>) -> Option<Target> {
+        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
+        let mut last = self
+            .last_target
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *last = now.or_else(|| last.take());
+        last.clone()
     }
 
     async fn target_at(&self, endpoint: &Endpoint) -> Result<Target, PeerError> {

@@ -112,9 +112,11 @@ impl PendingVerify {
                         return Ok(None);
                     }
                 }
+                Heard::Part(Reply::Verdict(_)) => {
+                    return Err(stream.malformed("a verdict came where slices were asked for"));
+                }
                 Heard::Part(_) => {
-                    let problem = "an answer of another kind than was asked for, or too large";
-                    return Err(stream.malformed(problem));
+                    return Err(stream.malformed("a slice that nobody asked for, or too large"));
                 }
             }
         }
