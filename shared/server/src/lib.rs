@@ -19,6 +19,7 @@ pub mod limits;
 pub mod listen;
 pub mod metrics;
 pub mod process;
+pub mod receiving;
 pub mod reflection;
 mod reload;
 pub mod replies;
