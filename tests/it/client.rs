@@ -1,6 +1,8 @@
 //! Requests, and whole answers to them.
 
+use tonic::transport::Channel;
 use tonic::{Status, Streaming};
+use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{
@@ -118,6 +120,18 @@ pub(crate) async fn begin(
     request: GenerateRequest,
 ) -> Streaming<GenerateResponse> {
     let parts = client(coordinator).generate(request).await;
+    parts.expect("in order").into_inner()
+}
+
+/// The parts of the answer to a client that has room for a kilobyte: an answer of hundreds of tokens goes on for
+/// as long as it is not read, however fast the machine is.
+pub(crate) async fn begin_unread(
+    coordinator: &Service,
+    request: GenerateRequest,
+) -> Streaming<GenerateResponse> {
+    let channel = Channel::from_shared(coordinator.url()).expect("a URL");
+    let narrow = channel.initial_stream_window_size(1_000).connect_lazy();
+    let parts = CoordinatorClient::new(narrow).generate(request).await;
     parts.expect("in order").into_inner()
 }
 

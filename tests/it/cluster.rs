@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
 use drafter::{Drafter, DrafterConfig, Loaded};
@@ -12,7 +12,6 @@ use server::process::Process;
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_stream::StreamExt;
 use tonic::transport::Channel;
 use verifier::{Verifier, VerifierConfig};
 use wire::v1::coordinator_client::CoordinatorClient;
@@ -237,18 +236,16 @@ pub(crate) fn client(coordinator: &Service) -> CoordinatorClient<Channel> {
     CoordinatorClient::new(channel.connect_lazy())
 }
 
-/// Waits until `holds`, or fails with `what` after five seconds.
+/// Longer than anything takes that happens at all, on a busy machine too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `holds`, or fails with `what` after [`PATIENCE`].
 pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let mut ticks = tokio_stream::wrappers::IntervalStream::new(tokio::time::interval(
-        Duration::from_millis(10),
-    ))
-    .take(500);
-    while ticks.next().await.is_some() {
-        if holds() {
-            return;
-        }
+    let limit = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < limit, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("not within five seconds: {what}");
 }
 
 /// A peer that accepts connections, as long as the listener lives, and never says a word; its address and URL.

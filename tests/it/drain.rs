@@ -25,6 +25,7 @@ use crate::client::{Answer, With, collect, generate, request};
 use crate::cluster::{
     Service, config, coordinator, draft, drafter, eventually, silent, target, verifier,
 };
+use crate::relay::Relay;
 
 /// Far longer than anything here takes: who waits for it has not been handed over.
 const LONG_GRACE_MS: u64 = 60_000;
@@ -283,7 +284,8 @@ async fn a_session_does_not_move_to_other_numerics_before_it_must() {
 async fn readiness_falls_before_the_listener_closes() {
     let (peer, _) = verifier(target()).await;
     let mut config = config(&[], &[peer.url()]);
-    config.server.drain_delay_ms = 1_500;
+    let delay = Duration::from_secs(4);
+    config.server.drain_delay_ms = delay.as_millis() as u64;
     let coordinator = Stoppable::coordinator(config).await;
     let mut client = CoordinatorClient::new(coordinator.channel());
     let long = request("Once upon a time", 300).ignoring_eos();
@@ -296,7 +298,7 @@ async fn readiness_falls_before_the_listener_closes() {
         let mut health = HealthClient::new(coordinator.channel());
         let asked = health.check(HealthCheckRequest::default()).await;
         let status = asked.expect("still listening").into_inner().status();
-        if status == ServingStatus::NotServing || began.elapsed() > Duration::from_millis(1_000) {
+        if status == ServingStatus::NotServing || began.elapsed() > delay / 2 {
             break status;
         }
     };
@@ -307,7 +309,7 @@ async fn readiness_falls_before_the_listener_closes() {
     let parts = late.generate(short).await.expect("in order").into_inner();
     let answer = collect(parts, |_| {}).await;
     assert_ne!(answer.finished.reason(), FinishReason::Error);
-    assert!(began.elapsed() < Duration::from_millis(1_500));
+    assert!(began.elapsed() < delay);
     let rest = async {
         let mut parts = 0;
         while running.message().await.expect("not cut").is_some() {
@@ -318,7 +320,7 @@ async fn readiness_falls_before_the_listener_closes() {
     assert!(rest.await > 1);
     let channel = coordinator.channel();
     coordinator.ended_within(Duration::from_secs(5)).await;
-    assert!(began.elapsed() >= Duration::from_millis(1_500));
+    assert!(began.elapsed() >= delay);
     let refused = CoordinatorClient::new(channel)
         .generate(request("x", 2))
         .await;
@@ -328,21 +330,18 @@ async fn readiness_falls_before_the_listener_closes() {
 #[tokio::test]
 async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error() {
     let (peer, _) = verifier(target()).await;
-    let mut config = config(&[], &[peer.url()]);
+    let relay = Relay::start(peer.address).await;
+    let mut config = config(&[], &[relay.url()]);
     config.server.drain_grace_ms = 2_000;
     let coordinator = Stoppable::coordinator(config).await;
     let asked = request("Once upon a time", 480).ignoring_eos();
     let mut client = CoordinatorClient::new(coordinator.channel());
     let expected = client.generate(asked.clone()).await.expect("in order");
     let expected = collect(expected.into_inner(), |_| {}).await.tokens;
-    // A client that does not read holds its request up for as long as wanted.
-    let narrow = Channel::from_shared(coordinator.url()).expect("a URL");
-    let narrow = narrow.initial_stream_window_size(1_000).connect_lazy();
-    let mut slow = CoordinatorClient::new(narrow);
-    let parts = slow.generate(asked).await.expect("in order").into_inner();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // A token takes a byte or more, so the answer cannot end by itself.
+    relay.hold_after(400);
+    let parts = client.generate(asked).await.expect("in order").into_inner();
     coordinator.stop.cancel();
-    tokio::time::sleep(Duration::from_millis(1_600)).await;
     let answer = collect(parts, |_| {}).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     assert_eq!(answer.finished.error_code, Code::Unavailable as u32);
@@ -357,7 +356,9 @@ async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
     // It accepts connections and never says a word.
     let (_silent, _, url) = silent().await;
     let mut config = config(&[], &[url]);
-    config.server.drain_grace_ms = 400;
+    // It still listens for most of the grace, however late the request comes.
+    config.server.drain_grace_ms = 4_000;
+    config.server.drain_delay_ms = 2_900;
     let coordinator = Stoppable::coordinator(config).await;
     let mut client = CoordinatorClient::new(coordinator.channel());
     let waiting = tokio::spawn(async move { client.generate(request("x", 4)).await });

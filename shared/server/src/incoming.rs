@@ -39,6 +39,7 @@ pub(crate) struct Incoming {
     /// One permit a connection, from when it is accepted to when it is closed.
     permits: Arc<Semaphore>,
     max_connections: usize,
+    most_received: usize,
     opening: JoinSet<Option<Opened>>,
     /// The same tasks, the oldest first.
     order: VecDeque<AbortHandle>,
@@ -49,12 +50,13 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Connections to `listener`, at most `max_connections` at a time; all of them are cut when `severed` is
-    /// cancelled.
+    /// Connections to `listener`, at most `max_connections` at a time, each with `most_received` bytes of requests;
+    /// all of them are cut when `severed` is cancelled.
     pub(crate) fn new(
         listener: TcpListener,
         tls: Tls,
         max_connections: usize,
+        most_received: usize,
         severed: CancellationToken,
     ) -> Self {
         Self {
@@ -62,6 +64,7 @@ impl Incoming {
             tls,
             permits: Arc::new(Semaphore::new(max_connections)),
             max_connections,
+            most_received,
             opening: JoinSet::new(),
             order: VecDeque::new(),
             pause: None,
@@ -95,7 +98,8 @@ impl Incoming {
             oldest.abort();
         }
         let failed = Arc::clone(&self.failed);
-        let opening = opening::open(connection, self.tls.acceptor(), permit, failed);
+        let acceptor = self.tls.acceptor();
+        let opening = opening::open(connection, acceptor, permit, self.most_received, failed);
         self.order.push_back(self.opening.spawn(opening));
     }
 }

@@ -21,6 +21,7 @@ pub mod listen;
 pub mod metrics;
 pub mod process;
 pub mod progress;
+pub mod receiving;
 pub mod reflection;
 mod reload;
 pub mod replies;

@@ -1,7 +1,7 @@
 //! Serving gRPC from a bound listener until told to stop, then draining within a grace.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tonic::service::{InterceptorLayer, Routes};
+use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
 
 use crate::health::Health;
 use crate::incoming::Incoming;
 use crate::process::Process;
+use crate::receiving::{Described, ReceivingLayer};
 use crate::transport::{
     CONNECTION_WINDOW_BYTES, KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES,
     STREAM_WINDOW_BYTES,
@@ -36,6 +37,12 @@ pub struct ServerConfig {
     /// Streams a client may have open on one connection. A coordinator carries all its sessions on
     /// one connection to each peer.
     pub max_streams_per_connection: NonZeroU32,
+    /// How long a request of one message may take to come, from its headers to its end, in ms.
+    pub receive_timeout_ms: NonZeroU64,
+    /// Bytes of such requests held at once for one connection, until their service has them.
+    pub max_receiving_bytes_per_connection: NonZeroUsize,
+    /// Bytes of such requests held at once for all connections.
+    pub max_receiving_bytes: NonZeroUsize,
     /// How long connections are still accepted after the order to stop, while whoever watches the
     /// readiness learns that it fell.
     pub drain_delay_ms: u64,
@@ -49,6 +56,9 @@ impl Default for ServerConfig {
         Self {
             max_connections: const { NonZeroUsize::new(1_024).unwrap() },
             max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
+            receive_timeout_ms: const { NonZeroU64::new(10_000).unwrap() },
+            max_receiving_bytes_per_connection: const { NonZeroUsize::new(32 << 20).unwrap() },
+            max_receiving_bytes: const { NonZeroUsize::new(256 << 20).unwrap() },
             drain_delay_ms: 100,
             drain_grace_ms: 10_000,
         }
@@ -59,6 +69,10 @@ impl ServerConfig {
     /// Returns [`drain_grace_ms`](Self::drain_grace_ms) as a duration.
     pub fn drain_grace(&self) -> Duration {
         Duration::from_millis(self.drain_grace_ms)
+    }
+
+    pub(crate) fn receive_timeout(&self) -> Duration {
+        Duration::from_millis(self.receive_timeout_ms.get())
     }
 
     fn drain_delay(&self) -> Duration {
@@ -90,7 +104,7 @@ pub enum ServeError {
     },
 }
 
-/// Serves `routes`, and gRPC health beside them, until `shutdown` completes or the service itself
+/// Serves `services`, and gRPC health beside them, until `shutdown` completes or the service itself
 /// begins to [drain](Health::drain). All of them ask for a token where `process` does, and are reached by TLS
 /// where it speaks that.
 ///
@@ -102,7 +116,7 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`] if the server fails before it is told to stop.
 pub async fn serve(
-    routes: Routes,
+    services: impl Into<Described>,
     listener: TcpListener,
     config: &ServerConfig,
     process: &Process,
@@ -116,11 +130,18 @@ pub async fn serve(
     let severed = CancellationToken::new();
     let _sever = severed.clone().drop_guard();
     let max_connections = config.max_connections.get();
-    let incoming = Incoming::new(listener, process.tls.clone(), max_connections, severed);
+    let most_received = config.max_receiving_bytes_per_connection.get();
+    let tls = process.tls.clone();
+    let incoming = Incoming::new(listener, tls, max_connections, most_received, severed);
+    let Described {
+        routes,
+        client_streaming,
+    } = services.into();
 
     let closing = CancellationToken::new();
     let mut serving = pin!(
         builder(config)
+            .layer(ReceivingLayer::new(config, client_streaming))
             .layer(InterceptorLayer::new(process.auth.guard()))
             .add_routes(health.add_to(routes))
             .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned())
@@ -163,7 +184,7 @@ pub async fn serve(
 /// # Errors
 /// [`ServeError`] if the server fails before it is told to stop, or is not healthy.
 pub async fn serve_while_healthy(
-    routes: Routes,
+    services: impl Into<Described>,
     listener: TcpListener,
     config: &ServerConfig,
     process: &Process,
@@ -186,7 +207,7 @@ pub async fn serve_while_healthy(
             }
         }
     };
-    serve(routes, listener, config, process, health, stop).await?;
+    serve(services, listener, config, process, health, stop).await?;
     if is_healthy() {
         Ok(())
     } else {

@@ -8,6 +8,7 @@ use std::fmt::Display;
 use crate::auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 use crate::incoming::{MAX_OPENING, OPENING_TIMEOUT};
 use crate::lifecycle::ServerConfig;
+use crate::reflection::MAX_REQUEST_BYTES;
 use crate::transport::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES};
 
 pub use peer::{PeerBounds, peer_limits};
@@ -106,6 +107,29 @@ pub fn limits() -> Vec<Limit> {
             "metadata of a request",
             format!("{header_kibibytes} KiB"),
             "HTTP 431",
+        ),
+        Limit::set(
+            "time for a request of one message to come whole",
+            format!("{} ms", config.receive_timeout_ms),
+            "server.receive_timeout_ms",
+            "DEADLINE_EXCEEDED",
+        ),
+        Limit::set(
+            "bytes of such requests that are held for one connection, until their service has them",
+            config.max_receiving_bytes_per_connection,
+            "server.max_receiving_bytes_per_connection",
+            "RESOURCE_EXHAUSTED with RetryInfo",
+        ),
+        Limit::set(
+            "bytes of such requests that are held for all connections",
+            config.max_receiving_bytes,
+            "server.max_receiving_bytes",
+            "RESOURCE_EXHAUSTED with RetryInfo",
+        ),
+        Limit::fixed(
+            "request of a client to reflection",
+            format!("{} KiB", MAX_REQUEST_BYTES >> 10),
+            "OUT_OF_RANGE",
         ),
         Limit::fixed(
             "characters of a token",

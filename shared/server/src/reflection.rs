@@ -1,7 +1,13 @@
 //! gRPC server reflection, for grpcurl and its like.
 
 use tonic::service::Routes;
+use tonic_reflection::pb::{v1, v1alpha};
 use tonic_reflection::server::{Builder, Error};
+
+use crate::receiving::{Described, client_streaming};
+
+/// Longest request of a client to reflection, in bytes: the name of a symbol or of a file.
+pub(crate) const MAX_REQUEST_BYTES: usize = 4 << 10;
 
 /// Descriptors that reflection cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +22,7 @@ pub fn add_to(
     routes: Routes,
     file_descriptor_set: &[u8],
     service: &str,
-) -> Result<Routes, ReflectionError> {
+) -> Result<Described, ReflectionError> {
     let descriptors = || {
         Builder::configure()
             .register_encoded_file_descriptor_set(file_descriptor_set)
@@ -24,9 +30,18 @@ pub fn add_to(
             .with_service_name(service)
             .with_service_name("grpc.health.v1.Health")
     };
-    Ok(routes
-        .add_service(descriptors().build_v1()?)
-        .add_service(descriptors().build_v1alpha()?))
+    let (of_now, of_old) = (descriptors().build_v1()?, descriptors().build_v1alpha()?);
+    let sets = [
+        file_descriptor_set,
+        v1::FILE_DESCRIPTOR_SET,
+        v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    Ok(Described {
+        routes: routes
+            .add_service(of_now.max_decoding_message_size(MAX_REQUEST_BYTES))
+            .add_service(of_old.max_decoding_message_size(MAX_REQUEST_BYTES)),
+        client_streaming: sets.into_iter().flat_map(client_streaming).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! only sees values in range. The `.proto` files under `proto/outrider/v1` say what each field
 //! means.
 
+pub mod bounds;
 pub mod describe;
 pub mod digest;
 pub mod draft_block;

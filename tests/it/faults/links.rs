@@ -6,8 +6,8 @@ use std::time::Duration;
 use wire::v1::Origin;
 
 use super::{asked, target_only};
-use crate::client::{With, begin, collect, generate, request};
-use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
+use crate::client::{With, begin, begin_unread, collect, generate, request};
+use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
 use crate::prompts;
 use crate::relay::Relay;
 use crate::tampering::{Mode, Tampering};
@@ -67,37 +67,31 @@ async fn connections_cut_again_and_again_change_nothing() {
 
 #[tokio::test]
 async fn a_request_that_runs_out_of_time_blames_nobody() {
-    let cluster = Cluster::start(draft()).await;
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(drafter.address).await;
+    let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
+    let mut hurried = request("Once upon a time", 40).method("draft-only");
+    generate(&coordinator, hurried.clone()).await;
     // The drafter is what it waits for when its time is up.
-    let mut hurried = request("Once upon a time", 480)
-        .ignoring_eos()
-        .method("draft-only");
-    hurried.timeout_ms = 10;
-    let parts = client(&cluster.coordinator)
-        .generate(hurried)
-        .await
-        .expect("in order");
-    let answer = collect(parts.into_inner(), |_| {}).await;
+    relay.hold_after(0);
+    hurried.timeout_ms = 300;
+    let answer = collect(begin(&coordinator, hurried).await, |_| {}).await;
     assert_eq!(
         answer.finished.error_code,
         tonic::Code::DeadlineExceeded as u32
     );
-    let answer = generate(&cluster.coordinator, request("Once upon a time", 40)).await;
+    relay.release();
+    let answer = generate(&coordinator, request("Once upon a time", 40)).await;
     assert!(answer.fallbacks() == 0 && answer.origins.contains(&Origin::Accepted));
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_told_the_end_all_the_same() {
     let cluster = Cluster::start(draft()).await;
-    let channel = tonic::transport::Channel::from_shared(cluster.coordinator.url());
-    let narrow = channel
-        .expect("a URL")
-        .initial_stream_window_size(1_000)
-        .connect_lazy();
-    let mut client = wire::v1::coordinator_client::CoordinatorClient::new(narrow);
     let mut asked = request("Once upon a time", 480).ignoring_eos();
     asked.timeout_ms = 500;
-    let parts = client.generate(asked).await.expect("in order").into_inner();
+    let parts = begin_unread(&cluster.coordinator, asked).await;
     tokio::time::sleep(Duration::from_millis(900)).await;
     let answer = collect(parts, |_| {}).await;
     assert_eq!(

@@ -8,7 +8,7 @@ use server::metrics::names;
 
 use super::openmetrics::Scrape;
 use super::{Cluster, Watched, statistics};
-use crate::client::{Answer, With, begin, collect, generate, request, try_generate};
+use crate::client::{Answer, With, begin_unread, collect, generate, request, try_generate};
 use crate::cluster::{client, config, draft, drafter_with, random_draft, silent, target};
 use crate::protocol::{DraftStream, open};
 use crate::relay::Relay;
@@ -36,7 +36,7 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
     wrong = request("", 2);
     assert!(try_generate(service, wrong).await.is_err());
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut running = begin(service, long).await;
+    let mut running = begin_unread(service, long).await;
     running.message().await.expect("a part");
     for _ in 0..2 {
         let refused = try_generate(service, request("x", 2))
@@ -158,15 +158,20 @@ async fn requests_out_of_time_are_told_from_others_that_fail() {
     assert_eq!(scrape.sum(refused, &[]), 1.0);
 
     let cluster = Cluster::start().await;
-    let mut hurried = request("Once upon a time", 480).ignoring_eos();
-    hurried.timeout_ms = 10;
-    let answer = try_generate(&cluster.coordinator.service, hurried).await;
+    let relay = Relay::start(cluster.verifier.service.address).await;
+    let urls = [cluster.drafter.service.url(), relay.url()];
+    let coordinator = Watched::coordinator(config(&urls[..1], &urls[1..])).await;
+    generate(&coordinator.service, request("x", 2)).await;
+    relay.hold_after(0);
+    let mut hurried = request("Once upon a time", 40);
+    hurried.timeout_ms = 300;
+    let answer = try_generate(&coordinator.service, hurried).await;
     let finished = answer.expect("begun").finished;
     assert_eq!(finished.reason(), wire::v1::FinishReason::Error);
-    let scrape = cluster.coordinator.scrape().await;
+    let scrape = coordinator.scrape().await;
     let outcome = [MODEL, ("method", "coupled"), ("outcome", "deadline")];
     assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
-    assert_eq!(scrape.sum("outrider_requests_total", &[]), 1.0);
+    assert_eq!(scrape.sum("outrider_requests_total", &[]), 2.0);
 }
 
 async fn fallbacks(coordinator: &Watched, answer: &Answer, reason: &str) {

@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep};
 use verifier::VerifierConfig;
 
 use super::openmetrics::Scrape;
-use crate::cluster::{Service, config, coordinator_in, draft, drafter_in, target, verifier_in};
+use crate::cluster::{
+    PATIENCE, Service, config, coordinator_in, draft, drafter_in, target, verifier_in,
+};
 
 /// A service in a process of its own, with an admin port.
 pub(super) struct Watched {
@@ -78,16 +80,16 @@ impl Watched {
         Scrape::read(&text)
     }
 
-    /// Scrapes until `holds`, or fails with `what` after five seconds.
+    /// Scrapes until `holds`, or fails with `what` after [`PATIENCE`].
     pub(super) async fn eventually(&self, what: &str, holds: impl Fn(&Scrape) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(5);
+        let limit = Instant::now() + PATIENCE;
         while Instant::now() < limit {
             if holds(&self.scrape().await) {
                 return;
             }
             sleep(Duration::from_millis(20)).await;
         }
-        panic!("not within five seconds: {what}");
+        panic!("not within {PATIENCE:?}: {what}");
     }
 }
 

@@ -53,6 +53,9 @@ pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
         // The file that was begun is removed by the one who writes it.
         code = interrupt.exit_code() => {
             stopped.store(true, Ordering::Relaxed);
+            // Said at once: a large tensor, or a slow disk, can take a while. That nobody can be told, as
+            // after a hang-up, is no reason not to tidy up.
+            let _unseen = writeln!(anstream::stderr(), "interrupted: stopping");
             (work.await, code)
         }
     };

@@ -1,6 +1,6 @@
 //! Processes that are stopped while clients talk to them.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,26 +13,37 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, Finished, GenerateRequest, GenerateResponse, SamplingParams};
 
+use super::relay::Relay;
 use super::{ANY, Server, health};
 
-/// The default grace, and the second that a process may take beyond it.
+/// The default grace, and what a process may take beyond it on a busy machine: less than the grace, so that one
+/// that does not wait for it can be told.
 const GRACE: Duration = Duration::from_secs(10);
-const EXIT: Duration = Duration::from_secs(1);
+const EXIT: Duration = Duration::from_secs(5);
 
-/// Requests that clients make in turn; every third is decoded by the target alone, in one long round.
+/// Requests that clients make in turn; the last two are decoded by the target alone, in one long round.
 const REQUESTS: usize = 6;
+const WITH_DRAFTS: usize = 4;
+
+/// Output tokens of each. On the wire a token takes a byte or more, so fewer bytes are no whole answer.
+const MAX_TOKENS: u32 = 300;
+const NO_WHOLE_ANSWER: usize = 250;
 
 fn asked(index: usize) -> GenerateRequest {
     GenerateRequest {
         prompt: Some(Prompt::Text("Once upon a time".to_owned())),
-        max_tokens: Some(300),
+        max_tokens: Some(MAX_TOKENS),
         sampling: Some(SamplingParams {
             temperature: Some((index % 2) as f32),
             ..Default::default()
         }),
         seed: Some(index as u64),
         ignore_eos: true,
-        method: if index % 3 == 2 { "target-only" } else { "" }.to_owned(),
+        method: if index < WITH_DRAFTS {
+            String::new()
+        } else {
+            "target-only".to_owned()
+        },
         ..Default::default()
     }
 }
@@ -94,6 +105,36 @@ async fn ended(mut server: Server, limit: Duration) -> Option<i32> {
     }
 }
 
+/// Waits until `count` sessions are open at a peer.
+async fn open_at(peer: &Server, role: &str, count: f64) {
+    let sample = format!("outrider_sessions{{role=\"{role}\",state=\"open\"}}");
+    let sessions = || health::value(&health::get(&peer.admin, "/metrics"), &sample);
+    let limit = Instant::now() + Duration::from_secs(60);
+    while sessions() < count {
+        assert!(Instant::now() < limit, "never {count} sessions at a {role}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until a process that was told to stop tells of it.
+fn says_that_it_drains(server: &Server, service: &str) {
+    let readiness = || health::answer(&server.admin, "/readyz").1;
+    let mut said = readiness();
+    while said == "ready\n" {
+        said = readiness();
+    }
+    assert_eq!(
+        said,
+        format!("not ready: outrider.v1.{service} is draining\n")
+    );
+}
+
+/// A relay in front of a process.
+async fn relay_to(address: &str) -> Relay {
+    let address = address.strip_prefix("http://").unwrap_or(address);
+    Relay::start(address.parse::<SocketAddr>().expect("an address")).await
+}
+
 /// A port that is free, so that a process can be started on it again.
 fn free_address() -> String {
     let listener = TcpListener::bind(ANY).expect("a port");
@@ -114,41 +155,49 @@ async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
     let roles = ["verifier", "verifier", "drafter", "drafter"];
     let start = |index: usize| Server::start(&[roles[index], "--listen", &addresses[index]]);
     let mut peers: Vec<_> = (0..4).map(|index| Some(start(index))).collect();
-    let urls: Vec<_> = addresses
-        .iter()
-        .map(|address| format!("http://{address}"))
-        .collect();
-    let verifiers = ["--verifier", &urls[0], "--verifier", &urls[1]];
-    let drafters = ["--drafter", &urls[2], "--drafter", &urls[3]];
+    let relays = [relay_to(&addresses[0]).await, relay_to(&addresses[1]).await];
+    let drafters = [2, 3].map(|index| format!("http://{}", addresses[index]));
+    let verifiers = relays.each_ref().map(Relay::url);
+    let verifiers = ["--verifier", &verifiers[0], "--verifier", &verifiers[1]];
+    let drafters = ["--drafter", &drafters[0], "--drafter", &drafters[1]];
     let role = ["coordinator", "--listen", ANY];
     let coordinator = Server::start(&[&role[..], &verifiers, &drafters].concat());
     let expected = Arc::new(expected(&coordinator.url).await);
     let stop = Arc::new(AtomicBool::new(false));
-    let clients: Vec<_> = (0..6)
-        .map(|client| {
+    // Each asks for one thing again and again, so that at any time most of them have drafts verified.
+    let clients: Vec<_> = (0..REQUESTS)
+        .map(|index| {
             let (url, stop) = (coordinator.url.clone(), Arc::clone(&stop));
             let expected = Arc::clone(&expected);
             tokio::spawn(async move {
                 let (mut answers, mut migrations) = (0, 0);
-                for index in (0..REQUESTS).cycle().skip(client) {
+                while !stop.load(Ordering::Relaxed) {
                     let parts = generate(&url, asked(index)).await.expect("taken");
                     let (tokens, finished) = read(parts).await;
                     assert_eq!(finished.error, "", "request {index}");
                     assert_eq!(tokens, expected[index], "request {index}");
                     answers += 1;
                     migrations += finished.speculation.expect("statistics").migrations;
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
                 }
                 (answers, migrations)
             })
         })
         .collect();
     for (index, peer) in peers.iter_mut().enumerate() {
-        tokio::time::sleep(Duration::from_millis(300)).await;
         let old = peer.take().expect("it runs");
+        // Whoever comes to a verifier that is held stays there: two and more of them, when four are there, have
+        // rounds ahead of them.
+        if let Some(relay) = relays.get(index) {
+            relay.hold_after(0);
+            open_at(&old, roles[index], 4.0).await;
+        } else {
+            open_at(&old, roles[index], 1.0).await;
+        }
         signal(&old, "TERM");
+        if let Some(relay) = relays.get(index) {
+            says_that_it_drains(&old, "Verifier");
+            relay.release();
+        }
         assert_eq!(ended(old, GRACE + EXIT).await, Some(0), "{}", roles[index]);
         *peer = Some(start(index));
     }
@@ -165,53 +214,47 @@ async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
+    const CLIENTS: usize = 2 * REQUESTS;
     let verifier = Server::start(&["verifier", "--listen", ANY]);
-    let role = ["coordinator", "--listen", ANY, "--verifier", &verifier.url];
-    let settings = "[coordinator.server]\ndrain_grace_ms = 400";
+    let relay = relay_to(&verifier.url).await;
+    let role = ["coordinator", "--listen", ANY, "--verifier", &relay.url()];
+    // What is under way is asked to end half a second before it would be cut.
+    let grace = Duration::from_secs(2);
+    let settings = "[coordinator.server]\ndrain_grace_ms = 2000";
     let coordinator = with_settings(&role, settings);
     let expected = Arc::new(expected(&coordinator.url).await);
-    let clients: Vec<_> = (0..12)
+    relay.hold_after(NO_WHOLE_ANSWER);
+    let (begun, mut under_way) = tokio::sync::mpsc::channel(CLIENTS);
+    let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (url, expected) = (coordinator.url.clone(), Arc::clone(&expected));
+            let (index, begun) = (client % REQUESTS, begun.clone());
             tokio::spawn(async move {
-                for index in (0..REQUESTS).cycle().skip(client) {
-                    let parts = match generate(&url, asked(index)).await {
-                        Ok(parts) => parts,
-                        Err(refused) => {
-                            assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
-                            return false;
-                        }
-                    };
-                    let (tokens, finished) = read(parts).await;
-                    if finished.reason() == FinishReason::Error {
-                        assert_eq!(finished.error_code, Code::Unavailable as u32);
-                        assert!(finished.retry_after_ms > 0, "{}", finished.error);
-                        assert!(expected[index].starts_with(&tokens));
-                        return true;
-                    }
-                    assert_eq!(tokens, expected[index]);
-                }
-                unreachable!("the requests never end");
+                let parts = generate(&url, asked(index)).await.expect("taken");
+                begun.send(()).await.expect("waited for");
+                let (tokens, finished) = read(parts).await;
+                assert_eq!(finished.reason(), FinishReason::Error);
+                assert_eq!(finished.error_code, Code::Unavailable as u32);
+                assert!(finished.retry_after_ms > 0, "{}", finished.error);
+                assert!(expected[index].starts_with(&tokens));
+                // It has long stopped listening.
+                let refused = generate(&url, asked(index)).await.expect_err("refused");
+                assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..CLIENTS {
+        under_way.recv().await.expect("taken");
+    }
     let began = Instant::now();
     signal(&coordinator, "TERM");
     // The admin port tells of the drain for as long as it lasts.
-    let readiness = || health::answer(&coordinator.admin, "/readyz").1;
-    let mut said = readiness();
-    while said == "ready\n" {
-        said = readiness();
-    }
-    assert_eq!(said, "not ready: outrider.v1.Coordinator is draining\n");
-    let code = ended(coordinator, Duration::from_millis(400) + EXIT).await;
+    says_that_it_drains(&coordinator, "Coordinator");
+    let code = ended(coordinator, grace + EXIT).await;
     assert_eq!(code, Some(0), "after {:?}", began.elapsed());
-    let mut interrupted = 0;
     for client in clients {
-        interrupted += usize::from(client.await.expect("an end in order"));
+        client.await.expect("an end in order");
     }
-    assert!(interrupted > 0, "nothing was under way");
 }
 
 /// Prompts go through this verifier one token a forward, so that a prefill takes its time.
@@ -223,10 +266,11 @@ fn slow_verifier(address: &str) -> Server {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
     let (first, second) = (free_address(), free_address());
-    let urls = [&first, &second].map(|address| format!("http://{address}"));
+    let relay = relay_to(&first).await;
     let verifier = slow_verifier(&first);
     let role = ["coordinator", "--listen", ANY];
-    let peers = ["--verifier", &urls[0], "--verifier", &urls[1]];
+    let url = format!("http://{second}");
+    let peers = ["--verifier", &relay.url(), "--verifier", &url];
     let coordinator = Server::start(&[&role[..], &peers].concat());
     let long = GenerateRequest {
         prompt: Some(Prompt::Text("The cat sat on the mat. ".repeat(50))),
@@ -240,21 +284,30 @@ async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
     assert_eq!(expected.len(), 8);
 
     // The second replica is not there, so what is under way ends where it is.
-    let mut parts = generate(&coordinator.url, long.clone())
+    relay.hold_after(0);
+    let parts = generate(&coordinator.url, long.clone())
         .await
         .expect("in order");
-    parts.message().await.expect("begun");
+    open_at(&verifier, "verifier", 1.0).await;
     signal(&verifier, "TERM");
+    says_that_it_drains(&verifier, "Verifier");
+    relay.release();
     assert_eq!(read(parts).await.0, expected);
     assert_eq!(ended(verifier, GRACE + EXIT).await, Some(0));
 
     // A second signal does not wait; the second replica is started meanwhile.
     let verifier = slow_verifier(&first);
-    let mut parts = generate(&coordinator.url, long).await.expect("in order");
-    parts.message().await.expect("begun");
+    // What there is to know of the new process is known before anything is held.
+    let parts = generate(&coordinator.url, long.clone()).await;
+    assert_eq!(read(parts.expect("in order")).await.0, expected);
+    relay.hold_after(0);
+    let parts = generate(&coordinator.url, long).await.expect("in order");
+    open_at(&verifier, "verifier", 1.0).await;
     signal(&verifier, "TERM");
     signal(&verifier, "INT");
     assert_eq!(ended(verifier, EXIT).await, Some(130));
+    relay.cut();
+    relay.release();
     let _second = slow_verifier(&second);
     assert_eq!(read(parts).await.0, expected);
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{ANY, Server, json, outrider, refused, run};
 
@@ -19,14 +19,14 @@ pub(crate) fn answer(admin: &str, path: &str) -> (String, String) {
 }
 
 /// The body of an answer that says that all is well.
-fn get(admin: &str, path: &str) -> String {
+pub(crate) fn get(admin: &str, path: &str) -> String {
     let (head, body) = answer(admin, path);
     assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
     body
 }
 
 /// The value of a sample: its name and labels exactly as they are written.
-fn value(text: &str, sample: &str) -> f64 {
+pub(crate) fn value(text: &str, sample: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(sample));
     let line = line.unwrap_or_else(|| panic!("{sample} is not in {text}"));
     line.trim().parse().expect("a number")
@@ -132,11 +132,9 @@ fn health_asks_the_address_of_the_configuration() {
         asking.output().expect("runs")
     };
     // The coordinator is ready once it has found its verifier.
+    let limit = Instant::now() + Duration::from_secs(60);
     let mut output = ask();
-    for _ in 0..100 {
-        if output.status.success() {
-            break;
-        }
+    while !output.status.success() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(50));
         output = ask();
     }

@@ -19,6 +19,11 @@ mod manual;
 mod measuring;
 mod quantize;
 mod record_replay;
+// The relay of the system tests, with more than is wanted here.
+#[cfg(unix)]
+#[allow(dead_code)]
+#[path = "../../../../tests/it/relay.rs"]
+mod relay;
 mod score;
 mod security;
 mod serving;

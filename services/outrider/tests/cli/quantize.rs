@@ -137,34 +137,101 @@ fn arguments_that_make_no_sense_are_named() {
 fn an_interrupted_run_leaves_nothing_behind() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = slow(folder.path());
+        let mut held = Held::start(folder.path());
+        assert_eq!(names(folder.path()), [".model.gguf.part"], "it has begun");
         let sent = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
+            .args([&format!("-{signal}"), &held.child.id().to_string()])
             .status();
         assert!(sent.expect("kill runs").success());
-        let status = child.wait().expect("it ends");
+        held.waits_until_it_says("interrupted");
+        let status = held.go_on().wait().expect("it ends");
         let left = names(folder.path());
         assert_eq!((status.code(), left), (Some(code), Vec::new()), "{signal}");
     }
 }
 
-/// A run to model.gguf in `folder` that has begun its file, and takes a while.
+/// A run that has begun its file, and waits for its model's configuration, which comes through a pipe.
 #[cfg(target_os = "linux")]
-fn slow(folder: &Path) -> std::process::Child {
-    // Q4_K searches for its scales.
-    let mut child = outrider(&["quantize", "embedded:target", "--to", "q4_k", "--force"])
-        .arg(folder.join("model.gguf"))
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("the binary runs");
-    while names(folder).is_empty() {
-        assert!(
-            child.try_wait().expect("a child").is_none(),
-            "it ended too soon"
-        );
-        std::thread::yield_now();
+struct Held {
+    child: std::process::Child,
+    /// Keeps the model's files.
+    _source: tempfile::TempDir,
+    config: fs::File,
+    said: std::io::Lines<std::io::BufReader<std::process::ChildStderr>>,
+}
+
+#[cfg(target_os = "linux")]
+impl Held {
+    /// A run to model.gguf in `folder`.
+    fn start(folder: &Path) -> Self {
+        use std::io::BufRead;
+        use std::os::unix::fs::OpenOptionsExt;
+
+        let source = tempfile::tempdir().expect("a folder");
+        for file in ["target/model.safetensors", "tokenizer/tokenizer.json"] {
+            let file = model_file(file);
+            let name = file.file_name().expect("a file");
+            std::os::unix::fs::symlink(&file, source.path().join(name)).expect("linked");
+        }
+        let pipe = source.path().join("config.json");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let mut child = outrider(&["quantize", "--to", "q4_k", "--force"])
+            .args([source.path(), &folder.join("model.gguf")])
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        // Nobody can write to a pipe, if not to wait, before somebody reads from it.
+        let mut writing = fs::File::options();
+        writing.write(true).custom_flags(libc::O_NONBLOCK);
+        let config = loop {
+            match writing.open(&pipe) {
+                Ok(config) => break config,
+                Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENXIO), "{error}"),
+            }
+            assert!(
+                child.try_wait().expect("a child").is_none(),
+                "it ended without its model"
+            );
+            std::thread::yield_now();
+        };
+        let said = std::io::BufReader::new(child.stderr.take().expect("piped")).lines();
+        Self {
+            child,
+            _source: source,
+            config,
+            said,
+        }
     }
-    child
+
+    fn waits_until_it_says(&mut self, word: &str) {
+        let line = self
+            .said
+            .find(|line| line.as_ref().is_ok_and(|line| line.contains(word)));
+        assert!(line.is_some(), "it never said {word:?}");
+    }
+
+    /// Hands over the configuration, after which nothing holds it up.
+    fn go_on(mut self) -> std::process::Child {
+        use std::io::Write;
+
+        let text = fs::read(model_file("target/config.json")).expect("a configuration");
+        self.config.write_all(&text).expect("shorter than a pipe");
+        drop(self.config);
+        // What is not read must not hold it up either, and its files are wanted to the end.
+        std::thread::spawn(move || {
+            self.said.for_each(drop);
+            drop(self._source);
+        });
+        self.child
+    }
+}
+
+/// A file of the embedded pair, as it lies in the sources.
+#[cfg(target_os = "linux")]
+fn model_file(name: &str) -> std::path::PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    sources.join("../../models/default").join(name)
 }
 
 #[cfg(target_os = "linux")]
@@ -173,9 +240,8 @@ fn two_runs_to_one_place_are_told_of_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("model.gguf");
     let place = place.to_str().expect("a name");
-    let mut first = slow(folder.path());
-    // The file is there a moment before it is locked: the other run may be the first to lock it.
-    let second = run(&[
+    let first = Held::start(folder.path());
+    let said = refused(&[
         "quantize",
         "embedded:draft",
         place,
@@ -183,15 +249,12 @@ fn two_runs_to_one_place_are_told_of_each_other() {
         "f32",
         "--force",
     ]);
-    let first = first.wait().expect("it ends").success();
-    let said = String::from_utf8_lossy(&second.stderr);
-    assert!(first != second.status.success(), "{said}");
-    if first {
-        assert!(
-            said.contains("is being written by another process"),
-            "{said}"
-        );
-    }
+    assert!(
+        said.contains("is being written by another process"),
+        "{said}"
+    );
+    let status = first.go_on().wait().expect("it ends");
+    assert!(status.success());
     assert_eq!(names(folder.path()), ["model.gguf"]);
 }
 

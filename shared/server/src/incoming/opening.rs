@@ -12,8 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
 
+use crate::receiving::{Connection, ReceivingLayer};
 use crate::seldom::Seldom;
 use crate::tls::{Side, explain};
 
@@ -37,7 +38,7 @@ pub(crate) struct Opened {
     transport: Transport,
     /// How much of the preface was handed on; it was read already.
     told: usize,
-    info: TcpConnectInfo,
+    info: Connection,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -54,6 +55,7 @@ pub(super) async fn open(
     connection: TcpStream,
     acceptor: Option<TlsAcceptor>,
     permit: OwnedSemaphorePermit,
+    most_received: usize,
     failed: Arc<Seldom>,
 ) -> Option<Opened> {
     let info = connection.connect_info();
@@ -63,7 +65,10 @@ pub(super) async fn open(
             return Some(Opened {
                 transport,
                 told: 0,
-                info,
+                info: Connection {
+                    info,
+                    received: ReceivingLayer::of_connection(most_received),
+                },
                 _permit: permit,
             });
         }
@@ -187,9 +192,9 @@ impl AsyncWrite for Opened {
 }
 
 impl Connected for Opened {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Connection;
 
-    fn connect_info(&self) -> TcpConnectInfo {
+    fn connect_info(&self) -> Connection {
         self.info.clone()
     }
 }

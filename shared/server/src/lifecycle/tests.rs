@@ -3,6 +3,7 @@
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::Streaming;
+use tonic::service::Routes;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};

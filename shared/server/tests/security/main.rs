@@ -5,6 +5,7 @@ mod expiry;
 mod handshakes;
 mod log;
 mod opening;
+mod receiving;
 mod reload;
 mod served;
 mod settings;

@@ -1,0 +1,136 @@
+//! Requests on their way in: how long one may take to come, and how many bytes of them are held at once.
+//!
+//! A call that takes one message is handed on once its request has ended, so nothing is decoded of what never ends.
+//! Until then its bytes count: for its connection and for the server in all; they are given back when the service
+//! has the request, or the request ends. Calls that take a stream of messages are their service's own to bound.
+
+mod body;
+mod budget;
+mod methods;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::Request;
+use tonic::service::Routes;
+use tonic::transport::server::TcpConnectInfo;
+use tower_layer::Layer;
+
+use crate::lifecycle::ServerConfig;
+use body::ReceivedBody;
+pub(crate) use budget::Budget;
+use budget::Share;
+pub(crate) use methods::client_streaming;
+
+/// How long a client should wait for whose request there is no room.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Services, and which of their methods take a stream of messages.
+#[derive(Debug)]
+pub struct Described {
+    pub(crate) routes: Routes,
+    /// Paths of requests.
+    pub(crate) client_streaming: BTreeSet<String>,
+}
+
+/// Services none of whose methods takes a stream of messages.
+impl From<Routes> for Described {
+    fn from(routes: Routes) -> Self {
+        Self {
+            routes,
+            client_streaming: BTreeSet::new(),
+        }
+    }
+}
+
+/// What is known of a connection beside each of its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) info: TcpConnectInfo,
+    /// Bytes of its requests.
+    pub(crate) received: Arc<Budget>,
+}
+
+/// Bounds the requests of all connections of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceivingLayer {
+    timeout: Duration,
+    most_per_connection: usize,
+    all: Arc<Budget>,
+    client_streaming: Arc<BTreeSet<String>>,
+}
+
+impl ReceivingLayer {
+    pub(crate) fn new(config: &ServerConfig, client_streaming: BTreeSet<String>) -> Self {
+        Self {
+            timeout: config.receive_timeout(),
+            most_per_connection: config.max_receiving_bytes_per_connection.get(),
+            all: Arc::new(Budget::new(
+                "server.max_receiving_bytes",
+                config.max_receiving_bytes.get(),
+            )),
+            client_streaming: Arc::new(client_streaming),
+        }
+    }
+
+    /// What counts the bytes of one connection.
+    pub(crate) fn of_connection(most: usize) -> Arc<Budget> {
+        let setting = "server.max_receiving_bytes_per_connection";
+        Arc::new(Budget::new(setting, most))
+    }
+
+    fn bound(&self, mut request: Request<Body>) -> Request<Body> {
+        let connection = request.extensions_mut().remove::<Connection>();
+        let received = match connection {
+            Some(connection) => {
+                // What tells a request's remote address.
+                request.extensions_mut().insert(connection.info);
+                connection.received
+            }
+            // Every connection of a server has it.
+            None => Self::of_connection(self.most_per_connection),
+        };
+        if self.client_streaming.contains(request.uri().path()) {
+            return request;
+        }
+        let share = Share::new([received, Arc::clone(&self.all)]);
+        let timeout = self.timeout;
+        request.map(|body| Body::new(ReceivedBody::new(body, share, timeout)))
+    }
+}
+
+impl<S> Layer<S> for ReceivingLayer {
+    type Service = Receiving<S>;
+
+    fn layer(&self, inner: S) -> Receiving<S> {
+        Receiving {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// A service whose requests are bounded.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiving<S> {
+    inner: S,
+    layer: ReceivingLayer,
+}
+
+impl<S: Service<Request<Body>>> Service<Request<Body>> for Receiving<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> S::Future {
+        self.inner.call(self.layer.bound(request))
+    }
+}

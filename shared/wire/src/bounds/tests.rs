@@ -1,0 +1,111 @@
+use tonic::Code;
+
+use super::*;
+use crate::status::names_field;
+use crate::v1::{ChatMessage, GenerateRequest, LogitBias, SamplingParams};
+
+/// A request with `count` items in one list.
+fn with(field: &str, count: usize) -> GenerateRequest {
+    let of = |name| if name == field { count } else { 0 };
+    let sampling = SamplingParams {
+        logit_bias: vec![LogitBias::default(); of("logit_bias")],
+        // Of one byte, and of three.
+        banned_token_ids: vec![7; of("banned_token_ids")],
+        allowed_token_ids: vec![100_000; of("allowed_token_ids")],
+        ..Default::default()
+    };
+    GenerateRequest {
+        messages: vec![ChatMessage::default(); of("messages")],
+        stop: vec![String::new(); of("stop")],
+        stop_token_ids: vec![1; of("stop_token_ids")],
+        sampling: Some(sampling),
+        ..Default::default()
+    }
+}
+
+fn checked(message: &[u8]) -> Result<(), Status> {
+    check(message, of_type::<GenerateRequest>())
+}
+
+#[test]
+fn a_list_may_be_as_long_as_its_limit_and_no_longer() {
+    for bound in OF_GENERATE_REQUEST {
+        let (field, most, items) = (bound.field, bound.most, bound.items);
+        checked(&with(field, most).encode_to_vec()).expect(field);
+        let refused = checked(&with(field, most + 1).encode_to_vec()).expect_err(field);
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(names_field(&refused, field));
+        let found = most + 1;
+        let said = format!("{field}: {found} {items}, expected at most {most}");
+        assert_eq!(refused.message(), said);
+    }
+}
+
+#[test]
+fn numbers_that_come_one_by_one_are_counted_too() {
+    // Field 11, a number, in two bytes each.
+    let of = |count| [11 << 3, 1].repeat(count);
+    let decoded = GenerateRequest::decode(&*of(62)).expect("a message");
+    assert_eq!(decoded.stop_token_ids.len(), 62);
+    checked(&of(62)).expect("in order");
+    assert!(names_field(
+        &checked(&of(63)).expect_err("too many"),
+        "stop_token_ids"
+    ));
+}
+
+#[test]
+fn what_comes_in_pieces_is_counted_together() {
+    let half = with("logit_bias", MAX_LOGIT_BIAS / 2 + 1).encode_to_vec();
+    checked(&half).expect("in order");
+    let twice = half.repeat(2);
+    let decoded = GenerateRequest::decode(&*twice).expect("a message");
+    let merged = decoded.sampling.expect("both").logit_bias.len();
+    assert_eq!(merged, MAX_LOGIT_BIAS + 2);
+    assert!(names_field(
+        &checked(&twice).expect_err("too many"),
+        "logit_bias"
+    ));
+}
+
+#[test]
+fn what_is_no_list_of_the_request_is_not_counted() {
+    // An unknown group with fields of the number of `messages` within, and an unknown field.
+    let mut group = vec![0xa3, 0x06];
+    group.extend([0xe2, 0x01, 0x00].repeat(2_000));
+    group.extend([0xa4, 0x06]);
+    group.extend([0xaa, 0x06, 0x00].repeat(2_000));
+    let decoded = GenerateRequest::decode(&*group).expect("a message");
+    assert!(decoded.messages.is_empty());
+    checked(&group).expect("in order");
+    let prompt = v1::TokenIds {
+        ids: vec![1; 1 << 20],
+    };
+    let long = GenerateRequest {
+        prompt: Some(v1::generate_request::Prompt::TokenIds(prompt)),
+        ..Default::default()
+    };
+    checked(&long.encode_to_vec()).expect("as long as the message");
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused_and_nothing_panics() {
+    let whole = with("messages", 3).encode_to_vec();
+    for cut in 0..whole.len() {
+        let cut = &whole[..cut];
+        let is_decoded = GenerateRequest::decode(cut).is_ok();
+        assert_eq!(checked(cut).is_ok(), is_decoded, "{cut:?}");
+    }
+    // A group that never ends, one that never began, a number of eleven bytes, field 0.
+    for wrong in [&[0xa3, 0x06][..], &[0xa4, 0x06], &[0xff; 11], &[0, 0]] {
+        assert!(GenerateRequest::decode(wrong).is_err());
+        let refused = checked(wrong).expect_err("no message");
+        assert_eq!(refused.code(), Code::Internal);
+    }
+}
+
+#[test]
+fn answers_and_the_messages_of_peers_have_no_bounds() {
+    assert!(of_type::<v1::GenerateResponse>().is_empty());
+    assert!(of_type::<v1::VerifyRequest>().is_empty());
+}
