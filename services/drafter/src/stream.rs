@@ -162,7 +162,10 @@ async fn draft(
         began,
     );
     let (reporter, mut progressing) = progress::channel();
-    let drafting = propose(service, session, asked, &mut draft, replies, reporter);
+    // Boxed, for a cascade's state is large and would be moved from future to future.
+    let drafting = Box::pin(propose(
+        service, session, asked, &mut draft, replies, reporter,
+    ));
     let offer = |Progress { done, total }| {
         replies.offer(reply(Reply::Progress(round.progress(done, total))));
     };

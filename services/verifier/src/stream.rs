@@ -114,7 +114,7 @@ fn reply(reply: Reply) -> v1::VerifyReply {
 /// Tells the coordinator how far `round` is, as far as it reads.
 fn offer(round: &Round, replies: &Replies<v1::VerifyReply>) -> impl Fn(Progress) {
     move |Progress { done, total }| {
-        replies.offer(reply(Reply::Progress(round.progress(done, total))))
+        replies.offer(reply(Reply::Progress(round.progress(done, total))));
     }
 }
 

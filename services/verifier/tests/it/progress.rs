@@ -16,17 +16,17 @@ const TIMEOUT_MS: u32 = 1_000;
 /// Fifty chunks of eight.
 const PROMPT: usize = 400;
 
-fn drafts(parents: &[i32]) -> Option<TokenTree> {
-    Some(TokenTree {
+fn drafts(parents: &[i32]) -> TokenTree {
+    TokenTree {
         token_ids: vec![1, 2, 3],
         parents: parents.to_vec(),
-    })
+    }
 }
 
 /// The kinds of rounds, each with whether the coordinator decides.
 fn rounds() -> [(&'static str, bool, Request); 4] {
     let block = |parents: &[i32]| VerifyRound {
-        drafts: drafts(parents),
+        drafts: Some(drafts(parents)),
         ..Default::default()
     };
     let decode = DecodeRound {
