@@ -175,7 +175,7 @@ pub(crate) async fn run(
     } else {
         admin::start_if_free(&config.admin, &process).await?
     };
-    let served = serve(args.role, process, config, stop).await;
+    let served = Box::pin(serve(args.role, process, config, stop)).await;
     telemetry.flush().await;
     served
 }

@@ -29,7 +29,7 @@ async fn no_address_stands_in_what_a_client_reads() {
 async fn a_list_of_models_does_not_wait_for_the_silent() {
     let (verifier, _) = verifier(target()).await;
     let mute = silent().await;
-    let mut config = config(&[mute.2.clone()], &[verifier.url()]);
+    let mut config = config(std::slice::from_ref(&mute.2), &[verifier.url()]);
     config.channel.connect_timeout_ms = 20_000;
     config.round_timeout_ms = ms(20_000);
     let mut others = config.models[0].clone();

@@ -155,12 +155,12 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     let args = match args.what {
         Some(What::Kernels(args)) => return kernels::run(&args),
         Some(What::Laws(args)) => return laws::run(&args),
-        Some(What::Drafting(args)) => return drafting::run(args, config).await,
+        Some(What::Drafting(args)) => return Box::pin(drafting::run(args, config)).await,
         Some(What::Parts(args)) => return parts::run(&args),
         Some(What::Decode(args)) => return decode::run(&args),
         Some(What::Batch(args)) => return batch::run(&args),
         Some(What::Speedup(args)) => return speedup::run(&args, config).await,
-        Some(What::Telemetry(args)) => return self::telemetry::run(&args, config).await,
+        Some(What::Telemetry(args)) => return Box::pin(self::telemetry::run(&args, config)).await,
         None => args.methods,
     };
     let methods = methods(&args.methods)?;

@@ -155,7 +155,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
 struct Held {
     child: std::process::Child,
     /// Keeps the model's files.
-    _source: tempfile::TempDir,
+    source: tempfile::TempDir,
     config: fs::File,
     said: std::io::Lines<std::io::BufReader<std::process::ChildStderr>>,
 }
@@ -198,7 +198,7 @@ impl Held {
         let said = std::io::BufReader::new(child.stderr.take().expect("piped")).lines();
         Self {
             child,
-            _source: source,
+            source: source,
             config,
             said,
         }
@@ -221,7 +221,7 @@ impl Held {
         // What is not read must not hold it up either, and its files are wanted to the end.
         std::thread::spawn(move || {
             self.said.for_each(drop);
-            drop(self._source);
+            drop(self.source);
         });
         self.child
     }

@@ -63,7 +63,7 @@ impl Served {
         let url = format!("https://{name}:{}", self.address.port());
         let uri = parse(&url, process).unwrap();
         let config = ChannelConfig::default();
-        HealthClient::new(connect_to(uri, self.address, &config, process))
+        HealthClient::new(connect_to(uri, self.address, &config, process).0)
     }
 
     /// Asks it for its health.

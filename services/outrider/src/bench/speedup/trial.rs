@@ -69,7 +69,8 @@ impl Trial {
     ) -> anyhow::Result<Self> {
         let config = config.on_loopback();
         let stop = CancellationToken::new();
-        let cluster = Cluster::start_with(config, pair.draft, pair.target, stop).await?;
+        let starting = Cluster::start_with(config, pair.draft, pair.target, stop);
+        let cluster = Box::pin(starting).await?;
         let client = connect::within(&cluster.coordinator_url)?;
         let mut trial = Self {
             cluster,
