@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The rooms of the coordinator, from where a request comes in to what all of them know. Each imports only from
 /// those behind it.
 const COORDINATOR: [&str; 12] = [
-    "service", "limits", "front", "request", "driver", "peer", "text", "observe", "events",
+    "limits", "service", "front", "request", "driver", "peer", "text", "observe", "events",
     "admitted", "config", "error",
 ];
 

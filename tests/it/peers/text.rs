@@ -8,7 +8,7 @@ use wire::v1::generate_response::Part;
 
 use super::{MS, paced_verifier};
 use crate::client::{With, generate, request};
-use crate::cluster::{Cluster, client, config, coordinator, draft, target, verifier};
+use crate::cluster::{Cluster, client, config, coordinator, draft, target};
 use crate::paced::Pace;
 
 /// Text that may be the beginning of a stop string is held back: it comes when the answer ends.
@@ -69,8 +69,11 @@ async fn a_grpc_timeout_ends_a_request_that_is_under_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_move_is_counted_once() {
     use crate::relay::Relay;
-    let (first, _) = verifier(target()).await;
-    let (second, _) = verifier(target()).await;
+    let pace = Pace::default();
+    let first = paced_verifier(&pace, target(), |_| {}).await;
+    let second = paced_verifier(&pace, target(), |_| {}).await;
+    // Answers are under way for long enough to be moved.
+    pace.slow(MS * 10);
     let relays = [
         Relay::start(first.address).await,
         Relay::start(second.address).await,
