@@ -160,8 +160,8 @@ impl Session {
                 .with_context(|| format!("the verifier is silent for {} s", TIMEOUT.as_secs()))?;
             let message = received.map_err(|status| refused(&status))?;
             match message.and_then(|message| message.reply) {
-                // It goes on within its grace; what is not done by then is said to have failed.
-                Some(Reply::Draining(_)) => {}
+                // One that drains goes on within its grace; what is not done by then is said to have failed.
+                Some(Reply::Draining(_) | Reply::Progress(_)) => {}
                 Some(reply) => return Ok(reply),
                 None => bail!("the verifier ended the stream"),
             }
