@@ -141,7 +141,7 @@ fn free_address() -> String {
     listener.local_addr().expect("an address").to_string()
 }
 
-fn with_settings(role: &[&str], settings: &str) -> Server {
+pub(crate) fn with_settings(role: &[&str], settings: &str) -> Server {
     let file = tempfile::Builder::new().suffix(".toml").tempfile();
     let file = file.expect("a file");
     std::fs::write(file.path(), settings).expect("written");

@@ -17,6 +17,8 @@ mod hub;
 mod hub_server;
 mod manual;
 mod measuring;
+#[cfg(target_os = "linux")]
+mod memory;
 mod quantize;
 mod record_replay;
 // The relay of the system tests, with more than is wanted here.
