@@ -226,11 +226,15 @@ fn a_drafter_that_lies_about_its_laws_is_done_without() {
 
 #[test]
 fn a_silent_drafter_is_not_waited_for_as_long_as_a_verifier() {
-    let speculative = session(Plan::Speculative);
+    let mut speculative = session(Plan::Speculative);
     let draft_timeout = speculative.config.draft_timeout;
-    assert_eq!(speculative.poll_timeout(), Some(draft_timeout));
+    // A peer's time begins when it is asked, however long that takes after it was decided.
+    assert_eq!(speculative.poll_timeout(), None);
+    actions(&mut speculative);
+    assert_eq!(speculative.poll_timeout(), Some(NOW + draft_timeout));
     // Decoding alone there is nobody to fall back to.
-    let lone = session(Plan::DraftOnly);
-    assert_eq!(lone.poll_timeout(), Some(lone.config.round_timeout));
+    let mut lone = session(Plan::DraftOnly);
+    actions(&mut lone);
+    assert_eq!(lone.poll_timeout(), Some(NOW + lone.config.round_timeout));
     assert!(draft_timeout < lone.config.round_timeout);
 }

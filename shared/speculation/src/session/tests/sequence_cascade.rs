@@ -220,7 +220,7 @@ fn a_lost_drafter_takes_what_it_wrote_with_it() {
 fn the_drafter_is_waited_for_like_a_verifier() {
     let mut session = begun(plan(-1.0));
     let round_timeout = session.config.round_timeout;
-    assert_eq!(session.poll_timeout(), Some(round_timeout));
+    assert_eq!(session.poll_timeout(), Some(NOW + round_timeout));
     let retry_after = Duration::from_secs(3);
     let overloaded = Input::Backpressure {
         round: 1,
