@@ -198,7 +198,7 @@ impl Held {
         let said = std::io::BufReader::new(child.stderr.take().expect("piped")).lines();
         Self {
             child,
-            source: source,
+            source,
             config,
             said,
         }
