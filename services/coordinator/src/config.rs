@@ -8,6 +8,8 @@ use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 
+use crate::error::CoordinatorError;
+
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -100,6 +102,40 @@ impl Default for CoordinatorConfig {
 }
 
 impl CoordinatorConfig {
+    /// Checks what the type of a setting does not say.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(crate) fn check(&self) -> Result<(), CoordinatorError> {
+        let wrong = |key: &str, problem: &str| {
+            let (key, problem) = (key.to_owned(), problem.to_owned());
+            Err(CoordinatorError::Setting { key, problem })
+        };
+        for (key, value) in [("draft_len", self.draft_len), ("draft_cap", self.draft_cap)] {
+            if value.get() > MAX_DRAFT_LEN {
+                let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
+                return wrong(key, &problem);
+            }
+        }
+        if self.models.is_empty() {
+            return wrong("models", "empty, expected at least one model");
+        }
+        for (index, model) in self.models.iter().enumerate() {
+            let key = format!("models.{index}.name");
+            if model.name.is_empty() {
+                return wrong(&key, "empty, expected what requests call the model");
+            }
+            if self.models[..index].iter().any(|it| it.name == model.name) {
+                return wrong(&key, "stands twice");
+            }
+            if model.verifiers.is_empty() {
+                let key = format!("models.{index}.verifiers");
+                return wrong(&key, "empty, expected at least one URL");
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn round_timeout(&self) -> Duration {
         Duration::from_millis(self.round_timeout_ms.get())
     }

@@ -3,8 +3,6 @@
 
 mod answer;
 mod answers;
-mod output;
-mod report;
 mod response;
 mod round;
 
@@ -13,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use server::health::Health;
 use speculation::session::{Action, FinishReason, Input, Origin, Peer, Request, Session};
+use text::Output;
 use tokio::sync::OwnedSemaphorePermit;
 use v1::generate_response::Part;
 use wire::v1;
@@ -22,12 +21,13 @@ use crate::config::CoordinatorConfig;
 use crate::events::{Event, Fault};
 use crate::observe::Observer;
 use crate::peer::pool::{EstimateKind, ServedModel, Target};
-use crate::peer::{Allowance, Answer, Failure, Peers, PendingRequest, Position};
-use output::Output;
+use crate::peer::{
+    Allowance, Answer, Failure, Loss, Peers, PendingRequest, Position, RoundProposals,
+};
 use round::RoundRecord;
 
 pub(crate) use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES, AnswerSender, AnswerStream, answers};
-pub(crate) use report::RESTART_RETRY_AFTER;
+pub(crate) use response::RESTART_RETRY_AFTER;
 use response::{Cut, Response};
 
 /// Longest that a peer is waited for where the session sets no time.
@@ -42,14 +42,8 @@ pub(crate) struct Prepared {
     pub(crate) session_id: [u8; 16],
     /// What the client is told it is called.
     pub(crate) request_id: String,
-    pub(crate) answers: AnswerSender,
-    pub(crate) permits: Permits,
-}
-
-/// What a request may use of the process for as long as it runs.
-pub(crate) struct Permits {
-    pub(crate) _request: OwnedSemaphorePermit,
-    pub(crate) _distributions: OwnedSemaphorePermit,
+    /// What it may use of the process for as long as it runs: its place, and room for its distributions.
+    pub(crate) permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 /// One request under way.
@@ -69,7 +63,7 @@ pub(crate) struct Driver {
     /// When its peer was asked.
     sent: Instant,
     round: RoundRecord,
-    _permits: Permits,
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 /// What ended a wait.
@@ -87,6 +81,7 @@ enum Woken {
 impl Driver {
     pub(crate) fn new(
         prepared: Prepared,
+        answers: AnswerSender,
         config: &CoordinatorConfig,
         health: Health,
         observer: Observer,
@@ -97,7 +92,6 @@ impl Driver {
             target,
             session_id,
             request_id,
-            answers,
             permits,
         } = prepared;
         let began = observer.began();
@@ -110,12 +104,20 @@ impl Driver {
         let text = Arc::clone(&target.text);
         let output = || Output::new(Arc::clone(&text), stops.clone(), before);
         let (response, held_text) = (output(), output());
-        let deadline = began + request.timeout;
         let request = Arc::new(request);
         Self {
             session: Session::new(session, began.elapsed()),
             peers: Peers::new(Arc::clone(&request), Arc::clone(&model), target, session_id),
-            response: Response::new(response, answers, health, deadline, request_id),
+            response: Response {
+                output: response,
+                answers,
+                health,
+                deadline: began + request.timeout,
+                request_id,
+                first_token: None,
+                delivered: 0,
+                cut: None,
+            },
             held_text,
             looked_at: 0,
             observer,
@@ -175,6 +177,9 @@ impl Driver {
                     base_len,
                     request: sent,
                 });
+                if self.round.proposals.round != round {
+                    self.round.proposals = RoundProposals::default();
+                }
                 if attempt == 0 {
                     self.round.fault = None;
                     self.peers.requested(peer);
@@ -212,16 +217,15 @@ impl Driver {
             match &mut self.pending {
                 Some(pending) => {
                     let position = position(pending.round);
-                    let proposals = record.proposals(pending.round);
-                    peers.answer(pending, position, proposals).await
+                    peers.answer(pending, position, &record.proposals).await
                 }
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            () = self.response.last_call() => Woken::LastCall,
-            () = self.response.closed() => Woken::ClientGone,
+            () = self.response.health.last_call() => Woken::LastCall,
+            () = self.response.answers.closed() => Woken::ClientGone,
             answer = answering => Woken::Answer(answer),
             () = tokio::time::sleep_until(until.into()) => Woken::Timeout,
         }
@@ -234,7 +238,7 @@ impl Driver {
         if let Some(pending) = self.pending.take().filter(|_| now < self.request.timeout) {
             let peer = pending.request.peer();
             self.observe_failure(pending.round, peer, Fault::Timeout, "no answer in time");
-            self.peers.silent(peer);
+            self.peers.give_up(peer, Loss::Silent);
         }
         self.session.handle_timeout(now);
         self.observe_losses();
@@ -254,17 +258,14 @@ impl Driver {
         }
     }
 
-    /// Whether the target is decoding alone, token by token.
-    fn is_decoding(&self) -> Option<u64> {
-        let pending = self.pending.as_ref()?;
-        matches!(pending.request, Request::Decode { .. }).then_some(pending.round)
-    }
-
     /// The time that a client took to read is nothing to the verifier that decodes on meanwhile.
     fn restart_patience(&mut self) {
-        if let Some(round) = self.is_decoding() {
+        let Some(pending) = &self.pending else {
+            return;
+        };
+        if matches!(pending.request, Request::Decode { .. }) {
             let progress = Input::Progress {
-                round,
+                round: pending.round,
                 peer: Peer::Verifier,
                 allowance: Duration::ZERO,
             };

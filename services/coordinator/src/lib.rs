@@ -1,9 +1,8 @@
 //! The coordinator service: runs the speculative loop and talks to clients.
 //!
 //! A request goes one way: `front` takes it, `request` checks it into plain data (`admitted`), `driver` carries
-//! out what the sans-io session asks for, `peer` speaks to drafters and verifiers, which its `pool` finds; `text`
-//! turns tokens into text. What happens becomes `events`, which `observe` consumes. Imports go down this list
-//! only. The coordinator holds no model; the tokenizer comes from the verifier.
+//! out what the sans-io session asks for, `peer` speaks to drafters and verifiers, which its `pool` finds. What
+//! happens becomes `events`, which `observe` consumes. Imports go down this list only. The coordinator holds no model; the tokenizer comes from the verifier.
 
 mod admitted;
 mod config;
@@ -16,7 +15,6 @@ mod observe;
 mod peer;
 mod request;
 mod service;
-mod text;
 
 pub use config::{CoordinatorConfig, ModelGroup};
 pub use error::CoordinatorError;

@@ -1,21 +1,19 @@
 //! The limits of a coordinator, as `docs/limits.md` lists them.
 
+use std::fmt::Display;
+
 use server::limits::{Limit, mebibytes};
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::noise::Noise;
+use wire::bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
 use wire::open::MAX_TENANT_BYTES;
 use wire::proposal::MAX_SPARSE;
 use wire::sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
 
 use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
 use crate::driver::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
-use crate::request::limits::{
-    MAX_BYTES_PER_TOKEN, MAX_MESSAGES, MAX_NAME_BYTES, MAX_STOP_BYTES, MAX_STOP_TOKENS, MAX_STOPS,
-};
+use crate::request::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
 use crate::service::MAX_REQUEST_BYTES;
-
-/// What becomes of a request with a field out of range.
-const BAD_FIELD: &str = "INVALID_ARGUMENT, the field named";
 
 /// Every limit of a coordinator but those of all services.
 pub fn limits() -> Vec<Limit> {
@@ -63,39 +61,36 @@ fn of_work() -> Vec<Limit> {
 }
 
 fn of_requests() -> Vec<Limit> {
-    vec![
-        Limit::fixed(
+    let limits: [(&'static str, &dyn Display); 15] = [
+        (
             "tokens of prompt and output together",
-            "the verifier's context",
-            BAD_FIELD,
+            &"the verifier's context",
         ),
-        Limit::fixed(
+        (
             "bytes of a text, before it is tokenised, for each token of the context",
-            MAX_BYTES_PER_TOKEN,
-            BAD_FIELD,
+            &MAX_BYTES_PER_TOKEN,
         ),
-        Limit::fixed("turns of a conversation", MAX_MESSAGES, BAD_FIELD),
-        Limit::fixed(
+        ("turns of a conversation", &MAX_MESSAGES),
+        (
             "bytes of the name of a model, a method, a rule or a role",
-            MAX_NAME_BYTES,
-            BAD_FIELD,
+            &MAX_NAME_BYTES,
         ),
-        Limit::fixed("stop strings", MAX_STOPS, BAD_FIELD),
-        Limit::fixed("bytes of a stop string", MAX_STOP_BYTES, BAD_FIELD),
-        Limit::fixed("stop tokens", MAX_STOP_TOKENS, BAD_FIELD),
-        Limit::fixed("entries of `logit_bias`", MAX_LOGIT_BIAS, BAD_FIELD),
-        Limit::fixed("entries of `banned_token_ids`", MAX_BANNED, BAD_FIELD),
-        Limit::fixed("entries of `allowed_token_ids`", MAX_ALLOWED, BAD_FIELD),
-        Limit::fixed("largest `choice`", Noise::MAX_CHOICE, BAD_FIELD),
-        Limit::fixed("draft tokens of a round", MAX_DRAFT_LEN, BAD_FIELD),
-        Limit::fixed("tokens of a sparse proposal", MAX_SPARSE, BAD_FIELD),
-        Limit::fixed(
-            "laws of one block, in bytes",
-            mebibytes(MAX_MESSAGE_BYTES),
-            BAD_FIELD,
-        ),
-        Limit::fixed("bytes of a tenant's name", MAX_TENANT_BYTES, BAD_FIELD),
-    ]
+        ("stop strings", &MAX_STOPS),
+        ("bytes of a stop string", &MAX_STOP_BYTES),
+        ("stop tokens", &MAX_STOP_TOKENS),
+        ("entries of `logit_bias`", &MAX_LOGIT_BIAS),
+        ("entries of `banned_token_ids`", &MAX_BANNED),
+        ("entries of `allowed_token_ids`", &MAX_ALLOWED),
+        ("largest `choice`", &Noise::MAX_CHOICE),
+        ("draft tokens of a round", &MAX_DRAFT_LEN),
+        ("tokens of a sparse proposal", &MAX_SPARSE),
+        ("laws of one block, in bytes", &mebibytes(MAX_MESSAGE_BYTES)),
+        ("bytes of a tenant's name", &MAX_TENANT_BYTES),
+    ];
+    let bad_field = "INVALID_ARGUMENT, the field named";
+    limits
+        .map(|(what, most)| Limit::fixed(what, most, bad_field))
+        .to_vec()
 }
 
 fn of_peers() -> Vec<Limit> {

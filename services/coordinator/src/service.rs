@@ -4,21 +4,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use server::health::Health;
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
-use crate::admitted::PeerKind;
-use crate::config::{CoordinatorConfig, MAX_DRAFT_LEN};
+use crate::config::CoordinatorConfig;
 use crate::error::CoordinatorError;
 use crate::front::{Admission, Service, Shared};
 use crate::observe::{Gauges, Observation};
 use crate::peer::pool::{Models, ServedModel};
+use speculation::session::Peer;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
@@ -60,18 +61,7 @@ impl Coordinator {
         config: CoordinatorConfig,
         process: Process,
     ) -> Result<Self, CoordinatorError> {
-        for (key, value) in [
-            ("draft_len", config.draft_len),
-            ("draft_cap", config.draft_cap),
-        ] {
-            if value.get() > MAX_DRAFT_LEN {
-                let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
-                return Err(CoordinatorError::Setting {
-                    key: key.to_owned(),
-                    problem,
-                });
-            }
-        }
+        config.check()?;
         let health = Health::new(NAME, &process).await;
         let process = Process {
             traces: process.traces.of("coordinator"),
@@ -116,8 +106,7 @@ impl Coordinator {
             shutdown,
         );
         let ready = async {
-            let on_first = async || self.shared.health.ready().await;
-            find_verifiers(&self.shared.models, on_first).await;
+            find_verifiers(&self.shared.models, &self.shared.health).await;
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -135,14 +124,13 @@ fn gauges(
     let (models, admission) = (Arc::downgrade(models), admission.clone());
     move || {
         let models = models.upgrade()?;
-        let of_kind = |model: &Arc<ServedModel>, kind: PeerKind| {
+        let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
             (model.name().to_owned(), kind.name(), alive, resting)
         };
-        let kinds = [PeerKind::Drafter, PeerKind::Verifier];
         let peers = models
             .iter()
-            .flat_map(|model| kinds.map(|kind| of_kind(model, kind)));
+            .flat_map(|model| Peer::ALL.map(|kind| of_kind(model, kind)));
         Some(Gauges {
             running: admission.running(),
             max_requests: admission.max_requests(),
@@ -151,19 +139,16 @@ fn gauges(
     }
 }
 
-/// Calls `on_first` when a verifier of any model has sent its tokenizer: one model's outage must not keep the
+/// Reports the service ready when a verifier of any model has sent its tokenizer: one model's outage must not keep the
 /// others from being served. Completes when those of all models have.
-async fn find_verifiers(models: &Models, on_first: impl AsyncFnOnce()) {
-    let mut searches: JoinSet<()> = models.iter().cloned().map(find_verifier).collect();
-    // None is aborted one by one: an error is a panic.
-    if let Some(Err(panicked)) = searches.join_next().await {
-        std::panic::resume_unwind(panicked.into_panic());
-    }
-    on_first().await;
-    searches.join_all().await;
+async fn find_verifiers(models: &Models, health: &Health) {
+    let mut searches: FuturesUnordered<_> = models.iter().map(find_verifier).collect();
+    searches.next().await;
+    health.ready().await;
+    searches.collect::<()>().await;
 }
 
-async fn find_verifier(model: Arc<ServedModel>) {
+async fn find_verifier(model: &Arc<ServedModel>) {
     let mut told = String::new();
     while let Err(error) = model.target(&[0; 16]).await {
         let reason = error.details();

@@ -24,6 +24,7 @@ pub mod progress;
 pub mod receiving;
 pub mod reflection;
 mod reload;
+pub mod replicas;
 pub mod replies;
 pub mod request_id;
 mod seldom;

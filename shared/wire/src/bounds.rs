@@ -106,11 +106,7 @@ fn check(message: &[u8], bounds: &[ListBound]) -> Result<(), Status> {
     count(message, None, bounds, &mut counts)
         .map_err(|error| Status::internal(error.to_string()))?;
     for (bound, found) in bounds.iter().zip(counts) {
-        let (items, most) = (bound.items, bound.most);
-        if found > most {
-            let problem = format!("{found} {items}, expected at most {most}");
-            return Err(BadField::new(bound.field, problem).into());
-        }
+        BadField::at_most(bound.field, found, bound.most, bound.items)?;
     }
     Ok(())
 }

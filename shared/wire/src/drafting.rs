@@ -206,10 +206,7 @@ pub fn tree_from_wire(
     vocab_size: u32,
 ) -> Result<DraftTree, BadField> {
     let v1::TokenTree { token_ids, parents } = wire.unwrap_or_default();
-    if token_ids.len() > limit {
-        let problem = format!("{} tokens, expected at most {limit}", token_ids.len());
-        return Err(BadField::new("drafts", problem));
-    }
+    BadField::at_most("drafts", token_ids.len(), limit, "tokens")?;
     if let Some(token) = token_ids.iter().find(|&&token| token >= vocab_size) {
         let problem = format!("{token} is out of range, the vocabulary has {vocab_size} tokens");
         return Err(BadField::new("drafts", problem));

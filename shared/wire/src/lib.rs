@@ -11,6 +11,7 @@ pub mod draft_block;
 pub mod drafting;
 pub mod drafting_request;
 pub mod listing;
+pub mod messages;
 pub mod method;
 pub mod open;
 pub mod proposal;
@@ -34,24 +35,4 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 pub mod v1 {
     tonic::include_proto!("outrider.v1");
-}
-
-mod requests {
-    use crate::v1::{DraftRequest, VerifyRequest, draft_request, verify_request};
-
-    impl From<draft_request::Request> for DraftRequest {
-        fn from(request: draft_request::Request) -> Self {
-            Self {
-                request: Some(request),
-            }
-        }
-    }
-
-    impl From<verify_request::Request> for VerifyRequest {
-        fn from(request: verify_request::Request) -> Self {
-            Self {
-                request: Some(request),
-            }
-        }
-    }
 }

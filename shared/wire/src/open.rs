@@ -152,11 +152,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         return Err(BadField::new("choice", problem));
     }
     let tenant = open.tenant;
-    if tenant.len() > MAX_TENANT_BYTES {
-        let found = tenant.len();
-        let problem = format!("{found} bytes, expected at most {MAX_TENANT_BYTES}");
-        return Err(BadField::new("tenant", problem));
-    }
+    BadField::at_most("tenant", tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let lease_ms = match open.lease_ms {
         0 => DEFAULT_LEASE_MS,
         asked => asked.min(MAX_LEASE_MS),

@@ -1,10 +1,11 @@
-//! What a request's client is told about it: statistics, origins, timing.
+//! What a request's client is told about it: statistics, origins, timing, why it ended.
 
 use std::time::Duration;
 
 use speculation::drafting::DraftLen;
 use speculation::methods::Choice;
-use speculation::session::{Origin, Plan, Statistics};
+use speculation::session::{FinishReason, Origin, Plan, Statistics};
+use tonic::Code;
 
 use crate::v1;
 
@@ -84,5 +85,37 @@ pub fn timing(first_token: Option<Duration>, total: Duration, tokens: usize) -> 
         } else {
             0.0
         },
+    }
+}
+
+/// Writes why an output ended: the reason, and code and text of a failure.
+pub fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) {
+    let failed = |code, what: String| (v1::FinishReason::Error, code, what);
+    let ended = |reason| (reason, Code::Ok, String::new());
+    match reason {
+        FinishReason::Stop => ended(v1::FinishReason::Stop),
+        FinishReason::Length => ended(v1::FinishReason::Length),
+        FinishReason::Cancelled => ended(v1::FinishReason::Cancelled),
+        FinishReason::DeadlineExceeded => {
+            let what = "the request's deadline passed".to_owned();
+            failed(Code::DeadlineExceeded, what)
+        }
+        FinishReason::Failed { peer, reason } => {
+            failed(Code::Unavailable, format!("{} lost: {reason}", peer.name()))
+        }
+    }
+}
+
+/// What a peer says of its share in all, of one part of an answer after another.
+pub fn together(so_far: v1::Timing, timing: v1::Timing) -> v1::Timing {
+    v1::Timing {
+        queue_us: so_far.queue_us.saturating_add(timing.queue_us),
+        forward_us: so_far.forward_us.saturating_add(timing.forward_us),
+        accept_us: so_far.accept_us.saturating_add(timing.accept_us),
+        total_us: so_far.total_us.saturating_add(timing.total_us),
+        batch: so_far.batch.max(timing.batch),
+        forwarded_tokens: so_far
+            .forwarded_tokens
+            .saturating_add(timing.forwarded_tokens),
     }
 }

@@ -34,10 +34,7 @@ pub fn from_wire(
         ),
         ("end_token_ids", end_tokens.len(), MAX_END_TOKENS),
     ] {
-        if found > limit {
-            let problem = format!("{found} entries, expected at most {limit}");
-            return Err(BadField::new(field, problem));
-        }
+        BadField::at_most(field, found, limit, "entries")?;
     }
     let defaults = SamplingParams::default();
     let params = SamplingParams {

@@ -25,6 +25,18 @@ impl BadField {
         }
     }
 
+    /// Checks that `field` has at most `most` of its `items`: entries, bytes.
+    ///
+    /// # Errors
+    /// Names the field, how many it has, and the limit.
+    pub fn at_most(field: &str, found: usize, most: usize, items: &str) -> Result<(), Self> {
+        if found <= most {
+            return Ok(());
+        }
+        let problem = format!("{found} {items}, expected at most {most}");
+        Err(Self::new(field, problem))
+    }
+
     /// A number that stands for nothing in the enumeration `E`, whose numbers follow one another.
     pub fn not_in<E: TryFrom<i32>>(field: &str, found: i32, what: &str) -> Self {
         let known = (0..i32::MAX).take_while(|&number| E::try_from(number).is_ok());

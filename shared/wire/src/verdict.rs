@@ -74,10 +74,7 @@ pub fn layers_to_wire(layers: &[Layer]) -> Vec<v1::ResidualLayer> {
 /// # Errors
 /// If there are too many, or one is no layer.
 pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadField> {
-    if wire.len() > MAX_LAYERS {
-        let problem = format!("{} layers, expected at most {MAX_LAYERS}", wire.len());
-        return Err(BadField::new("layers", problem));
-    }
+    BadField::at_most("layers", wire.len(), MAX_LAYERS, "layers")?;
     wire.iter()
         .map(|layer| {
             if !layer.log_rho.is_finite() || layer.remaining == 0 {

@@ -31,17 +31,3 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
         );
     }
 }
-
-/// The lists of a request are counted before it is decoded, where the coordinator's own limits are not known.
-#[test]
-fn what_is_counted_in_the_encoded_request_has_the_coordinators_limits() {
-    let limits = coordinator::limits();
-    for (what, most) in [
-        ("turns of a conversation", wire::bounds::MAX_MESSAGES),
-        ("stop strings", wire::bounds::MAX_STOPS),
-        ("stop tokens", wire::bounds::MAX_STOP_TOKENS),
-    ] {
-        let limit = limits.iter().find(|limit| limit.what == what);
-        assert_eq!(limit.expect(what).bound, most.to_string(), "{what}");
-    }
-}

@@ -7,14 +7,16 @@ mod session;
 use std::time::Duration;
 
 use speculation::TokenId;
+use speculation::drafting::Drafting;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::verification::Verification;
 use wire::draft_block::ProposalBounds;
 use wire::open::Telling;
+use wire::v1;
 
-pub(crate) use opening::{PeerKind, open};
+pub(crate) use opening::open;
 pub(crate) use requirements::DrafterRequirements;
 pub(crate) use session::session_config;
 
@@ -60,6 +62,16 @@ impl AdmittedRequest {
         match self.decoder_start_token_id {
             Some(_) => 1,
             None => self.prompt.len(),
+        }
+    }
+
+    /// Tokens that the context of `drafter` has room for after a sequence of `len`. Of a cascade the largest
+    /// model's is told; the drafter cuts to the others'.
+    pub(crate) fn draft_room(&self, drafter: &v1::PeerDescription, len: usize) -> u32 {
+        match self.method.drafting {
+            // No model reads the context.
+            Drafting::MaxGram => u32::MAX,
+            Drafting::Model | Drafting::Cascade => drafter.context_len.saturating_sub(len as u32),
         }
     }
 

@@ -1,26 +1,10 @@
 //! What opens the session of a request at a peer.
 
+use speculation::session::Peer;
 use speculation::verification::Verification;
 use wire::{open as open_wire, proposal, sampling, target, v1};
 
 use super::AdmittedRequest;
-
-/// Which of a model's peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PeerKind {
-    Drafter,
-    Verifier,
-}
-
-impl PeerKind {
-    /// Its name in errors and metrics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Drafter => "drafter",
-            Self::Verifier => "verifier",
-        }
-    }
-}
 
 /// The message that opens session `session_id` of `request` at a peer that serves `model`, for the `epoch`th
 /// time.
@@ -28,7 +12,7 @@ pub(crate) fn open(
     request: &AdmittedRequest,
     session_id: [u8; 16],
     epoch: u32,
-    kind: PeerKind,
+    kind: Peer,
     model: &str,
 ) -> v1::Open {
     let method = &request.method;
@@ -63,7 +47,7 @@ pub(crate) fn open(
         unscaled: fields.unscaled,
         tenant: request.tenant.clone(),
         draft_logprobs: fields.logprobs,
-        regenerates: kind == PeerKind::Verifier && method.regenerates(),
+        regenerates: kind == Peer::Verifier && method.regenerates(),
         rollback: match method.verification {
             Verification::Bild { rollback } => rollback,
             _ => 0.0,

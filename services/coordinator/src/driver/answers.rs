@@ -7,7 +7,7 @@ use wire::status::PeerFailure;
 
 use super::{Driver, jitter};
 use crate::events::{AnswerTiming, Event, Fault};
-use crate::peer::{Answer, Failure};
+use crate::peer::{Answer, Failure, Loss};
 
 impl Driver {
     /// Tells the session, and whoever watches, what came of the request under way.
@@ -68,10 +68,14 @@ impl Driver {
 
     fn failed(&mut self, round: u64, failure: &Failure) -> Input {
         let Failure { peer, error } = failure;
-        self.peers.failed(*peer, error.fault());
+        let loss = match error.fault() {
+            Fault::Timeout => Loss::Stalled,
+            _ => Loss::Broken,
+        };
+        self.peers.give_up(*peer, loss);
         if error.blames_proposals() {
             let reason = error.to_string();
-            self.peers.malformed(Peer::Drafter);
+            self.peers.give_up(Peer::Drafter, Loss::Malformed);
             self.observe_failure(round, Peer::Drafter, Fault::Malformed, &reason);
             return Input::ProposalsRejected { round, reason };
         }

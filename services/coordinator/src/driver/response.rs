@@ -5,27 +5,31 @@ use std::time::{Duration, Instant};
 use server::health::Health;
 use speculation::TokenId;
 use speculation::session::{FinishReason, Input, Origin, Plan};
+use text::Output;
+use tonic::Code;
 use v1::generate_response::Part;
 use wire::v1;
 
+use super::Driver;
 use super::answer::AnswerSender;
-use super::output::Output;
-use super::{Driver, report};
 use crate::events::Event;
 use crate::peer::pool::EstimateKind;
+
+/// How long a client should wait whose request a stopping coordinator cannot take, or finish.
+pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The answer of one request.
 pub(super) struct Response {
     pub(super) output: Output,
-    answers: AnswerSender,
+    pub(super) answers: AnswerSender,
     /// Whether this coordinator is about to stop.
-    health: Health,
+    pub(super) health: Health,
     /// When the request must be over.
-    deadline: Instant,
+    pub(super) deadline: Instant,
     pub(super) request_id: String,
-    first_token: Option<Duration>,
+    pub(super) first_token: Option<Duration>,
     /// Tokens handed to the client.
-    delivered: usize,
+    pub(super) delivered: usize,
     /// What ended the request before the session did, or before its tokens were handed over.
     pub(super) cut: Option<Cut>,
 }
@@ -37,35 +41,6 @@ pub(super) enum Cut {
     LastCall,
     /// The client did not read before the request's deadline.
     Deadline,
-}
-
-impl Response {
-    pub(super) fn new(
-        output: Output,
-        answers: AnswerSender,
-        health: Health,
-        deadline: Instant,
-        request_id: String,
-    ) -> Self {
-        Self {
-            output,
-            answers,
-            health,
-            deadline,
-            request_id,
-            first_token: None,
-            delivered: 0,
-            cut: None,
-        }
-    }
-
-    pub(super) async fn closed(&self) {
-        self.answers.closed().await;
-    }
-
-    pub(super) async fn last_call(&self) {
-        self.health.last_call().await;
-    }
 }
 
 impl Driver {
@@ -110,7 +85,7 @@ impl Driver {
         let sent = tokio::select! {
             biased;
             sent = response.answers.send(message) => sent,
-            () = response.last_call() => return self.cut(Cut::LastCall),
+            () = response.health.last_call() => return self.cut(Cut::LastCall),
             () = tokio::time::sleep_until(response.deadline.into()) => return self.cut(Cut::Deadline),
         };
         if sent {
@@ -160,9 +135,9 @@ impl Driver {
 
     fn finished(&self, reason: &FinishReason) -> v1::Finished {
         let (finish_reason, code, error) = match self.response.cut {
-            Some(Cut::LastCall) => report::interrupted(),
-            Some(Cut::Deadline) => report::finish(&FinishReason::DeadlineExceeded),
-            None => report::finish(reason),
+            Some(Cut::LastCall) => interrupted(),
+            Some(Cut::Deadline) => wire::report::finish(&FinishReason::DeadlineExceeded),
+            None => wire::report::finish(reason),
         };
         let (request, session) = (&self.request, &self.session);
         let (moves, bytes) = (self.peers.moves(), self.peers.traffic());
@@ -196,7 +171,7 @@ impl Driver {
             lossless: request.method.is_lossless(),
             reproducible: request.method.is_reproducible(),
             retry_after_ms: match self.response.cut {
-                Some(Cut::LastCall) => report::RESTART_RETRY_AFTER.as_millis() as u32,
+                Some(Cut::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
                 _ => 0,
             },
         }
@@ -215,4 +190,10 @@ impl Driver {
             _ => method.effective_name(),
         }
     }
+}
+
+/// Why an answer ended that a stopping coordinator could not wait for.
+fn interrupted() -> (v1::FinishReason, Code, String) {
+    let what = "the coordinator is shutting down; ask again".to_owned();
+    (v1::FinishReason::Error, Code::Unavailable, what)
 }

@@ -4,13 +4,13 @@ use speculation::session::{Peer, Statistics};
 use wire::v1;
 
 use crate::events::{AnswerTiming, Fault};
-use crate::peer::{NO_PROPOSALS, RoundProposals};
+use crate::peer::RoundProposals;
 
 /// What is known of the round under way, and how far rounds were reported.
 #[derive(Default)]
 pub(super) struct RoundRecord {
-    /// What the drafter sent last. Kept until it is asked again: a retry of the verifier sends it again.
-    pub(super) proposals: Option<RoundProposals>,
+    /// What the drafter sent last. Kept for as long as the round lasts: a retry of the verifier sends it again.
+    pub(super) proposals: RoundProposals,
     pub(super) draft: AnswerTiming,
     pub(super) verify: AnswerTiming,
     /// The distributions of the round, where they are reported.
@@ -30,13 +30,6 @@ pub(super) struct RoundRecord {
 }
 
 impl RoundRecord {
-    /// What the drafter sent in `round`.
-    pub(super) fn proposals(&self, round: u64) -> &RoundProposals {
-        let sent = self.proposals.as_ref();
-        sent.filter(|sent| sent.round == round)
-            .unwrap_or(&NO_PROPOSALS)
-    }
-
     /// Ends the round, which emitted `emitted` tokens after `base_len`. `bytes` is what rounds took so far.
     pub(super) fn report(
         &mut self,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use server::auth::Client;
 use server::grpc_timeout;
 use server::trace;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
 use wire::listing;
@@ -15,10 +15,10 @@ use wire::status::overloaded;
 use wire::v1::{self, coordinator_server};
 
 use super::prepare::Shared;
-use crate::admitted::PeerKind;
-use crate::driver::{AnswerStream, Driver};
+use crate::driver::{self, AnswerStream, Driver};
 use crate::observe::Observer;
-use crate::peer::pool::{ServedModel, described};
+use crate::peer::pool::{ServedModel, Wanted, described};
+use speculation::session::Peer;
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;
@@ -56,16 +56,18 @@ impl coordinator_server::Coordinator for Service {
         let (metadata, message) = (request.metadata(), request.get_ref());
         let mut observer = Observer::arrived(&shared.observation, metadata, message);
         let deadline = grpc_timeout::from_metadata(metadata);
-        let tenant = tenant_of_token(&request);
+        let client = request.extensions().get::<Client>();
+        let tenant = client.and_then(|client| client.tenant.as_deref().map(str::to_owned));
         let mut message = request.into_inner();
         if let Some(tenant) = tenant {
             message.tenant = tenant;
         }
         match shared.prepare(message, deadline, &mut observer).await {
-            Ok((prepared, parts)) => {
+            Ok(prepared) => {
                 let (context, lines) = (observer.context(), observer.log_lines());
                 let (config, health) = (&shared.config, shared.health.clone());
-                let driver = Driver::new(prepared, config, health, observer);
+                let (answers, parts) = driver::answers()?;
+                let driver = Driver::new(prepared, answers, config, health, observer);
                 tokio::spawn(trace::within(context, driver.run()).instrument(lines));
                 Ok(Response::new(parts))
             }
@@ -84,16 +86,8 @@ impl coordinator_server::Coordinator for Service {
         let _permit = self.listings.try_acquire().map_err(refused)?;
         let deadline = grpc_timeout::from_metadata(request.metadata());
         let patience = deadline.map_or(LISTING_TIMEOUT, |it| it.min(LISTING_TIMEOUT));
-        let models = self.shared.models.iter().cloned();
-        let mut listing: JoinSet<_> = (models.enumerate())
-            .map(|(at, model)| async move { (at, list(&model, patience).await) })
-            .collect();
-        let mut models = Vec::new();
-        while let Some(listed) = listing.join_next().await {
-            models.push(listed.map_err(|error| Status::internal(error.to_string()))?);
-        }
-        models.sort_by_key(|(at, _)| *at);
-        let models = models.into_iter().map(|(_, model)| model).collect();
+        let models = self.shared.models.iter();
+        let models = join_all(models.map(|model| list(model, patience))).await;
         Ok(Response::new(v1::ListModelsResponse { models }))
     }
 
@@ -112,8 +106,7 @@ async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
         let described = tokio::time::timeout(patience, describe(model, kind)).await;
         described.ok().flatten()
     };
-    let (verifier, drafter) =
-        tokio::join!(describe(PeerKind::Verifier), describe(PeerKind::Drafter));
+    let (verifier, drafter) = tokio::join!(describe(Peer::Verifier), describe(Peer::Drafter));
     v1::ServedModel {
         name: model.name().to_owned(),
         verifier,
@@ -122,16 +115,14 @@ async fn list(model: &ServedModel, patience: Duration) -> v1::ServedModel {
 }
 
 /// A peer's description; none if it cannot be reached.
-async fn describe(model: &ServedModel, kind: PeerKind) -> Option<v1::PeerDescription> {
-    let session = [0; 16];
-    let target = model.target(&session).await.ok()?;
-    let endpoint = model.pick(kind, &session, None).await.ok()?;
+async fn describe(model: &ServedModel, kind: Peer) -> Option<v1::PeerDescription> {
+    let wanted = Wanted {
+        peer: kind,
+        session: [0; 16],
+        requirements: None,
+    };
+    let target = model.target(&wanted.session).await.ok()?;
+    let endpoint = model.pick(&wanted).await.ok()?;
     let description = described(&endpoint, kind, &target.description).await.ok()?;
     Some((*description).clone())
-}
-
-/// The tenant that the client's token stands for.
-fn tenant_of_token<T>(request: &Request<T>) -> Option<String> {
-    let client = request.extensions().get::<Client>()?;
-    client.tenant.as_deref().map(str::to_owned)
 }

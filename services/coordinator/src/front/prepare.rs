@@ -12,13 +12,12 @@ use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::v1;
 
 use super::admission::Admission;
-use crate::admitted::AdmittedRequest;
 use crate::config::CoordinatorConfig;
-use crate::driver::{self, AnswerStream, Permits, Prepared, RESTART_RETRY_AFTER};
+use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::Event;
 use crate::observe::{Observation, Observer};
 use crate::peer::error::PeerError;
-use crate::peer::pool::{Models, ServedModel, Target};
+use crate::peer::pool::{Models, ServedModel};
 use crate::request;
 use crate::request::limits::check_names;
 
@@ -31,17 +30,9 @@ pub(crate) struct Shared {
     pub(crate) observation: Observation,
 }
 
-/// A request that was checked, before it has names.
-struct Checked {
-    request: AdmittedRequest,
-    model: Arc<ServedModel>,
-    target: Target,
-    permits: Permits,
-}
-
 impl Shared {
-    /// Lets a request in and checks it: what its driver needs, where its answer will come from, and what it holds
-    /// until it is over. It may take as long as `deadline` says, if its client has one.
+    /// Lets a request in and checks it: what its driver needs, and what it holds until it is over. It may take as
+    /// long as `deadline` says, if its client has one.
     ///
     /// # Errors
     /// The status that its client is to get.
@@ -50,42 +41,29 @@ impl Shared {
         message: v1::GenerateRequest,
         deadline: Option<Duration>,
         observer: &mut Observer,
-    ) -> Result<(Prepared, AnswerStream), Status> {
+    ) -> Result<Prepared, Status> {
         let permit = self.admission.admit()?;
         observer.observe(&Event::Admitted);
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let session_id = random_id()?;
-        let checking = self.check(message, session_id, permit);
+        let checking = self.check(message, permit);
         let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
-            () = self.health.last_call() => return Err(stopping()),
+            () = self.health.last_call() => {
+                let stopping = try_again("the coordinator is shutting down", RESTART_RETRY_AFTER);
+                return Err(stopping);
+            }
             checked = tokio::time::timeout(patience, checking) => checked,
         };
-        let Checked {
-            mut request,
-            model,
-            target,
-            permits,
-        } = checked.map_err(late)??;
+        let mut prepared = checked.map_err(late)??;
+        let request = &mut prepared.request;
         request.timeout = request.timeout.min(patience);
-        let request_id = request_id(session_id);
         observer.observe(&Event::Prepared {
-            request: &request,
-            request_id: &request_id,
-        });
-        let (answers, stream) = driver::answers()?;
-        let prepared = Prepared {
             request,
-            model,
-            target,
-            session_id,
-            request_id,
-            answers,
-            permits,
-        };
-        Ok((prepared, stream))
+            request_id: &prepared.request_id,
+        });
+        Ok(prepared)
     }
 
     /// Finds the model asked for and checks the request against it. The permit goes along, so that
@@ -93,10 +71,10 @@ impl Shared {
     async fn check(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
-        session_id: [u8; 16],
         permit: OwnedSemaphorePermit,
-    ) -> Result<Checked, Status> {
+    ) -> Result<Prepared, Status> {
         check_names(&message)?;
+        let session_id = random_id()?;
         let model = Arc::clone(self.model(&message.model)?);
         if let Some(left) = model.overloaded_for() {
             // Those under way wait for the verifiers already.
@@ -110,14 +88,13 @@ impl Shared {
             let request = request::check(message, &model, &target, &shared.config)?;
             let bytes = request::distribution_bytes(&request);
             let distributions = shared.admission.admit_bytes(bytes)?;
-            Ok::<_, Status>(Checked {
+            Ok::<_, Status>(Prepared {
                 request,
                 model,
                 target,
-                permits: Permits {
-                    _request: permit,
-                    _distributions: distributions,
-                },
+                session_id,
+                request_id: request_id(session_id),
+                permits: (permit, distributions),
             })
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
@@ -140,10 +117,6 @@ impl Shared {
             BadField::new("model", problem).into()
         })
     }
-}
-
-fn stopping() -> Status {
-    try_again("the coordinator is shutting down", RESTART_RETRY_AFTER)
 }
 
 fn unavailable(error: &PeerError) -> Status {

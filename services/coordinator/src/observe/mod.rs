@@ -4,6 +4,7 @@ mod logs;
 mod metrics;
 mod round;
 mod spans;
+mod step;
 mod text;
 
 use std::collections::HashMap;

@@ -9,7 +9,8 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use wire::v1;
 
-use super::round::{RoundSpans, peer_name};
+use super::metrics::outcome;
+use super::round::RoundSpans;
 use super::text::CapturedText;
 use crate::admitted::AdmittedRequest;
 use crate::events::{Event, Stage};
@@ -62,11 +63,17 @@ impl RequestSpans {
     }
 
     pub(super) fn refused(&mut self, status: &Status) {
+        self.step = Span::default();
         // Its message may quote the request.
-        self.failed(status.code());
+        let name = format!("{:?}", status.code());
+        self.root.set(names::ERROR_TYPE, name.clone());
+        self.root.fail(name);
     }
 
     pub(super) fn observe(&mut self, event: &Event<'_>) {
+        if let Some(round) = &mut self.round {
+            round.observe(event);
+        }
         match *event {
             Event::Admitted => {
                 let now = Instant::now();
@@ -82,7 +89,6 @@ impl RequestSpans {
                 base_len,
                 request,
             } => self.sent(round, attempt, base_len, request),
-            Event::FellBack { fallback, .. } => self.fell_back(fallback),
             Event::Moved { migrations, .. } => {
                 let attributes = vec![Attribute::new(names::MIGRATIONS, i64::from(migrations))];
                 (self.root).event_at(names::MIGRATION, Instant::now(), attributes);
@@ -97,17 +103,13 @@ impl RequestSpans {
                 self.finished(finished);
             }
             Event::Dropped { stage } => self.dropped(stage),
-            Event::Answered { .. }
-            | Event::Failed { .. }
-            | Event::Emitted { .. }
-            | Event::RoundEnded { .. } => {
-                if let Some(round) = &mut self.round {
-                    round.observe(event);
-                }
-                if let (Event::Emitted { chunk }, Some(text)) = (event, &mut self.text) {
+            Event::FellBack { fallback, .. } => self.fell_back(fallback),
+            Event::Emitted { chunk } => {
+                if let Some(text) = &mut self.text {
                     text.emitted(&chunk.text);
                 }
             }
+            Event::Answered { .. } | Event::Failed { .. } | Event::RoundEnded { .. } => {}
         }
     }
 
@@ -153,7 +155,7 @@ impl RequestSpans {
             let attributes = vec![
                 Attribute::new(names::INDEX, index as i64),
                 Attribute::new(names::ATTEMPT, i64::from(attempt)),
-                Attribute::new(names::PEER, peer_name(request.peer())),
+                Attribute::new(names::PEER, request.peer().name()),
                 Attribute::new(names::FAILURE, failure),
             ];
             (self.root).event_at(names::RETRY, Instant::now(), attributes);
@@ -163,14 +165,11 @@ impl RequestSpans {
 
     fn fell_back(&mut self, fallback: &Fallback) {
         let attributes = vec![
-            Attribute::new(names::PEER, peer_name(fallback.peer)),
+            Attribute::new(names::PEER, fallback.peer.name()),
             Attribute::new(names::BASE_LEN, i64::from(fallback.position)),
             Attribute::new(names::FALLBACK_REASON, fallback.reason.clone()),
         ];
         (self.root).event_at(names::FALLBACK, Instant::now(), attributes);
-        if let Some(round) = &mut self.round {
-            round.fell_back(&fallback.reason);
-        }
     }
 
     fn flushing(&mut self) {
@@ -193,7 +192,11 @@ impl RequestSpans {
         if let Some(timing) = finished.timing {
             root.set(names::FIRST_TOKEN, timing.time_to_first_token_ms / 1e3);
         }
-        self.ended(finish_reason(finished.reason()));
+        // The conventions know no deadline.
+        self.ended(match outcome(finished) {
+            "deadline" => "error",
+            reason => reason,
+        });
         if finished.reason() == v1::FinishReason::Error {
             let code = Code::from(finished.error_code as i32);
             self.root.set(names::ERROR_TYPE, format!("{code:?}"));
@@ -222,22 +225,5 @@ impl RequestSpans {
             self.root.set(names::INPUT_MESSAGES, text.input());
             self.root.set(names::OUTPUT_MESSAGES, text.output(reason));
         }
-    }
-
-    fn failed(&mut self, code: Code) {
-        self.step = Span::default();
-        let name = format!("{code:?}");
-        self.root.set(names::ERROR_TYPE, name.clone());
-        self.root.fail(name);
-    }
-}
-
-/// Why an output ended, as the conventions call it.
-fn finish_reason(reason: v1::FinishReason) -> &'static str {
-    match reason {
-        v1::FinishReason::Stop => "stop",
-        v1::FinishReason::Length => "length",
-        v1::FinishReason::Cancelled => "cancelled",
-        v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use server::channel::connection_fault;
+use speculation::session::Peer;
 use tonic::{Code, Status};
 use wire::describe::Mismatch;
 use wire::status::{self, BadField, PeerFailure};
@@ -13,11 +14,8 @@ use crate::events::Fault;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerError {
     /// None of the peers configured is believed alive.
-    #[error("no {who} is reachable")]
-    NoneAlive {
-        /// Drafter or verifier.
-        who: &'static str,
-    },
+    #[error("no {} is reachable", .0.name())]
+    NoneAlive(Peer),
     /// It answered with a status, or the connection broke.
     #[error("{}", client_text(status))]
     Status {
@@ -39,6 +37,9 @@ pub(crate) enum PeerError {
     /// It takes no block as long.
     #[error("it takes {max_draft_tokens} draft tokens in a round")]
     TooLong { max_draft_tokens: u32 },
+    /// The request has no room in the draft model's context of so many tokens.
+    #[error("the draft model's context of {0} tokens is full")]
+    ContextFull(u32),
     /// The coordinator's own decision failed: a fault in the program.
     #[error("the decision of a block failed")]
     Decision,
@@ -55,11 +56,6 @@ pub(crate) enum PeerError {
 fn client_text(status: &Status) -> String {
     let cause = connection_fault(status).unwrap_or_else(|| status.message().to_owned());
     format!("{:?}: {cause}", status.code())
-}
-
-/// Whether a status is of the connection, not the peer's: what a peer says has no source.
-pub(crate) fn is_of_transport(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
 }
 
 impl PeerError {
@@ -97,8 +93,9 @@ impl PeerError {
     /// What kind of failure it is.
     pub(crate) fn fault(&self) -> Fault {
         match self {
-            Self::NoneAlive { .. } => Fault::Unreachable,
+            Self::NoneAlive(_) => Fault::Unreachable,
             Self::Late(_) | Self::OutOfTime(_) => Fault::Timeout,
+            Self::ContextFull(_) => Fault::ContextFull,
             Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,
             Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
             Self::Status { status } => match status::classify(status) {

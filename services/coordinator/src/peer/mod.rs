@@ -7,6 +7,8 @@ mod protocol;
 mod rounds;
 mod session;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,17 +18,17 @@ use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Plan, Request};
 use speculation::verification::Verification;
+use wire::messages::{Drafting, Verifying};
 use wire::v1::Timing;
 
 use crate::admitted::AdmittedRequest;
-use crate::events::Fault;
 use error::PeerError;
 use pool::{ServedModel, Target};
-use protocol::{Drafting, Verifying};
 use rounds::{PendingDecode, PendingDraft, PendingVerify, WireBlock};
 use session::{Moves, Opener, PeerSession};
 
-pub(crate) use rounds::{Answer, Failure, NO_PROPOSALS, RoundProposals};
+pub(crate) use rounds::{Answer, Failure, RoundProposals};
+pub(crate) use session::Loss;
 pub(crate) use stream::{Allowance, Position, Traffic};
 
 /// The sessions of one request at its peers.
@@ -53,11 +55,10 @@ enum Asked {
 
 impl PendingRequest {
     pub(crate) fn new(round: u64, request: Request) -> Self {
-        let asked = None;
         Self {
             round,
             request,
-            asked,
+            asked: None,
         }
     }
 }
@@ -70,7 +71,13 @@ impl Peers {
         session_id: [u8; 16],
     ) -> Self {
         Self {
-            opener: Opener::new(request, model, target, session_id),
+            opener: Opener {
+                request,
+                model,
+                target,
+                session_id,
+                epoch: 0,
+            },
             drafter: PeerSession::default(),
             verifier: PeerSession::default(),
         }
@@ -91,7 +98,7 @@ impl Peers {
         let failed = |error| Failure { peer, error };
         if pending.asked.is_none() {
             let asked = self.ask(&pending.request, position, proposals).await;
-            let (asked, allowance) = match asked {
+            let asked = match asked {
                 Err(PeerError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
@@ -102,6 +109,11 @@ impl Peers {
                 asked => asked.map_err(failed)?,
             };
             pending.asked = Some(asked);
+            let allowance = match peer {
+                Peer::Drafter => self.drafter.stream().map(|stream| stream.prefill),
+                Peer::Verifier => self.verifier.stream().map(|stream| stream.prefill),
+            };
+            let allowance = allowance.map_err(failed)?;
             if !allowance.is_zero() {
                 return Ok(Answer::progress(round, peer, allowance));
             }
@@ -134,17 +146,16 @@ impl Peers {
         request: &Request,
         position: Position<'_>,
         proposals: &RoundProposals,
-    ) -> Result<(Asked, Duration), PeerError> {
+    ) -> Result<Asked, PeerError> {
         let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
         match request {
             Request::Draft {
                 max_tokens,
                 bonus_q,
             } => {
-                let (max_tokens, bonus_q) = (*max_tokens, *bonus_q);
-                let started = PendingDraft::start(drafter, opener, position, max_tokens, bonus_q);
-                let (pending, allowance) = started.await?;
-                Ok((Asked::Draft(pending), allowance))
+                let levels = (*max_tokens, *bonus_q);
+                let started = PendingDraft::start(drafter, opener, position, levels).await;
+                started.map(Asked::Draft)
             }
             Request::Verify {
                 drafts,
@@ -153,13 +164,11 @@ impl Peers {
             } => {
                 let block = (drafts, *horizon, &layers[..]);
                 let started = PendingVerify::start(verifier, opener, position, block, proposals);
-                let (pending, allowance) = started.await?;
-                Ok((Asked::Verify(pending), allowance))
+                started.await.map(Asked::Verify)
             }
             Request::Decode { max_tokens } => {
                 let started = PendingDecode::start(verifier, opener, position, *max_tokens);
-                let (pending, allowance) = started.await?;
-                Ok((Asked::Decode(pending), allowance))
+                started.await.map(Asked::Decode)
             }
         }
     }
@@ -225,7 +234,7 @@ impl Peers {
             return answered;
         }
         if !allowance.is_short {
-            self.drafter.silent();
+            self.drafter.give_up(Loss::Silent);
         }
         Err(allowance.exceeded(given))
     }
@@ -237,45 +246,18 @@ impl Peers {
         }
     }
 
-    /// Gives up waiting for a `peer` that did not answer in time.
-    pub(crate) fn silent(&mut self, peer: Peer) {
+    /// Gives up waiting for `peer`.
+    pub(crate) fn give_up(&mut self, peer: Peer, loss: Loss) {
         match peer {
-            Peer::Drafter => self.drafter.silent(),
-            Peer::Verifier => self.verifier.silent(),
+            Peer::Drafter => self.drafter.give_up(loss),
+            Peer::Verifier => self.verifier.give_up(loss),
         }
-    }
-
-    /// `peer` failed a round with `fault`: its stream is dropped.
-    pub(crate) fn failed(&mut self, peer: Peer, fault: Fault) {
-        if fault == Fault::Timeout {
-            match peer {
-                Peer::Drafter => self.drafter.stalled(),
-                Peer::Verifier => self.verifier.stalled(),
-            }
-        }
-        self.abandon(peer);
-    }
-
-    /// `peer` said what cannot be: others are tried before it for a while.
-    pub(crate) fn malformed(&mut self, peer: Peer) {
-        if let Some(endpoint) = self.endpoint(peer) {
-            endpoint.failed();
-        }
-        self.abandon(peer);
     }
 
     /// `peer` is overloaded; how long to wait before it is asked again. `jitter` is from 0 to 1.
     pub(crate) fn overloaded(&self, peer: Peer, retry_after: Duration, jitter: f64) -> Duration {
         let endpoint = self.endpoint(peer);
         endpoint.map_or(retry_after, |it| it.overloaded(retry_after, jitter))
-    }
-
-    /// Drops the stream to `peer`.
-    fn abandon(&mut self, peer: Peer) {
-        match peer {
-            Peer::Drafter => self.drafter.abandon(),
-            Peer::Verifier => self.verifier.abandon(),
-        }
     }
 
     /// Frees the session at `peer`.
@@ -322,10 +304,8 @@ impl Peers {
 
     /// Bytes exchanged with the peers so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let (drafter, verifier) = (self.drafter.traffic(), self.verifier.traffic());
-        Traffic {
-            opening: drafter.opening + verifier.opening,
-            rounds: drafter.rounds + verifier.rounds,
-        }
+        let mut traffic = self.drafter.traffic();
+        traffic += self.verifier.traffic();
+        traffic
     }
 }

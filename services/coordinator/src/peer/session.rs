@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use speculation::session::Peer;
 use wire::status::BadField;
 use wire::v1;
 
 use super::error::PeerError;
-use super::pool::{Endpoint, ServedModel, Target, described};
+use super::pool::{Endpoint, ServedModel, Target, Wanted, described};
 use super::protocol::Protocol;
 use super::stream::{Allowance, PeerStream, Traffic};
-use crate::admitted::{AdmittedRequest, DrafterRequirements, PeerKind, open};
+use crate::admitted::{AdmittedRequest, open};
 
 /// Most replicas tried for one stream before the failure is the round's.
 const REPLICAS_TRIED: usize = 3;
@@ -23,13 +24,14 @@ const MOVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Opener {
     pub(crate) request: Arc<AdmittedRequest>,
     pub(crate) model: Arc<ServedModel>,
-    target: Target,
-    session_id: [u8; 16],
+    pub(crate) target: Target,
+    pub(crate) session_id: [u8; 16],
     /// Streams opened so far; the epoch of the latest.
-    epoch: u32,
+    pub(crate) epoch: u32,
 }
 
 /// One session at one peer.
+#[derive(Default)]
 pub(crate) struct PeerSession<P: Protocol> {
     /// The stream, while there is one.
     stream: Option<PeerStream<P>>,
@@ -54,8 +56,22 @@ pub(crate) struct PeerSession<P: Protocol> {
 #[derive(Debug)]
 struct Visit {
     address: String,
-    numerics: v1::Numerics,
+    numerics: Option<v1::Numerics>,
     emitted: usize,
+}
+
+/// How a peer was lost for a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It did not answer in time, be it to a round or to the opening of the stream. What it still works on is not
+    /// given up: its stream is kept until there is another.
+    Silent,
+    /// It says itself that it did not get on with the round in its time.
+    Stalled,
+    /// Its stream broke, or it does not do what is asked.
+    Broken,
+    /// It said what cannot be: others are tried before it for a while.
+    Malformed,
 }
 
 /// How often a session moved.
@@ -68,38 +84,28 @@ pub(crate) struct Moves {
 }
 
 impl Opener {
-    pub(crate) fn new(
-        request: Arc<AdmittedRequest>,
-        model: Arc<ServedModel>,
-        target: Target,
-        session_id: [u8; 16],
-    ) -> Self {
-        Self {
-            request,
-            model,
-            target,
-            session_id,
-            epoch: 0,
+    fn wanted(&self, peer: Peer) -> Wanted {
+        let requirements = (peer == Peer::Drafter).then_some(self.request.requirements);
+        Wanted {
+            peer,
+            session: self.session_id,
+            requirements,
         }
-    }
-
-    fn requirements<P: Protocol>(&self) -> Option<DrafterRequirements> {
-        (P::KIND == PeerKind::Drafter).then_some(self.request.requirements)
     }
 
     /// The replica to open a stream at; another than the one where the session stalled, if there is one.
-    async fn pick<P: Protocol>(
+    async fn pick(
         &self,
-        stalled: Option<Arc<Endpoint>>,
+        peer: Peer,
+        stalled: Option<&Arc<Endpoint>>,
     ) -> Result<Arc<Endpoint>, PeerError> {
-        let (session, requirements) = (&self.session_id, self.requirements::<P>());
-        if let Some(stalled) = stalled {
-            let another = self.model.another(P::KIND, session, requirements, &stalled);
-            if let Some(endpoint) = another.await {
-                return Ok(endpoint);
-            }
+        let wanted = self.wanted(peer);
+        if let Some(stalled) = stalled
+            && let Some(endpoint) = self.model.another(&wanted, stalled).await
+        {
+            return Ok(endpoint);
         }
-        self.model.pick(P::KIND, session, requirements).await
+        self.model.pick(&wanted).await
     }
 
     async fn open<P: Protocol>(
@@ -125,18 +131,22 @@ impl Opener {
         allowance: Allowance,
     ) -> Result<PeerStream<P>, PeerError> {
         let request = Arc::clone(&self.request);
-        let description = described(endpoint, P::KIND, &self.target.description).await?;
-        let able = match P::KIND {
-            PeerKind::Drafter => request.requirements.check(&description),
-            PeerKind::Verifier => check_room(&request, &description),
+        let description = described(endpoint, P::PEER, &self.target.description).await?;
+        let able = match P::PEER {
+            Peer::Drafter => request.requirements.check(&description),
+            Peer::Verifier => check_room(&request, &description),
         };
         able.map_err(|lacking| PeerError::Unable(Box::new(lacking)))?;
+        if P::PEER == Peer::Drafter && request.draft_room(&description, request.lead_len() - 1) == 0
+        {
+            return Err(PeerError::ContextFull(description.context_len));
+        }
         self.epoch += 1;
         let open = open(
             &request,
             self.session_id,
             self.epoch,
-            P::KIND,
+            P::PEER,
             &description.model,
         );
         PeerStream::open(endpoint, description, open, emitted, allowance).await
@@ -155,21 +165,6 @@ fn check_room(request: &AdmittedRequest, verifier: &v1::PeerDescription) -> Resu
     Err(BadField::new("max_tokens", problem))
 }
 
-impl<P: Protocol> Default for PeerSession<P> {
-    fn default() -> Self {
-        Self {
-            stream: None,
-            silent: None,
-            endpoint: None,
-            before: None,
-            stalled: None,
-            stays_until: None,
-            moves: Moves::default(),
-            traffic: Traffic::default(),
-        }
-    }
-}
-
 impl<P: Protocol> PeerSession<P> {
     /// Returns the open stream, connecting if needed and moving off a draining peer.
     ///
@@ -186,15 +181,12 @@ impl<P: Protocol> PeerSession<P> {
             let stream = self.open(opener, allowance).await?;
             self.arrived(stream);
         }
-        // Just filled, if it was empty.
-        let who = P::KIND.name();
-        self.stream.as_mut().ok_or(PeerError::NoneAlive { who })
+        self.stream()
     }
 
     /// The stream, if it is open.
     pub(super) fn stream(&mut self) -> Result<&mut PeerStream<P>, PeerError> {
-        let who = P::KIND.name();
-        self.stream.as_mut().ok_or(PeerError::NoneAlive { who })
+        self.stream.as_mut().ok_or(PeerError::NoneAlive(P::PEER))
     }
 
     /// Moves to another replica, if the peer said that it is about to stop and there is one; whether
@@ -214,21 +206,13 @@ impl<P: Protocol> PeerSession<P> {
             return false;
         }
         self.stays_until = Some(now + MOVE_PATIENCE);
-        let (kind, requirements) = (P::KIND, opener.requirements::<P>());
-        let another = opener
-            .model
-            .another(kind, &opener.session_id, requirements, &leaving);
-        let Some(endpoint) = another.await else {
+        let wanted = opener.wanted(P::PEER);
+        let Some(endpoint) = opener.model.another(&wanted, &leaving).await else {
             return false;
         };
-        let patience = MOVE_PATIENCE.min(allowance.left() / 2);
-        // Half of what is left of the request's time may be too short for anybody.
-        let moving = Allowance {
-            until: Instant::now() + patience,
-            is_short: patience < MOVE_PATIENCE,
-        };
+        let moving = allowance.part(MOVE_PATIENCE);
         let opening = opener.open(&endpoint, 0, moving);
-        let stream: PeerStream<P> = match tokio::time::timeout(patience, opening).await {
+        let stream: PeerStream<P> = match tokio::time::timeout(moving.left(), opening).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 let error = error.details();
@@ -242,19 +226,16 @@ impl<P: Protocol> PeerSession<P> {
                 return false;
             }
         };
-        let numerics = stream.description.numerics.clone().unwrap_or_default();
-        if self
-            .before
-            .as_ref()
-            .is_some_and(|before| before.numerics != numerics)
-        {
+        let numerics = stream.description.numerics.clone();
+        let before = self.before.as_ref();
+        if before.is_some_and(|before| before.numerics != numerics) {
             stream.close();
             return false;
         }
         self.endpoint = Some(endpoint);
         self.stays_until = None;
         if let Some(left) = self.stream.take() {
-            self.count(&left);
+            self.traffic += left.traffic;
             left.close();
         }
         self.arrived(stream);
@@ -269,19 +250,13 @@ impl<P: Protocol> PeerSession<P> {
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut failure = None;
         while tried.len() < REPLICAS_TRIED {
-            let picked = opener.pick::<P>(self.stalled.clone()).await;
-            let endpoint = match (picked, failure.take()) {
-                (Ok(endpoint), None) => endpoint,
-                (Ok(endpoint), Some(before)) => {
-                    let is_same = |it: &Arc<Endpoint>| it.address() == endpoint.address();
-                    if tried.iter().any(is_same) {
-                        return Err(before);
-                    }
-                    endpoint
-                }
-                (Err(_), Some(before)) => return Err(before),
-                (Err(none), None) => return Err(none),
+            let endpoint = match opener.pick(P::PEER, self.stalled.as_ref()).await {
+                Ok(endpoint) => endpoint,
+                Err(none) => return Err(failure.unwrap_or(none)),
             };
+            if tried.iter().any(|it| it.address() == endpoint.address()) {
+                break;
+            }
             tried.push(Arc::clone(&endpoint));
             // Known before anything is awaited of it: if it stays silent, it is to blame.
             self.endpoint = Some(Arc::clone(&endpoint));
@@ -294,8 +269,7 @@ impl<P: Protocol> PeerSession<P> {
                 Err(error) => return Err(error),
             }
         }
-        let who = P::KIND.name();
-        Err(failure.unwrap_or(PeerError::NoneAlive { who }))
+        Err(failure.unwrap_or(PeerError::NoneAlive(P::PEER)))
     }
 
     /// Tokens that were emitted by the time of the last answer of `endpoint`: what it holds of them stands.
@@ -307,17 +281,12 @@ impl<P: Protocol> PeerSession<P> {
 
     /// Takes note of where the session is now.
     fn arrived(&mut self, stream: PeerStream<P>) {
-        let endpoint = self.endpoint.as_ref();
-        let address = endpoint
-            .map_or("", |endpoint| endpoint.address())
-            .to_owned();
-        let numerics = stream.description.numerics.clone().unwrap_or_default();
-        let mut emitted = 0;
+        let address = stream.endpoint.address().to_owned();
+        let numerics = stream.description.numerics.clone();
+        let emitted = self.emitted_at(&stream.endpoint);
         if let Some(before) = &self.before {
-            let is_same = before.address == address;
-            self.moves.migrations += u32::from(!is_same);
+            self.moves.migrations += u32::from(before.address != address);
             self.moves.numerics_changed |= before.numerics != numerics;
-            emitted = if is_same { before.emitted } else { 0 };
         }
         self.before = Some(Visit {
             address,
@@ -325,7 +294,7 @@ impl<P: Protocol> PeerSession<P> {
             emitted,
         });
         if let Some(silent) = self.silent.take() {
-            self.count(&silent);
+            self.traffic += silent.traffic;
         }
         self.stream = Some(stream);
     }
@@ -345,30 +314,24 @@ impl<P: Protocol> PeerSession<P> {
         self.endpoint.as_ref()
     }
 
-    /// The peer did not answer in time, be it to a round or to the opening of the stream. What it still works
-    /// on is not given up: its stream is kept until there is another.
-    pub(super) fn silent(&mut self) {
+    /// Gives up waiting for the peer.
+    pub(super) fn give_up(&mut self, loss: Loss) {
         if let Some(endpoint) = &self.endpoint {
-            endpoint.silent();
+            match loss {
+                Loss::Silent => endpoint.silent(),
+                Loss::Malformed => endpoint.failed(),
+                Loss::Stalled | Loss::Broken => {}
+            }
         }
-        self.stalled.clone_from(&self.endpoint);
-        if let Some(stream) = self.stream.take()
-            && let Some(older) = self.silent.replace(stream)
-        {
-            self.count(&older);
+        if matches!(loss, Loss::Silent | Loss::Stalled) {
+            self.stalled.clone_from(&self.endpoint);
         }
-    }
-
-    /// The peer says itself that it did not get on with a round in its time.
-    pub(super) fn stalled(&mut self) {
-        self.stalled.clone_from(&self.endpoint);
-    }
-
-    /// Drops the stream.
-    pub(super) fn abandon(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            self.count(&stream);
-        }
+        let stream = self.stream.take();
+        let dropped = match loss {
+            Loss::Silent => stream.and_then(|stream| self.silent.replace(stream)),
+            _ => stream,
+        };
+        self.traffic += dropped.map(|stream| stream.traffic).unwrap_or_default();
     }
 
     /// Frees the session at the peer.
@@ -377,22 +340,34 @@ impl<P: Protocol> PeerSession<P> {
             .into_iter()
             .flatten()
         {
-            self.count(&stream);
+            self.traffic += stream.traffic;
             stream.close();
         }
     }
 
-    fn count(&mut self, stream: &PeerStream<P>) {
-        self.traffic.opening += stream.traffic.opening;
-        self.traffic.rounds += stream.traffic.rounds;
-    }
-
     /// Bytes exchanged so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        let streams = [&self.stream, &self.silent].into_iter().flatten();
-        streams.fold(self.traffic, |sum, stream| Traffic {
-            opening: sum.opening + stream.traffic.opening,
-            rounds: sum.rounds + stream.traffic.rounds,
-        })
+        let mut traffic = self.traffic;
+        for stream in [&self.stream, &self.silent].into_iter().flatten() {
+            traffic += stream.traffic;
+        }
+        traffic
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<P: Protocol + Default> PeerSession<P> {
+        /// A session on an open stream.
+        pub(in crate::peer) fn at(stream: PeerStream<P>) -> Self {
+            let mut session = Self {
+                endpoint: Some(Arc::clone(&stream.endpoint)),
+                ..Self::default()
+            };
+            session.arrived(stream);
+            session
+        }
     }
 }

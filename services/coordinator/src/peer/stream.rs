@@ -1,5 +1,6 @@
 //! An open stream to one peer.
 
+use std::ops::AddAssign;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +13,14 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use wire::describe::PROGRESS;
+use wire::messages::Incoming;
 use wire::size::Encoded;
 use wire::status::{PeerFailure, classify};
 use wire::v1;
 
 use super::error::PeerError;
 use super::pool::{Endpoint, failed};
-use super::protocol::{Incoming, Protocol};
+use super::protocol::Protocol;
 
 /// Messages on their way to a peer. A round is asked only after the one before was answered, so
 /// there is never more than one, and a Close.
@@ -87,15 +89,22 @@ pub(crate) struct Traffic {
     pub(crate) rounds: u64,
 }
 
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.opening += other.opening;
+        self.rounds += other.rounds;
+    }
+}
+
 /// What a peer says, as it comes.
-type Replies<P> = Pin<Box<dyn Stream<Item = Result<<P as Protocol>::Reply, Status>> + Send>>;
+type Replies<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
 
 /// An open stream to a peer. Dropping it frees the session there.
 pub(crate) struct PeerStream<P: Protocol> {
-    endpoint: Arc<Endpoint>,
+    pub(super) endpoint: Arc<Endpoint>,
     epoch: u32,
     requests: mpsc::Sender<P::Request>,
-    replies: Replies<P>,
+    replies: Replies<P::Reply>,
     /// Output tokens from the first on that the peer is known to hold.
     pub(super) held: usize,
     /// What the peer said of itself when the session was opened.
@@ -105,7 +114,7 @@ pub(crate) struct PeerStream<P: Protocol> {
     /// Whether the round before was answered: then the peer holds the sequence up to there.
     has_answered: bool,
     /// How much longer than usual the round under way may take.
-    prefill: Duration,
+    pub(super) prefill: Duration,
     pub(super) traffic: Traffic,
 }
 
@@ -143,7 +152,7 @@ impl<P: Protocol> PeerStream<P> {
             }
             return Err(allowance.exceeded(given));
         };
-        let (replies, first) = opened.map_err(|status| failed(endpoint, P::KIND, status))?;
+        let (replies, first) = opened.map_err(|status| failed(endpoint, P::PEER, status))?;
         traffic.opening += first.as_ref().map_or(0, Encoded::encoded_bytes);
         let opened = match first.map(P::read) {
             Some(Incoming::Opened(opened)) if opened.epoch == epoch => Some(opened),
@@ -168,10 +177,9 @@ impl<P: Protocol> PeerStream<P> {
         })
     }
 
-    /// A round begins on a sequence of `len` tokens. How much longer than usual its answer may take: a peer that
-    /// tells of its progress needs no more time than any, one that does not may have the whole sequence to
-    /// prefill, unless it answered on this stream before.
-    pub(super) fn begin_round(&mut self, len: usize) -> Duration {
+    /// A round begins on a sequence of `len` tokens. A peer that tells of its progress needs no more time than
+    /// usual, one that does not may have the whole sequence to prefill, unless it answered on this stream before.
+    pub(super) fn begin_round(&mut self, len: usize) {
         let reports = self.description.features.iter();
         let has_answered = std::mem::replace(&mut self.has_answered, false);
         self.prefill = if has_answered || reports.into_iter().any(|name| name == PROGRESS) {
@@ -179,7 +187,6 @@ impl<P: Protocol> PeerStream<P> {
         } else {
             PREFILL_PER_TOKEN * len as u32
         };
-        self.prefill
     }
 
     /// Most draft tokens that the peer takes in a round.
@@ -287,5 +294,33 @@ impl<P: Protocol> PeerStream<P> {
     pub(super) fn close(self) {
         // If the buffer is full, or the stream broken, dropping it frees the session too.
         let _ = self.requests.try_send(P::close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<P: Protocol> PeerStream<P> {
+        /// An open stream to `endpoint`, which describes itself so, over what a test holds in its hands.
+        pub(in crate::peer) fn over(
+            endpoint: Arc<Endpoint>,
+            description: v1::PeerDescription,
+            requests: mpsc::Sender<P::Request>,
+            replies: Replies<P::Reply>,
+        ) -> Self {
+            Self {
+                endpoint,
+                epoch: 1,
+                requests,
+                replies,
+                held: 0,
+                description: Arc::new(description),
+                draining: false,
+                has_answered: false,
+                prefill: Duration::ZERO,
+                traffic: Traffic::default(),
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
-use wire::open::MAX_TENANT_BYTES;
+use wire::bounds::MAX_STOPS;
 use wire::status::BadField;
 use wire::v1;
 
@@ -13,14 +13,8 @@ use crate::config::CoordinatorConfig;
 
 /// Output tokens where a request does not say.
 const DEFAULT_MAX_TOKENS: u32 = 256;
-/// Most stop strings.
-pub(crate) const MAX_STOPS: usize = 16;
-/// Most turns of a conversation.
-pub(crate) const MAX_MESSAGES: usize = 1024;
 /// Longest stop string, in bytes.
 pub(crate) const MAX_STOP_BYTES: usize = 256;
-/// Most further end tokens; the model's own come on top.
-pub(crate) const MAX_STOP_TOKENS: usize = 62;
 
 /// Longest name of a model, a method, a rule or a role, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
@@ -75,20 +69,12 @@ pub(super) fn max_tokens(
 }
 
 pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
-    if stops.len() > MAX_STOPS {
-        let problem = format!("{} texts, expected at most {MAX_STOPS}", stops.len());
-        return Err(BadField::new("stop", problem));
-    }
-    match stops
-        .iter()
-        .find(|stop| stop.is_empty() || stop.len() > MAX_STOP_BYTES)
-    {
+    BadField::at_most("stop", stops.len(), MAX_STOPS, "texts")?;
+    let mut lengths = stops.iter().map(String::len);
+    match lengths.find(|length| !(1..=MAX_STOP_BYTES).contains(length)) {
         None => Ok(()),
-        Some(stop) => {
-            let problem = format!(
-                "a text of {} bytes, expected 1 to {MAX_STOP_BYTES}",
-                stop.len()
-            );
+        Some(found) => {
+            let problem = format!("a text of {found} bytes, expected 1 to {MAX_STOP_BYTES}");
             Err(BadField::new("stop", problem))
         }
     }
@@ -99,32 +85,12 @@ pub(crate) fn check_names(request: &v1::GenerateRequest) -> Result<(), BadField>
     let of_parameters = request.parameters.as_ref();
     let rule = of_parameters.and_then(|parameters| parameters.rule.as_deref());
     let of_target = request.target.as_ref();
-    for (field, name) in [
-        ("model", request.model.as_str()),
-        ("method", &request.method),
-        ("rule", rule.unwrap_or_default()),
-        (
-            "target.rule",
-            of_target.map_or("", |target| target.rule.as_str()),
-        ),
-    ] {
-        let found = name.len();
-        if found > MAX_NAME_BYTES {
-            let problem = format!("{found} bytes, expected at most {MAX_NAME_BYTES}");
-            return Err(BadField::new(field, problem));
-        }
-    }
-    Ok(())
-}
-
-/// A longer name would be refused by the peers.
-pub(super) fn check_tenant(tenant: &str) -> Result<(), BadField> {
-    let found = tenant.len();
-    if found <= MAX_TENANT_BYTES {
-        return Ok(());
-    }
-    let problem = format!("{found} bytes, expected at most {MAX_TENANT_BYTES}");
-    Err(BadField::new("tenant", problem))
+    let target_rule = of_target.map_or("", |target| target.rule.as_str());
+    let at_most = |field, name: &str| BadField::at_most(field, name.len(), MAX_NAME_BYTES, "bytes");
+    at_most("model", &request.model)?;
+    at_most("method", &request.method)?;
+    at_most("rule", rule.unwrap_or_default())?;
+    at_most("target.rule", target_rule)
 }
 
 pub(super) fn timeout(asked_ms: u32, config: &CoordinatorConfig) -> Result<Duration, BadField> {

@@ -7,14 +7,16 @@ mod method;
 mod prompt;
 
 use speculation::noise::Noise;
+use wire::bounds::MAX_STOP_TOKENS;
 use wire::drafting_request::DraftingRequest;
+use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
 use wire::{sampling, v1};
 
 use crate::admitted::{AdmittedRequest, DrafterRequirements};
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::{ServedModel, Target};
-use limits::{MAX_STOP_TOKENS, check_stops, check_tenant, in_range, max_tokens, timeout};
+use limits::{check_stops, in_range, max_tokens, timeout};
 
 pub(crate) use memory::distribution_bytes;
 
@@ -29,7 +31,8 @@ pub(crate) fn check(
     config: &CoordinatorConfig,
 ) -> Result<AdmittedRequest, BadField> {
     refuse_what_is_reserved(&request)?;
-    check_tenant(&request.tenant)?;
+    // A longer name would be refused by the peers.
+    BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let description = &target.description;
     let vocab_size = description.vocab_size;
     let prompt = prompt::prompt_tokens(request.prompt.clone(), &request.messages, target)?;
@@ -39,11 +42,8 @@ pub(crate) fn check(
     let most_drafts = limits.max_draft_tokens.max(1);
     in_range("choice", request.choice, 0, Noise::MAX_CHOICE)?;
     check_stops(&request.stop)?;
-    if request.stop_token_ids.len() > MAX_STOP_TOKENS {
-        let found = request.stop_token_ids.len();
-        let problem = format!("{found} tokens, expected at most {MAX_STOP_TOKENS}");
-        return Err(BadField::new("stop_token_ids", problem));
-    }
+    let stop_tokens = request.stop_token_ids.len();
+    BadField::at_most("stop_token_ids", stop_tokens, MAX_STOP_TOKENS, "tokens")?;
     let mut end_tokens = request.stop_token_ids.clone();
     if !request.ignore_eos {
         end_tokens.extend_from_slice(&description.eos_token_ids);
@@ -89,14 +89,14 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
 }
 
 fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {
-    if request.top_logprobs > 0 {
-        let problem = "not carried out by this version";
-        return Err(BadField::new("top_logprobs", problem));
+    let fields = [
+        ("top_logprobs", request.top_logprobs > 0),
+        ("logprobs", request.logprobs),
+    ];
+    match fields.iter().find(|(_, is_given)| *is_given) {
+        Some((field, _)) => Err(BadField::new(*field, "not carried out by this version")),
+        None => Ok(()),
     }
-    if request.logprobs {
-        return Err(BadField::new("logprobs", "not carried out by this version"));
-    }
-    Ok(())
 }
 
 /// A seed nobody chose. It is reported, so that the request can be repeated.

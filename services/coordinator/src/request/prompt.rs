@@ -1,11 +1,12 @@
 //! The prompt of a request, in tokens.
 
 use speculation::TokenId;
+use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
 use wire::v1::ChatMessage;
 use wire::v1::generate_request::Prompt;
 
-use super::limits::{MAX_BYTES_PER_TOKEN, MAX_MESSAGES, MAX_NAME_BYTES};
+use super::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES};
 use crate::peer::pool::Target;
 
 /// The tokens of a prompt that is given as text, as tokens, or as a conversation.
@@ -28,11 +29,8 @@ pub(super) fn prompt_tokens(
         Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
         Some(Prompt::Text(prompt)) => {
             check_bytes(prompt.len(), target.description.context_len)?;
-            let encoded = target.text.tokenizer.encode_fast(prompt, true);
-            encoded
-                .map_err(|error| BadField::new("prompt", error.to_string()))?
-                .get_ids()
-                .to_vec()
+            let encoded = target.text.tokens(prompt, true);
+            encoded.map_err(|problem| BadField::new("prompt", problem))?
         }
         Some(Prompt::TokenIds(tokens)) => tokens.ids,
     };
@@ -50,41 +48,23 @@ pub(super) fn prompt_tokens(
 /// The tokens of a conversation, by the model's chat template.
 fn chat_tokens(messages: &[ChatMessage], target: &Target) -> Result<Vec<TokenId>, BadField> {
     let bad = |problem: String| BadField::new("messages", problem);
-    if messages.len() > MAX_MESSAGES {
-        let found = messages.len();
-        return Err(bad(format!(
-            "{found} turns, expected at most {MAX_MESSAGES}"
-        )));
-    }
-    if let Some(turn) = messages.iter().position(|message| message.role.is_empty()) {
-        return Err(bad(format!(
-            "turn {turn} has no role, expected system, user or assistant"
-        )));
-    }
-    if let Some(turn) = messages
-        .iter()
-        .position(|message| message.role.len() > MAX_NAME_BYTES)
-    {
-        let found = messages[turn].role.len();
-        return Err(bad(format!(
-            "the role of turn {turn} has {found} bytes, expected at most {MAX_NAME_BYTES}"
-        )));
+    BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
+    for (turn, message) in messages.iter().enumerate() {
+        let found = message.role.len();
+        if found == 0 {
+            let problem = "has no role, expected system, user or assistant";
+            return Err(bad(format!("turn {turn} {problem}")));
+        }
+        if found > MAX_NAME_BYTES {
+            let problem = format!("has {found} bytes, expected at most {MAX_NAME_BYTES}");
+            return Err(bad(format!("the role of turn {turn} {problem}")));
+        }
     }
     let bytes = messages.iter().map(|message| message.content.len()).sum();
     check_bytes(bytes, target.description.context_len)?;
-    let template = target
-        .text
-        .chat
-        .as_ref()
-        .map_err(|problem| bad(problem.clone()))?;
-    let prompt = template
-        .render(messages)
-        .map_err(|error| bad(error.to_string()))?;
+    let prompt = target.text.prompt(messages).map_err(bad)?;
     check_bytes(prompt.len(), target.description.context_len)?;
-    // The template writes all special tokens itself.
-    let encoded = target.text.tokenizer.encode_fast(prompt, false);
-    let encoded = encoded.map_err(|error| bad(error.to_string()))?;
-    Ok(encoded.get_ids().to_vec())
+    target.text.tokens(prompt, false).map_err(bad)
 }
 
 /// Refuses at sight what cannot fit: turning it into tokens first would take long.

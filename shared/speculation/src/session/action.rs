@@ -62,6 +62,19 @@ pub enum Peer {
     Verifier,
 }
 
+impl Peer {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Drafter, Self::Verifier];
+
+    /// Its name in errors, spans and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drafter => "drafter",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
 /// Where an output token came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {

@@ -9,7 +9,7 @@ use tonic::Code;
 use crate::events::Stage;
 
 pub(super) use model::ModelMetrics;
-pub(super) use request::RequestMetrics;
+pub(super) use request::{RequestMetrics, outcome};
 
 /// Why requests never begin.
 const REFUSALS: [&str; 5] = ["overloaded", "invalid", "unavailable", "deadline", "error"];

@@ -174,7 +174,8 @@ impl RequestMetrics {
         let labels = [running.model.model.as_str(), running.method, outcome];
         self.metrics.counter(&names::REQUESTS, &labels).inc();
         let gen_ai = [OPERATION, PROVIDER, running.model.model.as_str()];
-        let error = if is_success(outcome) { "" } else { outcome };
+        let succeeded = matches!(outcome, "stop" | "length");
+        let error = if succeeded { "" } else { outcome };
         let with_error = [gen_ai[0], gen_ai[1], gen_ai[2], error];
         let seconds = self.arrived.elapsed().as_secs_f64();
         let observe = |metric, labels: &[&str], value: f64| {
@@ -182,7 +183,7 @@ impl RequestMetrics {
             self.metrics.observe_traced(metric, labels, value, trace_id);
         };
         observe(&names::REQUEST_DURATION, &with_error, seconds);
-        let Some(output) = running.output.filter(|_| is_success(outcome)) else {
+        let Some(output) = running.output.filter(|_| succeeded) else {
             return;
         };
         let waited = output.first.duration_since(self.arrived).as_secs_f64();
@@ -267,7 +268,7 @@ impl RunningRequest {
 }
 
 /// How a request ended, in a word.
-fn outcome(finished: &v1::Finished) -> &'static str {
+pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
     match finished.reason() {
         v1::FinishReason::Stop => "stop",
         v1::FinishReason::Length => "length",
@@ -279,8 +280,4 @@ fn outcome(finished: &v1::Finished) -> &'static str {
         }
         v1::FinishReason::Error | v1::FinishReason::Unspecified => "error",
     }
-}
-
-fn is_success(outcome: &str) -> bool {
-    matches!(outcome, "stop" | "length")
 }

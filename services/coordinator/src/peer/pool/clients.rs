@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use server::channel::PeerChannel;
+use server::channel::{PeerChannel, connection_fault};
 use server::deadline::within;
+use server::replicas::SILENT;
 use server::transport::MAX_MESSAGE_BYTES;
 use tonic::{Code, Status};
 use wire::describe::check_protocol;
@@ -13,9 +14,9 @@ use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::{DescribeRequest, PeerDescription};
 
-use super::endpoint::{Endpoint, SILENT};
-use crate::admitted::PeerKind;
-use crate::peer::error::{PeerError, is_of_transport};
+use super::Endpoint;
+use crate::peer::error::PeerError;
+use speculation::session::Peer;
 
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,18 +38,15 @@ pub(crate) fn verifier_client(endpoint: &Endpoint) -> VerifierClient<PeerChannel
 /// What a peer says of itself now.
 pub(super) async fn describe(
     endpoint: &Endpoint,
-    kind: PeerKind,
+    kind: Peer,
 ) -> Result<Arc<PeerDescription>, PeerError> {
     let asked = async {
         match kind {
-            PeerKind::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
-            PeerKind::Verifier => verifier_client(endpoint).describe(DescribeRequest {}).await,
+            Peer::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
+            Peer::Verifier => verifier_client(endpoint).describe(DescribeRequest {}).await,
         }
     };
-    let Ok(answered) = within(DESCRIBE_TIMEOUT, "describe", asked).await else {
-        endpoint.unreachable(SILENT);
-        return Err(PeerError::Late(DESCRIBE_TIMEOUT));
-    };
+    let answered = answer_within(DESCRIBE_TIMEOUT, "describe", endpoint, asked).await?;
     let description = answered
         .map_err(|status| failed(endpoint, kind, status))?
         .into_inner();
@@ -56,9 +54,23 @@ pub(super) async fn describe(
     Ok(Arc::new(description))
 }
 
+/// What comes of `asked`, a call to `endpoint` that no model has a part in: one that takes longer than `patience` is
+/// left alone for a while.
+pub(super) async fn answer_within<T>(
+    patience: Duration,
+    what: &'static str,
+    endpoint: &Endpoint,
+    asked: impl Future<Output = T>,
+) -> Result<T, PeerError> {
+    within(patience, what, asked).await.map_err(|_| {
+        endpoint.unreachable(SILENT);
+        PeerError::Late(patience)
+    })
+}
+
 /// Notes a call that failed before any stream was open; an endpoint that cannot even be reached is
 /// left alone for a while, and what the request itself is to blame for does not count.
-pub(crate) fn failed(endpoint: &Endpoint, kind: PeerKind, status: Status) -> PeerError {
+pub(crate) fn failed(endpoint: &Endpoint, kind: Peer, status: Status) -> PeerError {
     match (status.code(), classify(&status)) {
         // A token that is refused is refused to every request.
         (Code::Unavailable | Code::Unauthenticated, _) => {
@@ -66,7 +78,7 @@ pub(crate) fn failed(endpoint: &Endpoint, kind: PeerKind, status: Status) -> Pee
         }
         // A drafter may be back at once, and the target goes on meanwhile; a verifier's work waits for it, and
         // another may take it.
-        _ if is_of_transport(&status) && kind == PeerKind::Verifier => {
+        _ if connection_fault(&status).is_some() && kind == Peer::Verifier => {
             endpoint.unreachable(&status::describe(&status));
         }
         (_, PeerFailure::Transient) => endpoint.failed(),

@@ -4,20 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use server::process::Process;
+use speculation::session::Peer;
+use text::ServedText;
 use wire::describe::{check_encoders, check_vocabularies};
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
+use super::Endpoint;
+use super::Replicas;
 use super::clients::describe;
-use super::endpoint::Endpoint;
 use super::estimates::Estimates;
-use super::replicas::Replicas;
 use super::texts::Texts;
-use crate::admitted::{DrafterRequirements, PeerKind};
+use crate::admitted::DrafterRequirements;
 use crate::config::{CoordinatorConfig, ModelGroup};
 use crate::error::CoordinatorError;
 use crate::peer::error::PeerError;
-use crate::text::ServedText;
 
 /// How long a request that needs more than a draft model waits to hear what drafters can do. If they do
 /// not say by then, they say when they are asked to draft.
@@ -34,6 +35,24 @@ pub(crate) struct ServedModel {
     last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
     pub(crate) estimates: Estimates,
+}
+
+/// The peer that a session wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) peer: Peer,
+    /// The session's name, which says which of several.
+    pub(crate) session: [u8; 16],
+    /// What a drafter must be able to do.
+    pub(crate) requirements: Option<DrafterRequirements>,
+}
+
+impl Wanted {
+    /// Whether `endpoint` is not known to fall short.
+    fn may_be(&self, endpoint: &Endpoint) -> bool {
+        let known = self.requirements.zip(endpoint.description());
+        known.is_none_or(|(requirements, known)| requirements.check(&known).is_ok())
+    }
 }
 
 /// The target model, as the verifier says that a session is to run at.
@@ -70,7 +89,7 @@ impl ServedModel {
     }
 
     /// Addresses known of these peers: those alive, and those left alone for a while.
-    pub(crate) fn counts(&self, kind: PeerKind) -> (usize, usize) {
+    pub(crate) fn counts(&self, kind: Peer) -> (usize, usize) {
         self.replicas(kind).counts()
     }
 
@@ -93,7 +112,7 @@ impl ServedModel {
     pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, PeerError> {
         // Each once, and not as they rank by then: one that failed slowly may count as alive again.
         let mut asked: Vec<String> = Vec::new();
-        let mut failure = PeerError::NoneAlive { who: "verifier" };
+        let mut failure = PeerError::NoneAlive(Peer::Verifier);
         loop {
             let is_new = |endpoint: &Endpoint| !asked.iter().any(|it| it == endpoint.address());
             let found = self.verifiers.pick(session, asked.is_empty(), is_new);
@@ -132,56 +151,50 @@ impl ServedModel {
     async fn target_at(&self, endpoint: &Endpoint) -> Result<Target, PeerError> {
         let description = match endpoint.description() {
             Some(description) => description,
-            None => describe(endpoint, PeerKind::Verifier).await?,
+            None => describe(endpoint, Peer::Verifier).await?,
         };
         let text = self.texts.of(endpoint, &description).await?;
         endpoint.described(Arc::clone(&description));
         Ok(Target { description, text })
     }
 
-    /// The peer for `session`; one that is not known to fall short of `requirements`, if there is one.
+    /// The peer that is `wanted`; one that is not known to fall short of its requirements, if there is one.
     ///
     /// # Errors
     /// If none is configured, or no drafter is alive; a verifier is tried even so, for there is
     /// nothing to fall back to.
-    pub(crate) async fn pick(
-        &self,
-        kind: PeerKind,
-        session: &[u8; 16],
-        requirements: Option<DrafterRequirements>,
-    ) -> Result<Arc<Endpoint>, PeerError> {
-        let replicas = self.replicas(kind);
-        let even_dead = kind == PeerKind::Verifier;
-        let suits = |endpoint: &Endpoint| may_suit(endpoint, requirements);
-        if let Some(endpoint) = replicas.pick(session, even_dead, suits).await {
+    pub(crate) async fn pick(&self, wanted: &Wanted) -> Result<Arc<Endpoint>, PeerError> {
+        let replicas = self.replicas(wanted.peer);
+        let even_dead = wanted.peer == Peer::Verifier;
+        let suits = |endpoint: &Endpoint| wanted.may_be(endpoint);
+        if let Some(endpoint) = replicas.pick(&wanted.session, even_dead, suits).await {
             return Ok(endpoint);
         }
         // One that fell short is asked anew: it may have been restarted, and if not it says what it lacks.
-        let endpoint = replicas.pick(session, even_dead, |_| true).await;
-        let endpoint = endpoint.ok_or(PeerError::NoneAlive { who: kind.name() })?;
+        let endpoint = replicas.pick(&wanted.session, even_dead, |_| true).await;
+        let endpoint = endpoint.ok_or(PeerError::NoneAlive(wanted.peer))?;
         endpoint.forget();
         Ok(endpoint)
     }
 
-    /// Where `session` can go from a peer that is about to stop; none if no other is alive and stays.
+    /// Where a session can go from `leaving`; none if no other is alive and stays.
     pub(crate) async fn another(
         &self,
-        kind: PeerKind,
-        session: &[u8; 16],
-        requirements: Option<DrafterRequirements>,
+        wanted: &Wanted,
         leaving: &Endpoint,
     ) -> Option<Arc<Endpoint>> {
         let suits = |endpoint: &Endpoint| {
             let stays = endpoint.address() != leaving.address() && !endpoint.is_draining();
-            stays && may_suit(endpoint, requirements)
+            stays && wanted.may_be(endpoint)
         };
-        self.replicas(kind).pick(session, false, suits).await
+        let replicas = self.replicas(wanted.peer);
+        replicas.pick(&wanted.session, false, suits).await
     }
 
-    fn replicas(&self, kind: PeerKind) -> &Replicas {
+    fn replicas(&self, kind: Peer) -> &Replicas {
         match kind {
-            PeerKind::Drafter => &self.drafters,
-            PeerKind::Verifier => &self.verifiers,
+            Peer::Drafter => &self.drafters,
+            Peer::Verifier => &self.verifiers,
         }
     }
 
@@ -212,7 +225,7 @@ impl ServedModel {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.
-            let asked = ask(&endpoint, PeerKind::Drafter, target);
+            let asked = ask(&endpoint, Peer::Drafter, target);
             let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, asked).await else {
                 return Ok(());
             };
@@ -231,7 +244,7 @@ impl ServedModel {
 /// If it does not answer, or its vocabulary is not that of `target`.
 pub(crate) async fn described(
     endpoint: &Endpoint,
-    kind: PeerKind,
+    kind: Peer,
     target: &PeerDescription,
 ) -> Result<Arc<PeerDescription>, PeerError> {
     match endpoint.description() {
@@ -243,7 +256,7 @@ pub(crate) async fn described(
 /// What a peer says of itself now.
 async fn ask(
     endpoint: &Endpoint,
-    kind: PeerKind,
+    kind: Peer,
     target: &PeerDescription,
 ) -> Result<Arc<PeerDescription>, PeerError> {
     let description = describe(endpoint, kind).await?;
@@ -264,12 +277,4 @@ fn checked(
     }
     endpoint.described(Arc::clone(&description));
     Ok(description)
-}
-
-/// Whether an endpoint is not known to fall short of `requirements`.
-fn may_suit(endpoint: &Endpoint, requirements: Option<DrafterRequirements>) -> bool {
-    let known = endpoint.description();
-    requirements
-        .zip(known)
-        .is_none_or(|(requirements, known)| requirements.check(&known).is_ok())
 }

@@ -19,32 +19,6 @@ impl Models {
         config: &CoordinatorConfig,
         process: &Process,
     ) -> Result<Self, CoordinatorError> {
-        let setting = |key: String, problem: &str| CoordinatorError::Setting {
-            key,
-            problem: problem.to_owned(),
-        };
-        if config.models.is_empty() {
-            return Err(setting(
-                "models".to_owned(),
-                "empty, expected at least one model",
-            ));
-        }
-        for (index, model) in config.models.iter().enumerate() {
-            if model.name.is_empty() {
-                let key = format!("models.{index}.name");
-                return Err(setting(key, "empty, expected what requests call the model"));
-            }
-            if config.models[..index]
-                .iter()
-                .any(|other| other.name == model.name)
-            {
-                return Err(setting(format!("models.{index}.name"), "stands twice"));
-            }
-            if model.verifiers.is_empty() {
-                let key = format!("models.{index}.verifiers");
-                return Err(setting(key, "empty, expected at least one URL"));
-            }
-        }
         let models = config
             .models
             .iter()

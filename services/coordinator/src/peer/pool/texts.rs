@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server::deadline::within;
+use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 
-use super::clients::{failed, verifier_client};
-use super::endpoint::{Endpoint, SILENT};
-use crate::admitted::PeerKind;
+use super::Endpoint;
+use super::clients::{answer_within, failed, verifier_client};
 use crate::peer::error::PeerError;
-use crate::text::ServedText;
+use speculation::session::Peer;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,12 +58,8 @@ impl Texts {
     ) -> Result<Arc<ServedText>, PeerError> {
         let cell = self.cell(TextKey::of(description));
         let text = cell.get_or_try_init(|| async {
-            let fetching = within(FETCH_TIMEOUT, "tokenizer", fetch(endpoint));
-            let Ok(fetched) = fetching.await else {
-                endpoint.unreachable(SILENT);
-                return Err(PeerError::Late(FETCH_TIMEOUT));
-            };
-            fetched.map(Arc::new)
+            let fetching = answer_within(FETCH_TIMEOUT, "tokenizer", endpoint, fetch(endpoint));
+            fetching.await?.map(Arc::new)
         });
         text.await.cloned()
     }
@@ -86,7 +81,7 @@ impl Texts {
 }
 
 async fn fetch(endpoint: &Endpoint) -> Result<ServedText, PeerError> {
-    let failed = |status| failed(endpoint, PeerKind::Verifier, status);
+    let failed = |status| failed(endpoint, Peer::Verifier, status);
     let mut client = verifier_client(endpoint);
     let asked = client.tokenizer(TokenizerRequest {}).await;
     let mut parts = asked.map_err(failed)?.into_inner();

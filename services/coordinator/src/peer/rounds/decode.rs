@@ -5,12 +5,12 @@ use std::time::Duration;
 use speculation::session::{Input, Peer};
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
+use wire::messages::Verifying;
 use wire::v1;
 
 use super::Answer;
 use super::exchange::{Exchange, Heard};
 use crate::peer::error::PeerError;
-use crate::peer::protocol::Verifying;
 use crate::peer::session::{Opener, PeerSession};
 use crate::peer::stream::Position;
 
@@ -22,7 +22,7 @@ pub(crate) struct PendingDecode {
 }
 
 impl PendingDecode {
-    /// Asks for `max_tokens` tokens; and how much longer than usual the first may take.
+    /// Asks for `max_tokens` tokens.
     ///
     /// # Errors
     /// If no verifier can be reached that has room for the request.
@@ -31,19 +31,17 @@ impl PendingDecode {
         opener: &mut Opener,
         position: Position<'_>,
         max_tokens: u32,
-    ) -> Result<(Self, Duration), PeerError> {
+    ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
         let round = Request::Decode(v1::DecodeRound {
             max_tokens,
             header: None,
         });
         let len = opener.request.lead_len() + position.output.len();
-        let (exchange, allowance) = Exchange::start(stream, position, round.into(), len).await;
-        let pending = Self {
-            exchange,
+        Ok(Self {
+            exchange: Exchange::start(stream, position, round.into(), len).await,
             max_tokens,
-        };
-        Ok((pending, allowance))
+        })
     }
 
     /// The next tokens, or progress; `position` holds the output as it is by now. Between two tokens the round
@@ -61,8 +59,8 @@ impl PendingDecode {
         if session.leave_draining(opener, position.allowance).await {
             let decoded = position.output.len().saturating_sub(self.exchange.base_len);
             let left = self.max_tokens.saturating_sub(decoded as u32).max(1);
-            let (moved, allowance) = Self::start(session, opener, position, left).await?;
-            *self = moved;
+            *self = Self::start(session, opener, position, left).await?;
+            let allowance = session.stream()?.prefill;
             return Ok(Answer::progress(round, Peer::Verifier, allowance));
         }
         let stream = session.stream()?;

@@ -14,9 +14,9 @@ use super::exchange::{Exchange, Heard};
 use super::{Answer, RoundProposals};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::PeerError;
-use crate::peer::protocol::Drafting;
 use crate::peer::session::{Opener, PeerSession};
 use crate::peer::stream::Position;
+use wire::messages::Drafting;
 
 /// A draft block that was asked for.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct PendingDraft {
 }
 
 impl PendingDraft {
-    /// Asks for at most `max_tokens` levels; and how much longer than usual the answer may take.
+    /// Asks for at most `max_tokens` levels, and for the distribution after them if `bonus_q`.
     ///
     /// # Errors
     /// If no drafter can be reached that does what the request needs.
@@ -39,24 +39,17 @@ impl PendingDraft {
         session: &mut PeerSession<Drafting>,
         opener: &mut Opener,
         position: Position<'_>,
-        max_tokens: u32,
-        bonus_q: bool,
-    ) -> Result<(Self, Duration), PeerError> {
+        (max_tokens, bonus_q): (u32, bool),
+    ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
         let request = &opener.request;
         let len = request.lead_len() + position.output.len();
-        let room = match request.method.drafting {
-            // No model reads the context.
-            Way::MaxGram => u32::MAX,
-            // Of a cascade the largest model's is told; the drafter cuts to the others'.
-            Way::Model | Way::Cascade => {
-                let last = u32::from(!bonus_q);
-                let context_len = stream.description.context_len;
-                let free = context_len.saturating_add(last).saturating_sub(len as u32);
-                // If there is no room at all, the drafter says so better than a request for nothing.
-                free.max(last)
-            }
-        };
+        // The last token needs no place if nothing comes after it.
+        let held = len - usize::from(!bonus_q);
+        let room = request.draft_room(&stream.description, held);
+        if room == 0 {
+            return Err(PeerError::ContextFull(stream.description.context_len));
+        }
         let width = request.method.tree.width();
         // All nodes of a tree count.
         let most_levels = (stream.max_draft_tokens() / width).max(1);
@@ -75,15 +68,13 @@ impl PendingDraft {
             tree: drafting::shape_to_wire(request.method.tree),
             ..Default::default()
         });
-        let (exchange, allowance) = Exchange::start(stream, position, round.into(), len).await;
-        let pending = Self {
-            exchange,
+        Ok(Self {
+            exchange: Exchange::start(stream, position, round.into(), len).await,
             requested,
             most: requested.saturating_mul(width) as usize,
             is_cut_by_context: room < wanted,
             block: PartialBlock::default(),
-        };
-        Ok((pending, allowance))
+        })
     }
 
     /// The drafter's answer, or its progress.
@@ -142,13 +133,13 @@ impl PendingDraft {
         };
         let proposals = RoundProposals {
             round,
-            requested: self.requested,
+            requested: Some(self.requested),
             proposals: partial.proposals,
             bonus: last.bonus,
         };
         let input = Input::Drafted { round, block };
         Ok(Answer {
-            proposals: Some(proposals),
+            proposals,
             ..Answer::new(input, last.timing.unwrap_or_default())
         })
     }
@@ -176,7 +167,7 @@ pub(crate) async fn bonus(
         ..Default::default()
     });
     let len = request.lead_len() + output.len();
-    let (mut exchange, _) = Exchange::start(stream, after, round.into(), len).await;
+    let mut exchange = Exchange::start(stream, after, round.into(), len).await;
     let part = loop {
         if let Heard::Part(part) = exchange.next(stream, after).await? {
             break part;

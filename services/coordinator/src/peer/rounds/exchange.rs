@@ -1,11 +1,10 @@
 //! One request to a peer, and what is heard of it.
 
-use std::time::Duration;
-
+use wire::messages::Incoming;
 use wire::v1;
 
 use crate::peer::error::PeerError;
-use crate::peer::protocol::{Incoming, Protocol};
+use crate::peer::protocol::Protocol;
 use crate::peer::stream::{PeerStream, Position};
 
 /// How often a peer may say that it holds too little before it is taken for broken.
@@ -32,15 +31,14 @@ pub(super) enum Heard<P> {
 }
 
 impl<P: Protocol> Exchange<P> {
-    /// Sends `request` on top of the output, a sequence of `len` tokens with what stands before it; and how much
-    /// longer than usual the answer may take.
+    /// Sends `request` on top of the output, a sequence of `len` tokens with what stands before it.
     pub(super) async fn start(
         stream: &mut PeerStream<P>,
         position: Position<'_>,
         request: P::Request,
         len: usize,
-    ) -> (Self, Duration) {
-        let allowance = stream.begin_round(len);
+    ) -> Self {
+        stream.begin_round(len);
         let exchange = Self {
             round: position.round,
             digest: P::digest(&request),
@@ -49,7 +47,7 @@ impl<P: Protocol> Exchange<P> {
             need_from: 0,
         };
         exchange.send(stream, position).await;
-        (exchange, allowance)
+        exchange
     }
 
     async fn send(&self, stream: &mut PeerStream<P>, position: Position<'_>) {
@@ -78,7 +76,7 @@ impl<P: Protocol> Exchange<P> {
                     if self.need_from == NEED_FROM_LIMIT {
                         return Err(stream.malformed("it keeps asking for earlier tokens"));
                     }
-                    stream.held = need.from as usize;
+                    stream.held = stream.held.min(need.from as usize);
                     self.send(stream, position).await;
                 }
                 Incoming::Progress(header) if answers(header, stream) => {

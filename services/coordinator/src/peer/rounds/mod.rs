@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     /// How long it took to decide a block here, where the coordinator decides.
     pub(crate) decided: Duration,
     /// What a drafter sent of the distributions of its block.
-    pub(crate) proposals: Option<RoundProposals>,
+    pub(crate) proposals: RoundProposals,
     /// The distributions of a block, where they are reported.
     pub(crate) distributions: Option<v1::RoundLaws>,
     /// Draft distributions that were asked for after the block.
@@ -43,7 +43,7 @@ impl Answer {
             input,
             reported,
             decided: Duration::ZERO,
-            proposals: None,
+            proposals: RoundProposals::default(),
             distributions: None,
             distributions_fetched: 0,
         }
@@ -67,25 +67,18 @@ pub(crate) struct Failure {
     pub(crate) error: PeerError,
 }
 
-/// What a drafter sent of the distributions of a round's draft tokens, to be passed on to the verifier.
-#[derive(Clone, Debug)]
+/// What a drafter sent of the distributions of a round's draft tokens, to be passed on to the verifier; nothing, in
+/// a round in which it was not asked.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RoundProposals {
     pub(crate) round: u64,
-    /// Levels that the drafter was asked for.
-    requested: u32,
+    /// Levels that the drafter was asked for, if it was.
+    requested: Option<u32>,
     /// One for each draft token; empty if the session asks for nothing.
     proposals: Vec<v1::Proposal>,
     /// The same of the position after the block.
     bonus: Option<v1::Proposal>,
 }
-
-/// What a drafter sent in a round in which it was not asked.
-pub(crate) static NO_PROPOSALS: RoundProposals = RoundProposals {
-    round: 0,
-    requested: 0,
-    proposals: Vec::new(),
-    bonus: None,
-};
 
 impl RoundProposals {
     /// What was sent of the distributions of `drafts`: nothing, if none of them was drafted in the round.
@@ -100,9 +93,6 @@ impl RoundProposals {
     /// Draft tokens there would be if no end token had cut the block: `wanted` by the session, which the drafter
     /// may have been asked for fewer than.
     fn horizon(&self, wanted: u32, drafts: &DraftTree) -> u32 {
-        if self.round == NO_PROPOSALS.round {
-            return wanted;
-        }
-        wanted.min(self.requested.max(drafts.len() as u32))
+        wanted.min(self.requested.unwrap_or(wanted).max(drafts.len() as u32))
     }
 }

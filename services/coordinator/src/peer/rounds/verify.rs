@@ -13,9 +13,9 @@ use super::exchange::{Exchange, Heard};
 use super::{Answer, RoundProposals, WireBlock};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::PeerError;
-use crate::peer::protocol::Verifying;
 use crate::peer::session::{Opener, PeerSession};
 use crate::peer::stream::Position;
+use wire::messages::Verifying;
 
 /// A block that a verifier was asked about.
 #[derive(Debug)]
@@ -27,8 +27,7 @@ pub(crate) struct PendingVerify {
 }
 
 impl PendingVerify {
-    /// Asks about a block; and how much longer than usual the answer may take. `proposals` are what the drafter
-    /// sent in this round.
+    /// Asks about a block. `proposals` are what the drafter sent in this round.
     ///
     /// # Errors
     /// If no verifier can be reached that has room for the request, or it takes no block as long.
@@ -38,7 +37,7 @@ impl PendingVerify {
         position: Position<'_>,
         (drafts, horizon, layers): (&DraftTree, u32, &[Layer]),
         proposals: &RoundProposals,
-    ) -> Result<(Self, Duration), PeerError> {
+    ) -> Result<Self, PeerError> {
         let stream = session.ready(opener, position.allowance).await?;
         let max_draft_tokens = stream.max_draft_tokens();
         if drafts.len() > max_draft_tokens as usize {
@@ -67,13 +66,11 @@ impl PendingVerify {
         }
         let len = request.lead_len() + position.output.len() + drafts.len();
         let round = Request::Round(round).into();
-        let (exchange, allowance) = Exchange::start(stream, position, round, len).await;
-        let pending = Self {
-            exchange,
+        Ok(Self {
+            exchange: Exchange::start(stream, position, round, len).await,
             positions: scores.then(|| 1 + drafts.len()),
             slices: Vec::new(),
-        };
-        Ok((pending, allowance))
+        })
     }
 
     /// The verifier's answer, or its progress; none if all slices have come that the coordinator decides from.

@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
-use tokenizers::Tokenizer;
-use wire::v1::{PeerDescription, TokenIds};
+use text::ServedText;
+use wire::v1::{PeerDescription, TokenIds, TokenizerPart};
 
 use super::*;
-use crate::text::{ChatTemplate, ServedText};
 
 /// Three words, and a start token that plain text begins with.
 const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null,
@@ -16,11 +15,12 @@ const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": 
     "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"S": 0, "a": 1, "b": 2}}}"#;
 
 fn served(template: &str) -> Target {
-    let chat = ChatTemplate::new(template.to_owned(), "S".to_owned(), String::new());
-    let text = ServedText {
-        tokenizer: Tokenizer::from_bytes(TOKENIZER).expect("a tokenizer"),
-        chat: chat.map_err(|error| error.to_string()),
+    let part = TokenizerPart {
+        chat_template: template.to_owned(),
+        bos_token: "S".to_owned(),
+        ..Default::default()
     };
+    let text = ServedText::new(TOKENIZER.as_bytes(), part).expect("a tokenizer");
     let description = PeerDescription {
         context_len: 4,
         vocab_size: 3,

@@ -1,47 +1,73 @@
-//! The addresses behind a list of URLs, and which of them a session goes to.
+//! The replicas of a peer: the addresses behind a list of URLs, what is known of each, and which of them a session
+//! goes to.
+
+mod breaker;
+mod budget;
+mod endpoint;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use server::channel::{self, ChannelConfig, ChannelError};
-use server::process::Process;
 use tonic::transport::Uri;
 
-use super::endpoint::Endpoint;
+use crate::channel::{self, ChannelConfig, ChannelError};
+use crate::process::Process;
+
+pub use endpoint::{Endpoint, SILENT};
+
+/// How the addresses behind a name are found.
+type Lookup = fn(String, u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// How long a request waits for a name server where no address is known.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All replicas of one kind of peer.
+/// All replicas of one kind of peer, each of which describes itself by a `D`.
 #[derive(Clone, Debug)]
-pub(super) struct Replicas(Arc<Shared>);
+pub struct Replicas<D>(Arc<Shared<D>>);
 
 #[derive(Debug)]
-struct Shared {
+struct Shared<D> {
     urls: Vec<Uri>,
     config: ChannelConfig,
     process: Process,
     believed_for: Duration,
-    known: Mutex<Known>,
+    lookup: Lookup,
+    /// Held by whoever resolves: one at a time, however long the name server takes.
+    resolving: Arc<tokio::sync::Mutex<()>>,
+    known: Mutex<Known<D>>,
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    endpoints: BTreeMap<String, Arc<Endpoint>>,
+#[derive(Debug)]
+struct Known<D> {
+    endpoints: BTreeMap<String, Arc<Endpoint<D>>>,
     resolved_at: Option<Instant>,
 }
 
-impl Replicas {
+impl<D: Send + Sync + 'static> Replicas<D> {
+    /// The replicas behind `urls`; a name is resolved anew after `believed_for`.
+    ///
     /// # Errors
     /// If a URL is wrong.
-    pub(super) fn new(
+    pub fn new(
         urls: &[String],
         config: &ChannelConfig,
         process: &Process,
         believed_for: Duration,
+    ) -> Result<Self, ChannelError> {
+        Self::with_lookup(urls, config, process, believed_for, look_up)
+    }
+
+    fn with_lookup(
+        urls: &[String],
+        config: &ChannelConfig,
+        process: &Process,
+        believed_for: Duration,
+        lookup: Lookup,
     ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
@@ -52,11 +78,17 @@ impl Replicas {
             config: config.clone(),
             process: process.clone(),
             believed_for,
-            known: Mutex::default(),
+            lookup,
+            resolving: Arc::default(),
+            known: Mutex::new(Known {
+                endpoints: BTreeMap::new(),
+                resolved_at: None,
+            }),
         })))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there are no URLs at all.
+    pub fn is_empty(&self) -> bool {
         self.0.urls.is_empty()
     }
 
@@ -64,12 +96,12 @@ impl Replicas {
     /// and address, so that a session stays where it is while other replicas come and go; one that is
     /// about to stop, or was silent, only if there is no other. With `even_dead` the best of all if none is
     /// alive.
-    pub(super) async fn pick(
+    pub async fn pick(
         &self,
         session: &[u8; 16],
         even_dead: bool,
-        suits: impl Fn(&Endpoint) -> bool,
-    ) -> Option<Arc<Endpoint>> {
+        suits: impl Fn(&Endpoint<D>) -> bool,
+    ) -> Option<Arc<Endpoint<D>>> {
         let picked = self.pick_now(session, even_dead, &suits).await?;
         if !picked.is_suspected() {
             return Some(picked);
@@ -82,16 +114,16 @@ impl Replicas {
         &self,
         session: &[u8; 16],
         even_dead: bool,
-        suits: &impl Fn(&Endpoint) -> bool,
-    ) -> Option<Arc<Endpoint>> {
+        suits: &impl Fn(&Endpoint<D>) -> bool,
+    ) -> Option<Arc<Endpoint<D>>> {
         let mut endpoints = self.all().await;
         endpoints.retain(|endpoint| suits(endpoint));
-        let weight = |endpoint: &Arc<Endpoint>| {
+        let weight = |endpoint: &Arc<Endpoint<D>>| {
             let mut hasher = DefaultHasher::new();
             (session, endpoint.address()).hash(&mut hasher);
             hasher.finish()
         };
-        let rank = |endpoint: &Arc<Endpoint>| {
+        let rank = |endpoint: &Arc<Endpoint<D>>| {
             let is_well = !endpoint.is_suspected() && !endpoint.is_draining();
             let standing = (endpoint.is_alive(), is_well);
             (standing, weight(endpoint))
@@ -104,14 +136,15 @@ impl Replicas {
 
     /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
     /// request waits for a name server then.
-    pub(super) async fn all(&self) -> Vec<Arc<Endpoint>> {
+    pub async fn all(&self) -> Vec<Arc<Endpoint<D>>> {
         let now = Instant::now();
         let stale = self.with(|known| {
             let stale = known
                 .resolved_at
                 .is_none_or(|at| now - at >= self.0.believed_for);
             // Where all are dead or about to stop, new ones may have been started meanwhile.
-            let stays = |endpoint: &Arc<Endpoint>| endpoint.is_alive() && !endpoint.is_draining();
+            let stays =
+                |endpoint: &Arc<Endpoint<D>>| endpoint.is_alive() && !endpoint.is_draining();
             let nobody = !known.endpoints.values().any(stays);
             if stale || nobody {
                 // Set at once, so that requests arriving meanwhile do not all ask.
@@ -120,21 +153,24 @@ impl Replicas {
             stale || nobody
         });
         if stale {
-            let shared = Arc::clone(&self.0);
-            let resolving = tokio::spawn(async move {
-                let addresses = shared.resolve().await;
-                shared.with(|known| shared.update(known, addresses));
-            });
+            if let Ok(turn) = Arc::clone(&self.0.resolving).try_lock_owned() {
+                let shared = Arc::clone(&self.0);
+                tokio::spawn(async move {
+                    let addresses = shared.resolve().await;
+                    shared.with(|known| shared.update(known, addresses));
+                    drop(turn);
+                });
+            }
             if self.with(|known| known.endpoints.is_empty()) {
                 // What goes on in the background serves those who come later.
-                let _ = tokio::time::timeout(RESOLVE_TIMEOUT, resolving).await;
+                let _ = tokio::time::timeout(RESOLVE_TIMEOUT, self.0.resolving.lock()).await;
             }
         }
         self.with(|known| known.endpoints.values().cloned().collect())
     }
 
     /// For how long all of them that are alive are overloaded, by their own words; none if one is not.
-    pub(super) fn overloaded_for(&self) -> Option<Duration> {
+    pub fn overloaded_for(&self) -> Option<Duration> {
         self.with(|known| {
             let endpoints = known.endpoints.values();
             let alive = endpoints.filter(|endpoint| endpoint.is_alive());
@@ -144,7 +180,7 @@ impl Replicas {
     }
 
     /// Addresses known by now: those alive, and those left alone for a while.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         self.with(|known| {
             let endpoints = known.endpoints.values();
             let alive = endpoints.filter(|endpoint| endpoint.is_alive()).count();
@@ -152,20 +188,22 @@ impl Replicas {
         })
     }
 
-    fn with<T>(&self, action: impl FnOnce(&mut Known) -> T) -> T {
+    fn with<T>(&self, action: impl FnOnce(&mut Known<D>) -> T) -> T {
         self.0.with(action)
     }
 }
 
-impl Shared {
+impl<D: Send + Sync + 'static> Shared<D> {
     /// Every address behind the URLs, with the URL; a name that cannot be resolved gives none.
     async fn resolve(&self) -> Vec<(Uri, SocketAddr)> {
         let mut addresses = Vec::new();
         for url in &self.urls {
             let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
             let port = url.port_u16().unwrap_or_default();
-            match tokio::net::lookup_host((host, port)).await {
-                Ok(found) => addresses.extend(found.map(|address| (url.clone(), address))),
+            match (self.lookup)(host.to_owned(), port).await {
+                Ok(found) => {
+                    addresses.extend(found.into_iter().map(|address| (url.clone(), address)));
+                }
                 Err(error) => tracing::warn!(host, %error, "peer's name cannot be resolved"),
             }
         }
@@ -174,13 +212,13 @@ impl Shared {
 
     /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
     /// known before is better than nothing.
-    fn update(&self, known: &mut Known, addresses: Vec<(Uri, SocketAddr)>) {
+    fn update(&self, known: &mut Known<D>, addresses: Vec<(Uri, SocketAddr)>) {
         if addresses.is_empty() {
             return;
         }
         let mut before = std::mem::take(&mut known.endpoints);
         for (url, address) in addresses {
-            let name = Endpoint::url_of(&url, address);
+            let name = Endpoint::<D>::url_of(&url, address);
             let endpoint = before.remove(&name);
             known.endpoints.entry(name).or_insert_with(|| {
                 let new = || Arc::new(Endpoint::new(&url, address, &self.config, &self.process));
@@ -189,17 +227,26 @@ impl Shared {
         }
     }
 
-    fn with<T>(&self, action: impl FnOnce(&mut Known) -> T) -> T {
+    fn with<T>(&self, action: impl FnOnce(&mut Known<D>) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         action(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
+fn look_up(
+    host: String,
+    port: u16,
+) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {
+    Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
-    fn replicas(urls: &[&str]) -> Replicas {
+    fn replicas(urls: &[&str]) -> Replicas<()> {
         let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
         let minute = Duration::from_secs(60);
         Replicas::new(
@@ -263,7 +310,7 @@ mod tests {
         let replicas = replicas(&["http://localhost:7"]);
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
         assert!(
-            Replicas::new(
+            Replicas::<()>::new(
                 &["nonsense".into()],
                 &ChannelConfig::default(),
                 &Process::default(),
@@ -271,5 +318,62 @@ mod tests {
             )
             .is_err()
         );
+    }
+
+    fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {
+        let urls = ["http://verifier:7".to_owned()];
+        let (config, process) = (ChannelConfig::default(), Process::default());
+        Replicas::with_lookup(&urls, &config, &process, believed_for, lookup).expect("a URL")
+    }
+
+    /// It answers once, and never again.
+    #[tokio::test(start_paused = true)]
+    async fn a_name_server_that_hangs_holds_up_nobody_who_knows_an_address() {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let lookup: Lookup = |_, port| {
+            Box::pin(async move {
+                if ASKED.fetch_add(1, Ordering::Relaxed) > 0 {
+                    std::future::pending::<()>().await;
+                }
+                Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))])
+            })
+        };
+        let replicas = looked_up_by(lookup, Duration::ZERO);
+        let began = tokio::time::Instant::now();
+        for _ in 0..100 {
+            assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        // Nor are there ever two questions under way.
+        assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_no_address_is_known_all_wait_for_one_answer_and_not_for_ever() {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let late: Lookup = |_, port| {
+            Box::pin(async move {
+                ASKED.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(RESOLVE_TIMEOUT / 2).await;
+                Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))])
+            })
+        };
+        let replicas = looked_up_by(late, Duration::from_secs(60));
+        let picks: Vec<_> = (0..20)
+            .map(|_| {
+                let replicas = replicas.clone();
+                tokio::spawn(async move { replicas.pick(&[0; 16], false, |_| true).await })
+            })
+            .collect();
+        for pick in picks {
+            assert!(pick.await.expect("no panic").is_some());
+        }
+        assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+        let never: Lookup = |_, _| Box::pin(std::future::pending());
+        let replicas = looked_up_by(never, Duration::from_secs(60));
+        let began = tokio::time::Instant::now();
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
+        assert_eq!(began.elapsed(), RESOLVE_TIMEOUT);
     }
 }

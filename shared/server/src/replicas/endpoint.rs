@@ -4,18 +4,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use server::channel::{self, ChannelConfig, Connections, PeerChannel};
-use server::deadline::within;
-use server::process::Process;
 use tokio::sync::watch;
 use tonic::transport::Uri;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
-use wire::v1::PeerDescription;
 
 use super::breaker::Breaker;
 use super::budget::RetryBudget;
-use crate::peer::error::is_of_transport;
+use crate::channel::{self, ChannelConfig, Connections, PeerChannel, connection_fault};
+use crate::deadline::within;
+use crate::process::Process;
 
 /// How long an endpoint that said it is about to stop is believed to be stopping. Then it is asked
 /// again, and if it still is, or is not there any more, it says so or is found out.
@@ -25,34 +23,46 @@ const DRAINING_FOR: Duration = Duration::from_secs(5);
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a peer is left alone that does not answer.
-pub(super) const SILENT: &str = "no answer in time";
+pub const SILENT: &str = "no answer in time";
 
 /// How much longer than it asks for an overloaded peer is left in peace once its budget of repetitions is spent.
 const OVER_BUDGET: u32 = 4;
 
 /// One address of a peer, with its connection and what is known of it.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub struct Endpoint<D> {
     address: String,
     socket: SocketAddr,
     channel: PeerChannel,
     connections: Connections,
-    state: Mutex<State>,
+    state: Mutex<State<D>>,
     /// Whether it is being asked how it is, because it was silent.
     suspected: watch::Sender<bool>,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<D> {
     breaker: Breaker,
     budget: RetryBudget,
     /// What it said of itself, on which of its connections.
-    description: Option<(u64, Arc<PeerDescription>)>,
+    description: Option<(u64, Arc<D>)>,
     draining_until: Option<Instant>,
     overloaded_until: Option<Instant>,
 }
 
-impl Endpoint {
+impl<D> Default for State<D> {
+    fn default() -> Self {
+        Self {
+            breaker: Breaker::default(),
+            budget: RetryBudget::default(),
+            description: None,
+            draining_until: None,
+            overloaded_until: None,
+        }
+    }
+}
+
+impl<D: Send + Sync + 'static> Endpoint<D> {
     /// The endpoint at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
         url: &Uri,
@@ -66,7 +76,7 @@ impl Endpoint {
             socket: address,
             channel,
             connections,
-            state: Mutex::default(),
+            state: Mutex::new(State::default()),
             suspected: watch::Sender::new(false),
         }
     }
@@ -77,23 +87,23 @@ impl Endpoint {
     }
 
     /// Its URL.
-    pub(crate) fn address(&self) -> &str {
+    pub fn address(&self) -> &str {
         &self.address
     }
 
     /// Where that leads.
-    pub(crate) fn socket(&self) -> SocketAddr {
+    pub fn socket(&self) -> SocketAddr {
         self.socket
     }
 
     /// Its connection; cheap to clone.
-    pub(crate) fn channel(&self) -> PeerChannel {
+    pub fn channel(&self) -> PeerChannel {
         self.channel.clone()
     }
 
     /// What it says of itself, if it was asked on the connection that stands: after a restart it may
     /// serve another model, or the same with other limits.
-    pub(crate) fn description(&self) -> Option<Arc<PeerDescription>> {
+    pub fn description(&self) -> Option<Arc<D>> {
         let current = self.connections.count();
         self.with(|state| {
             let (of, description) = state.description.as_ref()?;
@@ -101,13 +111,14 @@ impl Endpoint {
         })
     }
 
-    pub(super) fn described(&self, description: Arc<PeerDescription>) {
+    /// What it says of itself, asked on the connection that stands.
+    pub fn described(&self, description: Arc<D>) {
         let current = self.connections.count();
         self.with(|state| state.description = Some((current, description)));
     }
 
     /// Whether it may be tried.
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         self.with(|state| state.breaker.is_closed(Instant::now()))
     }
 
@@ -124,13 +135,13 @@ impl Endpoint {
     }
 
     /// Whether it said lately that it is about to stop.
-    pub(crate) fn is_draining(&self) -> bool {
+    pub fn is_draining(&self) -> bool {
         let until = self.with(|state| state.draining_until);
         until.is_some_and(|until| Instant::now() < until)
     }
 
     /// It says that it is about to stop: sessions that have another place go there.
-    pub(crate) fn draining(&self) {
+    pub fn draining(&self) {
         let until = Instant::now() + DRAINING_FOR;
         let before = self.with(|state| {
             state.description = None;
@@ -142,19 +153,19 @@ impl Endpoint {
     }
 
     /// What it said of itself does not hold any more.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.with(|state| state.description = None);
     }
 
     /// A request is made of it for the first time.
-    pub(crate) fn requested(&self) {
+    pub fn requested(&self) {
         self.with(|state| state.budget.requested());
     }
 
     /// It is overloaded, and asks for a pause. How long to wait before it is asked again: as long as it says,
     /// spread so that those who wait do not all come back at once, and longer if repetitions are too large a
     /// part of what it is asked. `jitter` is from 0 to 1.
-    pub(crate) fn overloaded(&self, retry_after: Duration, jitter: f64) -> Duration {
+    pub fn overloaded(&self, retry_after: Duration, jitter: f64) -> Duration {
         let is_within_budget = self.with(|state| {
             state.overloaded_until = Some(Instant::now() + retry_after);
             state.budget.take()
@@ -176,7 +187,7 @@ impl Endpoint {
     }
 
     /// It answered a round.
-    pub(crate) fn succeeded(&self) {
+    pub fn succeeded(&self) {
         let recovered = self.with(|state| {
             state.draining_until = None;
             state.overloaded_until = None;
@@ -188,7 +199,7 @@ impl Endpoint {
     }
 
     /// One round failed.
-    pub(crate) fn failed(&self) {
+    pub fn failed(&self) {
         self.note_failure(
             "peer keeps failing, left alone for a while",
             "",
@@ -197,7 +208,7 @@ impl Endpoint {
     }
 
     /// It could not be reached at all.
-    pub(crate) fn unreachable(&self, why: &str) {
+    pub fn unreachable(&self, why: &str) {
         self.note_failure(
             "peer does not answer, left alone for a while",
             why,
@@ -207,7 +218,7 @@ impl Endpoint {
 
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
     /// has failed one round; one that does not is left alone. Until that is known, others are tried first.
-    pub(crate) fn silent(self: &Arc<Self>) {
+    pub fn silent(self: &Arc<Self>) {
         if self.suspected.send_replace(true) {
             return;
         }
@@ -228,7 +239,7 @@ impl Endpoint {
         let checking = client.check(HealthCheckRequest::default());
         match within(HEALTH_TIMEOUT, "health check", checking).await {
             Ok(Ok(_)) => true,
-            Ok(Err(status)) => !is_of_transport(&status),
+            Ok(Err(status)) => connection_fault(&status).is_none(),
             Err(_) => false,
         }
     }
@@ -248,7 +259,7 @@ impl Endpoint {
         }
     }
 
-    fn with<T>(&self, action: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, action: impl FnOnce(&mut State<D>) -> T) -> T {
         // Nothing here panics half-way, so the state behind a poisoned lock is whole.
         action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -77,6 +77,22 @@ mod tests {
     }
 
     #[test]
+    fn a_success_forgets_what_was_before_it() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        for seconds in [0, 10, 20] {
+            assert!(breaker.unreachable(now + Duration::from_secs(seconds)));
+        }
+        assert!(breaker.succeeded(), "it was given up before");
+        assert!(!breaker.succeeded(), "it was not since");
+        for failure in 1..=FAILURES {
+            assert!(breaker.is_closed(now), "before failure {failure}");
+            assert_eq!(breaker.failed(now), failure == FAILURES);
+        }
+        assert!(!breaker.is_closed(now + SHORTEST / 2) && breaker.is_closed(now + SHORTEST));
+    }
+
+    #[test]
     fn the_pause_doubles_up_to_a_minute() {
         let mut now = Instant::now();
         let mut breaker = Breaker::default();

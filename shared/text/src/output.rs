@@ -6,10 +6,13 @@ use speculation::TokenId;
 use speculation::session::Origin;
 use wire::v1;
 
-use crate::text::{Detokenizer, ServedText, StopMatcher};
+use crate::ServedText;
+use crate::detokenizer::Detokenizer;
+use crate::stop::StopMatcher;
 
 /// Turns emitted tokens into chunks.
-pub(super) struct Output {
+#[derive(Debug)]
+pub struct Output {
     text: Arc<ServedText>,
     detokenizer: Detokenizer,
     stops: StopMatcher,
@@ -18,15 +21,17 @@ pub(super) struct Output {
 }
 
 /// A chunk, and what it means for the request.
-pub(super) struct Emitted {
-    pub(super) chunk: v1::Chunk,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emitted {
+    /// The tokens with their text.
+    pub chunk: v1::Chunk,
     /// Output tokens kept, if a stop string ends the output here.
-    pub(super) stopped_at: Option<u32>,
+    pub stopped_at: Option<u32>,
 }
 
 impl Output {
     /// The output after `prompt`.
-    pub(super) fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
+    pub fn new(text: Arc<ServedText>, stops: Vec<String>, prompt: &[TokenId]) -> Self {
         Self {
             detokenizer: Detokenizer::after(&text.tokenizer, prompt),
             stops: StopMatcher::new(stops),
@@ -36,7 +41,7 @@ impl Output {
     }
 
     /// The chunk of `tokens`, up to and including the token that completes a stop string.
-    pub(super) fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
+    pub fn emit(&mut self, tokens: &[(TokenId, Origin)]) -> Emitted {
         let mut chunk = v1::Chunk::default();
         for &(token, origin) in tokens {
             self.len += 1;
@@ -60,7 +65,7 @@ impl Output {
     }
 
     /// Text still held back when the output ends by itself.
-    pub(super) fn finish(&mut self) -> String {
+    pub fn finish(&mut self) -> String {
         let rest = self.detokenizer.finish(&self.text.tokenizer);
         let released = self.stops.push(&rest);
         if released.stopped {
