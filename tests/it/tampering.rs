@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -35,6 +36,8 @@ pub(crate) enum Mode {
     ForgeVerdicts,
     /// The law after a block never comes.
     HoldBonus,
+    /// Nothing, but it takes a while until a tokenizer comes.
+    LateTokenizer,
 }
 
 /// How what a drafter tells is falsified.
@@ -71,6 +74,7 @@ pub(crate) struct Tampering {
     /// In front of both peers, so that a lost reply is a broken connection to them.
     relays: Arc<[Relay; 2]>,
     replayed: Arc<AtomicUsize>,
+    tokenizers: Arc<AtomicUsize>,
 }
 
 impl Tampering {
@@ -94,6 +98,7 @@ impl Tampering {
             mode,
             relays: Arc::new(relays),
             replayed: Arc::default(),
+            tokenizers: Arc::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -108,6 +113,11 @@ impl Tampering {
     /// How many replies were lost so far.
     pub(crate) fn count(&self) -> usize {
         self.lost.lock().expect("not poisoned").len()
+    }
+
+    /// How often a tokenizer was asked for.
+    pub(crate) fn tokenizers(&self) -> usize {
+        self.tokenizers.load(Ordering::Relaxed)
     }
 
     /// How many replies came from a peer's memory.
@@ -231,7 +241,7 @@ impl drafter_server::Drafter for Tampering {
                     Mode::LoseOnce => tampering.lose("draft", block.header)?,
                     Mode::Forge(forgery) => forge(block, forgery),
                     Mode::HoldBonus if block.bonus.is_some() => return Ok(None),
-                    Mode::ForgeSlices | Mode::ForgeVerdicts | Mode::HoldBonus => {}
+                    _ => {}
                 }
             }
             Ok(Some(reply))
@@ -257,6 +267,10 @@ impl verifier_server::Verifier for Tampering {
         &self,
         request: Request<TokenizerRequest>,
     ) -> Result<Response<Boxed<TokenizerPart>>, Status> {
+        self.tokenizers.fetch_add(1, Ordering::Relaxed);
+        if self.mode == Mode::LateTokenizer {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
         let mut client = verifier_client::VerifierClient::new(self.verifier.clone());
         let upstream = client.tokenizer(request).await?.into_inner();
         Ok(Response::new(Box::pin(upstream)))

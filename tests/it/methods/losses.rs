@@ -1,10 +1,10 @@
 //! Methods under faults: retries repeat every draw, and what is false never reaches the output.
 
-use wire::v1::{FinishReason, ProposalForm};
+use wire::v1::{FinishReason, Origin, ProposalForm};
 
 use super::Choosing;
 use crate::client::{With, collect, generate, request, try_generate};
-use crate::cluster::{client, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{client, config, coordinator, draft, drafter, drafter_with, target, verifier};
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, Tampering};
 
@@ -40,6 +40,37 @@ async fn each_reply_lost_once_changes_no_token_of_any_method() {
         assert_eq!(answer.tokens, expected.tokens, "{method}");
         assert!(answer.finished.exact, "{method}");
         assert!(tampering.count() > 0, "{method}");
+    }
+}
+
+/// A window of BiLD takes several drafts, and what the target refuses of it the drafter still holds: a drafter
+/// whose stream broke goes on after the output, and not after that.
+#[tokio::test]
+async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
+    let (drafter, _) = drafter_with(draft(), |config| {
+        config.max_draft_tokens = 3.try_into().expect("not zero");
+    })
+    .await;
+    let (verifier, _) = verifier(target()).await;
+    let calm = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    let (drafter, verifier) = (drafter.address, verifier.address);
+    for seed in 0..4 {
+        let asked = request("Once upon a time", 24).method("bild").seed(seed);
+        // The drafter is never unsure, and the target refuses much.
+        let mut asked = asked.alpha(2.0).ignoring_eos();
+        asked.parameters().window = Some(8);
+        asked.parameters().fallback = Some(0.0);
+        let expected = generate(&calm, asked.clone()).await;
+        let refused = expected.origins.contains(&Origin::Recovered);
+        assert!(refused, "nothing was refused with seed {seed}");
+        let (tampering, url) = Tampering::start(Mode::LoseOnce, drafter, verifier).await;
+        let peers = std::slice::from_ref(&url);
+        let mut config = config(peers, peers);
+        (config.retries, config.verifier_retries) = (8, 8);
+        let answer = generate(&coordinator(config).await, asked).await;
+        assert!(tampering.count() > 0);
+        assert_eq!(answer.tokens, expected.tokens, "seed {seed}");
+        assert!(answer.finished.exact);
     }
 }
 

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use wire::v1::{FinishReason, ListModelsRequest};
 
-use super::{MS, ms};
-use crate::client::{With, request, with_fault};
-use crate::cluster::{client, config, coordinator, silent, target, verifier};
+use super::{Counted, MS, ms};
+use crate::client::{With, generate, request, with_fault};
+use crate::cluster::{client, config, coordinator, draft, drafter_with, silent, target, verifier};
 use crate::relay::Relay;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,6 +23,29 @@ async fn no_address_stands_in_what_a_client_reads() {
     let said = format!("{:?}", answer.finished);
     assert!(!said.contains("127.0.0.1"), "{said}");
     assert!(answer.finished.error.starts_with("verifier lost"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_model_whose_context_is_full_is_counted_as_that() {
+    let (verifier, _) = verifier(target()).await;
+    let (drafter, _) = drafter_with(draft(), |config| config.kv_tokens = 128).await;
+    let counted = Counted::start(config(&[drafter.url()], &[verifier.url()])).await;
+    let asked = request("Once upon a time", 200).ignoring_eos();
+    let answer = generate(&counted.service, asked).await;
+    assert_eq!(answer.tokens.len(), 200);
+    // Now its context fills up, now the prompt is longer than it.
+    let long = request(&"The cat sat on the mat. ".repeat(20), 8).ignoring_eos();
+    let after = generate(&counted.service, long).await;
+    let lost = (answer.fallbacks() + after.fallbacks()) as f64;
+    assert!(
+        answer.fallbacks() > 0 && after.fallbacks() > 0,
+        "there was room"
+    );
+    let reason = &after.finished.speculation.expect("statistics").fallbacks[0].reason;
+    assert!(reason.contains("context of 64 tokens is full"), "{reason}");
+    let fallbacks = |reason| counted.count("outrider_fallbacks_total", &[("reason", reason)]);
+    let counted = ["context_full", "malformed", "refused"].map(fallbacks);
+    assert_eq!(counted, [lost, 0.0, 0.0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

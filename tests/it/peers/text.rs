@@ -8,8 +8,28 @@ use wire::v1::generate_response::Part;
 
 use super::{MS, paced_verifier};
 use crate::client::{With, generate, request};
-use crate::cluster::{Cluster, client, config, coordinator, draft, target};
+use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
 use crate::paced::Pace;
+use crate::tampering::{Mode, Tampering};
+
+/// All who come before the tokenizer wait for one and the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_herd_of_requests_fetches_one_tokenizer() {
+    let (drafter, _) = drafter(draft()).await;
+    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = (drafter.address, verifier.address);
+    let (tampering, url) = Tampering::start(Mode::LateTokenizer, drafter, verifier).await;
+    let peers = std::slice::from_ref(&url);
+    let coordinator = coordinator(config(peers, peers)).await;
+    let asked = |seed| generate(&coordinator, request("Once upon a time", 4).seed(seed));
+    let answers = futures_util::future::join_all((0..12).map(asked)).await;
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.finished.error.is_empty())
+    );
+    assert_eq!(tampering.tokenizers(), 1);
+}
 
 /// Text that may be the beginning of a stop string is held back: it comes when the answer ends.
 #[tokio::test]

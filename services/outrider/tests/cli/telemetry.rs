@@ -55,6 +55,32 @@ fn free_address() -> String {
     listener.local_addr().expect("an address").to_string()
 }
 
+/// What a client wrote is its own, however much is logged.
+#[test]
+fn a_prompt_stands_in_no_line_of_any_level() {
+    let asked = [
+        "generate",
+        "--prompt",
+        "A Zanzibar for Wilhelmina",
+        "--max-tokens",
+        "8",
+    ];
+    let output = outrider(&asked).args(["--log", "trace"]).output();
+    let output = output.expect("the binary runs");
+    let lines = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && lines.contains("request finished"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("DEBUG") || lines.contains("TRACE"),
+        "{lines}"
+    );
+    for word in ["Zanzibar", "Wilhelmina", "max_tokens: Some"] {
+        assert!(!lines.contains(word), "{word} stands in\n{lines}");
+    }
+}
+
 #[test]
 fn a_request_is_told_to_the_collector_and_in_json_lines() {
     let (posted, endpoint) = collector();
