@@ -141,10 +141,9 @@ impl Driver {
                     return self.finish(&reason).await;
                 }
             }
-            let now = self.now();
             match self.wait().await {
                 Woken::Answer(answer) => self.handle(answer),
-                Woken::ClientGone => self.session.handle(Input::Cancel, now),
+                Woken::ClientGone => self.session.handle(Input::Cancel, self.now()),
                 Woken::LastCall => self.cut(Cut::LastCall),
                 Woken::Timeout => self.handle_timeout(),
             }

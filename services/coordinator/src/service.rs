@@ -10,6 +10,7 @@ use server::health::Health;
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection};
+use speculation::session::Peer;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
@@ -19,7 +20,6 @@ use crate::error::CoordinatorError;
 use crate::front::{Admission, Service, Shared};
 use crate::observe::{Gauges, Observation};
 use crate::peer::pool::{Models, ServedModel};
-use speculation::session::Peer;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";

@@ -13,9 +13,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+use tokio::sync::watch;
 use tonic::transport::Uri;
 
 use crate::channel::{self, ChannelConfig, ChannelError};
+use crate::deadline::within;
 use crate::process::Process;
 
 pub use endpoint::{Endpoint, SILENT};
@@ -25,6 +28,9 @@ type Lookup = fn(String, u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<Sock
 
 /// How long a request waits for a name server where no address is known.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a name server may take. Then what is known of the other names counts, and it is asked anew.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All replicas of one kind of peer, each of which describes itself by a `D`.
 #[derive(Clone, Debug)]
@@ -37,8 +43,8 @@ struct Shared<D> {
     process: Process,
     believed_for: Duration,
     lookup: Lookup,
-    /// Held by whoever resolves: one at a time, however long the name server takes.
-    resolving: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the names are being resolved: once at a time, however many ask.
+    resolving: watch::Sender<bool>,
     known: Mutex<Known<D>>,
 }
 
@@ -79,7 +85,7 @@ impl<D: Send + Sync + 'static> Replicas<D> {
             process: process.clone(),
             believed_for,
             lookup,
-            resolving: Arc::default(),
+            resolving: watch::Sender::new(false),
             known: Mutex::new(Known {
                 endpoints: BTreeMap::new(),
                 resolved_at: None,
@@ -137,36 +143,41 @@ impl<D: Send + Sync + 'static> Replicas<D> {
     /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
     /// request waits for a name server then.
     pub async fn all(&self) -> Vec<Arc<Endpoint<D>>> {
-        let now = Instant::now();
-        let stale = self.with(|known| {
-            let stale = known
-                .resolved_at
-                .is_none_or(|at| now - at >= self.0.believed_for);
+        let (is_due, is_empty) = self.with(|known| {
+            let before = known.resolved_at;
+            let is_stale = before.is_none_or(|at| at.elapsed() >= self.0.believed_for);
             // Where all are dead or about to stop, new ones may have been started meanwhile.
             let stays =
                 |endpoint: &Arc<Endpoint<D>>| endpoint.is_alive() && !endpoint.is_draining();
             let nobody = !known.endpoints.values().any(stays);
-            if stale || nobody {
-                // Set at once, so that requests arriving meanwhile do not all ask.
-                known.resolved_at = Some(now);
-            }
-            stale || nobody
+            (is_stale || nobody, known.endpoints.is_empty())
         });
-        if stale {
-            if let Ok(turn) = Arc::clone(&self.0.resolving).try_lock_owned() {
-                let shared = Arc::clone(&self.0);
-                tokio::spawn(async move {
-                    let addresses = shared.resolve().await;
-                    shared.with(|known| shared.update(known, addresses));
-                    drop(turn);
-                });
-            }
-            if self.with(|known| known.endpoints.is_empty()) {
-                // What goes on in the background serves those who come later.
-                let _ = tokio::time::timeout(RESOLVE_TIMEOUT, self.0.resolving.lock()).await;
-            }
+        if is_due {
+            self.resolve();
+        }
+        if is_empty {
+            // What goes on in the background serves those who come later.
+            let mut resolving = self.0.resolving.subscribe();
+            let resolved = resolving.wait_for(|resolving| !resolving);
+            let _ = tokio::time::timeout(RESOLVE_TIMEOUT, resolved).await;
         }
         self.with(|known| known.endpoints.values().cloned().collect())
+    }
+
+    /// Resolves all names in the background, unless that is going on already.
+    fn resolve(&self) {
+        if self.0.resolving.send_replace(true) {
+            return;
+        }
+        let shared = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let addresses = shared.addresses().await;
+            shared.with(|known| {
+                known.resolved_at = Some(Instant::now());
+                shared.update(known, addresses);
+            });
+            shared.resolving.send_replace(false);
+        });
     }
 
     /// For how long all of them that are alive are overloaded, by their own words; none if one is not.
@@ -194,20 +205,27 @@ impl<D: Send + Sync + 'static> Replicas<D> {
 }
 
 impl<D: Send + Sync + 'static> Shared<D> {
-    /// Every address behind the URLs, with the URL; a name that cannot be resolved gives none.
-    async fn resolve(&self) -> Vec<(Uri, SocketAddr)> {
-        let mut addresses = Vec::new();
-        for url in &self.urls {
-            let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-            let port = url.port_u16().unwrap_or_default();
-            match (self.lookup)(host.to_owned(), port).await {
-                Ok(found) => {
-                    addresses.extend(found.into_iter().map(|address| (url.clone(), address)));
-                }
-                Err(error) => tracing::warn!(host, %error, "peer's name cannot be resolved"),
+    /// Every address behind the URLs, with the URL; a name that cannot be resolved in time gives none.
+    async fn addresses(&self) -> Vec<(Uri, SocketAddr)> {
+        let found = join_all(self.urls.iter().map(|url| self.addresses_of(url))).await;
+        found.into_iter().flatten().collect()
+    }
+
+    async fn addresses_of(&self, url: &Uri) -> Vec<(Uri, SocketAddr)> {
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = url.port_u16().unwrap_or_default();
+        let asked = (self.lookup)(host.to_owned(), port);
+        let found = match within(LOOKUP_TIMEOUT, "the name server", asked).await {
+            Ok(found) => found,
+            Err(late) => Err(io::Error::new(io::ErrorKind::TimedOut, late)),
+        };
+        match found {
+            Ok(found) => found.into_iter().map(|it| (url.clone(), it)).collect(),
+            Err(error) => {
+                tracing::warn!(host, %error, "peer's name cannot be resolved");
+                Vec::new()
             }
         }
-        addresses
     }
 
     /// Keeps what is known of addresses that are still there. If no name at all resolves, what was
@@ -345,8 +363,12 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
-        // Nor are there ever two questions under way.
+        // Nor are there ever two questions under way; and one that nobody answers is not the last.
         assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+        tokio::time::sleep(LOOKUP_TIMEOUT * 2).await;
+        assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(ASKED.load(Ordering::Relaxed), 3);
     }
 
     #[tokio::test(start_paused = true)]

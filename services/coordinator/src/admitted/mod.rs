@@ -65,13 +65,16 @@ impl AdmittedRequest {
         }
     }
 
-    /// Tokens that the context of `drafter` has room for after a sequence of `len`. Of a cascade the largest
-    /// model's is told; the drafter cuts to the others'.
-    pub(crate) fn draft_room(&self, drafter: &v1::PeerDescription, len: usize) -> u32 {
+    /// Distributions that the context of `drafter` has room for from the end of a sequence of `len` tokens on; none
+    /// if it cannot even hold those. Of a cascade the largest model's is told; the drafter cuts to the others'.
+    pub(crate) fn draft_room(&self, drafter: &v1::PeerDescription, len: usize) -> Option<u32> {
         match self.method.drafting {
             // No model reads the context.
-            Drafting::MaxGram => u32::MAX,
-            Drafting::Model | Drafting::Cascade => drafter.context_len.saturating_sub(len as u32),
+            Drafting::MaxGram => Some(u32::MAX),
+            Drafting::Model | Drafting::Cascade => {
+                let free = drafter.context_len.checked_sub(len as u32);
+                free.map(|free| free.saturating_add(1))
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use server::auth::Client;
 use server::grpc_timeout;
 use server::trace;
+use speculation::session::Peer;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
@@ -18,7 +19,6 @@ use super::prepare::Shared;
 use crate::driver::{self, AnswerStream, Driver};
 use crate::observe::Observer;
 use crate::peer::pool::{ServedModel, Wanted, described};
-use speculation::session::Peer;
 
 /// Most lists of models made at a time: each asks peers.
 const LISTINGS: usize = 8;
@@ -66,7 +66,7 @@ impl coordinator_server::Coordinator for Service {
             Ok(prepared) => {
                 let (context, lines) = (observer.context(), observer.log_lines());
                 let (config, health) = (&shared.config, shared.health.clone());
-                let (answers, parts) = driver::answers()?;
+                let (answers, parts) = driver::answers();
                 let driver = Driver::new(prepared, answers, config, health, observer);
                 tokio::spawn(trace::within(context, driver.run()).instrument(lines));
                 Ok(Response::new(parts))

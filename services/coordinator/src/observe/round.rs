@@ -60,6 +60,9 @@ impl RoundSpans {
     }
 
     pub(super) fn sent(&mut self, attempt: u32, request: &Request) {
+        if let Some(last) = self.steps.last_mut() {
+            last.ended();
+        }
         self.steps.push(Step::new(&self.span, attempt, request));
     }
 

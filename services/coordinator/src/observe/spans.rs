@@ -98,7 +98,7 @@ impl RequestSpans {
                 finished, stage, ..
             } => {
                 if let Some(stage) = stage {
-                    self.cancelled(stage);
+                    self.root.set(names::STAGE, stage.name());
                 }
                 self.finished(finished);
             }
@@ -204,14 +204,9 @@ impl RequestSpans {
         }
     }
 
-    /// The client left while the request waited in `stage`.
-    fn cancelled(&mut self, stage: Stage) {
-        self.root.set(names::STAGE, stage.name());
-    }
-
     /// Nobody waits for it any more.
     fn dropped(&mut self, stage: Stage) {
-        self.cancelled(stage);
+        self.root.set(names::STAGE, stage.name());
         if let Some(last) = self.round.take() {
             last.end(&mut self.root, true);
         }

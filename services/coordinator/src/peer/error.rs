@@ -69,25 +69,23 @@ impl PeerError {
 
     /// Whether a peer serves another model than it said when it was asked: it was restarted.
     pub(crate) fn is_outdated(&self) -> bool {
-        let names = |status, field| status::names_field(status, field);
-        match self {
-            Self::Status { status } => names(status, "model") || names(status, "vocab_fingerprint"),
-            _ => false,
-        }
+        self.names("model") || self.names("vocab_fingerprint")
     }
 
     /// Whether the drafter is to blame for what it sent of its distributions; the verifier may be the one to see it.
     pub(crate) fn blames_proposals(&self) -> bool {
-        match self {
-            Self::Status { status } => status::names_field(status, "proposals"),
-            Self::Proposals(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::Proposals(_)) || self.names("proposals")
+    }
+
+    /// Whether the peer finds fault with this field.
+    fn names(&self, field: &str) -> bool {
+        matches!(self, Self::Status { status } if status::names_field(status, field))
     }
 
     /// Whether another replica may do better.
     pub(crate) fn is_worth_another(&self) -> bool {
-        matches!(self, Self::Unable(_)) || self.failure() == PeerFailure::Transient
+        matches!(self, Self::Unable(_) | Self::ContextFull(_))
+            || self.failure() == PeerFailure::Transient
     }
 
     /// What kind of failure it is.
@@ -100,6 +98,8 @@ impl PeerError {
             Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
             Self::Status { status } => match status::classify(status) {
                 PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                // So a drafter says it of a cascade, the smaller models of which are not described.
+                PeerFailure::Permanent if status.code() == Code::OutOfRange => Fault::ContextFull,
                 PeerFailure::Permanent => Fault::Refused,
                 PeerFailure::Transient if status.code() == Code::DeadlineExceeded => Fault::Timeout,
                 PeerFailure::Transient => Fault::Unreachable,

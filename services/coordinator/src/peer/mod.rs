@@ -223,7 +223,7 @@ impl Peers {
     ) -> Result<Proposal, PeerError> {
         // Less than what is left of the whole round, or the verifier would be blamed for the drafter.
         let whole = self.opener.request.draft_timeout;
-        let allowance = position.allowance.part(whole);
+        let allowance = Allowance::at_most(position.allowance.left() * 9 / 10, whole);
         let given = allowance.left();
         let position = Position {
             allowance,

@@ -24,10 +24,10 @@ const MOVE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Opener {
     pub(crate) request: Arc<AdmittedRequest>,
     pub(crate) model: Arc<ServedModel>,
-    pub(crate) target: Target,
-    pub(crate) session_id: [u8; 16],
+    pub(super) target: Target,
+    pub(super) session_id: [u8; 16],
     /// Streams opened so far; the epoch of the latest.
-    pub(crate) epoch: u32,
+    pub(super) epoch: u32,
 }
 
 /// One session at one peer.
@@ -56,7 +56,7 @@ pub(crate) struct PeerSession<P: Protocol> {
 #[derive(Debug)]
 struct Visit {
     address: String,
-    numerics: Option<v1::Numerics>,
+    numerics: v1::Numerics,
     emitted: usize,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Loss {
     /// It did not answer in time, be it to a round or to the opening of the stream. What it still works on is not
     /// given up: its stream is kept until there is another.
     Silent,
-    /// It says itself that it did not get on with the round in its time.
+    /// It did not get on with the round in its time, as it says itself or its stream shows.
     Stalled,
     /// Its stream broke, or it does not do what is asked.
     Broken,
@@ -137,8 +137,10 @@ impl Opener {
             Peer::Verifier => check_room(&request, &description),
         };
         able.map_err(|lacking| PeerError::Unable(Box::new(lacking)))?;
-        if P::PEER == Peer::Drafter && request.draft_room(&description, request.lead_len() - 1) == 0
-        {
+        let room = request.draft_room(&description, request.lead_len());
+        if P::PEER == Peer::Drafter && room.is_none() {
+            // It may have been started anew with a longer one.
+            endpoint.forget();
             return Err(PeerError::ContextFull(description.context_len));
         }
         self.epoch += 1;
@@ -210,7 +212,7 @@ impl<P: Protocol> PeerSession<P> {
         let Some(endpoint) = opener.model.another(&wanted, &leaving).await else {
             return false;
         };
-        let moving = allowance.part(MOVE_PATIENCE);
+        let moving = Allowance::at_most(allowance.left() / 2, MOVE_PATIENCE);
         let opening = opener.open(&endpoint, 0, moving);
         let stream: PeerStream<P> = match tokio::time::timeout(moving.left(), opening).await {
             Ok(Ok(opened)) => opened,
@@ -226,7 +228,7 @@ impl<P: Protocol> PeerSession<P> {
                 return false;
             }
         };
-        let numerics = stream.description.numerics.clone();
+        let numerics = stream.description.numerics.clone().unwrap_or_default();
         let before = self.before.as_ref();
         if before.is_some_and(|before| before.numerics != numerics) {
             stream.close();
@@ -282,7 +284,7 @@ impl<P: Protocol> PeerSession<P> {
     /// Takes note of where the session is now.
     fn arrived(&mut self, stream: PeerStream<P>) {
         let address = stream.endpoint.address().to_owned();
-        let numerics = stream.description.numerics.clone();
+        let numerics = stream.description.numerics.clone().unwrap_or_default();
         let emitted = self.emitted_at(&stream.endpoint);
         if let Some(before) = &self.before {
             self.moves.migrations += u32::from(before.address != address);

@@ -47,10 +47,8 @@ impl Allowance {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// For one of several peers, each of which is due `whole`: it must be heard of before the time of all is
-    /// over.
-    pub(crate) fn part(self, whole: Duration) -> Self {
-        let most = self.left() * 9 / 10;
+    /// For a peer that is due `whole`, and gets no more than `most`.
+    pub(crate) fn at_most(most: Duration, whole: Duration) -> Self {
         Self {
             until: Instant::now() + whole.min(most),
             is_short: most < whole,

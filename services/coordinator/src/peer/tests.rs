@@ -1,5 +1,6 @@
 //! Rounds over streams in memory: what is sent, what of what comes is taken, and what it is made of.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use server::process::Process;
@@ -16,6 +17,7 @@ use super::pool::{Models, Wanted};
 use super::stream::PeerStream;
 use super::*;
 use crate::config::CoordinatorConfig;
+use crate::events::Fault;
 
 const SESSION: [u8; 16] = [7; 16];
 
@@ -186,9 +188,9 @@ async fn replying(
 }
 
 /// What comes of `future`, which waits for nothing that is not on its way.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+fn soon<'a, T: 'a>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
     let limit = Duration::from_secs(5);
-    tokio::time::timeout(limit, future).await.expect("in time")
+    Box::pin(async move { tokio::time::timeout(limit, future).await.expect("in time") })
 }
 
 fn drafted(answer: Result<Answer, Failure>) -> (Vec<TokenId>, DraftStop) {
@@ -259,25 +261,26 @@ async fn a_peer_that_holds_too_little_gets_it_twice_and_then_is_broken() {
     let mut peers = peers(|_| {});
     let (session, mut wire) = session(&peers, description(100, 8)).await;
     peers.drafter = session;
-    let mut asked = draft(2);
     let others = RoundProposals::default();
+    let mut before = draft(2);
+    let answer = peers.answer(&mut before, position(&OUTPUT), &others);
+    let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
+    drafted(soon(async { tokio::join!(answer, replies) }).await.0);
+    let mut asked = draft(2);
     let answer = peers.answer(&mut asked, position(&OUTPUT), &others);
     let replies = async {
         let mut from_lens = Vec::new();
-        for from in [2, 1, 0] {
+        for from in [5, 1, 0] {
             let replies = replying(&mut wire, |header| vec![need_from(header, from)]);
             from_lens.push(replies.await.0.from_len);
         }
         from_lens
     };
-    let (answer, from_lens) = tokio::join!(answer, replies);
-    assert_eq!(
-        from_lens,
-        [0, 0, 0],
-        "never from beyond what it is known to hold"
-    );
+    let (answer, from_lens) = soon(async { tokio::join!(answer, replies) }).await;
+    // Never from beyond the three tokens that it was known to hold.
+    assert_eq!(from_lens, [3, 3, 1]);
     let failure = answer.expect_err("it keeps asking");
-    assert_eq!(failure.error.fault(), crate::events::Fault::Malformed);
+    assert_eq!(failure.error.fault(), Fault::Malformed);
 }
 
 /// A peer from before there was progress may have the whole prompt to read, once.
@@ -305,18 +308,59 @@ async fn one_that_does_not_tell_of_its_progress_has_more_time_for_a_prompt() {
     drafted(tokio::join!(answer, replies).0);
 }
 
+/// What a drafter is asked for after a sequence of seven tokens, if its context holds so many.
+async fn asked_with_context(context_len: u32, asked: (u32, bool)) -> Result<u32, Fault> {
+    let mut peers = peers(|_| {});
+    let (session, mut wire) = session(&peers, description(context_len, 8)).await;
+    peers.drafter = session;
+    let (max_tokens, bonus_q) = asked;
+    let request = Request::Draft {
+        max_tokens,
+        bonus_q,
+    };
+    let mut asked = PendingRequest::new(3, request);
+    let others = RoundProposals::default();
+    let found = async {
+        tokio::select! {
+            answer = peers.answer(&mut asked, position(&OUTPUT), &others) => {
+                Err(answer.expect_err("nobody answered").error.fault())
+            }
+            request = wire.requests.recv() => Ok(drafting(request).1.max_tokens),
+        }
+    };
+    soon(found).await
+}
+
+#[tokio::test]
+async fn a_drafter_is_asked_for_what_its_context_has_room_for() {
+    let full = Err(Fault::ContextFull);
+    for (context_len, asked, expected) in [
+        // The last token needs no place if nothing comes after it.
+        (9, (5, false), Ok(3)),
+        (9, (5, true), Ok(2)),
+        (7, (5, false), Ok(1)),
+        // The distribution after the sequence, and no token.
+        (7, (5, true), Ok(0)),
+        (7, (0, true), Ok(0)),
+        (6, (5, false), full),
+        (6, (0, true), full),
+        (20, (5, true), Ok(5)),
+    ] {
+        let found = asked_with_context(context_len, asked).await;
+        assert_eq!(found, expected, "{asked:?} of {context_len}");
+    }
+}
+
 #[tokio::test]
 async fn a_draft_that_its_context_has_no_room_for_ends_with_the_context() {
     let mut peers = peers(|_| {});
-    // Seven tokens of nine: room for two, and the last needs none.
     let (session, mut wire) = session(&peers, description(9, 8)).await;
     peers.drafter = session;
     let mut asked = draft(5);
     let others = RoundProposals::default();
     let answer = peers.answer(&mut asked, position(&OUTPUT), &others);
     let replies = replying(&mut wire, |header| vec![block(header, &[2, 0, 1])]);
-    let (answer, (_, round)) = tokio::join!(answer, replies);
-    assert_eq!(round.max_tokens, 3);
+    let (answer, _) = soon(async { tokio::join!(answer, replies) }).await;
     assert_eq!(drafted(answer), (vec![2, 0, 1], DraftStop::Context));
 }
 
@@ -380,7 +424,7 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     });
     let proposals = proposals_of_a_cut_block(&mut peers).await;
     let (mut verifier, _wire) = session(&peers, description(100, 8)).await;
-    let asked = verify(&[2, 0], 5).request;
+    let asked = verify(&[2, 0], 9).request;
     let Request::Verify {
         drafts,
         horizon,
@@ -422,7 +466,7 @@ async fn slices_that_go_on_beyond_the_block_are_no_answer() {
     };
     let (answer, ()) = soon(async { tokio::join!(answer, replies) }).await;
     let failure = answer.expect_err("the third was not the last");
-    assert_eq!(failure.error.fault(), crate::events::Fault::Malformed);
+    assert_eq!(failure.error.fault(), Fault::Malformed);
 }
 
 #[tokio::test]

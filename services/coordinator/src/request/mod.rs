@@ -89,14 +89,14 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
 }
 
 fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {
-    let fields = [
-        ("top_logprobs", request.top_logprobs > 0),
-        ("logprobs", request.logprobs),
-    ];
-    match fields.iter().find(|(_, is_given)| *is_given) {
-        Some((field, _)) => Err(BadField::new(*field, "not carried out by this version")),
-        None => Ok(()),
+    let problem = "not carried out by this version";
+    if request.top_logprobs > 0 {
+        return Err(BadField::new("top_logprobs", problem));
     }
+    if request.logprobs {
+        return Err(BadField::new("logprobs", problem));
+    }
+    Ok(())
 }
 
 /// A seed nobody chose. It is reported, so that the request can be repeated.

@@ -7,6 +7,7 @@ use server::channel::{PeerChannel, connection_fault};
 use server::deadline::within;
 use server::replicas::SILENT;
 use server::transport::MAX_MESSAGE_BYTES;
+use speculation::session::Peer;
 use tonic::{Code, Status};
 use wire::describe::check_protocol;
 use wire::status::{self, PeerFailure, classify};
@@ -16,7 +17,6 @@ use wire::v1::{DescribeRequest, PeerDescription};
 
 use super::Endpoint;
 use crate::peer::error::PeerError;
-use speculation::session::Peer;
 
 /// How long a peer may take to describe itself.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The peers that serve a model: found by name, picked by hash, skipped when dead.
+//! The models and their peers: what each says of itself, its tokenizer, what requests measured of it.
 
 mod clients;
 mod estimates;

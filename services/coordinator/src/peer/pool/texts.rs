@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use speculation::session::Peer;
 use text::ServedText;
 use tokio::sync::OnceCell;
 use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
@@ -10,7 +11,6 @@ use wire::v1::{PeerDescription, TokenizerPart, TokenizerRequest};
 use super::Endpoint;
 use super::clients::{answer_within, failed, verifier_client};
 use crate::peer::error::PeerError;
-use speculation::session::Peer;
 
 /// How long a verifier may take to send its tokenizer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -73,10 +73,7 @@ impl PendingDecode {
                 let input = Input::Decoded { round, at, tokens };
                 Ok(Answer::new(input, decoded.timing.unwrap_or_default()))
             }
-            Heard::Part(_) => {
-                let problem = "an answer of another kind than was asked for";
-                Err(stream.malformed(problem))
-            }
+            Heard::Part(_) => Err(stream.malformed("an answer that nobody asked for")),
         }
     }
 }

@@ -44,12 +44,10 @@ impl PendingDraft {
         let stream = session.ready(opener, position.allowance).await?;
         let request = &opener.request;
         let len = request.lead_len() + position.output.len();
-        // The last token needs no place if nothing comes after it.
-        let held = len - usize::from(!bonus_q);
-        let room = request.draft_room(&stream.description, held);
-        if room == 0 {
-            return Err(PeerError::ContextFull(stream.description.context_len));
-        }
+        let room = request.draft_room(&stream.description, len);
+        let full = PeerError::ContextFull(stream.description.context_len);
+        // The distribution after them takes one more.
+        let room = room.ok_or(full)? - u32::from(bonus_q);
         let width = request.method.tree.width();
         // All nodes of a tree count.
         let most_levels = (stream.max_draft_tokens() / width).max(1);
@@ -167,6 +165,9 @@ pub(crate) async fn bonus(
         ..Default::default()
     });
     let len = request.lead_len() + output.len();
+    if request.draft_room(&stream.description, len).is_none() {
+        return Err(PeerError::ContextFull(stream.description.context_len));
+    }
     let mut exchange = Exchange::start(stream, after, round.into(), len).await;
     let part = loop {
         if let Heard::Part(part) = exchange.next(stream, after).await? {
