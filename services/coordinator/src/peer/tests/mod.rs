@@ -1,0 +1,225 @@
+//! Rounds over streams in memory: what is sent, what of what comes is taken, and what it is made of.
+
+mod blocks;
+mod drafts;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use server::process::Process;
+use speculation::session::DraftStop;
+use text::ServedText;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use wire::describe::PROGRESS;
+use wire::messages::Messages;
+use wire::v1::{self, generate_request, verify_reply};
+
+use super::pool::{Models, Wanted};
+use super::stream::PeerStream;
+use super::*;
+use crate::config::CoordinatorConfig;
+use crate::events::Fault;
+
+const SESSION: [u8; 16] = [7; 16];
+
+/// Three words.
+const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": null, "decoder": null,
+    "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "truncation": null, "padding": null,
+    "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}}"#;
+
+fn description(context_len: u32, max_draft_tokens: u32) -> v1::PeerDescription {
+    v1::PeerDescription {
+        context_len,
+        vocab_size: 3,
+        limits: Some(v1::PeerLimits {
+            max_draft_tokens,
+            ..Default::default()
+        }),
+        features: vec![PROGRESS.to_owned()],
+        ..Default::default()
+    }
+}
+
+/// The other end of a stream.
+struct Wire<P: Messages> {
+    requests: mpsc::Receiver<P::Request>,
+    replies: mpsc::Sender<Result<P::Reply, Status>>,
+}
+
+/// The peers of a request for `message` at a target that takes 8 draft tokens.
+fn peers(configure: impl FnOnce(&mut v1::GenerateRequest)) -> Peers {
+    let config = CoordinatorConfig::default();
+    let models = Models::new(&config, &Process::default()).expect("a configuration");
+    let model = Arc::clone(models.find("").expect("the default model"));
+    let served = ServedText::new(TOKENIZER.as_bytes(), v1::TokenizerPart::default());
+    let target = Target {
+        description: Arc::new(description(100, 8)),
+        text: Arc::new(served.expect("a tokenizer")),
+    };
+    let prompt = v1::TokenIds { ids: vec![1, 2] };
+    let mut message = v1::GenerateRequest {
+        prompt: Some(generate_request::Prompt::TokenIds(prompt)),
+        max_tokens: Some(20),
+        ..Default::default()
+    };
+    configure(&mut message);
+    let request = crate::request::check(message, &model, &target, &config);
+    Peers::new(Arc::new(request.expect("in range")), model, target, SESSION)
+}
+
+/// A session at a peer that describes itself so, and its other end.
+async fn session<P: protocol::Protocol + Default>(
+    peers: &Peers,
+    description: v1::PeerDescription,
+) -> (PeerSession<P>, Wire<P>)
+where
+    P::Reply: Send,
+{
+    let wanted = Wanted {
+        peer: P::PEER,
+        session: SESSION,
+        requirements: None,
+    };
+    let endpoint = peers.opener.model.pick(&wanted).await.expect("an address");
+    let (sent, requests) = mpsc::channel(4);
+    let (replies, received) = mpsc::channel(16);
+    let received = Box::pin(ReceiverStream::new(received));
+    let stream = PeerStream::over(endpoint, description, sent, received);
+    (PeerSession::at(stream), Wire { requests, replies })
+}
+
+fn draft(max_tokens: u32) -> PendingRequest {
+    let request = Request::Draft {
+        max_tokens,
+        bonus_q: false,
+    };
+    PendingRequest::new(3, request)
+}
+
+fn verify(drafts: &[TokenId], horizon: u32) -> PendingRequest {
+    let request = Request::Verify {
+        drafts: drafts.into(),
+        horizon,
+        layers: Vec::new(),
+    };
+    PendingRequest::new(3, request)
+}
+
+/// Five output tokens, three of which were emitted, and two seconds to answer.
+fn position(output: &[TokenId]) -> Position<'_> {
+    Position {
+        round: 3,
+        allowance: Allowance {
+            until: Instant::now() + Duration::from_secs(2),
+            is_short: false,
+        },
+        output,
+        emitted: 3,
+        trace: None,
+    }
+}
+
+const OUTPUT: [TokenId; 5] = [0, 1, 2, 1, 0];
+
+/// The header of a draft request.
+fn drafting(request: Option<v1::DraftRequest>) -> (v1::RoundHeader, v1::DraftRound) {
+    match request.expect("a request").request {
+        Some(v1::draft_request::Request::Round(mut round)) => {
+            (round.header.take().expect("a header"), round)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn verifying(request: Option<v1::VerifyRequest>) -> (v1::RoundHeader, v1::VerifyRound) {
+    match request.expect("a request").request {
+        Some(v1::verify_request::Request::Round(mut round)) => {
+            (round.header.take().expect("a header"), round)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answering(header: &v1::RoundHeader) -> v1::ReplyHeader {
+    v1::ReplyHeader {
+        round: header.round,
+        epoch: header.epoch,
+        digest: header.digest,
+        ..Default::default()
+    }
+}
+
+fn block(header: v1::ReplyHeader, token_ids: &[TokenId]) -> v1::DraftReply {
+    let tree = v1::TokenTree {
+        token_ids: token_ids.to_vec(),
+        parents: Vec::new(),
+    };
+    let block = v1::DraftBlock {
+        header: Some(header),
+        tree: Some(tree),
+        last: true,
+        stop_cause: v1::StopCause::Length.into(),
+        ..Default::default()
+    };
+    v1::DraftReply {
+        reply: Some(v1::draft_reply::Reply::Block(block)),
+    }
+}
+
+fn need_from(header: v1::ReplyHeader, from: u32) -> v1::DraftReply {
+    let need = v1::NeedFrom {
+        header: Some(header),
+        from,
+    };
+    v1::DraftReply {
+        reply: Some(v1::draft_reply::Reply::NeedFrom(need)),
+    }
+}
+
+/// Answers the one request at `wire` with what `reply` makes of its header.
+async fn replying(
+    wire: &mut Wire<Drafting>,
+    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::DraftReply>,
+) -> (v1::RoundHeader, v1::DraftRound) {
+    let (header, round) = drafting(wire.requests.recv().await);
+    for reply in reply(answering(&header)) {
+        wire.replies.send(Ok(reply)).await.expect("awaited");
+    }
+    (header, round)
+}
+
+/// What comes of `future`, which waits for nothing that is not on its way.
+fn soon<'a, T: 'a>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
+    let limit = Duration::from_secs(5);
+    Box::pin(async move { tokio::time::timeout(limit, future).await.expect("in time") })
+}
+
+fn drafted(answer: Result<Answer, Failure>) -> (Vec<TokenId>, DraftStop) {
+    match answer.expect("an answer").input {
+        Input::Drafted { block, .. } => (block.drafts.tokens().to_vec(), block.stop),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A request and its session at a drafter that describes itself so.
+async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>) {
+    let mut peers = peers(|_| {});
+    let (session, wire) = session(&peers, description).await;
+    peers.drafter = session;
+    (peers, wire)
+}
+
+/// Awaits the answer of a drafter that answers with what `reply` makes of the request's header; and the request.
+async fn exchange(
+    peers: &mut Peers,
+    wire: &mut Wire<Drafting>,
+    asked: &mut PendingRequest,
+    reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::DraftReply>,
+) -> (Result<Answer, Failure>, (v1::RoundHeader, v1::DraftRound)) {
+    let others = RoundProposals::default();
+    let answer = peers.answer(asked, position(&OUTPUT), &others);
+    let replies = replying(wire, reply);
+    soon(async { tokio::join!(answer, replies) }).await
+}
