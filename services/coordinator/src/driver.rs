@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use server::health::Health;
-use speculation::session::{Action, FinishReason, Input, Origin, Peer, Request, Session};
+use speculation::session::{Action, FinishReason, Input, Origin, Session};
 use text::Output;
 use tokio::sync::OwnedSemaphorePermit;
 use v1::generate_response::Part;
@@ -197,7 +197,7 @@ impl Driver {
     }
 
     /// Waits for the peer asked, for time to pass, or for the client to go away. An answer that has come is never
-    /// passed over for a time that ran out meanwhile.
+    /// passed over for a time that ran out meanwhile: a verifier decodes on while the client does not read.
     async fn wait(&mut self) -> Woken {
         let due = self.session.poll_timeout();
         let until = self.began + due.unwrap_or(self.now() + FOREVER);
@@ -254,21 +254,6 @@ impl Driver {
         self.looked_at += new.len();
         if let Some(len) = self.held_text.emit(&new).stopped_at {
             self.session.handle(Input::Stop { len }, self.now());
-        }
-    }
-
-    /// The time that a client took to read is nothing to the verifier that decodes on meanwhile.
-    fn restart_patience(&mut self) {
-        let Some(pending) = &self.pending else {
-            return;
-        };
-        if matches!(pending.request, Request::Decode { .. }) {
-            let progress = Input::Progress {
-                round: pending.round,
-                peer: Peer::Verifier,
-                allowance: Duration::ZERO,
-            };
-            self.session.handle(progress, self.now());
         }
     }
 }

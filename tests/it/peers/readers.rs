@@ -1,29 +1,34 @@
 //! A client that reads slowly holds up its own request and no other.
 
+use std::time::Duration;
+
 use tonic::transport::Channel;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_response::Part;
 use wire::v1::{Finished, GenerateRequest};
 
-use super::{Counted, MS, ms};
+use super::{Counted, ms};
 use crate::client::{With, request};
 use crate::cluster::{config, draft, drafter, target, verifier};
 
-/// Reads an answer through a window of a few hundred bytes, and pauses after every part for longer than a drafter
-/// may take.
+/// How long a peer may take, in milliseconds.
+const TIMEOUT_MS: u64 = 500;
+
+/// Reads an answer through a window of a few hundred bytes, and makes pauses between its parts for longer than a
+/// peer may take.
 async fn read_slowly(url: String, request: GenerateRequest) -> Finished {
     let channel = Channel::from_shared(url).expect("a URL");
     let channel = channel.initial_stream_window_size(256).connect_lazy();
     let parts = CoordinatorClient::new(channel).generate(request).await;
     let mut parts = parts.expect("in order").into_inner();
-    let mut pauses = 0;
+    let mut pauses = 4;
     while let Some(part) = parts.message().await.expect("not broken") {
         if let Some(Part::Finished(finished)) = part.part {
             return finished;
         }
-        if pauses < 8 {
-            pauses += 1;
-            tokio::time::sleep(MS * 300).await;
+        if pauses > 0 {
+            pauses -= 1;
+            tokio::time::sleep(Duration::from_millis(TIMEOUT_MS + 400)).await;
         }
     }
     panic!("no end");
@@ -34,7 +39,8 @@ async fn a_slow_reader_blames_no_peer() {
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let mut config = config(&[drafter.url()], &[verifier.url()]);
-    config.draft_timeout_ms = ms(200);
+    config.draft_timeout_ms = ms(TIMEOUT_MS);
+    config.round_timeout_ms = ms(TIMEOUT_MS);
     let counted = Counted::start(config).await;
     let readers = ["", "target-only"].map(|method| {
         let mut request = request("Once upon a time", 400)

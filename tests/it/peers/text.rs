@@ -7,9 +7,10 @@ use wire::v1::FinishReason;
 use wire::v1::generate_response::Part;
 
 use super::{MS, paced_verifier};
-use crate::client::{With, generate, request};
+use crate::client::{With, begin, collect, generate, request};
 use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
 use crate::paced::Pace;
+use crate::relay::Relay;
 use crate::tampering::{Mode, Tampering};
 
 /// All who come before the tokenizer wait for one and the same.
@@ -85,42 +86,36 @@ async fn a_grpc_timeout_ends_a_request_that_is_under_way() {
     assert!(began.elapsed() < MS * 5_000);
 }
 
-/// The migrations of three requests that move once each are three.
+/// An answer that moves from verifier to verifier moves as often as it says, and as the metrics count.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_move_is_counted_once() {
-    use crate::relay::Relay;
     let pace = Pace::default();
-    let first = paced_verifier(&pace, target(), |_| {}).await;
-    let second = paced_verifier(&pace, target(), |_| {}).await;
-    // Answers are under way for long enough to be moved.
+    let verifiers = [
+        paced_verifier(&pace, target(), |_| {}).await,
+        paced_verifier(&pace, target(), |_| {}).await,
+    ];
+    // An answer is under way for long enough to be moved.
     pace.slow(MS * 10);
     let relays = [
-        Relay::start(first.address).await,
-        Relay::start(second.address).await,
+        Relay::start(verifiers[0].address).await,
+        Relay::start(verifiers[1].address).await,
     ];
     let urls = relays.clone().map(|relay| relay.url());
     let counted = super::Counted::start(config(&[], &urls)).await;
-    let asked = request("Once upon a time", 60).ignoring_eos();
-    let mut told = 0;
-    for _ in 0..4 {
-        let answer = crate::client::with_fault(&counted.service, asked.clone(), 5, || {
-            relays[0].lead_to(None);
-        })
-        .await;
-        relays[0].lead_to(Some(first.address));
-        // Back, whence it may have come.
-        let answer_back = crate::client::with_fault(&counted.service, asked.clone(), 5, || {
-            relays[1].lead_to(None);
-        })
-        .await;
-        relays[1].lead_to(Some(second.address));
-        for answer in [answer, answer_back] {
-            told += answer.finished.speculation.expect("statistics").migrations;
+    let asked = request("Once upon a time", 70).ignoring_eos();
+    let parts = begin(&counted.service, asked).await;
+    // Wherever it began, it is moved by at least two of these.
+    let mut losses = [(5, 0), (25, 1), (45, 0)].into_iter().peekable();
+    let answer = collect(parts, |tokens| {
+        if let Some((_, lost)) = losses.next_if(|&(after, _)| tokens >= after) {
+            relays[1 - lost].lead_to(Some(verifiers[1 - lost].address));
+            relays[lost].lead_to(None);
         }
-    }
-    assert!(told > 0, "nothing moved");
+    });
+    let moves = answer.await.finished.speculation.expect("statistics");
+    assert!(moves.migrations >= 2, "{moves:?}");
     assert_eq!(
         counted.count("outrider_migrations_total", &[]),
-        f64::from(told)
+        f64::from(moves.migrations)
     );
 }

@@ -70,7 +70,6 @@ impl Driver {
                 self.respond(Part::Round(report)).await;
             }
         }
-        self.restart_patience();
     }
 
     /// Sends a part to the client. A client that does not read holds its request up, until the
