@@ -2,13 +2,11 @@
 
 mod error;
 mod located;
-mod reference;
+pub(crate) mod reference;
 mod served;
 mod special_tokens;
 
 pub use error::SourceError;
-#[cfg(feature = "hub")]
-pub(crate) use reference::check_path;
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 pub use special_tokens::SpecialTokens;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::HubError;
-use crate::source::check_path;
+use crate::source::reference::check_path;
 
 pub(super) const CONFIG: &str = "config.json";
 pub(super) const SINGLE: &str = "model.safetensors";

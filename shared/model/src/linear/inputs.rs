@@ -1,10 +1,11 @@
 //! Activations in blocks of 32 signed bytes with a scale.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use speculation::simd::{Kernel, Level};
 
 use super::blocked::Tile;
-#[cfg(target_arch = "x86_64")]
-use super::inputs_x86;
 use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.
@@ -193,7 +194,7 @@ pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
     #[cfg(target_arch = "x86_64")]
     if let (Level::Avx512Vnni { .. }, Some(values)) = (level, values.as_array()) {
         // SAFETY: this level is made only on CPUs with the features that the function enables.
-        return unsafe { inputs_x86::quantize_avx512(values) };
+        return unsafe { x86::quantize_avx512(values) };
     }
     let (scale, quants) = quantize_block(values);
     let mut packed = [0; STEPS];

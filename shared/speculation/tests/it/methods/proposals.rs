@@ -1,8 +1,8 @@
 //! What the verifier is told of the draft law.
 
 use speculation::drafting::Telling;
-use speculation::methods::{Asked, Choice, METHODS, SPARSE_MOST, SPARSE_TOP, TargetAsked, names};
-use speculation::proposal::ProposalForm;
+use speculation::methods::{Asked, Choice, METHODS, SPARSE_TOP, TargetAsked, names};
+use speculation::proposal::{ProposalForm, SPARSE_MOST};
 use speculation::target::{Rule, TargetDistribution};
 
 use super::{of, refused};

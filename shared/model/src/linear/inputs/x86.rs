@@ -1,4 +1,4 @@
-//! [`super::inputs`] in x86 vectors: the same roundings as the portable loop, so the same bits.
+//! [`super`] in x86 vectors: the same roundings as the portable loop, so the same bits.
 
 use std::arch::x86_64::{
     _mm_storeu_si128, _mm512_abs_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
@@ -6,7 +6,7 @@ use std::arch::x86_64::{
     _mm512_reduce_add_epi32, _mm512_reduce_max_epu32, _mm512_set1_ps, _mm512_sub_epi32,
 };
 
-use super::inputs::{BLOCK, InputBlock, ROUNDING, STEPS, scales};
+use super::{BLOCK, InputBlock, ROUNDING, STEPS, scales};
 
 /// Quantises one block.
 #[inline]
