@@ -173,8 +173,8 @@ async fn a_replica_that_says_nothing_is_passed_over() {
         &[drafter.url(), silent_url.clone()],
         &[verifier.url(), silent_url],
     );
-    config.round_timeout_ms = 400.try_into().expect("not zero");
-    config.draft_timeout_ms = 200.try_into().expect("not zero");
+    config.round_timeout_ms = 1_500.try_into().expect("not zero");
+    config.draft_timeout_ms = 800.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
     let asked = asked(1, "Once upon a time");
     let expected = target_only(&sound, &asked).await;

@@ -174,8 +174,8 @@ async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
     let addresses = (drafter.address, verifier.address);
     let (_tampering, url) = Tampering::start(Mode::HoldBonus, addresses.0, addresses.1).await;
     let mut config = config(&[url], &[verifier.url()]);
-    config.draft_timeout_ms = 1_000.try_into().expect("not zero");
-    config.round_timeout_ms = 300.try_into().expect("not zero");
+    config.draft_timeout_ms = 2_000.try_into().expect("not zero");
+    config.round_timeout_ms = 1_000.try_into().expect("not zero");
     config.retries = 0;
     let coordinator = coordinator(config).await;
     let asked = request("Once upon a time", 40).method("spec-cascade");

@@ -12,7 +12,7 @@ use crate::client::{With, request};
 use crate::cluster::{config, draft, drafter, target, verifier};
 
 /// How long a peer may take, in milliseconds.
-const TIMEOUT_MS: u64 = 500;
+const TIMEOUT_MS: u64 = 1_000;
 
 /// Reads an answer through a window of a few hundred bytes, and makes pauses between its parts for longer than a
 /// peer may take.
@@ -21,7 +21,7 @@ async fn read_slowly(url: String, request: GenerateRequest) -> Finished {
     let channel = channel.initial_stream_window_size(256).connect_lazy();
     let parts = CoordinatorClient::new(channel).generate(request).await;
     let mut parts = parts.expect("in order").into_inner();
-    let mut pauses = 4;
+    let mut pauses = 3;
     while let Some(part) = parts.message().await.expect("not broken") {
         if let Some(Part::Finished(finished)) = part.part {
             return finished;
