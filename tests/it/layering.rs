@@ -32,7 +32,7 @@ const CONFINED: [(&str, &[&str]); 7] = [
     ("opentelemetry*", &["server"]),
     ("rustls*", &["server"]),
     ("tokio-rustls", &["server"]),
-    ("tokenizers", &["text", "outrider", "model"]),
+    ("tokenizers", &["text", "outrider-bench", "model"]),
 ];
 
 /// Crates that would make the mathematics of `speculation` depend on a machine, a clock or a format.

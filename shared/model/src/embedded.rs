@@ -27,6 +27,13 @@ pub fn draft() -> Result<Checkpoint, CheckpointError> {
 }
 
 /// The file of the default pair's bigram table; none in a build without the feature `embedded`.
+#[cfg_attr(
+    feature = "embedded",
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "there is none without the feature"
+    )
+)]
 pub(crate) fn bigram() -> Option<std::borrow::Cow<'static, [u8]>> {
     #[cfg(feature = "embedded")]
     return Some(files::bigram());

@@ -10,13 +10,9 @@ fn models_of_services_are_for_commands_that_run_services() {
         &["score", "--text", "x"][..],
         &["quantize", "embedded:draft", "x.gguf", "--to", "q8_0"],
         &["models", "list"],
-        &["bigram", "build", "--text", "x", "--out", "y"],
-        &["replay", "x.rec"],
         &["methods"],
         &["config", "print"],
-        &["bench", "kernels"],
         &["serve", "coordinator"],
-        &["train-head", "--prompts", "x", "--out", "y"],
     ] {
         for flag in ["--target-model", "--draft-model"] {
             let said = refused(&[args, &[flag, "embedded:draft"]].concat());
@@ -26,10 +22,7 @@ fn models_of_services_are_for_commands_that_run_services() {
     }
     // Where they are taken they are not ignored either.
     for command in [
-        &["sweep"][..],
-        &["bench"],
-        &["bench", "drafting"],
-        &["record", "--out", "x"],
+        &["bench"][..],
         &["generate", "--prompt", "x"],
         &["serve", "all"],
     ] {
@@ -37,7 +30,7 @@ fn models_of_services_are_for_commands_that_run_services() {
         assert!(said.contains("no/such/folder"), "{command:?}: {said}");
     }
     let elsewhere = ["--coordinator", "http://127.0.0.1:9", "--draft-model", "x"];
-    let said = refused(&[&["sweep"], &elsewhere[..]].concat());
+    let said = refused(&[&["bench"], &elsewhere[..]].concat());
     assert!(said.contains("--coordinator"), "{said}");
 }
 
@@ -62,11 +55,10 @@ fn a_failure_is_json_where_json_was_asked_for() {
             &["generate", "--prompt", "x", "--temperature", "-1"],
             "temperature",
         ),
-        (&["bench", "--methods", "nonsense"], "nonsense"),
-        (&["bench", "kernels", "--formats", "x"], "--formats"),
-        (&["replay", "no-such.rec"], "no-such.rec"),
         (&["methods", "nonsense"], "nonsense"),
-        (&["sweep", "--seeds", "0"], "--seeds"),
+        (&["bench", "--per-kind", "0"], "--per-kind"),
+        (&["sweep", "--seeds", "3"], "outrider-bench sweep --seeds 3"),
+        (&["bench", "kernels"], "outrider-bench kernels"),
         (
             &["config", "print", "--config", "no-such.toml"],
             "no-such.toml",
@@ -86,4 +78,22 @@ fn a_failure_is_json_where_json_was_asked_for() {
     // Help is no failure.
     let help = run(&["score", "--json", "--help"]);
     assert!(help.status.success() && help.stdout.starts_with(b"Tells"));
+}
+
+#[test]
+fn a_command_that_moved_says_where_it_went() {
+    for (args, there) in [
+        (
+            &["bench", "decode", "--models=random"][..],
+            "decode --models=random",
+        ),
+        (&["record", "--out", "x"], "record --out x"),
+        (&["replay", "--help"], "replay --help"),
+        (&["train-head"], "train-head"),
+        (&["bigram", "build"], "bigram build"),
+    ] {
+        let said = refused(args);
+        let command = format!("cargo run --release -p outrider-bench -- {there}`");
+        assert!(said.contains(&command), "{args:?}: {said}");
+    }
 }

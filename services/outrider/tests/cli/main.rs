@@ -20,7 +20,6 @@ mod measuring;
 #[cfg(target_os = "linux")]
 mod memory;
 mod quantize;
-mod record_replay;
 // The relay of the system tests, with more than is wanted here.
 #[cfg(unix)]
 #[allow(dead_code)]
@@ -30,9 +29,7 @@ mod score;
 mod security;
 mod serving;
 mod settings;
-mod speed;
 mod telemetry;
-mod train_head;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};

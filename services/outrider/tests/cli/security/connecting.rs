@@ -1,6 +1,9 @@
 //! Commands that connect to a deployment, with credentials in order and with each of them wrong.
 
+use outrider::config::Config;
 use serde_json::Value;
+use tonic::Code;
+use wire::v1::DescribeRequest;
 
 use super::authority::{Authority, write};
 use super::deployment::{CLIENT_TOKEN, Deployment, PEER_TOKEN};
@@ -48,6 +51,7 @@ fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
 
     each_wrong_credential_is_named(&deployment, &url);
     every_command_connects_with_what_it_is_given(&deployment, &url);
+    a_verifier_is_asked_with_the_peers_token(&deployment);
 
     for service in &deployment.services {
         let log = service.log();
@@ -144,34 +148,6 @@ fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
 }
 
 fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &str) {
-    // The verifier is asked with the peers' token, and not with a client's.
-    let lines: String = (0..10)
-        .map(|_| "{\"kind\": \"a\", \"prompt\": \"Once\"}\n")
-        .collect();
-    let prompts = write(deployment.folder.path(), "prompts.jsonl", &lines);
-    let verifier = format!("https://localhost:{}", deployment.services[1].port);
-    let arguments = deployment.arguments(
-        &verifier,
-        &[
-            ("--ca-file", "ca.pem"),
-            ("--cert-file", "client.pem"),
-            ("--key-file", "client.key"),
-        ],
-    );
-    let output = outrider(&["train-head", "--draft", "embedded:draft", "--verifier"])
-        .args(&arguments[1..])
-        .arg("--prompts")
-        .arg(prompts)
-        .arg("--out")
-        .arg(deployment.path("head.safetensors"))
-        .env("OUTRIDER__AUTH__PEER_TOKEN_FILE", deployment.path("token"))
-        .output()
-        .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        said.contains("Unauthenticated: the token shown is not known"),
-        "{said}"
-    );
     let given = deployment.arguments(
         url,
         &[
@@ -181,36 +157,8 @@ fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &s
             ("--token-file", "token"),
         ],
     );
-    let out = deployment.path("recording");
-    let out = out.to_str().expect("UTF-8");
-    let commands: [&[&str]; 4] = [
-        &[
-            "bench",
-            "--per-kind",
-            "1",
-            "--max-tokens",
-            "4",
-            "--temperatures",
-            "0",
-        ],
-        &[
-            "sweep",
-            "--methods",
-            "coupled",
-            "--prompts",
-            "1",
-            "--seeds",
-            "1",
-        ],
-        &[
-            "record",
-            "--per-kind",
-            "1",
-            "--max-tokens",
-            "4",
-            "--out",
-            out,
-        ],
+    let commands: [&[&str]; 2] = [
+        &["bench", "--per-kind", "1", "--max-tokens", "4"],
         &["chat", "--max-tokens", "4"],
     ];
     let said_by_user = write(deployment.folder.path(), "input", "hello\n");
@@ -224,4 +172,23 @@ fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &s
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}: {said}");
     }
+}
+
+/// As a coordinator would, and not with a client's.
+fn a_verifier_is_asked_with_the_peers_token(deployment: &Deployment) {
+    server::tls::install_provider();
+    let url = format!("https://localhost:{}", deployment.services[1].port);
+    let mut config = Config::default();
+    config.tls.ca_file = deployment.path("ca.pem");
+    config.tls.cert_file = deployment.path("client.pem");
+    config.tls.key_file = deployment.path("client.key");
+    config.auth.peer_token_file = deployment.path("token");
+    let described = async {
+        let mut verifier = outrider::connect::to_verifier(&url, &config).expect("a URL");
+        verifier.describe(DescribeRequest {}).await
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let refused = runtime.block_on(described).expect_err("a client's token");
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
+    assert_eq!(refused.message(), "the token shown is not known");
 }
