@@ -16,8 +16,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
-use crate::computation::{self, Computation, UnknownComputation};
-use crate::device::Place;
+use crate::computation::{self, Computation, Place, UnknownComputation};
 use crate::embedded;
 use crate::head;
 use crate::linear::WeightFormat;

@@ -2,10 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use candle_core::DType;
 use thiserror::Error;
 
-use super::place::Place;
+use super::Place;
 
 /// Format of weights, keys and values on a device, and of the inputs of its products. Norms, rotations,
 /// softmax and the sums between layers are computed in f32 whatever this is.
@@ -30,14 +29,6 @@ impl NumberFormat {
             Self::Bf16 => "bf16",
             Self::F16 => "f16",
             Self::F32 => "f32",
-        }
-    }
-
-    pub(super) fn dtype(self) -> DType {
-        match self {
-            Self::Bf16 => DType::BF16,
-            Self::F16 => DType::F16,
-            Self::F32 => DType::F32,
         }
     }
 

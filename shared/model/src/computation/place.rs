@@ -2,7 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use candle_core::Device;
 use thiserror::Error;
 
 /// The processor that a model is computed on.
@@ -35,31 +34,6 @@ pub enum PlaceError {
         /// What the driver said.
         reason: String,
     },
-}
-
-impl Place {
-    /// Opens the device for candle.
-    ///
-    /// # Errors
-    /// [`PlaceError`], if this build has no such backend, or the machine no such GPU.
-    pub(crate) fn open(self) -> Result<Device, PlaceError> {
-        match self {
-            Self::Cpu => Ok(Device::Cpu),
-            Self::Cuda(_) if !cfg!(feature = "cuda") => Err(PlaceError::NotBuilt(self)),
-            Self::Cuda(number) => {
-                Device::new_cuda(number).map_err(|error| PlaceError::Unavailable {
-                    place: self,
-                    reason: first_line(&error),
-                })
-            }
-        }
-    }
-}
-
-/// What went wrong, without the backtrace that candle may append.
-pub(super) fn first_line(error: &candle_core::Error) -> String {
-    let message = error.to_string();
-    message.lines().next().unwrap_or_default().to_owned()
 }
 
 impl fmt::Display for Place {
@@ -107,15 +81,5 @@ mod tests {
             let unknown = PlaceError::Unknown(name.to_owned());
             assert_eq!(name.parse::<Place>(), Err(unknown), "{name}");
         }
-    }
-
-    #[test]
-    #[cfg(not(feature = "cuda"))]
-    fn a_build_without_cuda_says_how_to_get_it() {
-        let message = Place::Cuda(1).open().unwrap_err().to_string();
-        assert!(
-            message.contains("cuda:1") && message.contains("--features cuda"),
-            "{message}"
-        );
     }
 }
