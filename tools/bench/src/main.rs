@@ -11,6 +11,7 @@ mod laws;
 mod measure;
 mod models;
 mod parts;
+mod read_probe;
 mod record;
 mod replay;
 mod spec;

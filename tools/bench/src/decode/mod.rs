@@ -13,12 +13,13 @@ use anstream::stdout;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use model::gguf::{self, FileFormat};
-use model::kernels::{ReadProbe, threads};
+use model::kernels::Threads;
 use model::{Checkpoint, WeightFormat};
 
 use self::{figures::Figures, llama_cpp::LlamaCpp, subject::Subject};
 use super::models::{self, ModelsArgs, Which};
 use super::timing::in_turn;
+use crate::read_probe::ReadProbe;
 use outrider::progress;
 
 /// Positions scored in one forward; the first is a decoding step.
@@ -97,7 +98,12 @@ pub(super) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
             (None, Some(written)) => written.path(),
             (None, None) => bail!("--gguf: no file"),
         };
-        let llama_cpp = LlamaCpp::start(&args.python, path, args.context, threads())?;
+        let llama_cpp = LlamaCpp::start(
+            &args.python,
+            path,
+            args.context,
+            Threads::of_process().count(),
+        )?;
         let checkpoint = Checkpoint::open(path).context("--gguf")?;
         let name = args.gguf.as_ref().map_or_else(
             || "embedded target".to_owned(),

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use crate::read_probe::ReadProbe;
 use anyhow::{Context, ensure};
 use model::decoder::products::Products;
-use model::kernels::ReadProbe;
 use model::{Checkpoint, Model, SequenceCache, WeightFormat};
 use speculation::TokenId;
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};

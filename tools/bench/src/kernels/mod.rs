@@ -4,6 +4,7 @@
 //! Time is compared with time of the same run: several rows with one, and one with reading as many
 //! bytes and doing nothing else. candle's kernels stand beside.
 
+mod candle;
 mod row;
 mod subject;
 mod timing;
@@ -15,7 +16,9 @@ use anstream::stdout;
 use anyhow::{Context, ensure};
 use clap::Args;
 use model::WeightFormat;
-use model::kernels::{ReadProbe, threads};
+use model::kernels::Threads;
+
+use crate::read_probe::ReadProbe;
 
 use outrider::progress;
 use row::Row;
@@ -106,7 +109,7 @@ pub(super) fn run(args: &KernelsArgs) -> anyhow::Result<()> {
         writeln!(
             stdout(),
             "products with (outputs, {INPUTS}) weights, {} threads",
-            threads()
+            Threads::of_process().count()
         )?;
     }
     for &mb in &args.mb {
@@ -182,6 +185,7 @@ fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_probe::ReadProbe;
 
     fn args() -> KernelsArgs {
         KernelsArgs {

@@ -1,7 +1,9 @@
 //! The matrix that is measured, as our kernels hold it and as candle's do.
 
 use anyhow::Context;
-use model::kernels::{CandleInputs, CandleMatrix, Matrix};
+use model::kernels::Matrix;
+
+use super::candle::{CandleInputs, CandleMatrix};
 use model::{GgmlFormat, WeightFormat};
 
 /// Inputs of every matrix.

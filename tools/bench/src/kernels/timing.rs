@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::kernels::ReadProbe;
+use crate::read_probe::ReadProbe;
 
 use super::subject::Subject;
 use crate::timing::{median, microseconds};

@@ -7,11 +7,11 @@ use candle_core::{
     quantized::{GgmlDType, QMatMul, QStorage, QTensor},
 };
 
-use crate::linear::GgmlFormat;
+use model::GgmlFormat;
 
 /// A matrix as candle holds it.
 #[derive(Clone, Debug)]
-pub struct CandleMatrix {
+pub(super) struct CandleMatrix {
     weights: Held,
 }
 
@@ -24,14 +24,14 @@ enum Held {
 
 /// Inputs as candle takes them, `(rows, inputs)`.
 #[derive(Clone, Debug)]
-pub struct CandleInputs(Tensor);
+pub(super) struct CandleInputs(Tensor);
 
 impl CandleInputs {
     /// Takes whole rows of `inputs` numbers.
     ///
     /// # Errors
     /// If candle refuses them.
-    pub fn new(x: Vec<f32>, inputs: usize) -> Result<Self, Error> {
+    pub(super) fn new(x: Vec<f32>, inputs: usize) -> Result<Self, Error> {
         let rows = x.len() / inputs;
         Tensor::from_vec(x, (rows, inputs), &Device::Cpu).map(Self)
     }
@@ -42,7 +42,7 @@ impl CandleMatrix {
     ///
     /// # Errors
     /// If candle refuses them.
-    pub fn new(weights: Vec<f32>, inputs: usize) -> Result<Self, Error> {
+    pub(super) fn new(weights: Vec<f32>, inputs: usize) -> Result<Self, Error> {
         let outputs = weights.len() / inputs;
         let weights = Tensor::from_vec(weights, (outputs, inputs), &Device::Cpu)?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl CandleMatrix {
     ///
     /// # Errors
     /// If candle refuses them.
-    pub fn from_ggml(
+    pub(super) fn from_ggml(
         format: GgmlFormat,
         bytes: Vec<u8>,
         outputs: usize,
@@ -75,7 +75,7 @@ impl CandleMatrix {
     ///
     /// # Errors
     /// If candle refuses them.
-    pub fn forward(&self, x: &CandleInputs) -> Result<(), Error> {
+    pub(super) fn forward(&self, x: &CandleInputs) -> Result<(), Error> {
         match &self.weights {
             Held::Dense(weights) => x.0.matmul(weights),
             Held::Quantized(weights) => weights.forward(&x.0),
