@@ -18,8 +18,8 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
     let sections: [(&str, Vec<Limit>); 4] = [
         ("Every service", server::limits::limits()),
         ("Coordinator", coordinator::limits()),
-        ("Drafter", drafter::limits()),
-        ("Verifier", verifier::limits()),
+        ("Drafter and verifier", drafter::limits()),
+        ("Drafter and verifier", verifier::limits()),
     ];
     for (section, limits) in sections {
         let expected: Vec<_> = limits.iter().map(Limit::row).collect();
