@@ -154,3 +154,22 @@ fn the_annotated_example_holds_the_defaults() {
     let example: Vec<_> = settings(&["--config", example]).collect();
     assert_eq!(example, settings(&[]).collect::<Vec<_>>());
 }
+
+#[test]
+fn every_setting_is_in_the_example_or_in_the_reference() {
+    let read = |path: &str| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        std::fs::read_to_string(format!("{root}/{path}")).expect(path)
+    };
+    let told = read("deploy/outrider.toml") + &read("docs/reference/configuration.md");
+    let output = run(&["config", "print", "--json"]);
+    let settings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(settings.len() > 50, "{} settings", settings.len());
+    for setting in &settings {
+        let key = setting["key"].as_str().expect("a key");
+        let names = key.split('.').filter(|name| name.parse::<usize>().is_err());
+        for name in names {
+            assert!(told.contains(name), "{key} is in neither");
+        }
+    }
+}
