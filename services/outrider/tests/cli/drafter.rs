@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use model::bigram::BigramFile;
 
-use super::{ANY, json, outrider, refused, run};
+use super::{ANY, each_refused, json, outrider, refused, succeeds, words};
 
 const DOCUMENTS: [&str; 3] = [
     "the cat sat on the mat and the cat slept",
@@ -44,10 +44,11 @@ fn built(folder: &Path, text: &str, name: &str) -> String {
     let (source, out) = (folder.join(name), folder.join("table.safetensors"));
     std::fs::write(&source, text).expect("written");
     let paths = [&source, &out].map(|path| path.to_str().expect("UTF-8").to_owned());
-    let output = run(&["bigram", "build", "--text", &paths[0], "--out", &paths[1]]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    paths[1].clone()
+    let [source, out] = paths;
+    succeeds(&mut outrider(&[
+        "bigram", "build", "--text", &source, "--out", &out,
+    ]));
+    out
 }
 
 fn as_rows() -> String {
@@ -75,17 +76,18 @@ fn a_bigram_table_holds_what_follows_most_often() {
     assert!(std::fs::read(&table).expect("a file") == bytes);
     // And so do all that have the tokenizer, however they are named.
     let folder_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default/");
+    let (corpus, again) = (
+        folder.path().join("corpus.jsonl"),
+        folder.path().join("again"),
+    );
     for source in ["draft", "tokenizer"] {
-        let source = format!("{folder_of}{source}");
-        let again = folder.path().join("again");
-        let again = again.to_str().expect("UTF-8");
-        let corpus = folder.path().join("corpus.jsonl");
-        let corpus = corpus.to_str().expect("UTF-8");
-        let args = ["bigram", "build", "--text", corpus, "--out", again];
-        let more = ["--tokenizer", &source, "--end-token", "2"];
-        let output = run(&[&args[..], &more].concat());
-        assert!(output.status.success(), "{source}");
-        assert!(std::fs::read(again).expect("a file") == bytes, "{source}");
+        let mut build = outrider(&["bigram", "build", "--end-token", "2", "--tokenizer"]);
+        build
+            .arg(format!("{folder_of}{source}"))
+            .arg("--text")
+            .arg(&corpus);
+        succeeds(build.arg("--out").arg(&again));
+        assert!(std::fs::read(&again).expect("a file") == bytes, "{source}");
     }
     // Plain text is one document.
     let plain = built(folder.path(), DOCUMENTS[0], "plain.txt");
@@ -96,125 +98,63 @@ fn a_bigram_table_holds_what_follows_most_often() {
 fn a_table_drives_max_gram() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = built(folder.path(), &as_rows(), "corpus.jsonl");
-    let args = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "24",
-        "--seed",
-        "3",
-    ];
+    let args = words("--prompt 'Once upon a time' --max-tokens 24 --seed 3");
     let alone = json(&[&args[..], &["--method", "target-only"]].concat());
-    let drafted = outrider(&["generate", "--json", "--drafting", "max-gram"])
+    let mut drafting = outrider(&["generate", "--json", "--drafting", "max-gram"]);
+    drafting
         .args(args)
         .env("OUTRIDER__DRAFTER__BIGRAM", &table)
-        .env("OUTRIDER__DRAFTER__MODEL__PATH", "none")
-        .output()
-        .expect("the binary runs");
-    assert!(
-        drafted.status.success(),
-        "{}",
-        String::from_utf8_lossy(&drafted.stderr)
-    );
-    let drafted: serde_json::Value = serde_json::from_slice(&drafted.stdout).expect("JSON");
+        .env("OUTRIDER__DRAFTER__MODEL__PATH", "none");
+    let (drafted, _) = succeeds(&mut drafting);
+    let drafted: serde_json::Value = serde_json::from_str(&drafted).expect("JSON");
     assert_eq!(drafted["token_ids"], alone["token_ids"]);
 }
 
 #[test]
 fn a_table_that_cannot_be_made_is_refused_by_flag() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("written");
-        path.to_str().expect("UTF-8").to_owned()
-    };
-    let good = file("good.txt", DOCUMENTS[0]);
-    let bad = file("bad.jsonl", "{\"words\": 1}\n");
-    let empty = file("empty.txt", "");
-    let out = folder.path().join("out");
-    let out = out.to_str().expect("UTF-8");
-    let nowhere = folder.path().to_str().expect("UTF-8");
-    for (args, parts) in [
-        (
-            vec!["--text", "no/such", "--out", out],
-            ["--text", "no/such"],
-        ),
-        (
-            vec!["--text", &bad, "--out", out],
-            ["bad.jsonl, line 1", "'text'"],
-        ),
-        (vec!["--text", &empty, "--out", out], ["--text", "no text"]),
-        (
-            vec!["--text", &good, "--out", out, "--tokenizer", nowhere],
-            ["--tokenizer", "tokenizer.json"],
-        ),
-        (
-            vec!["--text", &good, "--out", out, "--end-token", "4096"],
-            ["--end-token", "4096 tokens"],
-        ),
-        (
-            vec!["--text", &good, "--out", "no/such/folder/out"],
-            ["--out", "no/such/folder"],
-        ),
+    for (name, text) in [
+        ("good.txt", DOCUMENTS[0]),
+        ("bad.jsonl", "{\"words\": 1}\n"),
+        ("empty.txt", ""),
     ] {
-        let said = refused(&[&["bigram", "build"], &args[..]].concat());
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{args:?}: {said}"
-        );
+        std::fs::write(folder.path().join(name), text).expect("written");
     }
-    assert!(!Path::new(out).exists());
+    let out = folder.path().join("out");
+    for line in [
+        "--text no/such --out DIR/out | --text | no/such",
+        "--text DIR/bad.jsonl --out DIR/out | bad.jsonl, line 1 | 'text'",
+        "--text DIR/empty.txt --out DIR/out | --text | no text",
+        "--text DIR/good.txt --out DIR/out --tokenizer DIR | --tokenizer | tokenizer.json",
+        "--text DIR/good.txt --out DIR/out --end-token 4096 | --end-token | 4096 tokens",
+        "--text DIR/good.txt --out no/such/folder/out | --out | no/such/folder",
+    ] {
+        let line = line.replace("DIR", folder.path().to_str().expect("UTF-8"));
+        each_refused(&["bigram", "build"], &[&line]);
+    }
+    assert!(!out.exists());
 }
 
+/// Which matrices, models and tables cannot be is tested in `tests/it/drafter/configuration.rs`.
 #[test]
 fn a_drafter_that_cannot_be_is_refused_by_setting() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("outrider.toml");
     let path = file.to_str().expect("UTF-8");
-    for (text, parts) in [
-        (
-            "[drafter.cascade]\nk = [[2, 2, 10], [0, 1, 1], [0, 0, 1]]",
-            ["drafter.cascade.k", "expected 2"],
-        ),
-        (
-            "[drafter.cascade]\nlenience = 0.5",
-            ["drafter.cascade.lenience", "at least 1"],
-        ),
-        (
-            "[drafter.cascade]\nlenient = 2",
-            ["drafter.cascade.lenient", "lenience"],
-        ),
-        (
-            "[drafter.cascade]\nmodels = [{ path = \"no/such/folder\" }]",
-            ["drafter.cascade.models[0]", "org/name[@revision]"],
-        ),
-        (
-            "[drafter]\nbigram = \"none\"\ncascade = { max_gram = true }",
-            ["drafter.cascade.max_gram", "no bigram table"],
-        ),
-        (
-            "[drafter.cascade]\nmax_gram = \"sometimes\"",
-            ["drafter.cascade.max_gram", "true, false or auto"],
-        ),
-        (
-            "[drafter]\nbigram = \"no/such\"",
-            ["drafter.bigram", "no/such"],
-        ),
-        (
-            "[drafter]\nheads = [\"no/such\"]",
-            ["drafter.heads", "no/such"],
-        ),
-        (
-            "[drafter]\nbigram = \"none\"\nmodel = { path = \"none\" }",
-            ["drafter.bigram", "nobody to draft"],
-        ),
+    for line in [
+        "[drafter.cascade];k = [[2, 2, 10], [0, 1, 1], [0, 0, 1]] | drafter.cascade.k | expected 2",
+        "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
+        "[drafter.cascade];models = [{ path = 'no/such/folder' }] | drafter.cascade.models[0] | org/name[@revision]",
+        "[drafter.cascade];max_gram = 'sometimes' | drafter.cascade.max_gram | true, false or auto",
+        "[drafter];bigram = 'none';cascade = { max_gram = true } | drafter.cascade.max_gram | no bigram table",
+        "[drafter];heads = ['no/such'] | drafter.heads | no/such",
+        "[drafter];bigram = 'none';model = { path = 'none' } | drafter.bigram | nobody to draft",
     ] {
+        let mut cells = line.split(" | ");
+        let text = cells.next().unwrap_or_default().replace(';', "\n");
         std::fs::write(&file, text).expect("written");
         let said = refused(&["serve", "drafter", "--config", path, "--listen", ANY]);
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{text:?}: {said}"
-        );
+        assert!(cells.all(|part| said.contains(part)), "{line}: {said}");
     }
 }
 
@@ -241,12 +181,7 @@ fn a_cascade_whose_order_is_wrong_is_warned_of() {
         told.join("\n")
     };
     let wrong = told("{ path = \"embedded:small\" }, { path = \"embedded:target\" }");
-    for part in [
-        "WARN",
-        "drafter.cascade.models[1]",
-        "default-target",
-        "default-small",
-    ] {
+    for part in words("WARN drafter.cascade.models[1] default-target default-small") {
         assert!(wrong.contains(part), "{wrong}");
     }
     assert!(!wrong.contains("models[0]"), "{wrong}");

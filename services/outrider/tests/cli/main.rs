@@ -68,6 +68,42 @@ pub(crate) fn refused(args: &[&str]) -> String {
     stderr
 }
 
+/// What a command that must succeed prints on stdout and stderr.
+pub(crate) fn succeeds(command: &mut Command) -> (String, String) {
+    let output = command.output().expect("the binary runs");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
+    assert!(output.status.success(), "{command:?}: {stderr}");
+    (stdout, stderr)
+}
+
+/// The JSON lines that a command prints.
+pub(crate) fn json_lines(args: &[&str]) -> Vec<Value> {
+    let (stdout, _) = succeeds(&mut outrider(args));
+    let lines = stdout.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect("JSON lines")
+}
+
+/// The words of a command line; what stands between apostrophes is one.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    let pieces = line.split('\'').enumerate();
+    let words = pieces.flat_map(|(index, piece)| match index % 2 {
+        0 => piece.split_whitespace().collect::<Vec<_>>(),
+        _ => vec![piece],
+    });
+    words.collect()
+}
+
+/// Each line is of arguments that must be refused, and of what must be said: `arguments | part | part`.
+pub(crate) fn each_refused(command: &[&str], table: &[&str]) {
+    for line in table {
+        let (arguments, parts) = line.split_once(" | ").expect("what must be said");
+        let said = refused(&[command, &words(arguments)[..]].concat());
+        for part in parts.split(" | ") {
+            assert!(said.contains(part), "{line}: {said}");
+        }
+    }
+}
+
 /// A served role, killed when dropped.
 pub(crate) struct Server {
     pub(crate) child: Child,
