@@ -71,7 +71,8 @@ pub(crate) fn refused(args: &[&str]) -> String {
 /// What a command that must succeed prints on stdout and stderr.
 pub(crate) fn succeeds(command: &mut Command) -> (String, String) {
     let output = command.output().expect("the binary runs");
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
     assert!(output.status.success(), "{command:?}: {stderr}");
     (stdout, stderr)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::{ANY, outrider, refused};
+use crate::{ANY, outrider, refused, succeeds, words};
 
 /// Head and body of what was posted.
 type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -58,20 +58,9 @@ fn free_address() -> String {
 /// What a client wrote is its own, however much is logged.
 #[test]
 fn a_prompt_stands_in_no_line_of_any_level() {
-    let asked = [
-        "generate",
-        "--prompt",
-        "A Zanzibar for Wilhelmina",
-        "--max-tokens",
-        "8",
-    ];
-    let output = outrider(&asked).args(["--log", "trace"]).output();
-    let output = output.expect("the binary runs");
-    let lines = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && lines.contains("request finished"),
-        "{lines}"
-    );
+    let asked = "generate --prompt 'A Zanzibar for Wilhelmina' --max-tokens 8 --log trace";
+    let (_, lines) = succeeds(&mut outrider(&words(asked)));
+    assert!(lines.contains("request finished"), "{lines}");
     assert!(
         lines.contains("DEBUG") || lines.contains("TRACE"),
         "{lines}"
@@ -110,21 +99,8 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
         |line: &Value| line["message"] == "serving" && line["address"] == address.as_str();
     assert!(lines.any(|line| at_coordinator(&line)), "it never served");
 
-    let url = format!("http://{address}");
-    let asked = [
-        "generate",
-        "--coordinator",
-        &url,
-        "--prompt",
-        "Once upon a time",
-        "--json",
-    ];
-    let output = outrider(&asked).output().expect("the binary runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let asked = words("generate --prompt 'Once upon a time' --json --coordinator");
+    succeeds(outrider(&asked).arg(format!("http://{address}")));
     let pid = server.id().to_string();
     let killed = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(killed.expect("kill runs").success());
