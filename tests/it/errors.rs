@@ -68,10 +68,10 @@ fn bad_sampling() -> Vec<Case> {
         sampling("temperature | NaN", |s| s.temperature = Some(f32::NAN)),
         sampling("top_p | 1.5", |s| s.top_p = Some(1.5)),
         sampling("banned_token_ids | 5000", |s| {
-            s.banned_token_ids = vec![5000]
+            s.banned_token_ids = vec![5000];
         }),
         sampling("allowed_token_ids | 5001", |s| {
-            s.allowed_token_ids = vec![5001]
+            s.allowed_token_ids = vec![5001];
         }),
         sampling(
             "banned_token_ids | the whole vocabulary is out of range",
