@@ -116,9 +116,7 @@ async fn a_collector_that_is_not_there_holds_nobody_up() {
         let loaded = Loaded::beside(draft(), &drafting).expect("in order");
         let (drafter, _) = drafter_in(process(&telemetry), loaded, drafting).await;
         let context = context(1);
-        let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-            .await
-            .expect("opened");
+        let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
         for round in 1..=40 {
             let reply = ask(&mut stream, round, &context).await;
             assert!(matches!(reply, Reply::Block(_)), "{reply:?}");
@@ -154,9 +152,7 @@ async fn a_context_that_cannot_be_one_is_no_error() {
     let drafting = DrafterConfig::default();
     let loaded = Loaded::beside(draft(), &drafting).expect("in order");
     let (drafter, monitor) = drafter_in(process(&telemetry), loaded, drafting).await;
-    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-        .await
-        .expect("opened");
+    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
     let no_trace = [&[0; 16][..], &[9; 8], &[1]].concat();
     let contexts = [
         Vec::new(),

@@ -28,9 +28,7 @@ fn url(service: Option<&Service>) -> String {
 async fn an_answer_that_is_repeated_is_told_as_one() {
     let services = Watched::start(|_| {}).await;
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let verifier = url(services.verifier.as_ref());
     let opened = VerifyStream::open(verifier, open(|_| {})).await;
     let (mut verdicts, _) = opened.expect("opened");
@@ -57,9 +55,7 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
 async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let services = Watched::start(|_| {}).await;
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let asked = DraftRound {
         max_tokens: 64,
         ..Default::default()
@@ -76,9 +72,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     // More than the context holds.
     let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let asked = DraftRound {
         max_tokens: 2,
         ..Default::default()
