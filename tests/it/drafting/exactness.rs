@@ -6,9 +6,7 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
 
-use super::{
-    Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving, statistics,
-};
+use super::{Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::{Service, draft, short_draft};
 use crate::drafter::learned::{head, saved};
@@ -33,7 +31,7 @@ async fn equals(
         answer.fallbacks(),
         0,
         "{what}: {:?}",
-        statistics(&answer).fallbacks
+        answer.statistics().fallbacks
     );
     answer
 }
@@ -56,7 +54,7 @@ async fn every_way_of_drafting_gives_the_targets_tokens() {
             for (what, asked) in every_way(&asked) {
                 let what_at = format!("{what} T={temperature} {prompt:?}");
                 let answer = equals(&serving.coordinator, &what_at, asked, &alone).await;
-                *accepted.entry(what).or_insert(0) += statistics(&answer).num_accepted_draft_tokens;
+                *accepted.entry(what).or_insert(0) += answer.statistics().num_accepted_draft_tokens;
             }
         }
     }
@@ -101,7 +99,7 @@ async fn a_least_length_ends_within_a_block() {
                 let what = format!("at least {min_tokens}, {shape:?}, {prompt:?}");
                 let tree = asked.clone().tree(shape);
                 let answer = equals(&serving.coordinator, &what, tree, &alone).await;
-                ended += statistics(&answer).withheld;
+                ended += answer.statistics().withheld;
             }
         }
     }
@@ -120,7 +118,7 @@ async fn trees_are_drafted_up_to_the_contexts_end() {
     assert_eq!(alone.tokens.len(), 24);
     let comb = asked.tree(Shape::Comb(8));
     let answer = equals(&serving.coordinator, "a full context", comb, &alone).await;
-    assert!(statistics(&answer).num_draft_tokens > 0);
+    assert!(answer.statistics().num_draft_tokens > 0);
 }
 
 /// Every block has as many tokens as were asked for, or as many as may still be emitted with the target's
@@ -148,11 +146,11 @@ async fn max_gram_is_not_bound_by_the_draft_models_context() {
     let alone = target_only(&serving.coordinator, &asked).await;
     let long = asked.clone().by(Drafting::MaxGram).draft_len(6);
     let answer = equals(&serving.coordinator, "max-gram", long, &alone).await;
-    blocks_are_whole("max-gram", statistics(&answer), 6, 60);
+    blocks_are_whole("max-gram", answer.statistics(), 6, 60);
     // The model itself is at its end by then.
     let by_model = generate(&serving.coordinator, asked.draft_len(6)).await;
     assert_eq!(by_model.tokens, alone.tokens);
-    assert!(by_model.fallbacks() > 0, "{:?}", statistics(&by_model));
+    assert!(by_model.fallbacks() > 0, "{:?}", by_model.statistics());
 }
 
 /// An end token that is drafted, accepted or refused, at any depth of a tree.
@@ -201,11 +199,11 @@ async fn cascades_of_every_matrix_and_lenience_give_the_targets_tokens() {
             let what = format!("K={k:?} lenience={lenience} T={temperature}");
             let cascade = asked.by(Drafting::Cascade);
             let answer = equals(&serving.coordinator, &what, cascade, &alone).await;
-            let forwards = &statistics(&answer).draft_forwards_by_model;
+            let forwards = &answer.statistics().draft_forwards_by_model;
             assert_eq!(forwards.len(), 2, "{what}: {forwards:?}");
             assert_eq!(
                 forwards.iter().sum::<u32>(),
-                statistics(&answer).draft_forwards
+                answer.statistics().draft_forwards
             );
             assert!(
                 forwards.iter().all(|&count| count > 0),
@@ -228,7 +226,7 @@ async fn a_drafter_of_max_gram_alone_serves() {
             let what = format!("K={draft_len} T={temperature}");
             let asked = asked.method(method);
             let answer = equals(&serving.coordinator, &what, asked, &alone).await;
-            let told = statistics(&answer);
+            let told = answer.statistics();
             assert_eq!(told.draft_forwards, 0, "no model drafts");
             blocks_are_whole(&what, told, draft_len, 40);
         }
@@ -254,7 +252,7 @@ async fn learned_stopping_gives_the_targets_tokens() {
             let asked = asked.clone().policy(learned(threshold));
             let what = format!("h={threshold} T={temperature}");
             let answer = equals(&serving.coordinator, &what, asked.clone(), &alone).await;
-            lengths.extend(statistics(&answer).per_step_drafted.clone());
+            lengths.extend(answer.statistics().per_step_drafted.clone());
             let tree = asked.tree(Shape::Alternates(1));
             equals(&serving.coordinator, &what, tree, &alone).await;
         }
@@ -280,7 +278,7 @@ async fn trees_take_fewer_rounds_than_chains() {
             let ways = [chain].into_iter().chain(trees);
             for (sum, asked) in forwards.iter_mut().zip(ways) {
                 let answer = generate(&serving.coordinator, asked).await;
-                *sum += statistics(&answer).target_forwards;
+                *sum += answer.statistics().target_forwards;
             }
         }
         let [chain, comb, alternates] = forwards;

@@ -2,7 +2,7 @@
 
 use wire::v1::{Drafting, FinishReason, Origin};
 
-use super::{Choosing, drafter, every_way, max_gram_alone, plain_drafter, serving, statistics};
+use super::{Choosing, drafter, every_way, max_gram_alone, plain_drafter, serving};
 use crate::client::{With, collect, generate, request};
 use crate::cluster::{Service, client, config, coordinator, draft, target, verifier};
 use crate::relay::Relay;
@@ -56,7 +56,7 @@ async fn a_drafter_that_comes_back_without_its_cascade_is_not_asked_for_it() {
     let answer = answer.await;
     assert!(gone);
     assert_eq!(answer.tokens, whole.tokens);
-    let reasons: Vec<_> = (statistics(&answer).fallbacks.iter())
+    let reasons: Vec<_> = (answer.statistics().fallbacks.iter())
         .map(|fallback| &fallback.reason[..])
         .collect();
     assert!(
@@ -125,7 +125,7 @@ async fn a_request_goes_to_a_drafter_that_can() {
     let drafted = async |coordinator: &Service, seed| {
         let asked = request("Once upon a time", 24).seed(seed);
         let answer = generate(coordinator, asked.by(Drafting::Cascade)).await;
-        assert_eq!(answer.fallbacks(), 0, "{:?}", statistics(&answer).fallbacks);
+        assert_eq!(answer.fallbacks(), 0, "{:?}", answer.statistics().fallbacks);
         answer.origins.contains(&Origin::Accepted)
     };
     let mut accepted = 0;

@@ -7,7 +7,7 @@ use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{AcceptAt, Drafting, GenerateRequest, Plan, ProposalForm, Verification};
 
-use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving, statistics};
+use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{With, generate, request};
 use crate::cluster::{config, coordinator, draft, drafter_with, target, verifier, verifier_with};
 use crate::drafter::learned::{head, saved};
@@ -55,7 +55,7 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     // Who asks for nothing special is served by the target, and told why.
     for _ in 0..3 {
         let answer = generate(&here.coordinator, asked()).await;
-        let reason = &statistics(&answer).fallbacks[0].reason;
+        let reason = &answer.statistics().fallbacks[0].reason;
         assert!(reason.contains("'max-gram' has no draft model"), "{reason}");
     }
 }
@@ -113,7 +113,7 @@ async fn trees_that_fit_no_round_are_refused() {
     each_refused(&here, too_large).await;
     // Where the request does not say how deep, it is as deep as fits.
     let answer = generate(&here, comb(4)).await;
-    assert_eq!(super::setting(&answer, "draft_len"), Some("3"));
+    assert_eq!(answer.setting("draft_len"), Some("3"));
     assert_eq!(answer.fallbacks(), 0);
 }
 
@@ -125,7 +125,7 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let answer = generate(&here, asked().tree(Shape::Comb(3)).draft_len(4)).await;
     assert_eq!(answer.fallbacks(), 0);
-    let drafted = &super::statistics(&answer).per_step_drafted;
+    let drafted = &answer.statistics().per_step_drafted;
     assert_eq!(drafted.iter().max(), Some(&6));
     // The drafter was heard of by now.
     let wide = ("tree | at most 6 | 8", asked().tree(Shape::Comb(8)));

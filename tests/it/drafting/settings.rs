@@ -4,7 +4,7 @@ use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, ListMethodsRequest};
 
-use super::{Choosing, drafter, serving, setting, statistics};
+use super::{Choosing, drafter, serving};
 use crate::client::{With, generate, request};
 use crate::cluster::{client, draft};
 
@@ -45,16 +45,16 @@ async fn the_settings_tell_what_was_drafted_how() {
         ),
     ] {
         let answer = generate(&serving.coordinator, asked).await;
-        let found = names.map(|name| setting(&answer, name).unwrap_or_default());
+        let found = names.map(|name| answer.setting(name).unwrap_or_default());
         assert_eq!(found, told);
-        let forwards = statistics(&answer).draft_forwards;
+        let forwards = answer.statistics().draft_forwards;
         assert_eq!(forwards == 0, told[0] == "max-gram", "{told:?}: {forwards}");
         let (length, cap) = (told[1], told[2]);
         let most = length.parse().or(cap.parse::<u32>()).expect("a number");
         let width = told[3]
             .strip_prefix("comb:")
             .map_or(1, |n| n.parse().expect("a number"));
-        let drafted = &statistics(&answer).per_step_drafted;
+        let drafted = &answer.statistics().per_step_drafted;
         assert!(
             drafted.iter().all(|&drafted| drafted <= most * width),
             "{told:?}: {drafted:?}"
@@ -99,7 +99,7 @@ async fn what_was_measured_is_kept_for_the_next_request() {
     let mut firsts = Vec::new();
     for _ in 0..4 {
         let answer = generate(&serving.coordinator, asked.clone()).await;
-        firsts.push(statistics(&answer).per_step_drafted.first().copied());
+        firsts.push(answer.statistics().per_step_drafted.first().copied());
     }
     assert_eq!(firsts[0], Some(4));
     assert!(
