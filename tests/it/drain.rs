@@ -21,7 +21,7 @@ use wire::status::{PeerFailure, classify};
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::{FinishReason, GenerateRequest};
 
-use crate::client::{Answer, With, collect, generate, request};
+use crate::client::{Answer, With, collect, generate, request, with_fault};
 use crate::cluster::{
     Service, config, coordinator, draft, drafter, eventually, silent, target, verifier,
 };
@@ -104,9 +104,8 @@ impl Stoppable {
 
     /// A connection of its own.
     fn channel(&self) -> Channel {
-        Channel::from_shared(self.url())
-            .expect("a URL")
-            .connect_lazy()
+        let channel = Channel::from_shared(self.url());
+        channel.expect("a URL").connect_lazy()
     }
 
     pub(crate) async fn ended_within(self, limit: Duration) {
@@ -117,19 +116,7 @@ impl Stoppable {
 
 /// Generates, and calls `then` once 30 tokens have come.
 async fn interrupted(coordinator: &Service, asked: GenerateRequest, then: impl FnOnce()) -> Answer {
-    let mut client = crate::cluster::client(coordinator);
-    let parts = client.generate(asked).await.expect("in order").into_inner();
-    let mut then = Some(then);
-    let answer = collect(parts, |tokens| {
-        if tokens >= 30
-            && let Some(then) = then.take()
-        {
-            then();
-        }
-    });
-    let answer = answer.await;
-    assert!(then.is_none(), "never interrupted");
-    answer
+    with_fault(coordinator, asked, 30, then).await
 }
 
 fn asked(method: &str) -> GenerateRequest {
@@ -156,7 +143,7 @@ async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
         });
         let answer = answer.await;
         assert_eq!(answer.tokens, expected, "{method}");
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         let counted = (statistics.migrations, statistics.retries);
         assert_eq!(counted, (1, 0), "{method}: moved before anything failed");
         assert!(answer.finished.exact);
@@ -183,7 +170,7 @@ async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
     let answer = answer.await;
     assert_eq!(answer.tokens, expected);
     assert_eq!(answer.fallbacks(), 0);
-    assert_eq!(answer.finished.speculation.expect("statistics").retries, 0);
+    assert_eq!(answer.statistics().retries, 0);
     let leaving = if left == 0 { first } else { second };
     leaving.ended_within(Duration::from_secs(5)).await;
 }
@@ -203,25 +190,20 @@ async fn new_sessions_go_where_nobody_is_about_to_stop() {
                 old.stop.cancel();
             }
         });
-        let moved = answer.await.finished.speculation.expect("statistics");
-        assert_eq!(moved.migrations, u32::from(stopped));
+        let answer = answer.await;
+        assert_eq!(answer.statistics().migrations, u32::from(stopped));
         if stopped {
             break;
         }
     }
     assert!(stopped, "no session in 64 went to the first verifier");
-    eventually("the session has left", || {
-        old_monitor.sessions().attached == 0
-    })
-    .await;
+    let has_left = || old_monitor.sessions().attached == 0;
+    eventually("the session has left", has_left).await;
     // It still listens, and is nowhere a session is sent.
     let before = old_monitor.totals().forwards;
     for seed in 0..16 {
         let answer = generate(&coordinator, request("x", 4).seed(seed)).await;
-        assert_eq!(
-            answer.finished.speculation.expect("statistics").migrations,
-            0
-        );
+        assert_eq!(answer.statistics().migrations, 0);
     }
     assert_eq!(old_monitor.totals().forwards, before);
     assert!(new_monitor.totals().forwards > 0);
@@ -243,7 +225,7 @@ async fn without_another_replica_a_session_stays_to_its_end() {
         let answer = answer.await;
         assert_eq!(answer.tokens, expected);
         assert_eq!(answer.fallbacks(), 0);
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         assert_eq!((statistics.migrations, statistics.retries), (0, 0));
     }
     drafter.ended_within(Duration::from_secs(5)).await;
@@ -268,10 +250,7 @@ async fn a_session_does_not_move_to_other_numerics_before_it_must() {
         });
         let answer = answer.await;
         assert!(answer.finished.exact);
-        assert_eq!(
-            answer.finished.speculation.expect("statistics").migrations,
-            0
-        );
+        assert_eq!(answer.statistics().migrations, 0);
         if stopped {
             break;
         }
@@ -305,25 +284,20 @@ async fn readiness_falls_before_the_listener_closes() {
     assert_eq!(status, ServingStatus::NotServing);
     // Whoever has not heard of it yet is served.
     let mut late = CoordinatorClient::new(coordinator.channel());
-    let short = request("x", 4);
-    let parts = late.generate(short).await.expect("in order").into_inner();
-    let answer = collect(parts, |_| {}).await;
+    let parts = late.generate(request("x", 4)).await.expect("in order");
+    let answer = collect(parts.into_inner(), |_| {}).await;
     assert_ne!(answer.finished.reason(), FinishReason::Error);
     assert!(began.elapsed() < delay);
-    let rest = async {
-        let mut parts = 0;
-        while running.message().await.expect("not cut").is_some() {
-            parts += 1;
-        }
-        parts
-    };
-    assert!(rest.await > 1);
+    let mut parts = 0;
+    while running.message().await.expect("not cut").is_some() {
+        parts += 1;
+    }
+    assert!(parts > 1);
     let channel = coordinator.channel();
     coordinator.ended_within(Duration::from_secs(5)).await;
     assert!(began.elapsed() >= delay);
-    let refused = CoordinatorClient::new(channel)
-        .generate(request("x", 2))
-        .await;
+    let mut late = CoordinatorClient::new(channel);
+    let refused = late.generate(request("x", 2)).await;
     refused.expect_err("nobody listens any more");
 }
 
