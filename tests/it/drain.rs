@@ -19,6 +19,7 @@ use tonic_health::pb::health_client::HealthClient;
 use verifier::{Verifier, VerifierConfig};
 use wire::status::{PeerFailure, classify};
 use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, GenerateRequest};
 
 use crate::client::{Answer, With, collect, generate, request, with_fault};
@@ -126,6 +127,30 @@ fn asked(method: &str) -> GenerateRequest {
         .ignoring_eos()
 }
 
+/// The answer under which the first of two verifiers is told to stop. Which of the two a session goes to is drawn;
+/// those that go to the other one stay there.
+async fn stopped_under(
+    coordinator: &Service,
+    method: &str,
+    (verifier, monitor): (&Stoppable, &verifier::Monitor),
+) -> Answer {
+    let mut stopped = false;
+    for _ in 0..64 {
+        let stop = || {
+            if monitor.sessions().attached > 0 {
+                stopped = true;
+                verifier.stop.cancel();
+            }
+        };
+        let answer = interrupted(coordinator, asked(method), stop).await;
+        if stopped {
+            return answer;
+        }
+        assert_eq!(answer.statistics().migrations, 0);
+    }
+    panic!("no session in 64 went to the first verifier");
+}
+
 #[tokio::test]
 async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
     let (drafter, _) = drafter(draft()).await;
@@ -181,22 +206,8 @@ async fn new_sessions_go_where_nobody_is_about_to_stop() {
     let (new, new_monitor) = verifier(target()).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[old.url(), new.url()])).await;
-    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
-    let mut stopped = false;
-    for _ in 0..64 {
-        let answer = interrupted(&coordinator, asked("coupled"), || {
-            if old_monitor.sessions().attached > 0 {
-                stopped = true;
-                old.stop.cancel();
-            }
-        });
-        let answer = answer.await;
-        assert_eq!(answer.statistics().migrations, u32::from(stopped));
-        if stopped {
-            break;
-        }
-    }
-    assert!(stopped, "no session in 64 went to the first verifier");
+    let moved = stopped_under(&coordinator, "coupled", (&old, &old_monitor)).await;
+    assert_eq!(moved.statistics().migrations, 1);
     let has_left = || old_monitor.sessions().attached == 0;
     eventually("the session has left", has_left).await;
     // It still listens, and is nowhere a session is sent.
@@ -239,23 +250,9 @@ async fn a_session_does_not_move_to_other_numerics_before_it_must() {
     other.numerics.kernels = "others".to_owned();
     let (other, _) = verifier(other).await;
     let coordinator = coordinator(config(&[], &[old.url(), other.url()])).await;
-    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
-    let mut stopped = false;
-    for _ in 0..64 {
-        let answer = interrupted(&coordinator, asked("target-only"), || {
-            if monitor.sessions().attached > 0 {
-                stopped = true;
-                old.stop.cancel();
-            }
-        });
-        let answer = answer.await;
-        assert!(answer.finished.exact);
-        assert_eq!(answer.statistics().migrations, 0);
-        if stopped {
-            break;
-        }
-    }
-    assert!(stopped, "no session in 64 went to the first verifier");
+    let stayed = stopped_under(&coordinator, "target-only", (&old, &monitor)).await;
+    assert!(stayed.finished.exact);
+    assert_eq!(stayed.statistics().migrations, 0);
     old.ended_within(Duration::from_secs(5)).await;
 }
 
@@ -288,11 +285,14 @@ async fn readiness_falls_before_the_listener_closes() {
     let answer = collect(parts.into_inner(), |_| {}).await;
     assert_ne!(answer.finished.reason(), FinishReason::Error);
     assert!(began.elapsed() < delay);
-    let mut parts = 0;
-    while running.message().await.expect("not cut").is_some() {
-        parts += 1;
+    // What runs goes on to its end; its first part was read above.
+    let mut tokens = 0;
+    while let Some(message) = running.message().await.expect("not cut") {
+        if let Some(Part::Chunk(chunk)) = message.part {
+            tokens += chunk.token_ids.len();
+        }
     }
-    assert!(parts > 1);
+    assert_eq!(tokens, 300);
     let channel = coordinator.channel();
     coordinator.ended_within(Duration::from_secs(5)).await;
     assert!(began.elapsed() >= delay);

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use model::source::ServedModel;
 use server::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
 use tokio::net::TcpListener;
@@ -21,6 +20,7 @@ use wire::v1::{GenerateRequest, TokenIds};
 
 use crate::client::{With, begin, collect, generate, request, try_generate};
 use crate::cluster::{Cluster, PATIENCE, Service, config, coordinator, draft, target, verifier};
+use crate::paced::with_model;
 
 fn channel(url: String) -> Channel {
     Channel::from_shared(url).expect("a URL").connect_lazy()
@@ -163,22 +163,7 @@ impl LanguageModel for Fragile {
 
 #[tokio::test]
 async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
-    let sound = target();
-    let fragile = ServedModel {
-        model: Fragile(sound.model),
-        name: sound.name,
-        vocab_size: sound.vocab_size,
-        vocab_fingerprint: sound.vocab_fingerprint,
-        numerics: sound.numerics,
-        weights_fingerprint: sound.weights_fingerprint,
-        heads: sound.heads,
-        eos_token_ids: sound.eos_token_ids,
-        decoder_start_token_id: None,
-        tokenizer_json: sound.tokenizer_json,
-        chat_template: sound.chat_template,
-        special_tokens: sound.special_tokens,
-        load_time: sound.load_time,
-    };
+    let fragile = with_model(target(), Fragile);
     let verifier = Verifier::start(fragile, VerifierConfig::default(), Process::default())
         .await
         .expect("a verifier");

@@ -103,6 +103,8 @@ async fn health_follows_the_services_of_the_process() {
     health.drain().await;
     let draining = line(503, "not ready: outrider.v1.Verifier is draining");
     assert_eq!(told("/readyz").await, draining);
+    let unready = "outrider_ready{service=\"outrider.v1.Verifier\"} 0.0\n";
+    assert!(told("/metrics").await.1.contains(unready));
     assert_eq!(
         told("/livez").await.0,
         200,

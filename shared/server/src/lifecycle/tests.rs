@@ -83,18 +83,6 @@ async fn told_next(watch: &mut Streaming<HealthCheckResponse>) -> ServingStatus 
 }
 
 #[tokio::test]
-async fn health_follows_loading_and_warming_up() {
-    let mut running = start(1_000).await;
-    for service in ["", SERVICE] {
-        assert_eq!(running.status(service).await, ServingStatus::NotServing);
-    }
-    running.health.ready().await;
-    for service in ["", SERVICE] {
-        assert_eq!(running.status(service).await, ServingStatus::Serving);
-    }
-}
-
-#[tokio::test]
 async fn a_late_warm_up_does_not_undo_a_drain() {
     let mut running = start(1_000).await;
     let mut watch = running.watch().await;
