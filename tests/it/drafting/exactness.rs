@@ -41,44 +41,34 @@ async fn target_only(coordinator: &Service, asked: &GenerateRequest) -> Answer {
 }
 
 #[tokio::test]
-async fn every_way_of_drafting_gives_the_targets_tokens() {
+async fn every_way_of_drafting_gives_the_targets_tokens_under_penalties_too() {
     let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
     let mut accepted = std::collections::BTreeMap::new();
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
-        for temperature in TEMPERATURES {
-            let asked = request(prompt, 40)
+        let at = |temperature| {
+            request(prompt, 40)
                 .temperature(temperature)
-                .seed(index as u64);
+                .seed(index as u64)
+        };
+        let mut variants = TEMPERATURES.map(at).to_vec();
+        // Penalties and a least length count what was drafted before, along the node's own path.
+        let mut penalised = at(0.7);
+        let sampling = penalised.sampling.get_or_insert_default();
+        sampling.repetition_penalty = Some(1.4);
+        sampling.frequency_penalty = 0.5;
+        (sampling.min_tokens, sampling.top_k) = (30, 50);
+        variants.push(penalised);
+        for asked in variants {
             let alone = target_only(&serving.coordinator, &asked).await;
             for (what, asked) in every_way(&asked) {
-                let what_at = format!("{what} T={temperature} {prompt:?}");
+                let what_at = format!("{what} {:?} {prompt:?}", asked.sampling);
                 let answer = equals(&serving.coordinator, &what_at, asked, &alone).await;
                 *accepted.entry(what).or_insert(0) += answer.statistics().num_accepted_draft_tokens;
             }
         }
     }
     assert!(accepted.values().all(|&count| count > 0), "{accepted:?}");
-}
-
-/// Penalties and a least length count what was drafted before, along the node's own path.
-#[tokio::test]
-async fn penalties_follow_every_way_of_drafting() {
-    let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
-    let serving = serving(&[&drafter]).await;
-    for prompt in &prompts::mixed(3) {
-        let mut asked = request(prompt, 40).temperature(0.7);
-        let sampling = asked.sampling.get_or_insert_default();
-        sampling.repetition_penalty = Some(1.4);
-        sampling.frequency_penalty = 0.5;
-        sampling.min_tokens = 30;
-        sampling.top_k = 50;
-        let alone = target_only(&serving.coordinator, &asked).await;
-        for (what, asked) in every_way(&asked) {
-            let what = format!("{what} {prompt:?}");
-            equals(&serving.coordinator, &what, asked, &alone).await;
-        }
-    }
 }
 
 /// End tokens are banned up to a position, not up to a round: a node's position is its depth's.

@@ -35,6 +35,7 @@ mod telemetry;
 mod train_head;
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -145,3 +146,9 @@ impl Drop for Server {
 }
 
 pub(crate) const ANY: &str = "127.0.0.1:0";
+
+/// A port that is free, so that a process can be started on it again.
+pub(crate) fn free_address() -> String {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}

@@ -97,16 +97,3 @@ fn a_signal_ends_a_service_that_waits_for_its_model() {
         assert_eq!(code, Some(0), "{role:?}");
     }
 }
-
-#[cfg(unix)]
-#[test]
-fn a_signal_ends_a_service_in_order() {
-    let mut server = Server::start(&["all", "--listen", ANY]);
-    let pid = server.child.id().to_string();
-    let killed = Command::new("kill")
-        .args(["-TERM", &pid])
-        .status()
-        .expect("kill runs");
-    assert!(killed.success());
-    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
-}

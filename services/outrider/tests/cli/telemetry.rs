@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::{ANY, outrider, refused, succeeds, words};
+use crate::{ANY, free_address, outrider, succeeds, words};
 
 /// Head and body of what was posted.
 type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -47,12 +47,6 @@ fn serve(stream: TcpStream, posted: &Posted) -> std::io::Result<()> {
         head.clear();
     }
     Ok(())
-}
-
-/// A port that was free a moment ago.
-fn free_address() -> String {
-    let listener = TcpListener::bind(ANY).expect("a port");
-    listener.local_addr().expect("an address").to_string()
 }
 
 /// What a client wrote is its own, however much is logged.
@@ -170,9 +164,4 @@ fn a_variable_that_cannot_be_used_is_named() {
         stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT: \"collector:4317\""),
         "{stderr}"
     );
-    let file = tempfile::NamedTempFile::with_suffix(".toml").expect("a file");
-    std::fs::write(file.path(), "[telemetry]\nsample_ratio = 2\n").expect("written");
-    let path = file.path().to_str().expect("UTF-8");
-    let stderr = refused(&["serve", "drafter", "--listen", ANY, "--config", path]);
-    assert!(stderr.contains("telemetry.sample_ratio: \"2\""), "{stderr}");
 }
