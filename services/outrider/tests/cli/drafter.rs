@@ -6,7 +6,7 @@ use std::process::Stdio;
 use model::bigram::BigramFile;
 use speculation::max_gram::Bigram;
 
-use super::{ANY, json, outrider, refused};
+use super::{ANY, each_refused, json, outrider, refused, succeeds, words};
 
 #[test]
 fn a_table_drives_max_gram() {
@@ -22,79 +22,38 @@ fn a_table_drives_max_gram() {
     };
     let table = folder.path().join("table.safetensors");
     file.save(&table).expect("written");
-    let args = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "24",
-        "--seed",
-        "3",
-    ];
+    let args = words("--prompt 'Once upon a time' --max-tokens 24 --seed 3");
     let alone = json(&[&args[..], &["--method", "target-only"]].concat());
-    let drafted = outrider(&["generate", "--json", "--drafting", "max-gram"])
+    let mut drafting = outrider(&["generate", "--json", "--drafting", "max-gram"]);
+    drafting
         .args(args)
         .env("OUTRIDER__DRAFTER__BIGRAM", &table)
-        .env("OUTRIDER__DRAFTER__MODEL__PATH", "none")
-        .output()
-        .expect("the binary runs");
-    assert!(
-        drafted.status.success(),
-        "{}",
-        String::from_utf8_lossy(&drafted.stderr)
-    );
-    let drafted: serde_json::Value = serde_json::from_slice(&drafted.stdout).expect("JSON");
+        .env("OUTRIDER__DRAFTER__MODEL__PATH", "none");
+    let (drafted, _) = succeeds(&mut drafting);
+    let drafted: serde_json::Value = serde_json::from_str(&drafted).expect("JSON");
     assert_eq!(drafted["token_ids"], alone["token_ids"]);
 }
 
+/// Which matrices, models and tables cannot be is tested in `tests/it/drafter/configuration.rs`.
 #[test]
 fn a_drafter_that_cannot_be_is_refused_by_setting() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("outrider.toml");
     let path = file.to_str().expect("UTF-8");
-    for (text, parts) in [
-        (
-            "[drafter.cascade]\nk = [[2, 2, 10], [0, 1, 1], [0, 0, 1]]",
-            ["drafter.cascade.k", "expected 2"],
-        ),
-        (
-            "[drafter.cascade]\nlenience = 0.5",
-            ["drafter.cascade.lenience", "at least 1"],
-        ),
-        (
-            "[drafter.cascade]\nlenient = 2",
-            ["drafter.cascade.lenient", "lenience"],
-        ),
-        (
-            "[drafter.cascade]\nmodels = [{ path = \"no/such/folder\" }]",
-            ["drafter.cascade.models[0]", "org/name[@revision]"],
-        ),
-        (
-            "[drafter]\nbigram = \"none\"\ncascade = { max_gram = true }",
-            ["drafter.cascade.max_gram", "no bigram table"],
-        ),
-        (
-            "[drafter.cascade]\nmax_gram = \"sometimes\"",
-            ["drafter.cascade.max_gram", "true, false or auto"],
-        ),
-        (
-            "[drafter]\nbigram = \"no/such\"",
-            ["drafter.bigram", "no/such"],
-        ),
-        (
-            "[drafter]\nheads = [\"no/such\"]",
-            ["drafter.heads", "no/such"],
-        ),
-        (
-            "[drafter]\nbigram = \"none\"\nmodel = { path = \"none\" }",
-            ["drafter.bigram", "nobody to draft"],
-        ),
+    for line in [
+        "[drafter.cascade];k = [[2, 2, 10], [0, 1, 1], [0, 0, 1]] | drafter.cascade.k | expected 2",
+        "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
+        "[drafter.cascade];models = [{ path = 'no/such/folder' }] | drafter.cascade.models[0] | org/name[@revision]",
+        "[drafter.cascade];max_gram = 'sometimes' | drafter.cascade.max_gram | true, false or auto",
+        "[drafter];bigram = 'none';cascade = { max_gram = true } | drafter.cascade.max_gram | no bigram table",
+        "[drafter];heads = ['no/such'] | drafter.heads | no/such",
+        "[drafter];bigram = 'none';model = { path = 'none' } | drafter.bigram | nobody to draft",
     ] {
+        let mut cells = line.split(" | ");
+        let text = cells.next().unwrap_or_default().replace(';', "\n");
         std::fs::write(&file, text).expect("written");
         let said = refused(&["serve", "drafter", "--config", path, "--listen", ANY]);
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{text:?}: {said}"
-        );
+        assert!(cells.all(|part| said.contains(part)), "{line}: {said}");
     }
 }
 
@@ -121,12 +80,7 @@ fn a_cascade_whose_order_is_wrong_is_warned_of() {
         told.join("\n")
     };
     let wrong = told("{ path = \"embedded:small\" }, { path = \"embedded:target\" }");
-    for part in [
-        "WARN",
-        "drafter.cascade.models[1]",
-        "default-target",
-        "default-small",
-    ] {
+    for part in words("WARN drafter.cascade.models[1] default-target default-small") {
         assert!(wrong.contains(part), "{wrong}");
     }
     assert!(!wrong.contains("models[0]"), "{wrong}");

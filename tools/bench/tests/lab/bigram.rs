@@ -5,7 +5,7 @@ use std::path::Path;
 
 use model::bigram::BigramFile;
 
-use super::{refused, run};
+use super::{each_refused, program, succeeds};
 
 const DOCUMENTS: [&str; 3] = [
     "the cat sat on the mat and the cat slept",
@@ -42,10 +42,11 @@ fn built(folder: &Path, text: &str, name: &str) -> String {
     let (source, out) = (folder.join(name), folder.join("table.safetensors"));
     std::fs::write(&source, text).expect("written");
     let paths = [&source, &out].map(|path| path.to_str().expect("UTF-8").to_owned());
-    let output = run(&["bigram", "build", "--text", &paths[0], "--out", &paths[1]]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    paths[1].clone()
+    let [source, out] = paths;
+    succeeds(&mut program(&[
+        "bigram", "build", "--text", &source, "--out", &out,
+    ]));
+    out
 }
 
 fn as_rows() -> String {
@@ -73,17 +74,18 @@ fn a_bigram_table_holds_what_follows_most_often() {
     assert!(std::fs::read(&table).expect("a file") == bytes);
     // And so do all that have the tokenizer, however they are named.
     let folder_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default/");
+    let (corpus, again) = (
+        folder.path().join("corpus.jsonl"),
+        folder.path().join("again"),
+    );
     for source in ["draft", "tokenizer"] {
-        let source = format!("{folder_of}{source}");
-        let again = folder.path().join("again");
-        let again = again.to_str().expect("UTF-8");
-        let corpus = folder.path().join("corpus.jsonl");
-        let corpus = corpus.to_str().expect("UTF-8");
-        let args = ["bigram", "build", "--text", corpus, "--out", again];
-        let more = ["--tokenizer", &source, "--end-token", "2"];
-        let output = run(&[&args[..], &more].concat());
-        assert!(output.status.success(), "{source}");
-        assert!(std::fs::read(again).expect("a file") == bytes, "{source}");
+        let mut build = program(&["bigram", "build", "--end-token", "2", "--tokenizer"]);
+        build
+            .arg(format!("{folder_of}{source}"))
+            .arg("--text")
+            .arg(&corpus);
+        succeeds(build.arg("--out").arg(&again));
+        assert!(std::fs::read(&again).expect("a file") == bytes, "{source}");
     }
     // Plain text is one document.
     let plain = built(folder.path(), DOCUMENTS[0], "plain.txt");
@@ -93,45 +95,24 @@ fn a_bigram_table_holds_what_follows_most_often() {
 #[test]
 fn a_table_that_cannot_be_made_is_refused_by_flag() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("written");
-        path.to_str().expect("UTF-8").to_owned()
-    };
-    let good = file("good.txt", DOCUMENTS[0]);
-    let bad = file("bad.jsonl", "{\"words\": 1}\n");
-    let empty = file("empty.txt", "");
-    let out = folder.path().join("out");
-    let out = out.to_str().expect("UTF-8");
-    let nowhere = folder.path().to_str().expect("UTF-8");
-    for (args, parts) in [
-        (
-            vec!["--text", "no/such", "--out", out],
-            ["--text", "no/such"],
-        ),
-        (
-            vec!["--text", &bad, "--out", out],
-            ["bad.jsonl, line 1", "'text'"],
-        ),
-        (vec!["--text", &empty, "--out", out], ["--text", "no text"]),
-        (
-            vec!["--text", &good, "--out", out, "--tokenizer", nowhere],
-            ["--tokenizer", "tokenizer.json"],
-        ),
-        (
-            vec!["--text", &good, "--out", out, "--end-token", "4096"],
-            ["--end-token", "4096 tokens"],
-        ),
-        (
-            vec!["--text", &good, "--out", "no/such/folder/out"],
-            ["--out", "no/such/folder"],
-        ),
+    for (name, text) in [
+        ("good.txt", DOCUMENTS[0]),
+        ("bad.jsonl", "{\"words\": 1}\n"),
+        ("empty.txt", ""),
     ] {
-        let said = refused(&[&["bigram", "build"], &args[..]].concat());
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{args:?}: {said}"
-        );
+        std::fs::write(folder.path().join(name), text).expect("written");
     }
-    assert!(!Path::new(out).exists());
+    let out = folder.path().join("out");
+    for line in [
+        "--text no/such --out DIR/out | --text | no/such",
+        "--text DIR/bad.jsonl --out DIR/out | bad.jsonl, line 1 | 'text'",
+        "--text DIR/empty.txt --out DIR/out | --text | no text",
+        "--text DIR/good.txt --out DIR/out --tokenizer DIR | --tokenizer | tokenizer.json",
+        "--text DIR/good.txt --out DIR/out --end-token 4096 | --end-token | 4096 tokens",
+        "--text DIR/good.txt --out no/such/folder/out | --out | no/such/folder",
+    ] {
+        let line = line.replace("DIR", folder.path().to_str().expect("UTF-8"));
+        each_refused(&["bigram", "build"], &[&line]);
+    }
+    assert!(!out.exists());
 }

@@ -2,25 +2,12 @@
 
 use serde_json::Value;
 
-use super::{refused, run};
+use super::{each_refused, json_lines, program, succeeds, words};
 
 #[test]
 fn a_benchmark_prints_ratios_for_every_kind() {
-    let output = run(&[
-        "compare",
-        "--per-kind",
-        "1",
-        "--max-tokens",
-        "16",
-        "--json",
-        "--temperatures",
-        "1",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
+    let line = "compare --per-kind 1 --max-tokens 16 --json --temperatures 1";
+    let rows = json_lines(&words(line));
     assert_eq!(rows.len(), 6);
     assert!(
         rows.iter()
@@ -30,39 +17,22 @@ fn a_benchmark_prints_ratios_for_every_kind() {
 
 #[test]
 fn a_benchmark_names_the_method_it_cannot_read() {
-    let stderr = refused(&["compare", "--methods", "coupled,lossy:alhpa=0.5"]);
-    assert!(
-        stderr.contains("--methods") && stderr.contains("lossy:alhpa=0.5"),
-        "{stderr}"
-    );
-    // What is out of range the coordinator says, before anything is measured.
-    let stderr = refused(&["compare", "--methods", "lossy:alpha=2"]);
-    assert!(
-        stderr.contains("alpha") && stderr.contains("below 1"),
-        "{stderr}"
+    each_refused(
+        &["compare", "--methods"],
+        &[
+            "coupled,lossy:alhpa=0.5 | --methods | lossy:alhpa=0.5",
+            // What is out of range the coordinator says, before anything is measured.
+            "lossy:alpha=2 | alpha | below 1",
+        ],
     );
 }
 
 #[test]
 fn methods_with_parameters_are_compared_in_one_run() {
-    let output = run(&[
-        "compare",
-        "--methods",
-        "spec-cascade:rule=chow:alpha=0/1,draft-only",
-        "--per-kind",
-        "1",
-        "--max-tokens",
-        "16",
-        "--temperatures",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .filter(|row: &Value| row["kind"] == "all")
-        .collect();
+    let line = "compare --methods spec-cascade:rule=chow:alpha=0/1,draft-only --per-kind 1 --max-tokens 16 \
+                --temperatures 1 --json";
+    let mut rows = json_lines(&words(line));
+    rows.retain(|row| row["kind"] == "all");
     let deferral: Vec<_> = rows
         .iter()
         .map(|row| row["deferral_rate"].as_f64())
@@ -75,44 +45,17 @@ fn methods_with_parameters_are_compared_in_one_run() {
 
 #[test]
 fn acceptance_alone_is_timed_over_a_small_vocabulary() {
-    let output = run(&[
-        "laws",
-        "--vocab",
-        "64",
-        "--repeats",
-        "1",
-        "--blocks",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
+    let rows = json_lines(&words(
+        "laws --vocab 64 --repeats 1 --blocks 1 --json",
+    ));
     assert_eq!(rows.len(), 100);
-    assert!(refused(&["laws", "--vocab", "3"]).contains("--vocab: 3"));
+    each_refused(&["laws"], &["--vocab 3 | --vocab: 3"]);
 }
 
 #[test]
 fn parts_of_a_round_are_timed_on_both_models() {
-    let output = run(&[
-        "parts",
-        "--contexts",
-        "8",
-        "--repeats",
-        "1",
-        "--hidden",
-        "64",
-        "--layers",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
+    let line = "parts --contexts 8 --repeats 1 --hidden 64 --layers 1 --json";
+    let rows = json_lines(&words(line));
     // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
     // two contexts.
     let counts = [
@@ -126,26 +69,15 @@ fn parts_of_a_round_are_timed_on_both_models() {
         assert_eq!(rows.iter().filter(|row| row["on"] == on).count(), count);
     }
     assert_eq!(rows.len(), 26);
-    let stderr = refused(&["parts", "--contexts", "510"]);
-    assert!(stderr.contains("--contexts: 510"), "{stderr}");
+    each_refused(&["parts"], &["--contexts 510 | --contexts: 510"]);
 }
 
 #[test]
 fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let plot = folder.path().join("plot.svg");
-    let output = run(&[
-        "sweep",
-        "--prompts",
-        "20",
-        "--methods",
-        "target-only,draft-only,spec-cascade:rule=chow:alpha=0/1",
-        "--svg",
-        plot.to_str().expect("UTF-8"),
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let stderr = String::from_utf8(output.stderr).expect("text");
+    let line = "sweep --prompts 20 --methods target-only,draft-only,spec-cascade:rule=chow:alpha=0/1 --json --svg";
+    let (stdout, stderr) = succeeds(program(&words(line)).arg(&plot));
     let quality: Vec<f64> = stdout
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))

@@ -7,16 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{outrider_bench, refused, run};
-
-/// What a command that must succeed prints on stdout and stderr.
-fn succeeds(args: &[&str]) -> (String, String) {
-    let output = run(args);
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    (stdout, stderr)
-}
+use super::{each_refused, json_lines, program, refused, succeeds, words};
 
 /// A recording in a folder of its own.
 struct Recorded {
@@ -31,13 +22,9 @@ impl Recorded {
         let file = file.to_str().expect("a path in UTF-8").to_owned();
         let mut all = vec!["record", "--out", &file, "--per-kind", "1"];
         all.extend(args);
-        let (_, told) = succeeds(&all);
+        let (_, told) = succeeds(&mut program(&all));
         assert!(told.contains("blocks"), "{told}");
         Self { folder, file }
-    }
-
-    fn path(&self) -> &str {
-        &self.file
     }
 
     fn at(&self, name: &str) -> String {
@@ -47,11 +34,7 @@ impl Recorded {
 
     /// What the recording tells of itself, and the rows.
     fn replay(&self, args: &[&str]) -> (Value, Vec<Value>) {
-        let mut all = vec!["replay", self.path(), "--json"];
-        all.extend(args);
-        let (stdout, _) = succeeds(&all);
-        let lines = stdout.lines().map(serde_json::from_str);
-        let mut rows: Vec<Value> = lines.collect::<Result<_, _>>().expect("JSON lines");
+        let mut rows = json_lines(&[&["replay", &self.file, "--json"], args].concat());
         let recording = rows.remove(0)["recording"].take();
         (recording, rows)
     }
@@ -148,7 +131,7 @@ fn without_a_method_every_target_stands_under_every_verification() {
     let blocks = |row: &Value| row["blocks"].as_u64().expect("a count");
     let kinds: u64 = by_kind[..5].iter().map(blocks).sum();
     assert_eq!((kinds, &by_kind[5]), (blocks(&rows[0]), &rows[0]));
-    let (table, _) = succeeds(&["replay", recorded.path()]);
+    let (table, _) = succeeds(&mut program(&["replay", &recorded.file]));
     assert_eq!(table.lines().count(), 3 + 1 + 1 + rows.len(), "{table}");
     assert!(table.contains("left out of q"), "{table}");
 }
@@ -200,21 +183,22 @@ fn lists_are_evaluated_in_every_combination_and_a_larger_alpha_defers_less() {
 #[test]
 fn what_cannot_be_replayed_says_why() {
     let recorded = Recorded::new(&["--max-tokens", "8"]);
-    let file = recorded.path();
-    let says = |args: &[&str], named: &str| {
-        let said = refused(&[&["replay", file], args].concat());
-        assert!(said.contains(named), "{args:?}: {said}");
-    };
-    says(&["--method", "spec-cascade", "--alpha", "2"], "alpha: 2");
-    says(&["--method", "lossy", "--alpha", "1"], "0 to below 1");
-    says(&["--method", "lossy", "--beta", "0.1"], "beta: 0.1");
-    says(&["--method", "lossy", "--rule", "chow"], "rule: ");
-    says(&["--alpha", "0.5"], "--method");
-    says(&["--method", "bild"], "'bild' cannot be evaluated");
-    says(&["--method", "sequence-cascade"], "cannot be evaluated");
-    says(&["--method", "draft-only"], "nothing to evaluate");
-    says(&["--method", "nonsense"], "expected one of coupled");
-    says(&["--draft-len", "5"], "recorded with 4 draft tokens");
+    let file = recorded.file.as_str();
+    each_refused(
+        &["replay", file],
+        &[
+            "--method spec-cascade --alpha 2 | alpha: 2",
+            "--method lossy --alpha 1 | 0 to below 1",
+            "--method lossy --beta 0.1 | beta: 0.1",
+            "--method lossy --rule chow | rule: ",
+            "--alpha 0.5 | --method",
+            "--method bild | 'bild' cannot be evaluated",
+            "--method sequence-cascade | cannot be evaluated",
+            "--method draft-only | nothing to evaluate",
+            "--method nonsense | expected one of coupled",
+            "--draft-len 5 | recorded with 4 draft tokens",
+        ],
+    );
 
     let bytes = std::fs::read(file).expect("a recording");
     let broken = |name: &str, bytes: &[u8]| {
@@ -238,32 +222,28 @@ fn what_cannot_be_replayed_says_why() {
 
 #[test]
 fn what_cannot_be_recorded_is_refused_by_its_flag() {
-    for (flag, given, words) in [
-        (
-            "--drafting",
-            "max-gram",
-            "--drafting: max-gram cannot be recorded, expected model",
-        ),
-        (
-            "--tree",
-            "comb:2",
-            "--tree: comb:2 cannot be recorded, expected chain",
-        ),
-    ] {
-        let said = refused(&["record", "--out", "no/such", flag, given]);
-        assert!(said.contains(words), "{said}");
-    }
+    each_refused(
+        &["record", "--out", "no/such"],
+        &[
+            "--drafting max-gram | --drafting: max-gram cannot be recorded, expected model",
+            "--tree comb:2 | --tree: comb:2 cannot be recorded, expected chain",
+        ],
+    );
 }
 
 /// Whoever recorded was killed within a block: what is whole is used, and it is said.
 #[test]
 fn a_recording_cut_short_is_used_up_to_there() {
     let recorded = Recorded::new(&["--max-tokens", "8"]);
-    let bytes = std::fs::read(recorded.path()).expect("a recording");
+    let bytes = std::fs::read(&recorded.file).expect("a recording");
     let short = recorded.at("short.rec");
     std::fs::write(&short, &bytes[..bytes.len() - 1]).expect("written");
-    let (whole, _) = succeeds(&["replay", recorded.path(), "--method", "rejection", "--json"]);
-    let (part, told) = succeeds(&["replay", &short, "--method", "rejection", "--json"]);
+    let replay = |file: &str| {
+        let line = words("replay --method rejection --json");
+        succeeds(program(&line).arg(file))
+    };
+    let (whole, _) = replay(&recorded.file);
+    let (part, told) = replay(&short);
     assert!(
         told.contains("cut short") && told.contains("byte"),
         "{told}"
@@ -274,10 +254,10 @@ fn a_recording_cut_short_is_used_up_to_there() {
 #[test]
 fn a_recording_is_not_overwritten_and_a_refused_one_leaves_nothing() {
     let recorded = Recorded::new(&["--max-tokens", "8"]);
-    let before = std::fs::read(recorded.path()).expect("a recording");
-    let said = refused(&["record", "--out", recorded.path(), "--per-kind", "1"]);
+    let before = std::fs::read(&recorded.file).expect("a recording");
+    let said = refused(&["record", "--out", &recorded.file, "--per-kind", "1"]);
     assert!(said.contains("laws.rec"), "{said}");
-    assert_eq!(std::fs::read(recorded.path()).expect("it is there"), before);
+    assert_eq!(std::fs::read(&recorded.file).expect("it is there"), before);
     let other = recorded.at("other.rec");
     let said = refused(&["record", "--out", &other, "--temperature", "-1"]);
     assert!(said.contains("temperature"), "{said}");
@@ -288,7 +268,7 @@ fn a_recording_is_not_overwritten_and_a_refused_one_leaves_nothing() {
 #[test]
 fn a_recording_repeats_itself() {
     let args = ["--max-tokens", "24", "--seed", "7"];
-    let bytes = || std::fs::read(Recorded::new(&args).path()).expect("a recording");
+    let bytes = || std::fs::read(Recorded::new(&args).file).expect("a recording");
     assert_eq!(bytes(), bytes());
 }
 
@@ -297,7 +277,7 @@ fn interrupted_it_leaves_what_was_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("laws.rec");
     let file = path.to_str().expect("UTF-8");
-    let child = outrider_bench(&["record", "--out", file, "--max-tokens", "200"])
+    let child = program(&["record", "--out", file, "--max-tokens", "200"])
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
@@ -319,6 +299,6 @@ fn interrupted_it_leaves_what_was_recorded() {
         output.status.code() == Some(130) && told.contains("interrupted"),
         "{told}"
     );
-    let (table, _) = succeeds(&["replay", file, "--method", "block"]);
+    let (table, _) = succeeds(&mut program(&["replay", file, "--method", "block"]));
     assert!(table.contains("prompts out of 100"), "{table}");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{refused, run};
+use crate::{each_refused, program, succeeds, words};
 
 const PROMPTS: [&str; 5] = [
     "Once upon a time, there was a",
@@ -22,9 +22,9 @@ fn prompts(folder: &Path, count: usize) -> String {
 
 /// Trains with small settings; the head's bytes and what was printed.
 fn train(folder: &Path, cache: &str, more: &[&str]) -> (Vec<u8>, String) {
-    let small = ["--max-tokens", "12", "--epochs", "1", "--batch", "16"];
+    let small = words("--max-tokens 12 --epochs 1 --batch 16");
     let prompts = prompts(folder, 12);
-    train_on(&prompts, folder, cache, &[&small, more].concat())
+    train_on(&prompts, folder, cache, &[&small[..], more].concat())
 }
 
 /// Trains on these prompts; the head's bytes and what was printed.
@@ -32,33 +32,26 @@ fn train_on(prompts: &str, folder: &Path, cache: &str, more: &[&str]) -> (Vec<u8
     let at = |name: &str| folder.join(name).display().to_string();
     let (out, cache) = (at("head.safetensors"), at(cache));
     let paths = [
-        "train-head",
         "--prompts",
         prompts,
         "--out",
         &out,
-        "--force",
         "--cache",
         &cache,
+        "--force",
     ];
-    let output = run(&[&paths[..], more].concat());
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{more:?}: {stderr}");
-    let printed = String::from_utf8(output.stdout).expect("text");
+    let (printed, _) = succeeds(program(&["train-head"]).args(paths).args(more));
     (fs::read(&out).expect("a head"), printed)
 }
 
 fn cached(folder: &Path, cache: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(folder.join(cache)).expect("a cache");
     let files = files.map(|file| file.expect("a file").path());
-    files
-        .map(|file| {
-            (
-                file.display().to_string(),
-                fs::read_to_string(&file).expect("read"),
-            )
-        })
-        .collect()
+    let read = |file: std::path::PathBuf| {
+        let text = fs::read_to_string(&file).expect("read");
+        (file.display().to_string(), text)
+    };
+    files.map(read).collect()
 }
 
 #[test]
@@ -83,11 +76,7 @@ fn the_same_inputs_and_seed_give_the_same_head_also_after_an_interruption() {
     assert_eq!(text.lines().count(), 12);
     // As an interruption leaves it; what was sampled is not sampled again.
     let first = text.lines().next().expect("a line");
-    fs::write(
-        file,
-        format!("{first}\n{}", &text[first.len() + 1..first.len() + 20]),
-    )
-    .expect("cut");
+    fs::write(file, &text[..first.len() + 20]).expect("cut");
     assert_eq!(train(folder, "a", &[]).0, head);
     assert_eq!(cached(folder, "a"), samples);
     // Elsewhere, from nothing.
@@ -99,13 +88,13 @@ fn the_same_inputs_and_seed_give_the_same_head_also_after_an_interruption() {
     assert_ne!(train(folder, "a", &["--seed", "1"]).0, head);
     assert_eq!(cached(folder, "a").len(), 2);
     for more in [
-        ["--mix", "1"],
-        ["--mix", "0.5"],
-        ["--w-rej", "6"],
-        ["--depth", "0"],
-        ["--depth", "3"],
+        "--mix 1",
+        "--mix 0.5",
+        "--w-rej 6",
+        "--depth 0",
+        "--depth 3",
     ] {
-        assert_ne!(train(folder, "a", &more).0, head, "{more:?}");
+        assert_ne!(train(folder, "a", &words(more)).0, head, "{more}");
     }
     let untied = train(folder, "a", &["--depth", "2"]).0;
     assert!(train(folder, "a", &["--depth", "2", "--tied"]).0.len() < untied.len());
@@ -129,9 +118,9 @@ fn a_head_of_the_embedded_pair_predicts_what_was_held_out_better_than_any_consta
     let folder = tempfile::tempdir().expect("a folder");
     let pair = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
     let prompts = format!("{pair}/prompts.jsonl");
-    let settings = "--max-tokens 64 --mix 1 --depth 1 --epochs 4 --batch 32 --label";
     for label in ["coupled", "rejection"] {
-        let settings: Vec<&str> = settings.split(' ').chain([label]).collect();
+        let settings = "--max-tokens 64 --mix 1 --depth 1 --epochs 4 --batch 32 --label";
+        let settings = [words(settings), vec![label]].concat();
         let (_, printed) = train_on(&prompts, folder.path(), "cache", &settings);
         let [positions, head, constant] = held_out(&printed);
         assert!(positions > 200.0 && constant > 0.1, "{printed}");
@@ -152,8 +141,8 @@ fn bad_input_is_named_before_any_work() {
     let (twelve, nine) = (prompts(folder.path(), 12), prompts(folder.path(), 9));
     let out = folder.path().join("head.safetensors").display().to_string();
     let cache = folder.path().join("cache").display().to_string();
-    let refused = |prompts: &str, out: &str, more: &[&str]| {
-        let paths = [
+    let with = |prompts: &str, out: &str| -> Vec<String> {
+        let words = [
             "train-head",
             "--prompts",
             prompts,
@@ -162,47 +151,42 @@ fn bad_input_is_named_before_any_work() {
             "--cache",
             &cache,
         ];
-        refused(&[&paths[..], more].concat())
+        words.map(str::to_owned).into()
     };
-    for (more, message) in [
-        (["--depth", "5"], "depth is 5, expected 0 to 4"),
-        (["--w-rej", "0"], "w_rej is 0, expected above 0"),
-        (["--mix", "-0.5"], "mix is -0.5, expected 0 to 1"),
-        (["--lr", "-1"], "lr is -1, expected above 0"),
-        (["--epochs", "0"], "epochs is 0, expected 1 to 1000"),
-        (["--batch", "0"], "batch is 0, expected 1 to"),
-        (["--temperature", "-1"], "temperature"),
-        (["--max-tokens", "0"], "--max-tokens: 0 is out of range"),
-        (["--max-tokens", "510"], "prompt 1 has"),
-        (["--draft-ms", "0"], "--draft-ms: expected a number above 0"),
+    for (command, table) in [
         (
-            ["--label", "block"],
-            "no label 'block', expected coupled or rejection",
+            with(&twelve, &out),
+            &[
+                "--depth 5 | depth is 5, expected 0 to 4",
+                "--w-rej 0 | w_rej is 0, expected above 0",
+                "--mix -0.5 | mix is -0.5, expected 0 to 1",
+                "--lr -1 | lr is -1, expected above 0",
+                "--epochs 0 | epochs is 0, expected 1 to 1000",
+                "--batch 0 | batch is 0, expected 1 to",
+                "--temperature -1 | temperature",
+                "--max-tokens 0 | --max-tokens: 0 is out of range",
+                "--max-tokens 510 | prompt 1 has",
+                "--draft-ms 0 | --draft-ms: expected a number above 0",
+                "--label block | no label 'block', expected coupled or rejection",
+                "--draft no/such/folder | no/such/folder",
+                "--target embedded:other | embedded:other",
+                "--verifier http://127.0.0.1:9 | verifier http://127.0.0.1:9",
+                "--verifier nonsense | --verifier",
+            ][..],
         ),
-        (["--draft", "no/such/folder"], "no/such/folder"),
-        (["--target", "embedded:other"], "embedded:other"),
+        (with(&nine, &out), &[" | 9 prompts, expected at least 10"]),
         (
-            ["--verifier", "http://127.0.0.1:9"],
-            "verifier http://127.0.0.1:9",
+            with("no/such/prompts", &out),
+            &[" | --prompts: no/such/prompts cannot be read"],
         ),
-        (["--verifier", "nonsense"], "--verifier"),
+        (
+            with(&twelve, "no/such/folder/head"),
+            &[" | --out: no/such/folder is no folder"],
+        ),
+        (with(&twelve, &nine), &[" | is there already, --force"]),
     ] {
-        let found = refused(&twelve, &out, &more);
-        assert!(found.contains(message), "{more:?}: {found}");
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        each_refused(&command, table);
     }
-    let found = refused(&nine, &out, &[]);
-    assert!(found.contains("9 prompts, expected at least 10"), "{found}");
-    let found = refused("no/such/prompts", &out, &[]);
-    assert!(
-        found.contains("--prompts: no/such/prompts cannot be read"),
-        "{found}"
-    );
-    let found = refused(&twelve, "no/such/folder/head", &[]);
-    assert!(
-        found.contains("--out: no/such/folder is no folder"),
-        "{found}"
-    );
-    let found = refused(&twelve, &nine, &[]);
-    assert!(found.contains("is there already, --force"), "{found}");
     assert!(!Path::new(&cache).exists() || fs::read_dir(&cache).expect("listed").count() == 0);
 }
