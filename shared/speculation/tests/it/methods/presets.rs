@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use speculation::drafting::{StopRule, Telling};
 use speculation::methods::{METHODS, PlanKind, TargetAsked, find, names};
-use speculation::proposal::ProposalForm;
 use speculation::session::Plan;
 use speculation::target::{Beta, Rule, TargetDistribution};
 use speculation::verification::Verification;
@@ -162,29 +161,6 @@ fn the_drafter_is_told_when_to_stop_and_what_to_send() {
         assert_eq!(choice.telling(), telling, "{}", method.name);
         let scored = method.name == "sequence-cascade";
         assert_eq!((choice.scores(), choice.regenerates()), (scored, scored));
-    }
-}
-
-#[test]
-fn every_method_resolves_greedy_and_sampling_with_and_without_a_sparse_law() {
-    for method in METHODS {
-        for temperature in [0.0, 0.7, 1.0] {
-            for cuts in [false, true] {
-                let mut asked = of(method.name);
-                let choose = |asked: &_| {
-                    speculation::methods::Choice::resolve(asked, temperature, cuts)
-                        .unwrap_or_else(|error| panic!("{} at {temperature}: {error}", method.name))
-                };
-                choose(&asked);
-                asked.proposal = Some(ProposalForm::Sparse { top: 32 });
-                assert_eq!(
-                    choose(&asked).proposal,
-                    ProposalForm::Sparse { top: 32 },
-                    "{}",
-                    method.name
-                );
-            }
-        }
     }
 }
 
