@@ -38,6 +38,8 @@ mod sequence;
 pub mod source;
 pub mod t5;
 pub mod tokenizer;
+#[cfg(test)]
+mod trials;
 pub mod weights;
 
 pub use self::{

@@ -1,13 +1,13 @@
 use std::{fs, io};
 
 use candle_core::quantized::GgmlDType;
-use speculation::ports::{LanguageModel, Rows, Segment};
 
 use super::*;
 use crate::{
     checkpoint::CheckpointFiles,
     config::ModelConfig,
     linear::{Linear, WeightFormat},
+    trials::fresh,
 };
 
 /// A model whose rows are multiples of 256, but for one matrix a layer.
@@ -40,16 +40,7 @@ fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempF
 
 fn logits(checkpoint: &Checkpoint, format: WeightFormat) -> Vec<f32> {
     let mut model = checkpoint.load(format).unwrap();
-    let mut cache = model.new_cache();
-    let mut rows = Rows::default();
-    let segment = Segment {
-        cache: &mut cache,
-        tokens: &[1, 7, 3, 90, 44, 12],
-        parents: &[],
-        scored_from: 0,
-    };
-    model.forward(&mut [segment], &mut rows).unwrap();
-    rows.logits
+    fresh(&mut model, &[1, 7, 3, 90, 44, 12]).0
 }
 
 #[test]
