@@ -112,36 +112,34 @@ fn corruption_never_panics() {
 
 #[test]
 fn what_is_not_gguf_says_so() {
-    assert_eq!(
-        refused(b"PK\x03\x04 and more"),
-        "it does not begin with GGUF"
-    );
+    let zip = refused(b"PK\x03\x04 and more");
+    assert_eq!(zip, "it does not begin with GGUF");
     let version = |version: [u8; 4]| {
         let mut file = sample();
         file[4..8].copy_from_slice(&version);
         refused(&file)
     };
-    assert_eq!(
-        version([0, 0, 0, 3]),
-        "it is big-endian, little-endian files are read"
-    );
-    assert_eq!(
-        version([1, 0, 0, 0]),
-        "it is of version 1, 2 and 3 are read"
-    );
+    let told = [version([0, 0, 0, 3]), version([1, 0, 0, 0])];
+    assert_eq!(told[0], "it is big-endian, little-endian files are read");
+    assert_eq!(told[1], "it is of version 1, 2 and 3 are read");
     let missing = Container::open(Path::new("/nowhere/m.gguf")).err().unwrap();
     assert_eq!(missing.to_string(), "/nowhere/m.gguf cannot be read");
 }
 
 #[test]
-fn alignments_that_make_no_sense_are_refused() {
-    for alignment in [0, 4, 48] {
-        let metadata = metadata(&[("general.alignment", Value::U32(alignment))]);
-        let reason = refused(&bytes(&metadata, &[]));
-        assert!(
-            reason.starts_with(&format!("general.alignment is {alignment}: ")),
-            "{reason}"
-        );
+fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
+    let alignment = |bytes| ("general.alignment", Value::U32(bytes));
+    for (entry, reason) in [
+        (alignment(0), "general.alignment is 0: "),
+        (alignment(4), "general.alignment is 4: "),
+        (alignment(48), "general.alignment is 48: "),
+        (
+            ("split.count", Value::U16(3)),
+            "it is one of 3 parts of a model: ",
+        ),
+    ] {
+        let found = refused(&bytes(&metadata(&[entry]), &[]));
+        assert!(found.starts_with(reason), "{found}");
     }
 }
 
@@ -166,15 +164,5 @@ fn tensors_that_contradict_their_format_are_named() {
     assert_eq!(
         refused(&bytes(&Metadata::default(), &[twice.clone(), twice])),
         "there are two tensors t"
-    );
-}
-
-#[test]
-fn a_part_of_a_model_is_refused() {
-    let metadata = metadata(&[("split.count", Value::U16(3))]);
-    let reason = refused(&bytes(&metadata, &[]));
-    assert!(
-        reason.starts_with("it is one of 3 parts of a model: "),
-        "{reason}"
     );
 }
