@@ -132,13 +132,6 @@ fn next(receiver: &Receiver<Report>) -> (Vec<f32>, usize) {
 }
 
 #[test]
-fn each_node_gets_the_row_of_its_path() {
-    let engine = Trees::new(|_| {});
-    let found = next(&engine.tree(1, &[1, 2, 3], &[]));
-    assert_eq!(found, (engine.tree_rows(&[1, 2, 3]), 8));
-}
-
-#[test]
 fn a_kept_path_is_not_forwarded_again() {
     let engine = Trees::new(|_| {});
     next(&engine.tree(1, &[1, 2, 3], &[1, 2]));
@@ -203,11 +196,8 @@ fn chunks_end_before_the_tree() {
             grow.scored_from = trunk.len() + 3;
         });
         let found = next(&report);
-        assert_eq!(
-            found,
-            (expected[4 * VOCAB..].to_vec(), 12),
-            "chunks of {chunk}"
-        );
+        let rows = expected[4 * VOCAB..].to_vec();
+        assert_eq!(found, (rows, 12), "chunks of {chunk}");
     }
 }
 
@@ -257,11 +247,8 @@ fn the_context_bounds_the_depth_of_a_tree() {
     assert_eq!(found, (engine.tree_rows(&trunk), context_len + 3));
     let report = engine.tree(1, &vec![1; context_len - 1], &[]);
     let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "the model holds {context_len} tokens a sequence, the task asks for {}",
-            context_len + 1
-        )
-    );
+    let asked = context_len + 1;
+    let told =
+        format!("the model holds {context_len} tokens a sequence, the task asks for {asked}");
+    assert_eq!(error.to_string(), told);
 }
