@@ -17,11 +17,8 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "config.json", CONFIG.as_bytes());
-    write(
-        folder.path(),
-        "model.safetensors",
-        &random::weights(&config(), 1, |_| 1.0).unwrap(),
-    );
+    let weights = random::weights(&config(), 1, |_| 1.0).unwrap();
+    write(folder.path(), "model.safetensors", &weights);
     for (name, text) in files {
         write(folder.path(), name, text.as_bytes());
     }
@@ -44,10 +41,8 @@ fn a_folder_and_its_files_in_memory_are_the_same_model() {
         assert_eq!(opened.numerics(format), in_memory.numerics(format));
     }
     assert_eq!(opened.tokenizer_json(), Some(&b"{}"[..]));
-    assert!(matches!(
-        in_memory.tokenizer(),
-        Err(TokenizerError::Missing)
-    ));
+    let tokenizer = in_memory.tokenizer();
+    assert!(matches!(tokenizer, Err(TokenizerError::Missing)));
 }
 
 #[test]
@@ -73,26 +68,19 @@ fn numerics_tell_weights_formats_and_constants_apart() {
 
 #[test]
 fn chat_templates_come_in_three_forms() {
-    let template = |files: &[(&str, &str)]| {
-        Checkpoint::open(folder(files).path())
-            .unwrap()
-            .chat_template()
-            .map(str::to_owned)
-    };
     let one = ("tokenizer_config.json", r#"{"chat_template": "a"}"#);
     let named = r#"{"chat_template": [{"name": "tool", "template": "t"},
         {"name": "default", "template": "d"}]}"#;
-    assert_eq!(template(&[one]).as_deref(), Some("a"));
-    assert_eq!(
-        template(&[("tokenizer_config.json", named)]).as_deref(),
-        Some("d")
-    );
-    assert_eq!(template(&[("tokenizer_config.json", "{}")]), None);
-    assert_eq!(
-        template(&[one, ("chat_template.jinja", "j")]).as_deref(),
-        Some("j")
-    );
-    assert_eq!(template(&[]), None);
+    for (files, expected) in [
+        (&[one][..], Some("a")),
+        (&[("tokenizer_config.json", named)], Some("d")),
+        (&[("tokenizer_config.json", "{}")], None),
+        (&[one, ("chat_template.jinja", "j")], Some("j")),
+        (&[], None),
+    ] {
+        let checkpoint = Checkpoint::open(folder(files).path()).unwrap();
+        assert_eq!(checkpoint.chat_template(), expected, "{files:?}");
+    }
 }
 
 #[test]

@@ -58,39 +58,32 @@ fn what_was_written_is_read() {
 #[test]
 fn values_of_another_type_are_named() {
     let file = open(&sample()).unwrap();
-    let message = |error: Result<Option<u64>, GgufError>| error.unwrap_err().to_string();
-    assert_eq!(
-        message(file.metadata.whole("a.string")),
-        r#"its metadata a.string is the string "zwölf", expected a whole number"#
-    );
-    assert_eq!(
-        message(file.metadata.whole("different")),
-        "its metadata different is an array of 2, expected a whole number"
-    );
+    for (key, told) in [
+        (
+            "a.string",
+            r#"is the string "zwölf", expected a whole number"#,
+        ),
+        ("different", "is an array of 2, expected a whole number"),
+    ] {
+        let error = file.metadata.whole(key).unwrap_err().to_string();
+        assert_eq!(error, format!("its metadata {key} {told}"));
+    }
 }
 
 #[test]
 fn every_truncation_is_an_error() {
     let whole = sample();
     // Up to where the last tensor ends; only padding follows.
-    let end = whole.len() - (header_padding(34));
+    let end = whole.len() - (34_usize.next_multiple_of(32) - 34);
     for length in 0..end {
         let reason = refused(&whole[..length]);
-        assert!(
-            reason.contains("ends") || reason.contains("begin") || length == 0,
-            "{length}: {reason}"
-        );
+        let says_where = reason.contains("ends") || reason.contains("begin");
+        assert!(says_where || length == 0, "{length}: {reason}");
     }
     assert!(open(&whole[..end]).is_ok());
     let reason = refused(&whole[..end - 1]);
-    assert!(
-        reason.starts_with("tensor second ends at byte "),
-        "{reason}"
-    );
-}
-
-fn header_padding(bytes: usize) -> usize {
-    bytes.next_multiple_of(32) - bytes
+    let told = "tensor second ends at byte ";
+    assert!(reason.starts_with(told), "{reason}");
 }
 
 #[test]
@@ -101,10 +94,8 @@ fn corruption_never_panics() {
             let mut broken = whole.clone();
             broken[at] ^= flip;
             if let Ok(file) = open(&broken) {
-                assert!(
-                    file.tensors()
-                        .all(|(_, _, bytes)| bytes.len() <= whole.len())
-                );
+                let mut tensors = file.tensors();
+                assert!(tensors.all(|(_, _, bytes)| bytes.len() <= whole.len()));
             }
         }
     }
@@ -145,24 +136,16 @@ fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
 
 #[test]
 fn tensors_that_contradict_their_format_are_named() {
+    let none = Metadata::default();
     let one = |shape: &[usize], format| {
-        let contents = vec![0; 64];
-        refused(&bytes(
-            &Metadata::default(),
-            &[("t", shape, format, contents)],
-        ))
+        let tensor = ("t", shape, format, vec![0; 64]);
+        refused(&bytes(&none, &[tensor]))
     };
-    assert_eq!(
-        one(&[2, 33], GgmlDType::Q8_0),
-        "tensor t has rows of 33, its format Q8_0 needs a multiple of 32"
-    );
-    assert_eq!(
-        one(&[1 << 31, 1 << 31], GgmlDType::F32),
-        "tensor t is too large"
-    );
-    let twice = ("t", &[1][..], GgmlDType::F32, floats(&[1.0]));
-    assert_eq!(
-        refused(&bytes(&Metadata::default(), &[twice.clone(), twice])),
-        "there are two tensors t"
-    );
+    let rows = "tensor t has rows of 33, its format Q8_0 needs a multiple of 32";
+    assert_eq!(one(&[2, 33], GgmlDType::Q8_0), rows);
+    let large = one(&[1 << 31, 1 << 31], GgmlDType::F32);
+    assert_eq!(large, "tensor t is too large");
+    let tensor = ("t", &[1][..], GgmlDType::F32, floats(&[1.0]));
+    let twice = refused(&bytes(&none, &[tensor.clone(), tensor]));
+    assert_eq!(twice, "there are two tensors t");
 }
