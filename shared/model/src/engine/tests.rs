@@ -195,6 +195,7 @@ fn cancelled_tasks_are_dropped_wherever_they_are() {
         let (reports, receiver) = channel();
         let cancelled = cancelled.clone();
         let task = Score {
+            source: Vec::new(),
             tokens: vec![1],
             scored_from: 0,
             extra: 30,

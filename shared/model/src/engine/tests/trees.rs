@@ -15,14 +15,27 @@ const TREE: [(TokenId, Option<u32>); 5] = [
 ];
 
 /// Scores the tree at its end, then does what `next` says.
-struct Grow {
-    tokens: Vec<TokenId>,
+pub(super) struct Grow {
+    pub(super) tokens: Vec<TokenId>,
     parents: Vec<Option<u32>>,
-    scored_from: usize,
+    pub(super) scored_from: usize,
     kept: Vec<u32>,
     /// The tokens to score after that, as a chain.
     next: Option<Vec<TokenId>>,
     reports: Sender<Report>,
+}
+
+impl Grow {
+    pub(super) fn new(reports: Sender<Report>) -> Self {
+        Self {
+            tokens: Vec::new(),
+            parents: Vec::new(),
+            scored_from: 0,
+            kept: Vec::new(),
+            next: None,
+            reports,
+        }
+    }
 }
 
 impl Task for Grow {
@@ -75,14 +88,7 @@ impl Trees {
 
     fn submit(&self, slot: u64, task: impl FnOnce(&mut Grow)) -> Receiver<Report> {
         let (reports, receiver) = channel();
-        let mut grow = Grow {
-            tokens: Vec::new(),
-            parents: Vec::new(),
-            scored_from: 0,
-            kept: Vec::new(),
-            next: None,
-            reports,
-        };
+        let mut grow = Grow::new(reports);
         task(&mut grow);
         self.handle.try_submit(SlotId(slot), grow).unwrap();
         receiver
@@ -126,7 +132,7 @@ fn tree_after(grow: &mut Grow, trunk: &[TokenId], kept: &[u32]) {
 }
 
 /// The rows of one step, and how many tokens were forwarded for it.
-fn next(receiver: &Receiver<Report>) -> (Vec<f32>, usize) {
+pub(super) fn next(receiver: &Receiver<Report>) -> (Vec<f32>, usize) {
     let (rows, figures) = receiver.recv_timeout(PATIENCE).unwrap().unwrap();
     (rows, figures.forwarded_tokens)
 }
