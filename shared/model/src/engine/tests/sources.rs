@@ -22,8 +22,14 @@ impl Sources {
         sources
     }
 
+    /// Scores the last of `tokens`.
+    fn submit(&self, slot: u64, source: &[TokenId], tokens: &[TokenId]) -> Receiver<Report> {
+        let last = tokens.len() - 1;
+        self.0.try_write(slot, source, tokens, last, 0).unwrap()
+    }
+
     fn write(&self, slot: u64, source: &[TokenId], tokens: &[TokenId]) -> Report {
-        let report = self.0.write(slot, source, tokens);
+        let report = self.submit(slot, source, tokens);
         report.recv_timeout(PATIENCE).unwrap()
     }
 
@@ -91,13 +97,13 @@ fn many_sources_are_read_one_after_the_other() {
     sources.done();
     let bench = &sources.0;
     let gate = bench.toy.gate.lock().unwrap();
-    let first = bench.write(0, &[1], &[1]);
+    let first = sources.submit(0, &[1], &[1]);
     bench.until(|gauges| gauges.queued == 0);
     let reports = [
-        bench.write(1, &[2; 3], &[1]),
-        bench.write(2, &[3; 3], &[1]),
-        bench.write(3, &[4; 2], &[1]),
-        bench.write(9, &[6], &[1, 1]),
+        sources.submit(1, &[2; 3], &[1]),
+        sources.submit(2, &[3; 3], &[1]),
+        sources.submit(3, &[4; 2], &[1]),
+        sources.submit(9, &[6], &[1, 1]),
     ];
     drop(gate);
     first.recv_timeout(PATIENCE).unwrap().unwrap();
@@ -131,7 +137,7 @@ fn sources_that_cannot_be_read_are_refused() {
 
     // A model without an encoder takes none.
     let bench = Bench::new(|_| {});
-    let report = bench.write(1, &[1], &[4]);
+    let report = bench.try_write(1, &[1], &[4], 0, 0).unwrap();
     let refused = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
     let EngineError::SourceTooLong { source_len, .. } = refused else {
         panic!("{refused}");

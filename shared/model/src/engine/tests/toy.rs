@@ -1,22 +1,13 @@
 //! A model that tells what it was asked, a task that reports what it got, and an engine with both.
 
-use std::{
-    num::NonZeroUsize,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{num::NonZeroUsize, thread::JoinHandle};
 
 use speculation::{
     TokenId,
     ports::{KvCache, LanguageModel, ModelShape, Rows, Segment},
 };
 
-use super::super::*;
+use super::*;
 
 /// How long a test waits for what must come.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -202,38 +193,29 @@ impl Bench {
         scored_from: usize,
         extra: usize,
     ) -> Result<Receiver<Report>, Rejected> {
+        self.try_write(slot, &[], tokens, scored_from, extra)
+    }
+
+    /// The same, written from `source`.
+    pub(super) fn try_write(
+        &self,
+        slot: u64,
+        source: &[TokenId],
+        tokens: &[TokenId],
+        scored_from: usize,
+        extra: usize,
+    ) -> Result<Receiver<Report>, Rejected> {
         let (reports, receiver) = channel();
         let task = Score {
-            source: Vec::new(),
+            source: source.to_vec(),
             tokens: tokens.to_vec(),
             scored_from,
             extra,
             cancelled: Arc::default(),
             reports,
         };
-        self.handle
-            .try_submit(SlotId(slot), task)
-            .map(|()| receiver)
-    }
-
-    /// Scores the last of `tokens`, written from `source`.
-    pub(super) fn write(
-        &self,
-        slot: u64,
-        source: &[TokenId],
-        tokens: &[TokenId],
-    ) -> Receiver<Report> {
-        let (reports, receiver) = channel();
-        let task = Score {
-            source: source.to_vec(),
-            tokens: tokens.to_vec(),
-            scored_from: tokens.len() - 1,
-            extra: 0,
-            cancelled: Arc::default(),
-            reports,
-        };
-        self.handle.try_submit(SlotId(slot), task).unwrap();
-        receiver
+        let submitted = self.handle.try_submit(SlotId(slot), task);
+        submitted.map(|()| receiver)
     }
 
     pub(super) fn submit(
