@@ -81,7 +81,7 @@ fn each_fault_is_named() {
         ("prompt_token_ids", |open| open.prompt_token_ids.clear()),
         ("prompt_token_ids", |open| open.prompt_token_ids.push(10)),
         ("prompt_token_ids", |open| {
-            open.prompt_token_ids = vec![1; 4]
+            open.prompt_token_ids = vec![1; 4];
         }),
         ("accept_at", |open| open.accept_at = 77),
         ("requires", |open| open.requires = vec!["magic".into()]),

@@ -222,10 +222,10 @@ fn bad_options_are_refused_by_name() {
         (w_rej, |options| options.w_rej = 0.0),
         ("mix is 1.5, expected 0 to 1", |options| options.mix = 1.5),
         ("epochs is 0, expected 1 to 1000", |options| {
-            options.epochs = 0
+            options.epochs = 0;
         }),
         ("batch is 0, expected 1 to 1000000", |options| {
-            options.batch = 0
+            options.batch = 0;
         }),
         ("lr is NaN...", |options| options.learning_rate = f64::NAN),
     ];
