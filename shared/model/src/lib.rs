@@ -39,6 +39,8 @@ mod sequence;
 pub mod source;
 pub mod t5;
 pub mod tokenizer;
+#[cfg(test)]
+mod trials;
 pub mod weights;
 
 #[cfg(feature = "device")]

@@ -160,6 +160,15 @@ async fn compare(
     Ok(())
 }
 
+/// What `flags` come to.
+#[cfg(test)]
+fn parsed<A: Args>(flags: &[&str]) -> A {
+    let command = A::augment_args(clap::Command::new("bench").args_override_self(true));
+    let flags = [&["bench"], flags].concat();
+    let matches = command.try_get_matches_from(flags).expect("flags");
+    A::from_arg_matches(&matches).expect("flags")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,12 +178,8 @@ mod tests {
         let named = |items: &[&str]| {
             let items: Vec<_> = items.iter().map(|&item| item.to_owned()).collect();
             let methods = methods(&items)?;
-            anyhow::Ok(
-                methods
-                    .iter()
-                    .map(MethodSpec::to_string)
-                    .collect::<Vec<_>>(),
-            )
+            let names = methods.iter().map(MethodSpec::to_string);
+            anyhow::Ok(names.collect::<Vec<_>>())
         };
         assert!(named(&["coupled", BASELINE]).is_err());
         let all = named(&[spec::ALL, "lossy:alpha=0/0.5"]).expect("methods");

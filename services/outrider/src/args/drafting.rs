@@ -133,23 +133,19 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_named() {
+        let guess = DraftingArgs {
+            drafting: Some("guess".to_owned()),
+            ..Default::default()
+        };
+        let narrow = DraftingArgs {
+            tree: Some("comb:1".to_owned()),
+            ..Default::default()
+        };
         for (args, words) in [
             (len("specdec++", None), "specdec++"),
             (len("confidence:2", None), "0 to 1"),
-            (
-                DraftingArgs {
-                    drafting: Some("guess".to_owned()),
-                    ..Default::default()
-                },
-                "max-gram",
-            ),
-            (
-                DraftingArgs {
-                    tree: Some("comb:1".to_owned()),
-                    ..Default::default()
-                },
-                "2 to 64",
-            ),
+            (guess, "max-gram"),
+            (narrow, "2 to 64"),
         ] {
             let error = request(&args).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");

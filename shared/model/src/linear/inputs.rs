@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_level_gives_the_same_blocks() {
-        let mut x: Vec<f32> = (0..3 * 200)
+        let mut x: Vec<f32> = (0..4 * 200)
             .map(|i| (i as f32 * 0.37).sin() * i as f32)
             .collect();
         // Halves between two quants, then blocks of nothing, of the smallest numbers, and broken ones.
@@ -253,8 +253,13 @@ mod tests {
             };
             quantized.into_iter().map(bits).collect::<Vec<_>>()
         };
+        let expected = blocks(Level::Baseline);
+        // The second row's first two blocks, of four rows side by side, seven blocks each.
+        assert_eq!(expected.len(), 28);
+        let broken = |block: &usize| expected[*block].2 == [1, 1];
+        assert_eq!((0..28).filter(broken).collect::<Vec<_>>(), [1, 5]);
         for level in Level::all() {
-            assert_eq!(blocks(level), blocks(Level::Baseline), "{level:?}");
+            assert_eq!(blocks(level), expected, "{level:?}");
         }
     }
 

@@ -177,19 +177,11 @@ fn write(out: &mut impl Write, args: &BatchArgs, rows: &[Row]) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    #[command(args_override_self = true)]
-    struct Command {
-        #[command(flatten)]
-        args: BatchArgs,
-    }
+    use crate::bench::parsed;
 
     fn args(flags: &[&str]) -> BatchArgs {
-        let small = ["", "--models=random", "--hidden=64", "--layers=1"];
-        let flags = [&small[..], &["--vocab=64"], flags].concat();
-        Command::try_parse_from(flags).expect("flags").args
+        let small = ["--models=random", "--hidden=64", "--layers=1"];
+        parsed(&[&small[..], &["--vocab=64"], flags].concat())
     }
 
     #[test]
@@ -199,10 +191,8 @@ mod tests {
         let rows = measure(&args, &name, &checkpoint).expect("measured");
         assert_eq!((rows.len(), rows[0].ratio), (2, 1.0));
         let json = rows[1].json(&args);
-        assert_eq!(
-            (&json["sessions"], &json["format"]),
-            (&3.into(), &"q8_0".into())
-        );
+        assert_eq!(json["sessions"], 3);
+        assert_eq!(json["format"], "q8_0");
         let by_hand = 3.0 / (rows[1].token_ms / 1e3);
         assert!((rows[1].tokens_per_second / by_hand - 1.0).abs() < 1e-9);
         // Of a single turn the ratio is that of its figures.
@@ -222,6 +212,5 @@ mod tests {
         assert!(refused(&["--sessions=0"]).starts_with("--sessions: 0"));
         assert!(refused(&["--sessions=257"]).starts_with("--sessions: 257"));
         assert!(refused(&["--context=2040"]).starts_with("--context: 2040"));
-        assert!(refused(&["--hidden=1"]).starts_with("--hidden: 1"));
     }
 }

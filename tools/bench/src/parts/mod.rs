@@ -162,7 +162,5 @@ mod tests {
         assert!(refused(|args| args.contexts = vec![0]).starts_with("--contexts: 0"));
         let error = refused(|args| args.contexts = vec![1 << 30]);
         assert!(error.starts_with("--contexts: 1073741824"), "{error}");
-        assert!(refused(|args| args.hidden = 100).starts_with("--hidden: 100"));
-        assert!(refused(|args| args.layers = 0).starts_with("--layers: 0"));
     }
 }

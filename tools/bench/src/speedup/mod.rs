@@ -255,17 +255,10 @@ fn describe(pair: &Pair, is_synthetic: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Command {
-        #[command(flatten)]
-        args: SpeedupArgs,
-    }
+    use crate::bench::parsed;
 
     fn args(flags: &[&str]) -> SpeedupArgs {
-        let flags = [&[""], flags].concat();
-        Command::try_parse_from(flags).expect("flags").args
+        parsed(flags)
     }
 
     #[test]
@@ -285,12 +278,14 @@ mod tests {
             all.dedup();
             assert_eq!(all.len(), 11, "{which:?}");
         }
-        let error = super::SpeedupArgs {
+        let many = SpeedupArgs {
             prompts: 100,
             ..args
-        }
-        .prompts(Which::Embedded);
-        let error = error.expect_err("refused").to_string();
+        };
+        let error = many
+            .prompts(Which::Embedded)
+            .expect_err("refused")
+            .to_string();
         assert!(error.starts_with("--prompts: 100"), "{error}");
     }
 

@@ -74,41 +74,27 @@ mod tests {
             prompt: String::new(),
             answer: " Der Hund.".to_owned(),
         };
-        for right in [
-            " Der Hund.",
-            "Der Hund.  ",
-            "Der Hund.\nQuestion: what?",
-            "Der Hund.\r\n",
-        ] {
+        let more = "Der Hund.\nQuestion: what?";
+        for right in [" Der Hund.", "Der Hund.  ", more, "Der Hund.\r\n"] {
             assert!(item.is_answered_by(right), "{right:?}");
         }
-        for wrong in [
-            "",
-            "\nDer Hund.",
-            "Der Hund",
-            "Der hund.",
-            "Der  Hund.",
-            "Der Hund. Ja.",
-        ] {
+        let [late, spaced, longer] = ["\nDer Hund.", "Der  Hund.", "Der Hund. Ja."];
+        for wrong in ["", late, "Der Hund", "Der hund.", spaced, longer] {
             assert!(!item.is_answered_by(wrong), "{wrong:?}");
         }
     }
 
     #[test]
     fn the_built_in_task_is_whole() {
-        assert_eq!(
-            Task::load(None, usize::MAX).expect("a task").items.len(),
-            200
-        );
+        let whole = Task::load(None, usize::MAX).expect("a task");
+        assert_eq!(whole.items.len(), 200);
         let task = Task::load(None, 3).expect("a task");
         assert_eq!(task.items.len(), 3);
-        assert!(
-            task.items
-                .iter()
-                .all(|item| item.prompt.ends_with("Answer:")
-                    && item.is_answered_by(&item.answer)
-                    && !item.is_answered_by(&item.prompt))
-        );
+        for item in task.items {
+            assert!(item.prompt.ends_with("Answer:"), "{}", item.prompt);
+            assert!(item.is_answered_by(&item.answer));
+            assert!(!item.is_answered_by(&item.prompt));
+        }
         assert!(Task::load(None, 0).is_err());
     }
 
@@ -119,10 +105,8 @@ mod tests {
         let lines = "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n\n{\"prompt\": \"2+2=\"}\n";
         std::fs::write(&file, lines).expect("written");
         let error = format!("{:#}", Task::load(Some(&file), 9).expect_err("refused"));
-        assert!(
-            error.contains("line 3") && error.contains("answer"),
-            "{error}"
-        );
+        assert!(error.contains("line 3"), "{error}");
+        assert!(error.contains("answer"), "{error}");
         assert_eq!(Task::load(Some(&file), 1).expect("a task").name, "sums");
     }
 }

@@ -205,38 +205,21 @@ mod tests {
     fn every_setting_has_a_file_of_its_own() {
         let (prompts, others) = ([vec![1, 2]], [vec![1, 3]]);
         let name = |key: Key<'_>| key.file_name().expect("a name");
-        let names = [
-            name(key(&prompts)),
-            name(key(&others)),
-            name(Key {
-                draft: "e",
-                ..key(&prompts)
-            }),
-            name(Key {
-                target: "e",
-                ..key(&prompts)
-            }),
-            name(Key {
-                temperature: 0.5,
-                ..key(&prompts)
-            }),
-            name(Key {
-                max_tokens: 5,
-                ..key(&prompts)
-            }),
-            name(Key {
-                proposal_top: 33,
-                ..key(&prompts)
-            }),
-            name(Key {
-                seed: 1,
-                ..key(&prompts)
-            }),
-            name(Key {
-                end_tokens: &[],
-                ..key(&prompts)
-            }),
+        let changes: [fn(&mut Key<'_>); 7] = [
+            |key| key.draft = "e",
+            |key| key.target = "e",
+            |key| key.temperature = 0.5,
+            |key| key.max_tokens = 5,
+            |key| key.proposal_top = 33,
+            |key| key.seed = 1,
+            |key| key.end_tokens = &[],
         ];
+        let mut names = vec![name(key(&prompts)), name(key(&others))];
+        names.extend(changes.map(|change| {
+            let mut key = key(&prompts);
+            change(&mut key);
+            name(key)
+        }));
         let distinct: std::collections::HashSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert_eq!(names[0], name(key(&prompts)));
