@@ -278,7 +278,11 @@ mod tests {
 
     #[tokio::test]
     async fn sessions_spread_stick_and_move_only_off_the_dead() {
-        let urls = ["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"];
+        let urls = [
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:2",
+            "http://127.0.0.1:3",
+        ];
         let replicas = replicas(&urls);
         let mut counts = BTreeMap::new();
         let mut first = Vec::new();

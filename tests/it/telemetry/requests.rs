@@ -173,14 +173,14 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
         assert_eq!(root.text(key).as_deref(), Some(expected), "{key}");
     }
     let usage = answer.finished.usage.expect("usage");
-    let rounds = answer.statistics().rounds;
+    let told = answer.statistics().rounds;
     let numbers = [
         (names::INPUT_TOKENS, i64::from(usage.prompt_tokens)),
         (names::OUTPUT_TOKENS, i64::from(usage.completion_tokens)),
         (names::REQUEST_MAX_TOKENS, 24),
         (names::REQUEST_SEED, 9),
         (names::REQUEST_TOP_K, 40),
-        (names::ROUNDS, rounds as i64),
+        (names::ROUNDS, told as i64),
     ];
     for (key, expected) in numbers {
         assert_eq!(root.int(key), Some(expected), "{key}");

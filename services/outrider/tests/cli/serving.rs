@@ -1,7 +1,5 @@
 //! Services as processes.
 
-use std::process::Command;
-
 use super::health::{get, value};
 use super::{ANY, Server, each_refused, json, outrider, succeeds, words};
 
@@ -56,6 +54,7 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
 #[test]
 fn a_signal_ends_a_service_that_waits_for_its_model() {
     use std::net::TcpListener;
+    use std::process::Command;
     use std::time::{Duration, Instant};
 
     for role in [
