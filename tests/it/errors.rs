@@ -41,8 +41,8 @@ pub(crate) async fn each_refused(coordinator: &Service, cases: Vec<Case>) {
     }
 }
 
-fn ids(ids: Vec<u32>) -> Option<Prompt> {
-    Some(Prompt::TokenIds(TokenIds { ids }))
+fn ids(ids: Vec<u32>) -> Prompt {
+    Prompt::TokenIds(TokenIds { ids })
 }
 
 fn bad_prompts() -> Vec<Case> {
@@ -50,9 +50,9 @@ fn bad_prompts() -> Vec<Case> {
     vec![
         case("prompt | empty", |r| r.prompt = text("")),
         case("prompt | empty", |r| r.prompt = None),
-        case("prompt | empty", |r| r.prompt = ids(vec![])),
+        case("prompt | empty", |r| r.prompt = Some(ids(vec![]))),
         case("prompt | 512", |r| r.prompt = text(&"word ".repeat(600))),
-        case("prompt | 4096", |r| r.prompt = ids(vec![4096])),
+        case("prompt | 4096", |r| r.prompt = Some(ids(vec![4096]))),
         case("max_tokens | 0", |r| r.max_tokens = Some(0)),
         case("max_tokens | 513", |r| r.max_tokens = Some(513)),
     ]
@@ -106,10 +106,12 @@ fn long_names() -> Vec<Case> {
 
 fn bad_choices() -> Vec<Case> {
     vec![
-        case("method | nonsense", |r| r.method = "nonsense".to_owned()),
+        case("method | nonsense", |r| {
+            "nonsense".clone_into(&mut r.method);
+        }),
         case("draft_len | 0", |r| r.draft_len = Some(0)),
         case("draft_len | 65", |r| r.draft_len = Some(65)),
-        case("model | other", |r| r.model = "other".to_owned()),
+        case("model | other", |r| "other".clone_into(&mut r.model)),
         case("choice | 5000", |r| r.choice = 5000),
         case("stop | 0 bytes", |r| r.stop = vec![String::new()]),
         case("stop | 17", |r| r.stop = vec!["x".into(); 17]),
@@ -149,7 +151,7 @@ async fn the_whole_context_can_be_used_and_no_more() {
     let cluster = Cluster::start(draft()).await;
     let prompt: Vec<u32> = std::iter::once(1).chain((0..99).map(|i| 300 + i)).collect();
     let asked = |max_tokens| GenerateRequest {
-        prompt: ids(prompt.clone()),
+        prompt: Some(ids(prompt.clone())),
         ..request("", max_tokens).ignoring_eos()
     };
     let whole = generate(&cluster.coordinator, asked(412)).await;

@@ -17,7 +17,7 @@ fn base() -> GenerateRequest {
 /// `method` with these parameters; that each is held to its range is tested in `speculation`.
 fn with(expected: &'static str, method: &str, change: impl FnOnce(&mut MethodParameters)) -> Case {
     case(expected, |asked| {
-        asked.method = method.to_owned();
+        method.clone_into(&mut asked.method);
         change(asked.parameters.get_or_insert_default());
     })
 }
@@ -45,7 +45,7 @@ fn bad_parameters() -> Vec<Case> {
 fn bad_axes() -> Vec<Case> {
     let form = |expected, form: ProposalForm, top: u32| {
         case(expected, |asked| {
-            asked.method = "block".to_owned();
+            "block".clone_into(&mut asked.method);
             (asked.proposal_form, asked.proposal_top) = (form.into(), top);
         })
     };
@@ -57,7 +57,7 @@ fn bad_axes() -> Vec<Case> {
     };
     vec![
         case("verification | target-only", |asked| {
-            asked.method = "target-only".to_owned();
+            "target-only".clone_into(&mut asked.method);
             asked.verification = Verification::Block.into();
         }),
         case("verification | 77", |asked| asked.verification = 77),
@@ -72,7 +72,7 @@ fn bad_axes() -> Vec<Case> {
         target("target.rule | chow", Kind::Lossy.into(), "chow"),
         target("target.rule | chaw", Kind::Deferral.into(), "chaw"),
         case("proposal | bild", |asked| {
-            asked.method = "spec-cascade".to_owned();
+            "spec-cascade".clone_into(&mut asked.method);
             asked.parameters.get_or_insert_default().rule = Some("bild".to_owned());
             (asked.proposal_form, asked.proposal_top) = (ProposalForm::Sparse.into(), 32);
         }),

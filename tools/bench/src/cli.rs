@@ -133,6 +133,15 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What `flags` come to.
+#[cfg(test)]
+pub(crate) fn parsed<A: clap::Args>(flags: &[&str]) -> A {
+    let command = A::augment_args(clap::Command::new("bench").args_override_self(true));
+    let flags = [&["bench"], flags].concat();
+    let matches = command.try_get_matches_from(flags).expect("flags");
+    A::from_arg_matches(&matches).expect("flags")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

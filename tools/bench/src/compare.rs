@@ -160,15 +160,6 @@ async fn compare(
     Ok(())
 }
 
-/// What `flags` come to.
-#[cfg(test)]
-fn parsed<A: Args>(flags: &[&str]) -> A {
-    let command = A::augment_args(clap::Command::new("bench").args_override_self(true));
-    let flags = [&["bench"], flags].concat();
-    let matches = command.try_get_matches_from(flags).expect("flags");
-    A::from_arg_matches(&matches).expect("flags")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use model::bigram::BigramFile;
 use speculation::max_gram::Bigram;
 
-use super::{ANY, each_refused, json, outrider, refused, succeeds, words};
+use super::{ANY, json, outrider, refused, succeeds, words};
 
 #[test]
 fn a_table_drives_max_gram() {

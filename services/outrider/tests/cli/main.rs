@@ -5,7 +5,6 @@ mod chat;
 mod command_line;
 // The laboratory runs its commands the same way.
 #[allow(dead_code)]
-#[path = "../commands.rs"]
 mod commands;
 mod drafter;
 #[cfg(unix)]
@@ -41,7 +40,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use commands::{each_refused, json_lines, refused, run, succeeds, words};
+pub(crate) use commands::{each_refused, refused, run, succeeds, words};
 use outrider as program;
 
 pub(crate) fn outrider(args: &[&str]) -> Command {

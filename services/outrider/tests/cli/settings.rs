@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ANY, each_refused, outrider, refused, succeeds, words};
+use super::{ANY, each_refused, outrider, refused, run, succeeds, words};
 
 #[test]
 fn bad_settings_name_the_key_and_where_it_came_from() {

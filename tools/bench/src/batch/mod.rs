@@ -177,7 +177,7 @@ fn write(out: &mut impl Write, args: &BatchArgs, rows: &[Row]) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parsed;
+    use crate::cli::parsed;
 
     fn args(flags: &[&str]) -> BatchArgs {
         let small = ["--models=random", "--hidden=64", "--layers=1"];

@@ -212,7 +212,7 @@ fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parsed;
+    use crate::cli::parsed;
 
     fn args(flags: &[&str]) -> DecodeArgs {
         let small = ["--models=random", "--hidden=64", "--layers=1"];

@@ -255,7 +255,7 @@ fn describe(pair: &Pair, is_synthetic: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::parsed;
+    use crate::cli::parsed;
 
     fn args(flags: &[&str]) -> SpeedupArgs {
         parsed(flags)

@@ -45,9 +45,7 @@ fn methods_with_parameters_are_compared_in_one_run() {
 
 #[test]
 fn acceptance_alone_is_timed_over_a_small_vocabulary() {
-    let rows = json_lines(&words(
-        "laws --vocab 64 --repeats 1 --blocks 1 --json",
-    ));
+    let rows = json_lines(&words("laws --vocab 64 --repeats 1 --blocks 1 --json"));
     assert_eq!(rows.len(), 100);
     each_refused(&["laws"], &["--vocab 3 | --vocab: 3"]);
 }

@@ -3,7 +3,7 @@
 mod bigram;
 mod command_line;
 // The commands of the product are run the same way.
-#[path = "../../../../services/outrider/tests/commands.rs"]
+#[path = "../../../../services/outrider/tests/cli/commands.rs"]
 mod commands;
 mod compare;
 mod record_replay;
