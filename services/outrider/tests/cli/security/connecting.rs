@@ -128,5 +128,6 @@ fn a_verifier_is_asked_with_the_peers_token(deployment: &Deployment) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let refused = runtime.block_on(described).expect_err("a client's token");
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
-    assert_eq!(refused.message(), "the token shown is not known");
+    let said = refused.message();
+    assert!(said.starts_with("the token shown is not known"), "{said}");
 }
