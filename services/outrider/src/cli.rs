@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::json;
 
 use crate::global::{Global, is_default};
@@ -148,8 +148,10 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let loaded = global.load(json!({}))?;
             print_config::run(&args, &loaded).map(|()| ExitCode::SUCCESS)
         }
-        Command::Completions(args) => completions::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Man(args) => man::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Completions(args) => {
+            completions::run(&args, Cli::command()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man(args) => man::run(&args, Cli::command()).map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -159,8 +161,6 @@ fn moved(command: &str, args: &MovedArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
