@@ -15,13 +15,13 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Does everything that a change must pass.
+# Does what every change must pass.
 ci:
     .ci/run
 
-# Runs the tests with larger sweeps and longer soaks, optimised.
-nightly:
-    OUTRIDER_SWEEP=full cargo test --workspace --release
+# Does the long checks beside it.
+full:
+    .ci/full
 
 # Runs the three services as three hosts with bad links between them; needs root, Linux and Python.
 network:

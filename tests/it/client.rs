@@ -7,7 +7,7 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{
     FinishReason, Finished, GenerateRequest, GenerateResponse, Origin, RoundReport, SamplingParams,
-    Started,
+    SpeculationStatistics, Started,
 };
 
 use crate::cluster::{Service, client};
@@ -80,11 +80,19 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    pub(crate) fn statistics(&self) -> &SpeculationStatistics {
+        self.finished.speculation.as_ref().expect("statistics")
+    }
+
     pub(crate) fn fallbacks(&self) -> usize {
-        self.finished
-            .speculation
-            .as_ref()
-            .map_or(0, |statistics| statistics.fallbacks.len())
+        let statistics = self.finished.speculation.as_ref();
+        statistics.map_or(0, |statistics| statistics.fallbacks.len())
+    }
+
+    /// The axis or parameter called `name`.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let found = self.finished.settings.iter().find(|set| set.name == name);
+        found.map(|set| &set.value[..])
     }
 }
 

@@ -23,18 +23,6 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// The service that `task` runs at `address`.
-    pub(crate) fn of(address: SocketAddr, task: JoinHandle<()>) -> Self {
-        Self { address, task }
-    }
-
-    /// Completes when it has ended by itself.
-    pub(crate) async fn ended(&self) {
-        while !self.task.is_finished() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }

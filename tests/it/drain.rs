@@ -19,9 +19,10 @@ use tonic_health::pb::health_client::HealthClient;
 use verifier::{Verifier, VerifierConfig};
 use wire::status::{PeerFailure, classify};
 use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, GenerateRequest};
 
-use crate::client::{Answer, With, collect, generate, request};
+use crate::client::{Answer, With, collect, generate, request, with_fault};
 use crate::cluster::{
     Service, config, coordinator, draft, drafter, eventually, silent, target, verifier,
 };
@@ -104,9 +105,8 @@ impl Stoppable {
 
     /// A connection of its own.
     fn channel(&self) -> Channel {
-        Channel::from_shared(self.url())
-            .expect("a URL")
-            .connect_lazy()
+        let channel = Channel::from_shared(self.url());
+        channel.expect("a URL").connect_lazy()
     }
 
     pub(crate) async fn ended_within(self, limit: Duration) {
@@ -117,19 +117,7 @@ impl Stoppable {
 
 /// Generates, and calls `then` once 30 tokens have come.
 async fn interrupted(coordinator: &Service, asked: GenerateRequest, then: impl FnOnce()) -> Answer {
-    let mut client = crate::cluster::client(coordinator);
-    let parts = client.generate(asked).await.expect("in order").into_inner();
-    let mut then = Some(then);
-    let answer = collect(parts, |tokens| {
-        if tokens >= 30
-            && let Some(then) = then.take()
-        {
-            then();
-        }
-    });
-    let answer = answer.await;
-    assert!(then.is_none(), "never interrupted");
-    answer
+    with_fault(coordinator, asked, 30, then).await
 }
 
 fn asked(method: &str) -> GenerateRequest {
@@ -137,6 +125,30 @@ fn asked(method: &str) -> GenerateRequest {
         .method(method)
         .temperature(1.0)
         .ignoring_eos()
+}
+
+/// The answer under which the first of two verifiers is told to stop. Which of the two a session goes to is drawn;
+/// those that go to the other one stay there.
+async fn stopped_under(
+    coordinator: &Service,
+    method: &str,
+    (verifier, monitor): (&Stoppable, &verifier::Monitor),
+) -> Answer {
+    let mut stopped = false;
+    for _ in 0..64 {
+        let stop = || {
+            if monitor.sessions().attached > 0 {
+                stopped = true;
+                verifier.stop.cancel();
+            }
+        };
+        let answer = interrupted(coordinator, asked(method), stop).await;
+        if stopped {
+            return answer;
+        }
+        assert_eq!(answer.statistics().migrations, 0);
+    }
+    panic!("no session in 64 went to the first verifier");
 }
 
 #[tokio::test]
@@ -156,7 +168,7 @@ async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
         });
         let answer = answer.await;
         assert_eq!(answer.tokens, expected, "{method}");
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         let counted = (statistics.migrations, statistics.retries);
         assert_eq!(counted, (1, 0), "{method}: moved before anything failed");
         assert!(answer.finished.exact);
@@ -183,7 +195,7 @@ async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
     let answer = answer.await;
     assert_eq!(answer.tokens, expected);
     assert_eq!(answer.fallbacks(), 0);
-    assert_eq!(answer.finished.speculation.expect("statistics").retries, 0);
+    assert_eq!(answer.statistics().retries, 0);
     let leaving = if left == 0 { first } else { second };
     leaving.ended_within(Duration::from_secs(5)).await;
 }
@@ -194,34 +206,15 @@ async fn new_sessions_go_where_nobody_is_about_to_stop() {
     let (new, new_monitor) = verifier(target()).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[old.url(), new.url()])).await;
-    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
-    let mut stopped = false;
-    for _ in 0..64 {
-        let answer = interrupted(&coordinator, asked("coupled"), || {
-            if old_monitor.sessions().attached > 0 {
-                stopped = true;
-                old.stop.cancel();
-            }
-        });
-        let moved = answer.await.finished.speculation.expect("statistics");
-        assert_eq!(moved.migrations, u32::from(stopped));
-        if stopped {
-            break;
-        }
-    }
-    assert!(stopped, "no session in 64 went to the first verifier");
-    eventually("the session has left", || {
-        old_monitor.sessions().attached == 0
-    })
-    .await;
+    let moved = stopped_under(&coordinator, "coupled", (&old, &old_monitor)).await;
+    assert_eq!(moved.statistics().migrations, 1);
+    let has_left = || old_monitor.sessions().attached == 0;
+    eventually("the session has left", has_left).await;
     // It still listens, and is nowhere a session is sent.
     let before = old_monitor.totals().forwards;
     for seed in 0..16 {
         let answer = generate(&coordinator, request("x", 4).seed(seed)).await;
-        assert_eq!(
-            answer.finished.speculation.expect("statistics").migrations,
-            0
-        );
+        assert_eq!(answer.statistics().migrations, 0);
     }
     assert_eq!(old_monitor.totals().forwards, before);
     assert!(new_monitor.totals().forwards > 0);
@@ -243,7 +236,7 @@ async fn without_another_replica_a_session_stays_to_its_end() {
         let answer = answer.await;
         assert_eq!(answer.tokens, expected);
         assert_eq!(answer.fallbacks(), 0);
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         assert_eq!((statistics.migrations, statistics.retries), (0, 0));
     }
     drafter.ended_within(Duration::from_secs(5)).await;
@@ -257,26 +250,9 @@ async fn a_session_does_not_move_to_other_numerics_before_it_must() {
     other.numerics.kernels = "others".to_owned();
     let (other, _) = verifier(other).await;
     let coordinator = coordinator(config(&[], &[old.url(), other.url()])).await;
-    // Which of the two a session goes to is drawn; it must be the one that is told to stop.
-    let mut stopped = false;
-    for _ in 0..64 {
-        let answer = interrupted(&coordinator, asked("target-only"), || {
-            if monitor.sessions().attached > 0 {
-                stopped = true;
-                old.stop.cancel();
-            }
-        });
-        let answer = answer.await;
-        assert!(answer.finished.exact);
-        assert_eq!(
-            answer.finished.speculation.expect("statistics").migrations,
-            0
-        );
-        if stopped {
-            break;
-        }
-    }
-    assert!(stopped, "no session in 64 went to the first verifier");
+    let stayed = stopped_under(&coordinator, "target-only", (&old, &monitor)).await;
+    assert!(stayed.finished.exact);
+    assert_eq!(stayed.statistics().migrations, 0);
     old.ended_within(Duration::from_secs(5)).await;
 }
 
@@ -305,25 +281,23 @@ async fn readiness_falls_before_the_listener_closes() {
     assert_eq!(status, ServingStatus::NotServing);
     // Whoever has not heard of it yet is served.
     let mut late = CoordinatorClient::new(coordinator.channel());
-    let short = request("x", 4);
-    let parts = late.generate(short).await.expect("in order").into_inner();
-    let answer = collect(parts, |_| {}).await;
+    let parts = late.generate(request("x", 4)).await.expect("in order");
+    let answer = collect(parts.into_inner(), |_| {}).await;
     assert_ne!(answer.finished.reason(), FinishReason::Error);
     assert!(began.elapsed() < delay);
-    let rest = async {
-        let mut parts = 0;
-        while running.message().await.expect("not cut").is_some() {
-            parts += 1;
+    // What runs goes on to its end; its first part was read above.
+    let mut tokens = 0;
+    while let Some(message) = running.message().await.expect("not cut") {
+        if let Some(Part::Chunk(chunk)) = message.part {
+            tokens += chunk.token_ids.len();
         }
-        parts
-    };
-    assert!(rest.await > 1);
+    }
+    assert_eq!(tokens, 300);
     let channel = coordinator.channel();
     coordinator.ended_within(Duration::from_secs(5)).await;
     assert!(began.elapsed() >= delay);
-    let refused = CoordinatorClient::new(channel)
-        .generate(request("x", 2))
-        .await;
+    let mut late = CoordinatorClient::new(channel);
+    let refused = late.generate(request("x", 2)).await;
     refused.expect_err("nobody listens any more");
 }
 

@@ -1,220 +1,138 @@
 //! Bad requests and bad peers: refused by name, and nothing breaks.
 
 use tonic::Code;
-use tonic::Status;
+use tonic_types::StatusExt;
 use wire::v1::generate_request::Prompt;
-use wire::v1::{ChatMessage, GenerateRequest, MethodParameters, SamplingParams, TokenIds};
+use wire::v1::{ChatMessage, GenerateRequest, SamplingParams, TokenIds};
 
 use crate::client::{With, generate, request, try_generate};
-use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{
+    Cluster, Service, client, config, coordinator, draft, drafter, target, verifier,
+};
 
-/// What is said about a request that must be refused.
-async fn refused(cluster: &Cluster, request: GenerateRequest) -> Status {
-    try_generate(&cluster.coordinator, request)
-        .await
-        .expect_err("refused")
+/// What must be said of a request that is out of order, `field | part | part`, and the request.
+pub(crate) type Case = (&'static str, GenerateRequest);
+
+/// A request in order but for `change`.
+pub(crate) fn case(expected: &'static str, change: impl FnOnce(&mut GenerateRequest)) -> Case {
+    let mut asked = request("Once upon a time", 8);
+    change(&mut asked);
+    (expected, asked)
 }
 
-/// A request out of order, the field to be named, and a part of what must be said.
-pub(crate) type Case = (GenerateRequest, &'static str, &'static str);
+/// Checks that each is refused by the name of its field.
+pub(crate) async fn each_refused(coordinator: &Service, cases: Vec<Case>) {
+    for (expected, asked) in cases {
+        let refused = try_generate(coordinator, asked).await;
+        let status = refused.expect_err(expected);
+        assert_eq!(
+            status.code(),
+            Code::InvalidArgument,
+            "{expected}: {status:?}"
+        );
+        let mut parts = expected.split(" | ");
+        assert_eq!(
+            status.message().split(':').next(),
+            parts.next(),
+            "{status:?}"
+        );
+        let said = parts.all(|part| status.message().contains(part));
+        assert!(said, "{expected}: {status:?}");
+    }
+}
 
-fn base() -> GenerateRequest {
-    request("Once upon a time", 8)
+fn ids(ids: Vec<u32>) -> Prompt {
+    Prompt::TokenIds(TokenIds { ids })
 }
 
 fn bad_prompts() -> Vec<Case> {
-    let ids = |ids| GenerateRequest {
-        prompt: Some(Prompt::TokenIds(TokenIds { ids })),
-        ..base()
-    };
+    let text = |text: &str| Some(Prompt::Text(text.to_owned()));
     vec![
-        (request("", 8), "prompt", "empty"),
-        (
-            GenerateRequest {
-                prompt: None,
-                ..base()
-            },
-            "prompt",
-            "empty",
-        ),
-        (request(&"word ".repeat(600), 8), "prompt", "512"),
-        (ids(vec![]), "prompt", "empty"),
-        (ids(vec![4096]), "prompt", "4096"),
-        (request("x", 0), "max_tokens", "0"),
-        (request("x", 513), "max_tokens", "513"),
+        case("prompt | empty", |r| r.prompt = text("")),
+        case("prompt | empty", |r| r.prompt = None),
+        case("prompt | empty", |r| r.prompt = Some(ids(vec![]))),
+        case("prompt | 512", |r| r.prompt = text(&"word ".repeat(600))),
+        case("prompt | 4096", |r| r.prompt = Some(ids(vec![4096]))),
+        case("max_tokens | 0", |r| r.max_tokens = Some(0)),
+        case("max_tokens | 513", |r| r.max_tokens = Some(513)),
     ]
 }
 
+/// All that `speculation::sampling` refuses comes this way; which values those are is tested there.
 fn bad_sampling() -> Vec<Case> {
-    let sampling = |change: fn(&mut SamplingParams)| {
-        let mut request = base();
-        change(request.sampling.get_or_insert_default());
-        request
+    let sampling = |expected, change: fn(&mut SamplingParams)| {
+        case(expected, |r| change(r.sampling.get_or_insert_default()))
     };
     vec![
-        (base().temperature(-1.0), "temperature", "-1"),
-        (base().temperature(f32::NAN), "temperature", "NaN"),
-        (sampling(|s| s.top_p = Some(0.0)), "top_p", "0"),
-        (sampling(|s| s.top_p = Some(1.5)), "top_p", "1.5"),
-        (sampling(|s| s.min_p = 2.0), "min_p", "2"),
-        (
-            sampling(|s| s.repetition_penalty = Some(0.0)),
-            "repetition_penalty",
-            "0",
-        ),
-        (
-            sampling(|s| s.banned_token_ids = vec![5000]),
-            "banned_token_ids",
-            "5000",
-        ),
-        (
-            sampling(|s| s.allowed_token_ids = vec![5001]),
-            "allowed_token_ids",
-            "5001",
-        ),
-        (
-            sampling(|s| s.banned_token_ids = (0..4096).collect()),
-            "banned_token_ids",
-            "the whole vocabulary is out of range",
-        ),
-        (
-            sampling(|s| {
-                s.allowed_token_ids = vec![2];
-                s.min_tokens = 3;
-            }),
-            "min_tokens",
-            "3",
-        ),
-        (
-            GenerateRequest {
-                stop_token_ids: vec![5002],
-                ..base()
+        sampling("temperature | -1", |s| s.temperature = Some(-1.0)),
+        sampling("temperature | NaN", |s| s.temperature = Some(f32::NAN)),
+        sampling("top_p | 1.5", |s| s.top_p = Some(1.5)),
+        sampling("banned_token_ids | 5000", |s| {
+            s.banned_token_ids = vec![5000];
+        }),
+        sampling("allowed_token_ids | 5001", |s| {
+            s.allowed_token_ids = vec![5001];
+        }),
+        sampling(
+            "banned_token_ids | the whole vocabulary is out of range",
+            |s| {
+                s.banned_token_ids = (0..4096).collect();
             },
-            "stop_token_ids",
-            "5002",
         ),
+        sampling("min_tokens | 3", |s| {
+            s.allowed_token_ids = vec![2];
+            s.min_tokens = 3;
+        }),
+        case("stop_token_ids | 5002", |r| r.stop_token_ids = vec![5002]),
     ]
 }
 
 /// Quoted in an error they would not fit into its headers.
 fn long_names() -> Vec<Case> {
     vec![
-        (base().method(&"y".repeat(9_000)), "method", "9000 bytes"),
-        (
-            GenerateRequest {
-                parameters: Some(MethodParameters {
-                    rule: Some("y".repeat(20_000)),
-                    ..Default::default()
-                }),
-                ..base()
-            },
-            "rule",
-            "20000 bytes",
-        ),
-        (
-            GenerateRequest {
-                model: "y".repeat(30_000),
-                ..base()
-            },
-            "model",
-            "30000 bytes, expected at most 256",
-        ),
-        (
-            GenerateRequest {
-                prompt: None,
-                messages: vec![ChatMessage {
-                    role: "y".repeat(257),
-                    content: String::new(),
-                }],
-                ..base()
-            },
-            "messages",
-            "257 bytes",
-        ),
+        case("method | 9000 bytes", |r| r.method = "y".repeat(9_000)),
+        case("rule | 20000 bytes", |r| {
+            r.parameters.get_or_insert_default().rule = Some("y".repeat(20_000));
+        }),
+        case("model | 30000 bytes, expected at most 256", |r| {
+            r.model = "y".repeat(30_000);
+        }),
+        case("messages | 257 bytes", |r| {
+            let (role, content) = ("y".repeat(257), String::new());
+            (r.prompt, r.messages) = (None, vec![ChatMessage { role, content }]);
+        }),
     ]
 }
 
 fn bad_choices() -> Vec<Case> {
-    let stops = |stop: Vec<String>| GenerateRequest { stop, ..base() };
     vec![
-        (base().method("nonsense"), "method", "nonsense"),
-        (base().draft_len(0), "draft_len", "0"),
-        (base().draft_len(65), "draft_len", "65"),
-        (
-            GenerateRequest {
-                model: "other".into(),
-                ..base()
+        case("method | nonsense", |r| {
+            "nonsense".clone_into(&mut r.method);
+        }),
+        case("draft_len | 0", |r| r.draft_len = Some(0)),
+        case("draft_len | 65", |r| r.draft_len = Some(65)),
+        case("model | other", |r| "other".clone_into(&mut r.model)),
+        case("choice | 5000", |r| r.choice = 5000),
+        case("stop | 0 bytes", |r| r.stop = vec![String::new()]),
+        case("stop | 17", |r| r.stop = vec!["x".into(); 17]),
+        case("stop | 257 bytes", |r| r.stop = vec!["x".repeat(257)]),
+        case("stop_token_ids | 63", |r| r.stop_token_ids = vec![1; 63]),
+        case("timeout_ms | 900000", |r| r.timeout_ms = 900_000),
+        case("logprobs | version", |r| r.logprobs = true),
+        case(
+            "accept_at | 7 is no place to decide at, expected 0 to 2",
+            |r| {
+                r.accept_at = 7;
             },
-            "model",
-            "other",
         ),
-        (
-            GenerateRequest {
-                choice: 5000,
-                ..base()
+        case("plan | 99 is no plan, expected 0 to 7", |r| r.plan = 99),
+        case(
+            "target.kind | 9 is no kind of target distribution, expected 1 to 3",
+            |r| {
+                r.target.get_or_insert_default().kind = 9;
             },
-            "choice",
-            "5000",
         ),
-        (stops(vec![String::new()]), "stop", "0 bytes"),
-        (stops(vec!["x".into(); 17]), "stop", "17"),
-        (stops(vec!["x".repeat(257)]), "stop", "257 bytes"),
-        (
-            GenerateRequest {
-                stop_token_ids: vec![1; 63],
-                ..base()
-            },
-            "stop_token_ids",
-            "63",
-        ),
-        (
-            GenerateRequest {
-                timeout_ms: 900_000,
-                ..base()
-            },
-            "timeout_ms",
-            "900000",
-        ),
-        (
-            GenerateRequest {
-                logprobs: true,
-                ..base()
-            },
-            "logprobs",
-            "version",
-        ),
-        (
-            GenerateRequest {
-                accept_at: 7,
-                ..base()
-            },
-            "accept_at",
-            "7 is no place to decide at, expected 0 to 2",
-        ),
-        (
-            GenerateRequest { plan: 99, ..base() },
-            "plan",
-            "99 is no plan, expected 0 to 7",
-        ),
-        (
-            GenerateRequest {
-                target: Some(wire::v1::TargetDistribution {
-                    kind: 9,
-                    ..Default::default()
-                }),
-                ..base()
-            },
-            "target.kind",
-            "9 is no kind of target distribution, expected 1 to 3",
-        ),
-        (
-            GenerateRequest {
-                drafting: 9,
-                ..base()
-            },
-            "drafting",
-            "expected 0 to 3",
-        ),
+        case("drafting | expected 0 to 3", |r| r.drafting = 9),
     ]
 }
 
@@ -222,23 +140,10 @@ fn bad_choices() -> Vec<Case> {
 async fn each_bad_field_is_named_with_its_value_and_limit() {
     let cluster = Cluster::start(draft()).await;
     let cases = [bad_prompts(), bad_sampling(), long_names(), bad_choices()].concat();
-    for (request, field, part) in cases {
-        let status = refused(&cluster, request).await;
-        assert_eq!(status.code(), Code::InvalidArgument, "{field}: {status:?}");
-        let message = status.message();
-        assert!(
-            message.split(':').next() == Some(field) && message.contains(part),
-            "{field}: {message}"
-        );
-    }
+    each_refused(&cluster.coordinator, cases).await;
     // Nothing was lost by it.
-    assert_eq!(
-        generate(&cluster.coordinator, base().ignoring_eos())
-            .await
-            .tokens
-            .len(),
-        8
-    );
+    let asked = request("Once upon a time", 8).ignoring_eos();
+    assert_eq!(generate(&cluster.coordinator, asked).await.tokens.len(), 8);
 }
 
 #[tokio::test]
@@ -246,24 +151,16 @@ async fn the_whole_context_can_be_used_and_no_more() {
     let cluster = Cluster::start(draft()).await;
     let prompt: Vec<u32> = std::iter::once(1).chain((0..99).map(|i| 300 + i)).collect();
     let asked = |max_tokens| GenerateRequest {
-        prompt: Some(Prompt::TokenIds(TokenIds {
-            ids: prompt.clone(),
-        })),
+        prompt: Some(ids(prompt.clone())),
         ..request("", max_tokens).ignoring_eos()
     };
-    assert_eq!(
-        generate(&cluster.coordinator, asked(412))
-            .await
-            .tokens
-            .len(),
-        412
-    );
-    let status = refused(&cluster, asked(413)).await;
-    assert!(
-        status.message().contains("1 to 412"),
-        "{}",
-        status.message()
-    );
+    let whole = generate(&cluster.coordinator, asked(412)).await;
+    assert_eq!(whole.tokens.len(), 412);
+    each_refused(
+        &cluster.coordinator,
+        vec![("max_tokens | 1 to 412", asked(413))],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -300,14 +197,9 @@ async fn a_stop_in_the_first_round_is_reported_like_any_other() {
     for seed in 0..6 {
         let asked = request("Once upon a time", 40).seed(seed).draft_len(8);
         let whole = generate(&cluster.coordinator, asked.clone()).await;
-        let first = whole
-            .text
-            .split_whitespace()
-            .next()
-            .expect("a word")
-            .to_owned();
+        let first = whole.text.split_whitespace().next().expect("a word");
         let stopped = GenerateRequest {
-            stop: vec![first],
+            stop: vec![first.to_owned()],
             report_rounds: true,
             ..asked
         };
@@ -355,41 +247,30 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
 async fn without_any_verifier_the_request_is_refused_at_once() {
     let nobody = "http://127.0.0.1:9".to_owned();
     let coordinator = coordinator(config(&[], &[nobody])).await;
-    let status = try_generate(&coordinator, request("x", 8))
-        .await
-        .expect_err("refused");
+    let refused = try_generate(&coordinator, request("x", 8)).await;
+    let status = refused.expect_err("refused");
     assert_eq!(status.code(), Code::Unavailable);
+    let said = status.message();
     assert!(
-        status.message().contains("verifier") && status.message().contains("refused"),
-        "{}",
-        status.message()
+        said.contains("verifier") && said.contains("refused"),
+        "{said}"
     );
     // Where the peers are is for operators, whom the log tells.
-    assert!(!status.message().contains("127.0.0.1"));
+    assert!(!said.contains("127.0.0.1"));
 }
 
 #[tokio::test]
 async fn more_requests_than_admitted_are_told_when_to_come_back() {
-    use tonic_types::StatusExt;
     let (verifier, _) = verifier(target()).await;
     let mut config = config(&[], &[verifier.url()]);
     config.max_requests = 1.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
     let long = request("Once upon a time", 400).ignoring_eos();
-    let running = crate::cluster::client(&coordinator)
-        .generate(long)
-        .await
-        .expect("admitted");
-    let status = try_generate(&coordinator, request("x", 8))
-        .await
-        .expect_err("refused");
+    let running = client(&coordinator).generate(long).await;
+    let refused = try_generate(&coordinator, request("x", 8)).await;
+    let status = refused.expect_err("refused");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(
-        status
-            .get_details_retry_info()
-            .expect("details")
-            .retry_delay
-            .is_some()
-    );
-    drop(running);
+    let told = status.get_details_retry_info().expect("details");
+    assert!(told.retry_delay.is_some());
+    drop(running.expect("admitted"));
 }

@@ -1,13 +1,10 @@
-//! Health, reflection, draining.
+//! Health, reflection, and an engine that panics.
 
 use std::time::{Duration, Instant};
 
-use coordinator::Coordinator;
-use model::source::ServedModel;
 use server::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -23,6 +20,7 @@ use wire::v1::{GenerateRequest, TokenIds};
 
 use crate::client::{With, begin, collect, generate, request, try_generate};
 use crate::cluster::{Cluster, PATIENCE, Service, config, coordinator, draft, target, verifier};
+use crate::paced::with_model;
 
 fn channel(url: String) -> Channel {
     Channel::from_shared(url).expect("a URL").connect_lazy()
@@ -52,21 +50,15 @@ async fn listed(service: &Service) -> Vec<String> {
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
     let mut client = ServerReflectionClient::new(channel(service.url()));
-    let stream = client
-        .server_reflection_info(tokio_stream::iter([request]))
-        .await;
-    let answer = stream
-        .expect("reflection")
-        .into_inner()
-        .message()
-        .await
-        .expect("an answer");
+    let messages = tokio_stream::iter([request]);
+    let stream = client.server_reflection_info(messages).await;
+    let answer = stream.expect("reflection").into_inner().message().await;
+    let answer = answer.expect("an answer");
     match answer.and_then(|answer| answer.message_response) {
-        Some(MessageResponse::ListServicesResponse(list)) => list
-            .service
-            .into_iter()
-            .map(|service| service.name)
-            .collect(),
+        Some(MessageResponse::ListServicesResponse(list)) => {
+            let services = list.service.into_iter();
+            services.map(|service| service.name).collect()
+        }
         other => panic!("another answer: {other:?}"),
     }
 }
@@ -112,44 +104,6 @@ async fn one_model_without_a_verifier_keeps_no_other_from_being_served() {
     let mut asked = request("x", 4).ignoring_eos();
     asked.model = "served".to_owned();
     assert_eq!(generate(&coordinator, asked).await.tokens.len(), 4);
-}
-
-#[tokio::test]
-async fn draining_finishes_what_runs_and_takes_nothing_new() {
-    let (verifier, _) = verifier(target()).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let mut config = config(&[], &[verifier.url()]);
-    // What runs is to end by itself, on a busy machine too.
-    config.server.drain_grace_ms = 120_000;
-    let coordinator = Coordinator::new(config, Process::default())
-        .await
-        .expect("in order");
-    let stop = CancellationToken::new();
-    let until = stop.clone().cancelled_owned();
-    let serving = tokio::spawn(coordinator.serve(listener, until));
-    let mut client = wire::v1::coordinator_client::CoordinatorClient::new(channel(url.clone()));
-    let long = request("Once upon a time", 300).ignoring_eos();
-    let mut parts = client.generate(long).await.expect("in order").into_inner();
-    parts.message().await.expect("a part");
-    stop.cancel();
-    let answer = collect_rest(parts).await;
-    assert_eq!(answer, 300);
-    serving.await.expect("no panic").expect("drained");
-    let late = wire::v1::coordinator_client::CoordinatorClient::new(channel(url));
-    assert!(late.clone().generate(request("x", 2)).await.is_err());
-}
-
-/// Tokens of an answer whose first part was read.
-async fn collect_rest(mut parts: tonic::Streaming<wire::v1::GenerateResponse>) -> usize {
-    use wire::v1::generate_response::Part;
-    let mut tokens = 0;
-    while let Some(message) = parts.message().await.expect("not cut") {
-        if let Some(Part::Chunk(chunk)) = message.part {
-            tokens += chunk.token_ids.len();
-        }
-    }
-    tokens
 }
 
 #[tokio::test]
@@ -201,34 +155,15 @@ impl LanguageModel for Fragile {
         batch: &mut [Segment<'_, Self::Cache>],
         rows: &mut Rows,
     ) -> Result<(), Self::Error> {
-        assert!(
-            batch
-                .iter()
-                .all(|segment| !segment.tokens.contains(&POISON)),
-            "poisoned"
-        );
+        let is_sound = |segment: &Segment<'_, _>| !segment.tokens.contains(&POISON);
+        assert!(batch.iter().all(is_sound), "poisoned");
         self.0.forward(batch, rows)
     }
 }
 
 #[tokio::test]
 async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
-    let sound = target();
-    let fragile = ServedModel {
-        model: Fragile(sound.model),
-        name: sound.name,
-        vocab_size: sound.vocab_size,
-        vocab_fingerprint: sound.vocab_fingerprint,
-        numerics: sound.numerics,
-        weights_fingerprint: sound.weights_fingerprint,
-        heads: sound.heads,
-        eos_token_ids: sound.eos_token_ids,
-        decoder_start_token_id: None,
-        tokenizer_json: sound.tokenizer_json,
-        chat_template: sound.chat_template,
-        special_tokens: sound.special_tokens,
-        load_time: sound.load_time,
-    };
+    let fragile = with_model(target(), Fragile);
     let verifier = Verifier::start(fragile, VerifierConfig::default(), Process::default())
         .await
         .expect("a verifier");
@@ -245,11 +180,8 @@ async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
         ..request("", 8)
     };
     let answer = try_generate(&coordinator, poisoned).await.expect("begun");
-    assert!(
-        answer.finished.error.contains("poisoned"),
-        "{}",
-        answer.finished.error
-    );
+    let error = &answer.finished.error;
+    assert!(error.contains("poisoned"), "{error}");
     drop(coordinator);
     let ended = tokio::time::timeout(PATIENCE, serving)
         .await

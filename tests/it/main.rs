@@ -2,6 +2,7 @@
 
 mod client;
 mod cluster;
+mod docs;
 mod drafter;
 mod drafting;
 mod drain;

@@ -51,11 +51,17 @@ pub(crate) struct Paced<M> {
 
 /// `served`, at `pace`.
 pub(crate) fn paced(served: ServedModel<Model>, pace: &Pace) -> ServedModel<Paced<Model>> {
+    let pace = pace.clone();
+    with_model(served, |model| Paced { model, pace })
+}
+
+/// `served`, with another model in its place.
+pub(crate) fn with_model<M, N>(
+    served: ServedModel<M>,
+    change: impl FnOnce(M) -> N,
+) -> ServedModel<N> {
     ServedModel {
-        model: Paced {
-            model: served.model,
-            pace: pace.clone(),
-        },
+        model: change(served.model),
         name: served.name,
         vocab_size: served.vocab_size,
         vocab_fingerprint: served.vocab_fingerprint,

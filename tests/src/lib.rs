@@ -1,1 +1,1 @@
-//! stub
+//! Nothing: the tests beside it are this package.

@@ -1,6 +1,6 @@
 {{/*
 The gauges by which a role scales, as JSON: {gauges: [{metric, target}]}, of {root, role, values}. They are those of
-docs/telemetry.md.
+docs/reference/telemetry.md.
 */}}
 {{- define "outrider.load" -}}
 {{- $running := ternary "outrider_requests_running" "outrider_engine_running" (eq .role "coordinator") -}}

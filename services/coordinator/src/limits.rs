@@ -1,4 +1,4 @@
-//! The limits of a coordinator, as `docs/limits.md` lists them.
+//! The limits of a coordinator, as `docs/reference/limits.md` lists them.
 
 use std::fmt::Display;
 

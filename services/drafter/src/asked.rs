@@ -10,8 +10,8 @@ use wire::status::BadField;
 use wire::{drafting, v1};
 
 use crate::error::RoundError;
-use crate::service::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// What is asked of a drafter in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]

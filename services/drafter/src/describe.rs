@@ -7,10 +7,7 @@ use speculation::ports::LanguageModel;
 use wire::{drafting, open, v1};
 
 use crate::config::DrafterConfig;
-use crate::loaded::Loaded;
-
-/// The name of Max-Gram among models, and of a drafter that has nothing else.
-pub(crate) const MAX_GRAM: &str = "max-gram";
+use crate::loaded::{Loaded, MAX_GRAM};
 
 /// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;

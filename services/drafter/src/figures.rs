@@ -7,7 +7,7 @@ use server::metrics::{Metrics, PeerFigures, names};
 
 use crate::config::DrafterConfig;
 use crate::loaded::Loaded;
-use crate::service::Shared;
+use crate::shared::Shared;
 
 /// What its figures are told apart by.
 pub(crate) const ROLE: &str = "drafter";

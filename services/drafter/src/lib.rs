@@ -19,6 +19,7 @@ mod proposers;
 mod report;
 mod service;
 mod session;
+mod shared;
 mod stream;
 mod task;
 

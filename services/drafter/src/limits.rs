@@ -1,4 +1,4 @@
-//! The limits of a drafter, as `docs/limits.md` lists them.
+//! The limits of a drafter, as `docs/reference/limits.md` lists them.
 
 use server::limits::{Limit, PeerBounds, peer_limits};
 use wire::open::{MAX_LEASE_MS, MAX_TENANT_BYTES};

@@ -12,8 +12,10 @@ use speculation::drafting::Drafting;
 use crate::config::{
     AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MaxGramDraft, NO_MODEL,
 };
-use crate::describe::MAX_GRAM;
 use crate::error::DrafterError;
+
+/// The name of Max-Gram among models, and of a drafter that has nothing else.
+pub(crate) const MAX_GRAM: &str = "max-gram";
 
 /// A bigram table in a model's folder.
 const BESIDE_MODEL: &str = "bigram.safetensors";

@@ -8,7 +8,6 @@ use server::lease::{Leases, SessionCounts};
 use server::metrics::PeerMetrics;
 use server::process::Process;
 use server::stream::{self, ReplyStream};
-use server::trace::Traces;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection, startup};
 use tokio::net::TcpListener;
@@ -23,20 +22,10 @@ use crate::error::DrafterError;
 use crate::figures;
 use crate::loaded::Loaded;
 use crate::proposers::Proposers;
-use crate::session::Session;
+use crate::shared::Shared;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Drafter";
-
-/// What the streams share.
-pub(crate) struct Shared {
-    pub(crate) proposers: Proposers,
-    pub(crate) sessions: Leases<Session>,
-    pub(crate) description: v1::PeerDescription,
-    pub(crate) traces: Traces,
-    pub(crate) metrics: PeerMetrics,
-    pub(crate) health: Health,
-}
 
 /// A drafter with its models loaded and their engines running.
 pub struct Drafter {

@@ -21,8 +21,8 @@ use crate::asked::Asked;
 use crate::block::Draft;
 use crate::error::RoundError;
 use crate::report::Drafted;
-use crate::service::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::task::DraftTask;
 use crate::{cascade, grams};
 

@@ -1,17 +1,15 @@
 //! Commands and flags.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-use serde_json::{Value, json};
-use server::config::{self as layers, Loaded};
+use clap::{CommandFactory, Parser, Subcommand};
+use serde_json::json;
 
-use crate::config::Config;
-use crate::model_args::ModelArgs;
+use crate::global::{Global, is_default};
+use crate::moved::{self, MovedArgs};
 use crate::{
-    bench, bigram, chat, completions, failure, generate, health, man, methods, models,
-    print_config, quantize, record, replay, score, serve, sweep, train_head,
+    bench, chat, completions, generate, health, man, methods, models, print_config, program,
+    quantize, score, serve,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -37,57 +35,6 @@ pub(crate) struct Cli {
     global: Global,
 }
 
-#[derive(Debug, Args)]
-struct Global {
-    /// Configuration file, TOML or JSON. Overridden by OUTRIDER__SECTION__KEY variables, and those
-    /// by flags; `outrider config print` shows the outcome.
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Which events are logged on stderr, in the syntax of RUST_LOG: `info`, `warn,drafter=debug`.
-    #[arg(long, global = true, value_name = "FILTER")]
-    log: Option<String>,
-    #[command(flatten)]
-    security: SecurityArgs,
-}
-
-/// Settings of the sections `tls` and `auth`.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Security")]
-struct SecurityArgs {
-    /// File with the token that is shown to the coordinator; of several lines the first.
-    #[arg(long, global = true, value_name = "FILE", env = "OUTRIDER_TOKEN_FILE")]
-    token_file: Option<PathBuf>,
-    /// Certificates in PEM of the CAs by which servers are believed, for URLs that begin with https://; in
-    /// tls.mode mutual clients too.
-    #[arg(long, global = true, value_name = "FILE")]
-    ca_file: Option<PathBuf>,
-    /// Certificate chain in PEM to show: by a service, and by a client that is asked for one.
-    #[arg(long, global = true, value_name = "FILE")]
-    cert_file: Option<PathBuf>,
-    /// Private key of the certificate, in PEM.
-    #[arg(long, global = true, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-    /// Serves in clear on addresses that other machines can reach, and shows tokens over http:// to other
-    /// machines.
-    #[arg(long, global = true)]
-    insecure: bool,
-}
-
-impl SecurityArgs {
-    /// The flags given, as settings.
-    fn apply(&self, flags: &mut Value) {
-        flags["auth"] = json!({ "token_file": self.token_file });
-        flags["tls"] = json!({
-            "ca_file": self.ca_file,
-            "cert_file": self.cert_file,
-            "key_file": self.key_file,
-        });
-        if self.insecure {
-            flags["insecure"] = json!(true);
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs a service, or all three in one process, until SIGTERM or SIGINT.
@@ -101,15 +48,22 @@ enum Command {
     Chat(Box<chat::ChatArgs>),
     /// Downloads models from the hub, and lists those that are here.
     Models(models::ModelsArgs),
-    /// Compares methods with the target alone, on the same prompts, in the same run. `bench laws`
-    /// times acceptance by itself, `bench parts` single parts of a round.
-    Bench(bench::BenchArgs),
-    /// Measures what quality each method keeps at which cost, on a task whose answers are known.
-    Sweep(sweep::SweepArgs),
-    /// Generates, and records both models' laws at every draft token in a file.
-    Record(record::RecordArgs),
-    /// Evaluates methods on recorded laws, without any model.
-    Replay(replay::ReplayArgs),
+    /// Measures a running deployment, or the built-in pair: a method beside the target alone, on the same
+    /// prompts, in turn.
+    ///
+    /// More of this kind (several methods, kernels, models by themselves, quality against cost) is in a program
+    /// of its own, outrider-bench.
+    Bench(Box<bench::BenchArgs>),
+    #[command(hide = true)]
+    Sweep(MovedArgs),
+    #[command(hide = true)]
+    Record(MovedArgs),
+    #[command(hide = true)]
+    Replay(MovedArgs),
+    #[command(hide = true)]
+    Bigram(MovedArgs),
+    #[command(hide = true)]
+    TrainHead(MovedArgs),
     /// Tells how likely a model finds a text: log probabilities position by position, and the perplexity.
     ///
     /// Each position shows its token, ln of the token's probability given those before it, and the most
@@ -119,25 +73,6 @@ enum Command {
         after_help = "Examples:\n  outrider score --text \"Once upon a time\"\n  outrider score --model ./my-model --token-ids 1,20,300 --top 10 --json"
     )]
     Score(score::ScoreArgs),
-    /// Makes the table that Max-Gram drafts from where it has nothing to copy.
-    Bigram(bigram::BigramArgs),
-    /// Trains an acceptance head, which stops drafting where a refusal is likely (SpecDec++).
-    ///
-    /// Learnt stopping (SpecDec++) needs an acceptance head: a small network that tells from the draft model's
-    /// hidden state how likely a draft token is to be accepted. This command trains one. It lets the target
-    /// model answer prompts, through its verifier service; draws at each position what the draft model would
-    /// have drafted; labels it with the probability of acceptance under the verification the head is meant
-    /// for; and learns. Sampling takes most of the time; what was sampled is kept in --cache, so an
-    /// interrupted run goes on where it stopped, and a second head from the same samples costs little.
-    ///
-    /// The head belongs to the draft model's weights and to the label: serve it as head-coupled.safetensors or
-    /// head-rejection.safetensors beside the draft model's weights. Same inputs and seed, same file.
-    ///
-    /// At the end it prints how far predictions are from labels (mean divergence in nats) beside the best
-    /// constant prediction, on responses not learnt from; how predictions agree with labels; and which
-    /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
-    /// labels along the response: a round's second token would follow the first one drafted instead.
-    TrainHead(Box<train_head::TrainHeadArgs>),
     /// Writes a model as a GGUF file, quantised or not, which llama.cpp loads too.
     ///
     /// SRC is any model: a checkpoint folder, a GGUF file, a built-in one. Tokenizer and chat template go
@@ -169,35 +104,9 @@ enum Command {
     Man(man::ManArgs),
 }
 
-/// Whom a command asks.
-#[derive(Clone, Copy)]
-pub(crate) struct Services<'a> {
-    /// Models of its own services.
-    pub(crate) models: &'a ModelArgs,
-    /// A coordinator that runs already, which is asked instead.
-    pub(crate) coordinator: Option<&'a str>,
-}
-
-/// What is logged by commands whose output is what matters: errors, and how far the loading of a large
-/// model is.
-const QUIET_LOG: &str = "error,model::load_progress=info";
-
-/// Exit code after Ctrl-C, as a shell would have it: 128 and the signal's number.
-pub(crate) const INTERRUPTED: u8 = 130;
-
 /// Reads the command line, carries it out, and tells what went wrong.
-pub(crate) async fn main() -> ExitCode {
-    let as_json = failure::wants_json(std::env::args_os());
-    let cli = Cli::try_parse().unwrap_or_else(|error| failure::refuse(&error, as_json));
-    match Box::pin(run(cli)).await {
-        Ok(code) => code,
-        // Whoever reads the output has had enough of it.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            failure::tell(&error, as_json);
-            ExitCode::FAILURE
-        }
-    }
+pub async fn main() -> ExitCode {
+    program::run(run).await
 }
 
 /// Runs a command to its end.
@@ -222,25 +131,16 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Models(args) => models::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => {
-            let config = match args.services() {
-                Some(services) => global.load_for(services)?,
-                None => global.load_quietly(json!({}))?,
-            };
-            let measured = Box::pin(bench::run(args, config)).await;
+            let config = global.load_for(args.services())?;
+            let measured = Box::pin(bench::run(*args, config)).await;
             measured.map(|()| ExitCode::SUCCESS)
         }
-        Command::Sweep(args) => {
-            let config = global.load_for(args.services())?;
-            Box::pin(sweep::run(args, config)).await
-        }
-        Command::Record(args) => {
-            let config = global.load_for(args.services())?;
-            Box::pin(record::run(args, config)).await
-        }
-        Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Sweep(args) => moved("sweep", &args),
+        Command::Record(args) => moved("record", &args),
+        Command::Replay(args) => moved("replay", &args),
+        Command::Bigram(args) => moved("bigram", &args),
+        Command::TrainHead(args) => moved("train-head", &args),
         Command::Score(args) => score::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Bigram(args) => bigram::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::TrainHead(args) => train_head::run(*args, global.load_quietly(json!({}))?).await,
         Command::Quantize(args) => quantize::run(args).await,
         Command::Methods(args) => methods::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Health(args) => health::run(args, &global.load(json!({}))?.value.admin).await,
@@ -248,79 +148,19 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let loaded = global.load(json!({}))?;
             print_config::run(&args, &loaded).map(|()| ExitCode::SUCCESS)
         }
-        Command::Completions(args) => completions::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Man(args) => man::run(&args).map(|()| ExitCode::SUCCESS),
-    }
-}
-
-impl Global {
-    /// Loads the configuration with the settings of a command's flags on top.
-    fn load(&self, mut flags: Value) -> anyhow::Result<Loaded<Config>> {
-        self.security.apply(&mut flags);
-        if let Some(filter) = &self.log {
-            flags["log"] = json!({ "filter": filter });
+        Command::Completions(args) => {
+            completions::run(&args, Cli::command()).map(|()| ExitCode::SUCCESS)
         }
-        Ok(layers::load(self.config.as_deref(), &flags)?)
+        Command::Man(args) => man::run(&args, Cli::command()).map(|()| ExitCode::SUCCESS),
     }
 }
 
-impl Global {
-    /// Loads the configuration for a command that asks a coordinator, its own or another.
-    fn load_for(&self, services: Services<'_>) -> anyhow::Result<Config> {
-        let Services {
-            models,
-            coordinator,
-        } = services;
-        models.refuse_beside(coordinator)?;
-        self.load_quietly(models.settings())
-    }
-
-    /// Loads the configuration for a command whose output is what matters: services in this
-    /// process tell only of what goes wrong, unless asked for more.
-    fn load_quietly(&self, flags: Value) -> anyhow::Result<Config> {
-        let mut loaded = self.load(flags)?;
-        if is_default(&loaded, "log.filter") {
-            QUIET_LOG.clone_into(&mut loaded.value.log.filter);
-        }
-        Ok(loaded.value)
-    }
-}
-
-fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
-    let found = loaded
-        .provenance()
-        .iter()
-        .find(|setting| setting.key == key);
-    found.is_some_and(|setting| setting.source == "default")
-}
-
-/// Whether the reader of the output went away.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// An error and its causes in one line, without those that the message quotes already.
-pub(crate) fn one_line(error: &anyhow::Error) -> String {
-    error
-        .chain()
-        .skip(1)
-        .fold(error.to_string(), |line, cause| {
-            let cause = cause.to_string();
-            if line.contains(&cause) {
-                line
-            } else {
-                format!("{line}: {cause}")
-            }
-        })
+fn moved(command: &str, args: &MovedArgs) -> anyhow::Result<ExitCode> {
+    moved::tell(command, args).map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -348,6 +188,6 @@ mod tests {
                 found += 1;
             }
         }
-        assert!(found >= 15, "{found}");
+        assert!(found >= 6, "{found}");
     }
 }

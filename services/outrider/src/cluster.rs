@@ -17,9 +17,9 @@ use crate::config::Config;
 use crate::process;
 
 /// Three services running in this process.
-pub(crate) struct Cluster {
+pub struct Cluster {
     /// Where the coordinator listens.
-    pub(crate) coordinator_url: String,
+    pub coordinator_url: String,
     services: JoinSet<anyhow::Result<()>>,
     stop: CancellationToken,
 }
@@ -27,12 +27,12 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts the services on the addresses of `config`. The coordinator's models are replaced by
     /// the one this process serves. Whoever does not want to wait until models are loaded drops the future.
-    pub(crate) async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
+    pub async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
         Self::start_in(Process::default(), config, stop).await
     }
 
     /// The same in a process that is watched from outside.
-    pub(crate) async fn start_in(
+    pub async fn start_in(
         process: Process,
         config: Config,
         stop: CancellationToken,
@@ -50,7 +50,7 @@ impl Cluster {
 
     /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
     /// model.
-    pub(crate) async fn start_with(
+    pub async fn start_with(
         config: Config,
         draft: ServedModel<Model>,
         target: ServedModel<Model>,
@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     /// Completes when all services have stopped, or one has failed.
-    pub(crate) async fn ended(&mut self) -> anyhow::Result<()> {
+    pub async fn ended(&mut self) -> anyhow::Result<()> {
         while let Some(ended) = self.services.join_next().await {
             ended??;
         }
@@ -119,7 +119,7 @@ impl Cluster {
     }
 
     /// Stops the services and waits for them to drain.
-    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+    pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.ended().await
     }
@@ -143,12 +143,12 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
 }
 
 /// Where a service on `listener` is reached from this process.
-pub(crate) fn url(listener: &TcpListener) -> anyhow::Result<String> {
+pub fn url(listener: &TcpListener) -> anyhow::Result<String> {
     Ok(format!("http://{}", reachable(listener.local_addr()?)))
 }
 
 /// The address at which a listener on `address` is reached from this machine.
-pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         // Listening everywhere; reach it here.
         address.set_ip(match address.ip() {

@@ -2,10 +2,8 @@
 
 use std::io::Write;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
-
-use crate::cli::Cli;
 
 /// Arguments of `outrider completions`.
 #[derive(Debug, Args)]
@@ -14,10 +12,10 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completions.
-pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
+/// Prints the completions of `program`.
+pub(crate) fn run(args: &CompletionsArgs, mut program: Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "outrider", &mut script);
+    clap_complete::generate(args.shell, &mut program, "outrider", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(())
 }

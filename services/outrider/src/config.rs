@@ -12,31 +12,32 @@ use verifier::VerifierConfig;
 /// The configuration of `outrider`; each command uses the sections it needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Config {
+pub struct Config {
     /// Logs, on stderr.
-    pub(crate) log: LogConfig,
+    pub log: LogConfig,
     /// Traces, and logs to a collector; of `serve`.
-    pub(crate) telemetry: TelemetryConfig,
+    pub telemetry: TelemetryConfig,
     /// The admin port of `serve`: metrics and health.
-    pub(crate) admin: AdminConfig,
+    pub admin: AdminConfig,
     /// Certificates.
-    pub(crate) tls: TlsConfig,
+    pub tls: TlsConfig,
     /// Tokens.
-    pub(crate) auth: AuthConfig,
+    pub auth: AuthConfig,
     /// Whether services may be reached from other machines in clear, and tokens shown to them.
-    pub(crate) insecure: bool,
+    pub insecure: bool,
     /// The coordinator.
-    pub(crate) coordinator: CoordinatorConfig,
+    pub coordinator: CoordinatorConfig,
     /// The drafter.
-    pub(crate) drafter: DrafterConfig,
+    pub drafter: DrafterConfig,
     /// The verifier.
-    pub(crate) verifier: VerifierConfig,
+    pub verifier: VerifierConfig,
 }
 
 impl Config {
     /// The same with all services on free loopback ports, for the use of this process alone: without
     /// certificates and tokens.
-    pub(crate) fn on_loopback(mut self) -> Self {
+    #[must_use]
+    pub fn on_loopback(mut self) -> Self {
         let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
         self.coordinator.listen = any_port;
         self.drafter.listen = any_port;

@@ -11,33 +11,33 @@ use crate::config::Config;
 use crate::process;
 
 /// A client of a coordinator.
-pub(crate) type Coordinator = CoordinatorClient<PeerChannel>;
+pub type Coordinator = CoordinatorClient<PeerChannel>;
 
 /// A client of a verifier.
-pub(crate) type Verifier = VerifierClient<PeerChannel>;
+pub type Verifier = VerifierClient<PeerChannel>;
 
 /// A client of the coordinator of this process, on loopback.
-pub(crate) fn within(url: &str) -> anyhow::Result<Coordinator> {
+pub fn within(url: &str) -> anyhow::Result<Coordinator> {
     let channel = channel::connect(url, &ChannelConfig::default(), &Process::default())?;
     Ok(coordinator_of(channel))
 }
 
 /// A client of the coordinator at `url`, as `config` says.
-pub(crate) fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Coordinator> {
+pub fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Coordinator> {
     let process = process::of_client(config)?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
     Ok(coordinator_of(channel.context("--coordinator")?))
 }
 
 /// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
-pub(crate) fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
+pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
     let process = process::of_peer(config, &Process::default())?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
     Ok(verifier_of(channel.context("--verifier")?))
 }
 
 /// A client of a verifier of this process, on loopback.
-pub(crate) fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
+pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
     let channel = channel::connect(url, &ChannelConfig::default(), &Process::default())?;
     Ok(verifier_of(channel))
 }

@@ -6,11 +6,9 @@ use std::io::Write;
 
 use serde_json::json;
 
-use crate::cli::one_line;
-
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]
-pub(crate) struct Told(pub(crate) anyhow::Error);
+pub struct Told(pub anyhow::Error);
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,12 +20,12 @@ impl std::error::Error for Told {}
 
 /// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
-pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
+pub fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| argument == "--json")
 }
 
 /// Tells why a command failed.
-pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
+pub fn tell(error: &anyhow::Error, as_json: bool) {
     let message = one_line(error);
     if as_json && !error.is::<Told>() {
         print(&message);
@@ -36,7 +34,7 @@ pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
 }
 
 /// Tells what is wrong with a command line, or shows the help it asks for, and ends the program.
-pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
+pub fn refuse(error: &clap::Error, as_json: bool) -> ! {
     if as_json && error.use_stderr() {
         let text = error.render().to_string();
         // The first paragraph says what is wrong, the others how it is done.
@@ -48,11 +46,34 @@ pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
 }
 
 /// The object of a failure, in a line.
-pub(crate) fn object(message: &str) -> String {
+pub fn object(message: &str) -> String {
     json!({ "error": { "message": message } }).to_string()
 }
 
 fn print(message: &str) {
     // Who does not read stdout any more reads the words on stderr.
     let _ = writeln!(std::io::stdout(), "{}", object(message));
+}
+
+/// Whether the reader of the output went away.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// An error and its causes in one line, without those that the message quotes already.
+pub fn one_line(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .fold(error.to_string(), |line, cause| {
+            let cause = cause.to_string();
+            if line.contains(&cause) {
+                line
+            } else {
+                format!("{line}: {cause}")
+            }
+        })
 }

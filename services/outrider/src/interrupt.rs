@@ -79,7 +79,7 @@ mod other {
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            crate::cli::INTERRUPTED
+            crate::global::INTERRUPTED
         }
     }
 }

@@ -4,10 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
-
-use crate::cli::Cli;
 
 /// Arguments of `outrider man`.
 #[derive(Debug, Args)]
@@ -21,9 +19,9 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-/// Prints one page, or writes all.
-pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
-    let program = program();
+/// Prints one page of `program`, or writes all.
+pub(crate) fn run(args: &ManArgs, program: Command) -> anyhow::Result<()> {
+    let program = inherited(program);
     if let Some(out) = &args.out {
         let made = std::fs::create_dir_all(out);
         let written = made.and_then(|()| write_all(&program, out));
@@ -66,8 +64,8 @@ fn man(command: &Command) -> Man {
 }
 
 /// The program with all that its commands inherit filled in.
-fn program() -> Command {
-    let mut program = Cli::command().disable_help_subcommand(true);
+fn inherited(program: Command) -> Command {
+    let mut program = program.disable_help_subcommand(true);
     program.build();
     program
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 /// Rewrites the line with `what`.
-pub(crate) fn show(what: &str) -> std::io::Result<()> {
+pub fn show(what: &str) -> std::io::Result<()> {
     let mut err = std::io::stderr();
     if !err.is_terminal() {
         return Ok(());
@@ -14,6 +14,6 @@ pub(crate) fn show(what: &str) -> std::io::Result<()> {
 }
 
 /// Wipes the line out, for what is printed next.
-pub(crate) fn clear() -> std::io::Result<()> {
+pub fn clear() -> std::io::Result<()> {
     show("")
 }

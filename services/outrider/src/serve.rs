@@ -9,9 +9,9 @@ use server::process::Process;
 use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
 
+use crate::args::ModelArgs;
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::model_args::ModelArgs;
 use crate::process;
 
 /// Arguments of `outrider serve`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use server::metrics::{Metrics, PeerFigures, names};
 
 use crate::config::VerifierConfig;
-use crate::service::Shared;
+use crate::shared::Shared;
 
 /// What its figures are told apart by.
 pub(crate) const ROLE: &str = "verifier";

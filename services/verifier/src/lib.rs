@@ -15,6 +15,7 @@ mod rows;
 mod score;
 mod service;
 mod session;
+mod shared;
 mod stream;
 mod tree;
 mod verify;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use model::Model;
-use model::engine::{self, EngineHandle, Gauges, MemoryGauges, Totals};
-use model::source::{ServedModel, SpecialTokens};
+use model::engine::{self, Gauges, MemoryGauges, Totals};
+use model::source::ServedModel;
 use server::health::Health;
 use server::lease::{Leases, SessionCounts};
 use server::metrics::PeerMetrics;
 use server::process::Process;
 use server::stream::{self, ReplyStream};
-use server::trace::Traces;
 use server::transport::MAX_MESSAGE_BYTES;
 use server::{lifecycle, reflection, startup};
 use speculation::ports::LanguageModel;
@@ -24,7 +23,7 @@ use wire::{open, v1};
 use crate::config::VerifierConfig;
 use crate::error::VerifierError;
 use crate::figures;
-use crate::session::Session;
+use crate::shared::Shared;
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Verifier";
@@ -33,19 +32,6 @@ const NAME: &str = "outrider.v1.Verifier";
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
 type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-/// What the streams share.
-pub(crate) struct Shared {
-    pub(crate) engine: EngineHandle,
-    pub(crate) sessions: Leases<Session>,
-    pub(crate) description: v1::PeerDescription,
-    pub(crate) traces: Traces,
-    pub(crate) metrics: PeerMetrics,
-    pub(crate) health: Health,
-    tokenizer_json: Vec<u8>,
-    chat_template: String,
-    special_tokens: SpecialTokens,
-}
 
 /// A verifier with its model loaded and its engine running.
 pub struct Verifier {

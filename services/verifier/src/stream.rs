@@ -18,8 +18,8 @@ use wire::status::{BadField, overloaded};
 use wire::v1;
 
 use crate::error::RoundError;
-use crate::service::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 
 impl SessionService for Shared {
     type Request = v1::VerifyRequest;

@@ -66,4 +66,4 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -95,7 +95,8 @@ impl BigramFile {
     /// [`BigramError`] naming the file and what is wrong with it.
     pub fn open(path: &str) -> Result<Self, BigramError> {
         if path == "embedded" {
-            return crate::embedded::bigram();
+            let bytes = crate::embedded::bigram().ok_or(BigramError::NotEmbedded)?;
+            return Self::from_bytes(&bytes, path);
         }
         let bytes = fs::read(path).map_err(|source| BigramError::Io {
             path: path.into(),

@@ -17,11 +17,14 @@ use speculation::TokenId;
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
+#[cfg(not(feature = "device"))]
+use crate::computation::PlaceError;
+#[cfg(feature = "device")]
+use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::Computation,
     config::{Architecture, ConfigError, ModelConfig, RopeConfig},
     decoder::{Decoder, tensors::TensorNames},
-    device::{DeviceError, DeviceModel},
     gguf::{self, GgufError},
     linear::WeightFormat,
     rope::RopeScaling,
@@ -81,7 +84,12 @@ pub enum CheckpointError {
     /// A GGUF file cannot be used.
     #[error("the GGUF file is refused")]
     Gguf(#[from] GgufError),
+    /// This build computes nothing on devices.
+    #[cfg(not(feature = "device"))]
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// The model cannot be brought to a device.
+    #[cfg(feature = "device")]
     #[error("the model cannot be loaded onto the device")]
     Device(#[from] DeviceError),
     /// The default pair is asked for, and not there.
@@ -270,9 +278,12 @@ impl Checkpoint {
                 Model::T5(T5::load(config, weights, format)?)
             }
             Computation::Cpu(format) => Model::Decoder(Decoder::load(config, weights, format)?),
+            #[cfg(feature = "device")]
             Computation::Device(place, format) => {
                 Model::Device(DeviceModel::load(config, weights, format, place)?)
             }
+            #[cfg(not(feature = "device"))]
+            Computation::Device(place, _) => return Err(PlaceError::NotBuilt(place).into()),
         })
     }
 

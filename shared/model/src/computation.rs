@@ -1,13 +1,20 @@
 //! Where a model is computed, and in which numbers.
 
+mod number;
+mod place;
+
 use std::fmt;
 
 use thiserror::Error;
 
 use crate::{
     cache::{KvFormat, UnknownKvFormat},
-    device::{NumberFormat, Place, PlaceError, UnknownNumberFormat},
     linear::{UnknownWeightFormat, WeightFormat},
+};
+
+pub use self::{
+    number::{NumberFormat, UnknownNumberFormat},
+    place::{Place, PlaceError},
 };
 
 /// The name of the format that is chosen for the device, or for the weights.

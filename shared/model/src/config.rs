@@ -231,4 +231,4 @@ impl ModelConfig {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

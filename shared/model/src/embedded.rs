@@ -1,7 +1,6 @@
 //! The default pair, compiled in: a target and a draft model with one tokenizer, and a second,
 //! smaller draft model, so that the program works out of the box and offline.
 
-use crate::bigram::{BigramError, BigramFile};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::head::{AcceptanceHead, HeadError};
 
@@ -27,15 +26,19 @@ pub fn draft() -> Result<Checkpoint, CheckpointError> {
     return Err(CheckpointError::NotEmbedded);
 }
 
-/// The default pair's bigram table.
-///
-/// # Errors
-/// [`BigramError::NotEmbedded`] in a build without the feature `embedded`.
-pub fn bigram() -> Result<BigramFile, BigramError> {
+/// The file of the default pair's bigram table; none in a build without the feature `embedded`.
+#[cfg_attr(
+    feature = "embedded",
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "there is none without the feature"
+    )
+)]
+pub(crate) fn bigram() -> Option<std::borrow::Cow<'static, [u8]>> {
     #[cfg(feature = "embedded")]
-    return BigramFile::from_bytes(&files::bigram(), "embedded");
+    return Some(files::bigram());
     #[cfg(not(feature = "embedded"))]
-    return Err(BigramError::NotEmbedded);
+    return None;
 }
 
 /// A smaller draft model, for cascades of drafters.

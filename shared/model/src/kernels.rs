@@ -1,17 +1,10 @@
-//! Single kernels, to be measured: a product with one matrix, and a pass over memory that does nothing
-//! but read.
-
-mod candle;
-
-use std::hint::black_box;
+//! Single kernels, for whoever measures them: a product with one matrix, and the threads it runs on.
 
 use speculation::simd::Level;
 
-pub use self::candle::{CandleInputs, CandleMatrix};
-pub use crate::linear::GgmlFormat;
 use crate::{
     cpu::Cpu,
-    linear::{Linear, LinearScratch, Order, WeightFormat},
+    linear::{GgmlFormat, Linear, LinearScratch, Order, WeightFormat},
 };
 
 /// A matrix of weights, and what products with it need.
@@ -65,111 +58,41 @@ impl Matrix {
     }
 }
 
-/// Memory that is read and nothing else: what a product can at best reach.
-#[derive(Debug)]
-pub struct ReadProbe {
-    memory: crate::linear::Storage<[u32; 16]>,
-    cpu: Cpu,
-}
+/// The threads that share this process's forwards, the caller's included.
+#[derive(Clone, Debug)]
+pub struct Threads(Cpu);
 
-/// Lines of 64 bytes that a thread reads at a time.
-const LINES: usize = 1024;
-
-impl ReadProbe {
-    /// Takes `bytes` of memory, rounded up to pieces of 64 KiB.
-    pub fn new(bytes: usize) -> Self {
-        let lines = bytes.div_ceil(64 * LINES) * LINES;
-        Self {
-            memory: crate::linear::Storage::filled([1; 16], lines),
-            cpu: Cpu::detect(),
-        }
+impl Threads {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        Self(Cpu::detect())
     }
 
-    /// Bytes that one pass reads.
-    pub fn bytes(&self) -> usize {
-        self.memory.len() * 64
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.threads.count()
     }
 
-    /// Reads everything once, on all threads, each from one end of its share to the other.
-    pub fn pass(&self) {
-        let threads = &self.cpu.threads;
-        let pieces = self.memory.len() / LINES;
-        threads.each(pieces, |piece| {
-            let lines = &self.memory[piece * LINES..][..LINES];
-            black_box(sum(self.cpu.level, lines));
-        });
+    /// Does `work` for each of `parts`, on all threads, each from one end of its share to the other.
+    pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
+        self.0.threads.each(parts, work);
     }
 
     /// Keeps the threads awake while `work` runs, as a forward does.
     pub fn awake<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _running = self.cpu.threads.open();
+        let _running = self.0.threads.open();
         work()
     }
-}
 
-/// Adds up all numbers.
-fn sum(level: Level, lines: &[[u32; 16]]) -> u32 {
-    match level {
-        // SAFETY: this level is made only on CPUs with the features that `sum_avx512` enables.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512Vnni { .. } => unsafe { sum_avx512(lines) },
-        _ => lines
-            .iter()
-            .fold([0_u32; 16], |sums, line| {
-                std::array::from_fn(|lane| sums[lane].wrapping_add(line[lane]))
-            })
-            .iter()
-            .fold(0, |a, b| a.wrapping_add(*b)),
+    /// The instructions that kernels use here.
+    pub fn level(&self) -> Level {
+        self.0.level
     }
-}
-
-/// In eight sums, so that reads do not wait for additions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn sum_avx512(lines: &[[u32; 16]]) -> u32 {
-    use std::arch::x86_64::{
-        _mm512_add_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512,
-    };
-
-    let mut sums = [_mm512_setzero_si512(); 8];
-    let (eights, rest) = lines.as_chunks::<8>();
-    for eight in eights {
-        for i in 0..8 {
-            // SAFETY: an array of 64 bytes.
-            let line = unsafe { _mm512_loadu_si512(eight[i].as_ptr().cast()) };
-            sums[i] = _mm512_add_epi32(sums[i], line);
-        }
-    }
-    for line in rest {
-        // SAFETY: as above.
-        let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-        sums[0] = _mm512_add_epi32(sums[0], line);
-    }
-    let sum = sums
-        .into_iter()
-        .fold(_mm512_setzero_si512(), |a, b| _mm512_add_epi32(a, b));
-    _mm512_reduce_add_epi32(sum).cast_unsigned()
-}
-
-/// Number of threads that share a forward, the caller's included.
-pub fn threads() -> usize {
-    Cpu::detect().threads.count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pass_reads_every_byte() {
-        let probe = ReadProbe::new(100_000);
-        assert_eq!(probe.bytes(), 128 << 10);
-        for level in Level::all() {
-            let lines = &probe.memory[..1001];
-            assert_eq!(sum(level, lines), 1001 * 16, "{level:?}");
-        }
-        probe.awake(|| probe.pass());
-    }
 
     #[test]
     fn both_ways_to_a_matrix_agree() {

@@ -19,6 +19,7 @@ pub mod computation;
 pub mod config;
 mod cpu;
 pub mod decoder;
+#[cfg(feature = "device")]
 pub mod device;
 pub mod embedded;
 pub mod engine;
@@ -38,16 +39,19 @@ mod sequence;
 pub mod source;
 pub mod t5;
 pub mod tokenizer;
+#[cfg(test)]
+mod trials;
 pub mod weights;
 
+#[cfg(feature = "device")]
+pub use self::device::DeviceModel;
 pub use self::{
     cache::{KvFormat, UnknownKvFormat},
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},
-    computation::{Computation, CpuFormat},
+    computation::{Computation, CpuFormat, NumberFormat, Place},
     config::{Activation, Architecture, ModelConfig, RopeConfig},
     cpu::set_process_threads,
     decoder::Decoder,
-    device::{DeviceModel, NumberFormat, Place},
     forward_error::ForwardError,
     head::AcceptanceHead,
     linear::{GgmlFormat, UnknownWeightFormat, WeightFormat},

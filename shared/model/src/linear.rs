@@ -15,8 +15,6 @@ mod dense_x86;
 mod format;
 mod ggml;
 mod inputs;
-#[cfg(target_arch = "x86_64")]
-mod inputs_x86;
 mod order;
 mod q4;
 #[cfg(target_arch = "x86_64")]

@@ -5,13 +5,11 @@ use speculation::{
     ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment},
 };
 
+#[cfg(feature = "device")]
+use crate::device::{DeviceCache, DeviceModel};
 use crate::{
-    cache::SequenceCache as CpuCache,
-    config::ModelConfig,
-    decoder::Decoder,
-    device::{DeviceCache, DeviceModel},
-    forward_error::ForwardError,
-    t5::T5,
+    cache::SequenceCache as CpuCache, config::ModelConfig, decoder::Decoder,
+    forward_error::ForwardError, t5::T5,
 };
 
 /// A loaded model.
@@ -22,6 +20,7 @@ pub enum Model {
     /// Encoder and decoder: T5.
     T5(T5),
     /// Decoder-only, on a GPU.
+    #[cfg(feature = "device")]
     Device(DeviceModel),
 }
 
@@ -31,6 +30,7 @@ pub enum SequenceCache {
     /// Of a model on CPUs.
     Cpu(CpuCache),
     /// Of one on a device.
+    #[cfg(feature = "device")]
     Device(DeviceCache),
 }
 
@@ -40,6 +40,7 @@ impl Model {
         match self {
             Self::Decoder(model) => model.config(),
             Self::T5(model) => model.config(),
+            #[cfg(feature = "device")]
             Self::Device(model) => model.config(),
         }
     }
@@ -49,6 +50,7 @@ impl KvCache for SequenceCache {
     fn len(&self) -> usize {
         match self {
             Self::Cpu(cache) => cache.len(),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.len(),
         }
     }
@@ -56,6 +58,7 @@ impl KvCache for SequenceCache {
     fn truncate(&mut self, len: usize) {
         match self {
             Self::Cpu(cache) => cache.truncate(len),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.truncate(len),
         }
     }
@@ -63,6 +66,7 @@ impl KvCache for SequenceCache {
     fn keep(&mut self, from: usize, path: &[u32]) {
         match self {
             Self::Cpu(cache) => cache.keep(from, path),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.keep(from, path),
         }
     }
@@ -70,6 +74,7 @@ impl KvCache for SequenceCache {
     fn pages(&self) -> usize {
         match self {
             Self::Cpu(cache) => cache.pages(),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.pages(),
         }
     }
@@ -77,6 +82,7 @@ impl KvCache for SequenceCache {
     fn pages_for(&self, more: usize, at_once: usize) -> usize {
         match self {
             Self::Cpu(cache) => cache.pages_for(more, at_once),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.pages_for(more, at_once),
         }
     }
@@ -84,6 +90,7 @@ impl KvCache for SequenceCache {
     fn share(&self, len: usize) -> Option<Self> {
         match self {
             Self::Cpu(cache) => cache.share(len).map(Self::Cpu),
+            #[cfg(feature = "device")]
             Self::Device(cache) => cache.share(len).map(Self::Device),
         }
     }
@@ -107,13 +114,22 @@ fn of_kind<'a, C>(
         .collect()
 }
 
+#[cfg_attr(
+    not(feature = "device"),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "there is no other kind without the feature"
+    )
+)]
 fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
     match cache {
         SequenceCache::Cpu(cache) => Some(cache),
+        #[cfg(feature = "device")]
         SequenceCache::Device(_) => None,
     }
 }
 
+#[cfg(feature = "device")]
 fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
     match cache {
         SequenceCache::Device(cache) => Some(cache),
@@ -129,6 +145,7 @@ impl LanguageModel for Model {
         match self {
             Self::Decoder(model) => model.shape(),
             Self::T5(model) => model.shape(),
+            #[cfg(feature = "device")]
             Self::Device(model) => model.shape(),
         }
     }
@@ -137,6 +154,7 @@ impl LanguageModel for Model {
         match self {
             Self::Decoder(model) => SequenceCache::Cpu(model.new_cache()),
             Self::T5(model) => SequenceCache::Cpu(model.new_cache()),
+            #[cfg(feature = "device")]
             Self::Device(model) => SequenceCache::Device(model.new_cache()),
         }
     }
@@ -145,6 +163,7 @@ impl LanguageModel for Model {
         match self {
             Self::Decoder(model) => model.memory(),
             Self::T5(model) => model.memory(),
+            #[cfg(feature = "device")]
             Self::Device(model) => model.memory(),
         }
     }
@@ -159,7 +178,9 @@ impl LanguageModel for Model {
                 let cache = on_cpu(cache).ok_or(ForwardError::ForeignCache)?;
                 model.encode(cache, source)
             }
-            Self::Decoder(_) | Self::Device(_) => Ok(()),
+            Self::Decoder(_) => Ok(()),
+            #[cfg(feature = "device")]
+            Self::Device(_) => Ok(()),
         }
     }
 
@@ -171,18 +192,18 @@ impl LanguageModel for Model {
         match self {
             Self::Decoder(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
             Self::T5(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
+            #[cfg(feature = "device")]
             Self::Device(model) => model.forward(&mut of_kind(batch, on_device)?, rows),
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "device"))]
 mod tests {
     use super::*;
     use crate::{
         checkpoint::Checkpoint,
-        computation::Computation,
-        device::{NumberFormat, Place},
+        computation::{Computation, NumberFormat, Place},
         linear::WeightFormat,
     };
 

@@ -2,13 +2,11 @@
 
 mod error;
 mod located;
-mod reference;
+pub(crate) mod reference;
 mod served;
 mod special_tokens;
 
 pub use error::SourceError;
-#[cfg(feature = "hub")]
-pub(crate) use reference::check_path;
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 pub use special_tokens::SpecialTokens;
@@ -18,8 +16,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
-use crate::computation::{self, Computation, UnknownComputation};
-use crate::device::Place;
+use crate::computation::{self, Computation, Place, UnknownComputation};
 use crate::embedded;
 use crate::head;
 use crate::linear::WeightFormat;
@@ -212,42 +209,23 @@ mod tests {
     #[cfg(feature = "embedded")]
     use crate::head::AcceptanceHead;
 
-    fn message(source: &ModelSource) -> String {
-        source.load().expect_err("refused").to_string()
-    }
-
     #[test]
     fn wrong_settings_are_named() {
-        let source = ModelSource::embedded("target");
-        let other = ModelSource {
-            path: "embedded:other".into(),
-            ..source.clone()
-        };
-        assert!(message(&other).contains("embedded:other"));
-        let other = ModelSource {
-            dtype: "int3".into(),
-            ..source.clone()
-        };
-        assert!(message(&other).contains("int3"));
-        let other = ModelSource {
-            kv_dtype: "fp8".into(),
-            ..source.clone()
-        };
-        assert!(message(&other).contains("fp8"));
-        let other = ModelSource {
-            device: "tpu".into(),
-            ..source.clone()
-        };
-        assert!(message(&other).contains("tpu"));
-        let other = ModelSource {
-            path: "no/such/folder".into(),
-            ..source
-        };
-        let message = message(&other);
-        assert!(
-            message.contains("no/such/folder") && message.contains("org/name[@revision]"),
-            "{message}"
-        );
+        type Change = fn(&mut ModelSource);
+        let hub = "org/name[@revision]";
+        let changes: [(&str, &str, Change); 5] = [
+            ("embedded:other", "", |s| s.path = "embedded:other".into()),
+            ("int3", "", |s| s.dtype = "int3".into()),
+            ("fp8", "", |s| s.kv_dtype = "fp8".into()),
+            ("tpu", "", |s| s.device = "tpu".into()),
+            ("no/such/folder", hub, |s| s.path = "no/such/folder".into()),
+        ];
+        for (named, advice, change) in changes {
+            let mut source = ModelSource::embedded("target");
+            change(&mut source);
+            let told = source.load().expect_err(named).to_string();
+            assert!(told.contains(named) && told.contains(advice), "{told}");
+        }
     }
 
     #[test]

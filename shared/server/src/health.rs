@@ -1,6 +1,6 @@
 //! Readiness: loading, serving, draining.
 
-mod services;
+pub(crate) mod services;
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Serving gRPC from a bound listener until told to stop, then draining within a grace.
 
+pub(crate) mod config;
+
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::pin::pin;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,64 +21,14 @@ use crate::transport::{
     STREAM_WINDOW_BYTES,
 };
 
+pub use config::ServerConfig;
+
 /// How often a service's own health is looked at.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How long before the end of its grace a service asks what is still open to end by itself; a quarter
 /// of a grace shorter than four times this.
 const LAST_CALL: Duration = Duration::from_secs(1);
-
-/// Limits of a gRPC server, as a section of a service's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ServerConfig {
-    /// Connections that may be open at a time; more are closed at once.
-    pub max_connections: NonZeroUsize,
-    /// Streams a client may have open on one connection. A coordinator carries all its sessions on
-    /// one connection to each peer.
-    pub max_streams_per_connection: NonZeroU32,
-    /// How long a request of one message may take to come, from its headers to its end, in ms.
-    pub receive_timeout_ms: NonZeroU64,
-    /// Bytes of such requests held at once for one connection, until their service has them.
-    pub max_receiving_bytes_per_connection: NonZeroUsize,
-    /// Bytes of such requests held at once for all connections.
-    pub max_receiving_bytes: NonZeroUsize,
-    /// How long connections are still accepted after the order to stop, while whoever watches the
-    /// readiness learns that it fell.
-    pub drain_delay_ms: u64,
-    /// How long open streams may go on after the order to stop, before they are cut; drain_delay_ms
-    /// is part of it.
-    pub drain_grace_ms: u64,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            max_connections: const { NonZeroUsize::new(1_024).unwrap() },
-            max_streams_per_connection: const { NonZeroU32::new(1_024).unwrap() },
-            receive_timeout_ms: const { NonZeroU64::new(10_000).unwrap() },
-            max_receiving_bytes_per_connection: const { NonZeroUsize::new(32 << 20).unwrap() },
-            max_receiving_bytes: const { NonZeroUsize::new(256 << 20).unwrap() },
-            drain_delay_ms: 100,
-            drain_grace_ms: 10_000,
-        }
-    }
-}
-
-impl ServerConfig {
-    /// Returns [`drain_grace_ms`](Self::drain_grace_ms) as a duration.
-    pub fn drain_grace(&self) -> Duration {
-        Duration::from_millis(self.drain_grace_ms)
-    }
-
-    pub(crate) fn receive_timeout(&self) -> Duration {
-        Duration::from_millis(self.receive_timeout_ms.get())
-    }
-
-    fn drain_delay(&self) -> Duration {
-        Duration::from_millis(self.drain_delay_ms)
-    }
-}
 
 /// Why a server stopped before it was told to.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
 //! What every service bounds, whatever it does. Services list their own limits beside these; all of them
-//! together are the table in `docs/limits.md`.
+//! together are the table in `docs/reference/limits.md`.
 
 mod peer;
 

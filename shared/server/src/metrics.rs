@@ -6,6 +6,7 @@
 
 mod definition;
 mod histogram;
+mod labels;
 pub mod names;
 mod peer;
 mod process_figures;

@@ -1,7 +1,7 @@
 //! What a process gives each service in it.
 
 use crate::auth::Auth;
-use crate::health::Services;
+use crate::health::services::Services;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crate::trace::Traces;

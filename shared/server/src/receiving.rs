@@ -20,7 +20,7 @@ use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
 use tower_layer::Layer;
 
-use crate::lifecycle::ServerConfig;
+use crate::lifecycle::config::ServerConfig;
 use body::ReceivedBody;
 pub(crate) use budget::Budget;
 use budget::Share;

@@ -266,30 +266,28 @@ mod tests {
 
     fn replicas(urls: &[&str]) -> Replicas<()> {
         let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
-        let minute = Duration::from_secs(60);
-        Replicas::new(
-            &urls,
-            &ChannelConfig::default(),
-            &Process::default(),
-            minute,
-        )
-        .expect("URLs")
+        let (config, process) = (ChannelConfig::default(), Process::default());
+        Replicas::new(&urls, &config, &process, Duration::from_secs(60)).expect("URLs")
+    }
+
+    /// The endpoint of the session whose id is this byte, again and again.
+    async fn picked(replicas: &Replicas<()>, byte: u8) -> Arc<Endpoint<()>> {
+        let picked = replicas.pick(&[byte; 16], false, |_| true).await;
+        picked.expect("alive")
     }
 
     #[tokio::test]
     async fn sessions_spread_stick_and_move_only_off_the_dead() {
-        let replicas = replicas(&[
+        let urls = [
             "http://127.0.0.1:1",
             "http://127.0.0.1:2",
             "http://127.0.0.1:3",
-        ]);
+        ];
+        let replicas = replicas(&urls);
         let mut counts = BTreeMap::new();
         let mut first = Vec::new();
         for byte in 0..=255 {
-            let endpoint = replicas
-                .pick(&[byte; 16], false, |_| true)
-                .await
-                .expect("alive");
+            let endpoint = picked(&replicas, byte).await;
             *counts.entry(endpoint.address().to_owned()).or_insert(0) += 1;
             first.push(endpoint);
         }
@@ -301,10 +299,7 @@ mod tests {
         let dead = first[0].clone();
         dead.unreachable("a test");
         for (byte, before) in (0..=255).zip(&first) {
-            let now = replicas
-                .pick(&[byte; 16], false, |_| true)
-                .await
-                .expect("alive");
+            let now = picked(&replicas, byte).await;
             let moved = now.address() != before.address();
             assert_eq!(moved, before.address() == dead.address());
         }
@@ -313,11 +308,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_last_resort_is_dead() {
         let replicas = replicas(&["http://127.0.0.1:1"]);
-        replicas
-            .pick(&[0; 16], false, |_| true)
-            .await
-            .expect("alive")
-            .unreachable("a test");
+        picked(&replicas, 0).await.unreachable("a test");
         assert_eq!(replicas.counts(), (0, 1));
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_none());
         assert!(replicas.pick(&[0; 16], true, |_| true).await.is_some());
@@ -327,15 +318,10 @@ mod tests {
     async fn a_name_stands_for_all_its_addresses() {
         let replicas = replicas(&["http://localhost:7"]);
         assert!(replicas.pick(&[0; 16], false, |_| true).await.is_some());
-        assert!(
-            Replicas::<()>::new(
-                &["nonsense".into()],
-                &ChannelConfig::default(),
-                &Process::default(),
-                Duration::ZERO
-            )
-            .is_err()
-        );
+        let (config, process) = (ChannelConfig::default(), Process::default());
+        let nonsense = ["nonsense".to_owned()];
+        let refused = Replicas::<()>::new(&nonsense, &config, &process, Duration::ZERO);
+        assert!(refused.is_err());
     }
 
     fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {

@@ -57,30 +57,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_uniform_law_the_entropy_is_the_logarithm_of_its_support() {
-        let law = [0.25_f64, 0.0, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0];
-        let confidence = Confidence::of(&law, true);
-        assert_eq!(confidence.max, 0.25);
-        assert!((confidence.entropy - 4.0_f64.ln()).abs() < 1e-15);
-    }
-
-    #[test]
-    fn a_certain_law_has_no_entropy() {
-        let certain = [0.0_f32, 1.0, 0.0];
-        let (max, entropy) = (1.0, 0.0);
-        assert_eq!(Confidence::of(&certain, true), Confidence { max, entropy });
-    }
-
-    #[test]
-    fn mass_lost_to_rounding_does_not_count() {
-        let law = [0.375_f64, 0.375, 0.0];
-        let entropy = Confidence::of(&law, true).entropy;
-        assert!((entropy - 2.0_f64.ln()).abs() < 1e-15, "{entropy}");
-    }
-
-    #[test]
-    fn nobody_asked_for_the_entropy() {
-        assert_eq!(Confidence::of(&[0.5_f64, 0.5], false).entropy, 0.0);
+    fn the_entropy_is_that_of_the_law_however_much_mass_rounding_took() {
+        let uniform = [0.25_f64, 0.0, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0];
+        for (law, max, support) in [
+            (&uniform[..], 0.25, 4.0_f64),
+            (&[0.0, 1.0, 0.0], 1.0, 1.0),
+            (&[0.375, 0.375, 0.0], 0.375, 2.0),
+        ] {
+            let found = Confidence::of(law, true);
+            assert_eq!(found.max, max);
+            assert!((found.entropy - support.ln()).abs() < 1e-15, "{law:?}");
+            // Nobody asked for it.
+            assert_eq!(Confidence::of(law, false).entropy, 0.0);
+        }
+        let certain = Confidence::of(&[0.0_f32, 1.0, 0.0], true);
+        assert_eq!((certain.max, certain.entropy), (1.0, 0.0));
     }
 
     #[test]

@@ -114,13 +114,9 @@ mod tests {
 
     fn acceptance_by_definition(q: &[f64], pi: &[f64]) -> f64 {
         let shared = (0..q.len()).filter(|&j| q[j] > 0.0 && pi[j] > 0.0);
-        shared
-            .map(|j| {
-                1.0 / (0..q.len())
-                    .map(|i| (pi[i] / pi[j]).max(q[i] / q[j]))
-                    .sum::<f64>()
-            })
-            .sum()
+        let larger = |i: usize, j: usize| (pi[i] / pi[j]).max(q[i] / q[j]);
+        let all = |j: usize| (0..q.len()).map(|i| larger(i, j)).sum::<f64>();
+        shared.map(|j| 1.0 / all(j)).sum()
     }
 
     #[test]
@@ -170,10 +166,8 @@ mod tests {
         for (token, &probability) in TARGET.iter().enumerate() {
             assert!(within(counts[token], probability), "{counts:?}");
         }
-        assert!(
-            within(equal, acceptance(&DRAFT, &TARGET)),
-            "{equal} of {draws}"
-        );
+        let agree = within(equal, acceptance(&DRAFT, &TARGET));
+        assert!(agree, "{equal} of {draws}");
     }
 
     #[test]
@@ -188,18 +182,9 @@ mod tests {
         let noise = Noise::new(11, 0);
         let law: Vec<f64> = (1..=64).map(|v| f64::from(v) / 2080.0).collect();
         for position in 0..500 {
-            let plain = (0..64_u32)
-                .map(|v| {
-                    (
-                        -noise.coupled(position, v)[0].ln_portable() / law[v as usize],
-                        v,
-                    )
-                })
-                .min_by(|a, b| a.0.total_cmp(&b.0));
-            assert_eq!(
-                plain.map(|best| best.1),
-                Some(choice(&law, &noise, position))
-            );
+            let race = |v: u32| -noise.coupled(position, v)[0].ln_portable() / law[v as usize];
+            let plain = (0..64).min_by(|&a, &b| race(a).total_cmp(&race(b)));
+            assert_eq!(plain, Some(choice(&law, &noise, position)));
         }
     }
 }

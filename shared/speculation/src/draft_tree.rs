@@ -156,19 +156,13 @@ mod tests {
     #[test]
     fn only_trees_are_trees() {
         let tree = |parents: &[Option<u32>]| DraftTree::new(vec![5, 6, 7, 7], parents.to_vec());
-        assert_eq!(
-            tree(&[None, Some(0), Some(1), Some(2)]),
-            Ok(vec![5, 6, 7, 7].into())
-        );
+        let chain = tree(&[None, Some(0), Some(1), Some(2)]);
+        assert_eq!(chain, Ok(vec![5, 6, 7, 7].into()));
         let comb = tree(&[None, None, Some(0), Some(1)]).expect("a tree");
-        assert_eq!(
-            (comb.child(None, 6), comb.child(Some(1), 7)),
-            (Some(1), Some(3))
-        );
-        assert_eq!(
-            (comb.child(Some(0), 6), comb.is_leaf(0), comb.is_leaf(3)),
-            (None, false, true)
-        );
+        let children = [(None, 6), (Some(1), 7), (Some(0), 6)];
+        let children = children.map(|(node, token)| comb.child(node, token));
+        assert_eq!(children, [Some(1), Some(3), None]);
+        assert_eq!([comb.is_leaf(0), comb.is_leaf(3)], [false, true]);
         assert_eq!((comb.depths(), comb.levels()), (vec![0, 0, 1, 1], 2));
         let chain = DraftTree::from(vec![1, 2, 3]);
         assert_eq!((chain.depths(), chain.levels()), (vec![0, 1, 2], 3));

@@ -264,38 +264,24 @@ mod tests {
     #[test]
     fn cuts_come_in_order_and_renormalise_between() {
         let row = logs(&[0.4, 0.3, 0.2, 0.1]);
-        let base = SamplingParams::default();
-        let top_k = SamplingParams {
-            top_k: 2,
-            ..base.clone()
-        };
-        assert_close(&law(top_k, &row, &[], 0), &[4.0 / 7.0, 3.0 / 7.0, 0.0, 0.0]);
-        // Of the two kept by top-k the first alone holds 0.571 of the mass; before it held 0.4.
-        let both = SamplingParams {
-            top_k: 2,
-            top_p: 0.55,
-            ..base.clone()
-        };
-        assert_close(&law(both, &row, &[], 0), &[1.0, 0.0, 0.0, 0.0]);
-        let min_p = SamplingParams {
-            min_p: 0.5,
-            ..base.clone()
-        };
-        assert_close(
-            &law(min_p, &row, &[], 0),
-            &[4.0 / 9.0, 3.0 / 9.0, 2.0 / 9.0, 0.0],
-        );
-        // top-p first leaves {0.4, 0.3}, then min-p keeps both; the other order would keep one
-        // token more for top-p to count.
-        let p_then_min = SamplingParams {
-            top_p: 0.7,
-            min_p: 0.5,
-            ..base
-        };
-        assert_close(
-            &law(p_then_min, &row, &[], 0),
-            &[4.0 / 7.0, 3.0 / 7.0, 0.0, 0.0],
-        );
+        let two = [4.0 / 7.0, 3.0 / 7.0, 0.0, 0.0];
+        for (top_k, top_p, min_p, expected) in [
+            (2, 1.0, 0.0, two),
+            // Of the two kept by top-k the first alone holds 0.571 of the mass; before it held 0.4.
+            (2, 0.55, 0.0, [1.0, 0.0, 0.0, 0.0]),
+            (0, 1.0, 0.5, [4.0 / 9.0, 3.0 / 9.0, 2.0 / 9.0, 0.0]),
+            // top-p first leaves {0.4, 0.3}, then min-p keeps both; the other order would keep one
+            // token more for top-p to count.
+            (0, 0.7, 0.5, two),
+        ] {
+            let params = SamplingParams {
+                top_k,
+                top_p,
+                min_p,
+                ..Default::default()
+            };
+            assert_close(&law(params, &row, &[], 0), &expected);
+        }
     }
 
     #[test]
@@ -304,10 +290,8 @@ mod tests {
             top_k: 2,
             ..Default::default()
         };
-        assert_close(
-            &law(params, &[1.0, 1.0, 1.0, 0.0], &[], 0),
-            &[0.5, 0.5, 0.0, 0.0],
-        );
+        let found = law(params, &[1.0, 1.0, 1.0, 0.0], &[], 0);
+        assert_close(&found, &[0.5, 0.5, 0.0, 0.0]);
     }
 
     #[test]
@@ -348,14 +332,9 @@ mod tests {
         for at in 0..3 {
             let mut row = [0.0_f32; 3];
             row[at] = f32::NAN;
-            let error = pipeline.law(&mut row, &none, 0).expect_err("NaN");
-            assert_eq!(
-                error,
-                LawError::NotALogit {
-                    token: at,
-                    what: "NaN"
-                }
-            );
+            let (token, what) = (at, "NaN");
+            let error = LawError::NotALogit { token, what };
+            assert_eq!(pipeline.law(&mut row, &none, 0), Err(error));
         }
         let mut row = [f32::NEG_INFINITY; 2];
         assert_eq!(pipeline.law(&mut row, &none, 0), Err(LawError::NoSupport));

@@ -7,6 +7,9 @@ use crate::confidence::Confidence;
 use crate::pipeline::normalise;
 use crate::real::{Real, sum_of};
 
+/// Most tokens of a sparse draft distribution.
+pub const SPARSE_MOST: u32 = 1024;
+
 /// How much of a draft law is sent with each draft token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProposalForm {

@@ -94,10 +94,8 @@ mod tests {
         tree.read(&[None, None, Some(0), Some(1), Some(2), Some(0)], 9)
             .unwrap();
         let paths: Vec<_> = (0..tree.len()).map(|node| tree.path(node)).collect();
-        assert_eq!(
-            paths,
-            [&[0][..], &[1], &[0, 2], &[1, 3], &[0, 2, 4], &[0, 5]]
-        );
+        let expected = [&[0][..], &[1], &[0, 2], &[1, 3], &[0, 2, 4], &[0, 5]];
+        assert_eq!(paths, expected);
         assert_eq!(tree.depth(), 3);
         assert!(tree.holds(&[0, 2, 4]) && tree.holds(&[1]));
         for wrong in [&[][..], &[2], &[1, 2], &[0, 1], &[6], &[0, 2, 5]] {
@@ -111,13 +109,9 @@ mod tests {
     fn parents_that_make_no_tree_are_refused() {
         let mut tree = TreePaths::default();
         tree.read(&[None; 3], 3).unwrap();
-        assert_eq!(
-            tree.read(&[None; 4], 3),
-            Err(BadTree::Length {
-                parents: 4,
-                tokens: 3
-            })
-        );
+        let (parents, tokens) = (4, 3);
+        let too_many = BadTree::Length { parents, tokens };
+        assert_eq!(tree.read(&[None; 4], 3), Err(too_many));
         assert_eq!(tree.read(&[None, Some(1)], 3), Err(BadTree::Order(1)));
         assert_eq!(tree.read(&[Some(7), None], 3), Err(BadTree::Order(0)));
         assert!(tree.is_empty());

@@ -125,56 +125,28 @@ mod tests {
     fn base_len_counts_what_is_committed() {
         let round = from_wire(Some(header()), 1, 10).expect("a round");
         assert_eq!(
-            round.key,
-            RoundKey {
-                round: 2,
-                base_len: 5,
-                digest: 9
-            }
+            (round.key.round, round.key.base_len, round.key.digest),
+            (2, 5, 9)
         );
     }
 
     #[test]
     fn each_fault_is_named() {
-        for (field, header) in [
-            ("header", None),
-            (
-                "timeout_ms",
-                Some(v1::RoundHeader {
-                    timeout_ms: 0,
-                    ..header()
-                }),
-            ),
-            (
-                "timeout_ms",
-                Some(v1::RoundHeader {
-                    timeout_ms: 600_001,
-                    ..header()
-                }),
-            ),
-            (
-                "epoch",
-                Some(v1::RoundHeader {
-                    epoch: 2,
-                    ..header()
-                }),
-            ),
-            (
-                "committed",
-                Some(v1::RoundHeader {
-                    committed: vec![10],
-                    ..header()
-                }),
-            ),
-            (
-                "from_len",
-                Some(v1::RoundHeader {
-                    from_len: u32::MAX,
-                    ..header()
-                }),
-            ),
-        ] {
-            assert_eq!(from_wire(header, 1, 10).expect_err(field).field, field);
+        type Fault = fn(&mut v1::RoundHeader);
+        let faults: [(&str, Fault); 5] = [
+            ("timeout_ms", |header| header.timeout_ms = 0),
+            ("timeout_ms", |header| header.timeout_ms = 600_001),
+            ("epoch", |header| header.epoch = 2),
+            ("committed", |header| header.committed = vec![10]),
+            ("from_len", |header| header.from_len = u32::MAX),
+        ];
+        for (field, fault) in faults {
+            let mut header = header();
+            fault(&mut header);
+            let error = from_wire(Some(header), 1, 10).expect_err(field);
+            assert_eq!(error.field, field);
         }
+        let error = from_wire(None, 1, 10).expect_err("no header");
+        assert_eq!(error.field, "header");
     }
 }

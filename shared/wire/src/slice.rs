@@ -188,64 +188,43 @@ mod tests {
     fn what_is_no_law_is_refused_by_name() {
         let good = || to_wire(0, &[0.5, 0.5, 0.0], Some(&[0.25, 0.25, 0.5]), SURE, 2);
         assert!(from_wire(good(), 0, 3, true).is_ok());
-        let support = |token_ids: &[u32], probabilities: &[f32]| v1::Slice {
-            law: Some(Law::Support(v1::SupportLaw {
-                token_ids: token_ids.into(),
-                probabilities: probabilities.into(),
-            })),
-            ..good()
+        let support = |token_ids: &[u32], probabilities: &[f32]| {
+            let (token_ids, probabilities) = (token_ids.into(), probabilities.into());
+            Some(Law::Support(v1::SupportLaw {
+                token_ids,
+                probabilities,
+            }))
         };
-        let dense = |row: &[f32]| v1::Slice {
-            law: Some(Law::Dense(dense_row(row))),
-            ..good()
+        let dense = |row: &[f32]| Some(Law::Dense(dense_row(row)));
+        let with = |change: &dyn Fn(&mut v1::Slice)| {
+            let mut slice = good();
+            change(&mut slice);
+            slice
         };
+        let laws = [
+            None,
+            support(&[0, 1], &[1.0]),
+            support(&[0, 0], &[0.5, 0.5]),
+            support(&[0, 3], &[0.5, 0.5]),
+            support(&[0, 1], &[0.5, f32::NAN]),
+            support(&[0, 1], &[0.5, 0.4]),
+            support(&[0, 1], &[1.5, -0.5]),
+            dense(&[0.5, 0.5]),
+            dense(&[0.5, 0.6, 0.0]),
+        ];
+        let laws = laws.map(|law| ("slice.law", with(&|slice| slice.law.clone_from(&law))));
+        let zeros = || Some(dense_row(&[0.0; 3]));
         let faults = [
-            ("slice.node", v1::Slice { node: 0, ..good() }),
-            (
-                "slice.law",
-                v1::Slice {
-                    law: None,
-                    ..good()
-                },
-            ),
-            ("slice.law", support(&[0, 1], &[1.0])),
-            ("slice.law", support(&[0, 0], &[0.5, 0.5])),
-            ("slice.law", support(&[0, 3], &[0.5, 0.5])),
-            ("slice.law", support(&[0, 1], &[0.5, f32::NAN])),
-            ("slice.law", support(&[0, 1], &[0.5, 0.4])),
-            ("slice.law", support(&[0, 1], &[1.5, -0.5])),
-            ("slice.law", dense(&[0.5, 0.5])),
-            ("slice.law", dense(&[0.5, 0.6, 0.0])),
-            (
-                "slice.unscaled",
-                v1::Slice {
-                    unscaled: Some(dense_row(&[0.0; 3])),
-                    ..good()
-                },
-            ),
-            (
-                "slice.unscaled",
-                v1::Slice {
-                    unscaled: None,
-                    ..good()
-                },
-            ),
+            ("slice.node", with(&|slice| slice.node = 0)),
+            ("slice.unscaled", with(&|slice| slice.unscaled = zeros())),
+            ("slice.unscaled", with(&|slice| slice.unscaled = None)),
             (
                 "slice.max_probability",
-                v1::Slice {
-                    max_probability: f32::NAN,
-                    ..good()
-                },
+                with(&|slice| slice.max_probability = f32::NAN),
             ),
-            (
-                "slice.entropy",
-                v1::Slice {
-                    entropy: -1.0,
-                    ..good()
-                },
-            ),
+            ("slice.entropy", with(&|slice| slice.entropy = -1.0)),
         ];
-        for (field, slice) in faults {
+        for (field, slice) in faults.into_iter().chain(laws) {
             assert_eq!(from_wire(slice, 0, 3, true).expect_err(field).field, field);
         }
     }

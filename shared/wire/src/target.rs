@@ -88,16 +88,11 @@ mod tests {
 
     #[test]
     fn targets_survive_the_wire() {
+        let lossy = |alpha, beta| TargetDistribution::Lossy { alpha, beta };
         let mut targets = vec![
             TargetDistribution::Exact,
-            TargetDistribution::Lossy {
-                alpha: 0.25,
-                beta: Beta::Fixed(1.5),
-            },
-            TargetDistribution::Lossy {
-                alpha: 0.25,
-                beta: Beta::Tuned,
-            },
+            lossy(0.25, Beta::Fixed(1.5)),
+            lossy(0.25, Beta::Tuned),
         ];
         targets.extend(Rule::ALL.iter().map(|&rule| TargetDistribution::Deferral {
             rule,
@@ -111,6 +106,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named() {
+        type Fault = fn(&mut v1::TargetDistribution);
         let chow = to_wire(TargetDistribution::Deferral {
             rule: Rule::Chow,
             alpha: 0.5,
@@ -119,45 +115,17 @@ mod tests {
             alpha: 0.5,
             beta: Beta::Fixed(1.0),
         });
-        let faults = [
-            (
-                "target.rule",
-                v1::TargetDistribution {
-                    rule: "chaw".to_owned(),
-                    ..chow.clone()
-                },
-            ),
-            (
-                "target.alpha",
-                v1::TargetDistribution {
-                    alpha: None,
-                    ..chow.clone()
-                },
-            ),
-            (
-                "target.alpha",
-                v1::TargetDistribution {
-                    alpha: Some(f64::NAN),
-                    ..chow.clone()
-                },
-            ),
-            (
-                "target.alpha",
-                v1::TargetDistribution {
-                    alpha: Some(1.0),
-                    ..lossy.clone()
-                },
-            ),
-            (
-                "target.beta",
-                v1::TargetDistribution {
-                    beta: Some(0.1),
-                    ..lossy
-                },
-            ),
-            ("target.kind", v1::TargetDistribution { kind: 9, ..chow }),
+        let faults: [(&str, _, Fault); 6] = [
+            ("target.rule", &chow, |wire| wire.rule = "chaw".to_owned()),
+            ("target.alpha", &chow, |wire| wire.alpha = None),
+            ("target.alpha", &chow, |wire| wire.alpha = Some(f64::NAN)),
+            ("target.alpha", &lossy, |wire| wire.alpha = Some(1.0)),
+            ("target.beta", &lossy, |wire| wire.beta = Some(0.1)),
+            ("target.kind", &chow, |wire| wire.kind = 9),
         ];
-        for (field, wire) in faults {
+        for (field, wire, fault) in faults {
+            let mut wire = wire.clone();
+            fault(&mut wire);
             assert_eq!(from_wire(Some(&wire)).expect_err(field).field, field);
         }
     }

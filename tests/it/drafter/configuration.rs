@@ -12,22 +12,25 @@ use super::learned::{head, saved};
 use super::{draft_with_heads, smaller};
 use crate::cluster::draft;
 
-type Fault = Box<dyn Fn(&mut DrafterConfig)>;
+/// A change that a configuration cannot bear, and what must be said of it: `setting | part`.
+struct Fault(&'static str, Box<dyn FnOnce(&mut DrafterConfig)>);
+
+fn fault(named: &'static str, change: impl FnOnce(&mut DrafterConfig) + 'static) -> Fault {
+    Fault(named, Box::new(change))
+}
 
 /// Checks that each fault is named, in a drafter of `model` and what the configuration adds.
 fn each_is_refused(
     loaded: impl Fn(&DrafterConfig) -> Result<Loaded, ::drafter::DrafterError>,
-    faults: Vec<(&str, &str, Fault)>,
+    faults: Vec<Fault>,
 ) {
-    for (setting, part, fault) in faults {
+    for Fault(named, change) in faults {
         let mut config = DrafterConfig::default();
-        fault(&mut config);
-        let message = loaded(&config).expect_err(part).to_string();
-        let named = format!("drafter.{setting}");
-        assert!(
-            message.starts_with(&named) && message.contains(part),
-            "{message}"
-        );
+        change(&mut config);
+        let message = loaded(&config).expect_err(named).to_string();
+        let (setting, part) = named.split_once(" | ").expect("two parts");
+        let is_first = message.starts_with(&format!("drafter.{setting}"));
+        assert!(is_first && message.contains(part), "{named}: {message}");
     }
 }
 
@@ -46,48 +49,26 @@ fn of_another_vocabulary() -> ServedModel<Model> {
 
 #[test]
 fn a_cascade_that_cannot_be() {
-    let k = |rows: &'static [&'static [u32]]| -> Fault {
-        Box::new(move |config| config.cascade.k = rows.iter().map(|row| row.to_vec()).collect())
+    let k = |named, rows: &'static [&'static [u32]]| {
+        fault(named, move |c| {
+            c.cascade.k = rows.iter().map(|row| row.to_vec()).collect();
+        })
     };
     each_is_refused(
         |config| Loaded::of(vec![draft(), smaller()], config),
         vec![
-            ("cascade.k", "2 rows, expected 3", k(&[&[2, 10], &[0, 10]])),
-            (
-                "cascade.k",
-                "drafts are draft, smaller, max-gram",
-                k(&[&[1]]),
+            k("cascade.k | 2 rows, expected 3", &[&[2, 10], &[0, 10]]),
+            k("cascade.k | drafts are draft, smaller, max-gram", &[&[1]]),
+            k(
+                "cascade.k | row 0 adds up to 0",
+                &[&[0; 3], &[0; 3], &[0; 3]],
             ),
-            (
-                "cascade.k",
-                "row 1, column 0 is 4, expected 0",
-                k(&[&[2, 2, 2], &[4, 2, 2], &[0, 0, 2]]),
-            ),
-            (
-                "cascade.k",
-                "row 2 has 2 entries",
-                k(&[&[2, 2, 2], &[0, 2, 2], &[0, 0]]),
-            ),
-            (
-                "cascade.k",
-                "row 0 adds up to 0",
-                k(&[&[0; 3], &[0; 3], &[0; 3]]),
-            ),
-            (
-                "cascade.lenience",
-                "0.5, expected",
-                Box::new(|c| c.cascade.lenience = 0.5),
-            ),
-            (
-                "cascade.lenience",
-                "NaN",
-                Box::new(|c| c.cascade.lenience = f64::NAN),
-            ),
-            (
-                "cascade.max_gram_tokens",
-                "0, expected 1 to 1024",
-                Box::new(|c| c.cascade.max_gram_tokens = 0),
-            ),
+            fault("cascade.lenience | 0.5, expected", |c| {
+                c.cascade.lenience = 0.5;
+            }),
+            fault("cascade.max_gram_tokens | 0, expected 1 to 1024", |c| {
+                c.cascade.max_gram_tokens = 0;
+            }),
         ],
     );
 }
@@ -128,14 +109,10 @@ fn a_matrix_counts_max_gram_only_where_there_is_a_table() {
 fn max_gram_is_not_left_out_in_silence() {
     each_is_refused(
         |config| Loaded::of(vec![draft(), smaller()], config),
-        vec![(
-            "cascade.max_gram",
-            "drafter.bigram = \"none\"",
-            Box::new(|config| {
-                config.cascade.max_gram = MaxGramDraft::Yes;
-                "none".clone_into(&mut config.bigram);
-            }),
-        )],
+        vec![fault("cascade.max_gram | drafter.bigram = \"none\"", |c| {
+            c.cascade.max_gram = MaxGramDraft::Yes;
+            "none".clone_into(&mut c.bigram);
+        })],
     );
     let mut config = DrafterConfig::default();
     config.cascade.max_gram = MaxGramDraft::Yes;
@@ -145,20 +122,18 @@ fn max_gram_is_not_left_out_in_silence() {
 #[test]
 fn models_and_tables_of_another_vocabulary() {
     let source = ModelSource::embedded("small");
-    let twice: Fault = Box::new(move |c| c.cascade.models = vec![source.clone(), source.clone()]);
     each_is_refused(
         |config| Loaded::beside(of_another_vocabulary(), config),
         vec![
-            (
-                "cascade.models[0]",
-                "another vocabulary (4096 tokens) than 'other' (3",
-                twice,
+            fault(
+                "cascade.models[0] | another vocabulary (4096 tokens) than 'other' (3",
+                |c| {
+                    c.cascade.models = vec![source.clone(), source];
+                },
             ),
-            (
-                "bigram",
-                "another vocabulary (4096 tokens)",
-                Box::new(|c| "embedded".clone_into(&mut c.bigram)),
-            ),
+            fault("bigram | another vocabulary (4096 tokens)", |c| {
+                "embedded".clone_into(&mut c.bigram);
+            }),
         ],
     );
     // What goes with the built-in vocabulary by default is left out.
@@ -175,21 +150,13 @@ fn models_and_tables_that_are_not_there() {
     each_is_refused(
         |config| Loaded::beside(draft(), config),
         vec![
-            (
-                "cascade.models[0]",
-                "no/such/model",
-                Box::new(move |c| c.cascade.models = vec![missing.clone()]),
-            ),
-            (
-                "bigram",
-                "no/such/table",
-                Box::new(|c| "no/such/table".clone_into(&mut c.bigram)),
-            ),
-            (
-                "bigram",
-                "outrider bigram build",
-                Box::new(move |c| c.bigram.clone_from(&broken)),
-            ),
+            fault("cascade.models[0] | no/such/model", |c| {
+                c.cascade.models = vec![missing];
+            }),
+            fault("bigram | no/such/table", |c| {
+                "no/such/table".clone_into(&mut c.bigram);
+            }),
+            fault("bigram | outrider bigram build", |c| c.bigram = broken),
         ],
     );
 }
@@ -203,24 +170,24 @@ fn heads_of_another_model_or_twice_for_a_label() {
     info.draft_fingerprint = "0123456789abcdef".to_owned();
     let other = AcceptanceHead::new(info, coupled.weights().clone(), "a test").expect("a head");
     let (_third_folder, other) = saved(&other);
-    let files = |paths: &[&std::path::PathBuf]| -> Fault {
-        let paths: Vec<String> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        Box::new(move |config| config.heads.clone_from(&paths))
+    let [one, two, other] = [one, two, other].map(|path| path.display().to_string());
+    let heads = |named, heads: [&str; 2]| {
+        let heads = heads.map(str::to_owned);
+        fault(named, |c| c.heads = heads.into())
     };
     each_is_refused(
         |config| Loaded::beside(draft_with_heads(), config),
         vec![
-            ("heads", "both for label 'coupled'", files(&[&one, &two])),
-            ("heads", "another draft model", files(&[&one, &other])),
-            ("heads", "no/such/head", files(&[&"no/such/head".into()])),
+            heads("heads | both for label 'coupled'", [&one, &two]),
+            heads("heads | another draft model", [&one, &other]),
+            heads("heads | no/such/head", [&one, "no/such/head"]),
         ],
     );
     // One that is named takes the place of one found with the model.
-    let mut config = DrafterConfig::default();
-    files(&[&one])(&mut config);
+    let config = DrafterConfig {
+        heads: vec![one.clone()],
+        ..DrafterConfig::default()
+    };
     let mut model = draft_with_heads();
     model.heads = vec![
         head(AcceptanceLabel::Coupled),
@@ -231,53 +198,37 @@ fn heads_of_another_model_or_twice_for_a_label() {
     let held: Vec<_> = held
         .map(|head| (head.info().label, head.origin()))
         .collect();
-    let named = one.to_str().expect("UTF-8");
     let found = (AcceptanceLabel::Rejection, "a test");
-    assert_eq!(held, [(AcceptanceLabel::Coupled, named), found]);
+    assert_eq!(held, [(AcceptanceLabel::Coupled, &one[..]), found]);
 }
 
 #[test]
 fn max_gram_alone_takes_nothing_that_needs_a_model() {
-    let none = |change: Fault| -> Fault {
-        Box::new(move |config| {
-            "none".clone_into(&mut config.model.path);
-            change(config);
+    let none = |named, change: fn(&mut DrafterConfig)| {
+        fault(named, move |c| {
+            "none".clone_into(&mut c.model.path);
+            change(c);
         })
     };
-    let other = ModelSource::embedded("draft");
     each_is_refused(
         Loaded::load,
         vec![
-            (
-                "heads",
-                "model.path is none",
-                none(Box::new(|c| c.heads = vec!["x".to_owned()])),
-            ),
-            (
-                "cascade.models",
-                "model.path is none",
-                none(Box::new(move |c| c.cascade.models = vec![other.clone()])),
-            ),
-            (
-                "cascade.k",
-                "model.path is none",
-                none(Box::new(|c| c.cascade.k = vec![vec![1]])),
-            ),
-            (
-                "cascade.lenience",
-                "0.5, expected",
-                none(Box::new(|c| c.cascade.lenience = 0.5)),
-            ),
-            (
-                "cascade.max_gram_tokens",
-                "0, expected 1 to 1024",
-                none(Box::new(|c| c.cascade.max_gram_tokens = 0)),
-            ),
-            (
-                "bigram",
-                "nobody",
-                none(Box::new(|c| "none".clone_into(&mut c.bigram))),
-            ),
+            none("heads | model.path is none", |c| {
+                c.heads = vec!["x".to_owned()];
+            }),
+            none("cascade.models | model.path is none", |c| {
+                c.cascade.models = vec![ModelSource::embedded("draft")];
+            }),
+            none("cascade.k | model.path is none", |c| {
+                c.cascade.k = vec![vec![1]];
+            }),
+            none("cascade.lenience | 0.5, expected", |c| {
+                c.cascade.lenience = 0.5;
+            }),
+            none("cascade.max_gram_tokens | 0, expected 1 to 1024", |c| {
+                c.cascade.max_gram_tokens = 0;
+            }),
+            none("bigram | nobody", |c| "none".clone_into(&mut c.bigram)),
         ],
     );
 }

@@ -10,12 +10,19 @@ use super::{Rounds, asked, draft, drafter, max_gram_alone, policy, smaller, thre
 use crate::cluster::Service;
 use crate::protocol::open;
 
-/// Asks in a session of its own; the message that refuses.
-async fn refusal(drafter: &Service, opening: Open, round: DraftRound) -> String {
-    let mut rounds = Rounds::open(drafter, opening).await;
-    let status = rounds.try_ask(&[], round).await.expect_err("refused");
-    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    status.message().to_owned()
+/// Asks in sessions of their own; each is refused, and said `field | part` of.
+async fn each_refused(drafter: &Service, cases: Vec<(&str, Open, DraftRound)>) {
+    for (expected, opening, round) in cases {
+        let mut rounds = Rounds::open(drafter, opening).await;
+        let status = rounds.try_ask(&[], round).await.expect_err(expected);
+        assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+        let (field, part) = expected.split_once(" | ").unwrap_or((expected, ""));
+        let (named, said) = status.message().split_once(": ").expect("a field");
+        assert!(
+            named == field && said.contains(part),
+            "{expected}: {status:?}"
+        );
+    }
 }
 
 fn form(verification: Verification, form: ProposalForm) -> Open {
@@ -39,17 +46,17 @@ async fn what_it_does_not_hold() {
     })
     .await;
     let alone = max_gram_alone().await;
-    for (drafter, drafting, part) in [
-        (&bare, Drafting::MaxGram, "outrider bigram build"),
-        (&bare, Drafting::Cascade, "drafter.cascade"),
-        (&alone, Drafting::Model, "'max-gram' holds no draft model"),
-        (&alone, Drafting::Cascade, "holds no cascade"),
+    for (drafter, drafting, expected) in [
+        (&bare, Drafting::MaxGram, "drafting | outrider bigram build"),
+        (&bare, Drafting::Cascade, "drafting | drafter.cascade"),
+        (
+            &alone,
+            Drafting::Model,
+            "drafting | 'max-gram' holds no draft model",
+        ),
+        (&alone, Drafting::Cascade, "drafting | holds no cascade"),
     ] {
-        let message = refusal(drafter, open(|_| {}), asked(drafting, 4)).await;
-        assert!(
-            message.starts_with("drafting: ") && message.contains(part),
-            "{message}"
-        );
+        each_refused(drafter, vec![(expected, open(|_| {}), asked(drafting, 4))]).await;
     }
     // What is left open, the drafter's default does.
     for drafter in [&bare, &alone] {
@@ -76,50 +83,26 @@ async fn who_drafts_must_tell_what_the_session_needs() {
     let confidences = || open(|open| open.confidences = true);
     let bild = || open(|open| open.verification = Verification::Bild.into());
     for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-        for (opening, round, part) in [
-            (deferral(), asked(drafting, 4), "exact target only"),
-            (bild(), asked(drafting, 4), "BiLD"),
-            (confidences(), asked(drafting, 4), "nothing but their laws"),
-            (
-                open(|_| {}),
-                with(drafting, |round| round.bonus_q = true),
-                "after a block",
-            ),
-        ] {
-            let message = refusal(&drafter, opening, round).await;
-            assert!(
-                message.starts_with("drafting: ") && message.contains(part),
-                "{message}"
-            );
-        }
+        let asked = || asked(drafting, 4);
+        let bonus = with(drafting, |round| round.bonus_q = true);
+        let cases = vec![
+            ("drafting | exact target only", deferral(), asked()),
+            ("drafting | BiLD", bild(), asked()),
+            ("drafting | nothing but their laws", confidences(), asked()),
+            ("drafting | after a block", open(|_| {}), bonus),
+        ];
+        each_refused(&drafter, cases).await;
     }
-    for (drafting, verification, told, part) in [
-        (
-            Drafting::MaxGram,
-            Verification::Token,
-            ProposalForm::Sparse,
-            "POINT",
-        ),
-        (
-            Drafting::Cascade,
-            Verification::BlockGreedy,
-            ProposalForm::DenseF32,
-            "choose block",
-        ),
-        (
-            Drafting::Cascade,
-            Verification::Token,
-            ProposalForm::Point,
-            "expected a sparse or dense",
-        ),
-    ] {
-        let opening = form(verification, told);
-        let message = refusal(&drafter, opening, asked(drafting, 4)).await;
-        assert!(
-            message.starts_with("drafting: ") && message.contains(part),
-            "{message}"
-        );
-    }
+    let sparse = form(Verification::Token, ProposalForm::Sparse);
+    let greedy = form(Verification::BlockGreedy, ProposalForm::DenseF32);
+    let point = form(Verification::Token, ProposalForm::Point);
+    let cascade = || asked(Drafting::Cascade, 4);
+    let cases = vec![
+        ("drafting | POINT", sparse, asked(Drafting::MaxGram, 4)),
+        ("drafting | choose block", greedy, cascade()),
+        ("drafting | expected a sparse or dense", point, cascade()),
+    ];
+    each_refused(&drafter, cases).await;
 }
 
 /// At temperature 0 each form will do but none, which does not say that laws are one-hot.
@@ -144,11 +127,15 @@ async fn rejection_is_told_of_laws_even_at_temperature_0() {
 async fn a_lenient_cascade_tells_whole_laws_only() {
     let models = || vec![draft(), smaller()];
     let lenient = drafter(models(), |config| config.cascade.lenience = 2.0).await;
-    for told in [ProposalForm::Sparse, ProposalForm::DenseF16] {
+    let cut = [ProposalForm::Sparse, ProposalForm::DenseF16].map(|told| {
         let opening = form(Verification::Token, told);
-        let message = refusal(&lenient, opening, asked(Drafting::Cascade, 4)).await;
-        assert!(message.contains("lenience 2"), "{message}");
-    }
+        (
+            "drafting | lenience 2",
+            opening,
+            asked(Drafting::Cascade, 4),
+        )
+    });
+    each_refused(&lenient, cut.into()).await;
     let opening = form(Verification::Token, ProposalForm::DenseF32);
     let mut rounds = Rounds::open(&lenient, opening).await;
     rounds.ask(&[], asked(Drafting::Cascade, 4)).await;
@@ -157,27 +144,19 @@ async fn a_lenient_cascade_tells_whole_laws_only() {
 #[tokio::test]
 async fn stop_rules_read_a_draft_model() {
     let drafter = three().await;
+    let under = |drafting, rule| with(drafting, |round| round.draft_length = Some(policy(rule)));
+    let mut cases = Vec::new();
     for rule in [Policy::Confidence(0.5), Policy::Entropy(1.0)] {
         for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-            let round = with(drafting, |round| round.draft_length = Some(policy(rule)));
-            let message = refusal(&drafter, open(|_| {}), round).await;
-            assert!(message.starts_with("draft_length: "), "{message}");
+            cases.push(("draft_length", open(|_| {}), under(drafting, rule)));
         }
     }
     let greedy = form(Verification::BlockGreedy, ProposalForm::Sparse);
-    let round = with(Drafting::Model, |round| {
-        round.draft_length = Some(policy(Policy::Confidence(0.5)));
-    });
-    let message = refusal(&drafter, greedy, round).await;
-    assert!(
-        message.starts_with("draft_length: ") && message.contains("greedy"),
-        "{message}"
-    );
-    let round = with(Drafting::Model, |round| {
-        round.draft_length = Some(policy(Policy::Goodput(true)));
-    });
-    let message = refusal(&drafter, open(|_| {}), round).await;
-    assert!(message.starts_with("draft_length.goodput: "), "{message}");
+    let unsure = under(Drafting::Model, Policy::Confidence(0.5));
+    cases.push(("draft_length | greedy", greedy, unsure));
+    let goodput = under(Drafting::Model, Policy::Goodput(true));
+    cases.push(("draft_length.goodput", open(|_| {}), goodput));
+    each_refused(&drafter, cases).await;
 }
 
 #[tokio::test]
@@ -188,41 +167,26 @@ async fn trees_are_for_coupled_verification_and_within_the_limit() {
         round.tree = Some(tree(Shape::Comb(siblings)));
         round
     };
-    let told = |told| form(Verification::Coupled, told);
-    for (opening, round, part) in [
-        (
-            form(Verification::Token, ProposalForm::Sparse),
-            comb(2, 4),
-            "coupled",
-        ),
-        (deferral(), comb(2, 4), "exact target"),
-        (told(ProposalForm::Sparse), comb(2, 4), "NONE"),
-        (
-            open(|_| {}),
-            comb(13, 5),
-            "5 levels of 13 nodes are 65, expected at most 64",
-        ),
-        (open(|_| {}), comb(2, 64), "128"),
-    ] {
-        let message = refusal(&drafter, opening, round).await;
-        assert!(
-            message.starts_with("tree: ") && message.contains(part),
-            "{message}"
-        );
-    }
-    let mut bonus = comb(2, 4);
+    let any = || open(|_| {});
+    let token = form(Verification::Token, ProposalForm::Sparse);
+    let told = form(Verification::Coupled, ProposalForm::Sparse);
+    let (mut bonus, mut of_max_gram) = (comb(2, 4), comb(2, 4));
     bonus.bonus_q = true;
-    let message = refusal(&drafter, open(|_| {}), bonus).await;
-    assert!(message.starts_with("tree: "), "{message}");
-    let mut of_max_gram = comb(2, 4);
     of_max_gram.drafting = Drafting::MaxGram.into();
-    let message = refusal(&drafter, open(|_| {}), of_max_gram).await;
-    assert!(
-        message.starts_with("tree: ") && message.contains("max-gram"),
-        "{message}"
-    );
-    for siblings in [1, 65] {
-        let message = refusal(&drafter, open(|_| {}), comb(siblings, 1)).await;
-        assert!(message.starts_with("tree.comb: "), "{message}");
-    }
+    let cases = vec![
+        ("tree | coupled", token, comb(2, 4)),
+        ("tree | exact target", deferral(), comb(2, 4)),
+        ("tree | NONE", told, comb(2, 4)),
+        (
+            "tree | 5 levels of 13 nodes are 65, expected at most 64",
+            any(),
+            comb(13, 5),
+        ),
+        ("tree | 128", any(), comb(2, 64)),
+        ("tree", any(), bonus),
+        ("tree | max-gram", any(), of_max_gram),
+        ("tree.comb", any(), comb(1, 1)),
+        ("tree.comb", any(), comb(65, 1)),
+    ];
+    each_refused(&drafter, cases).await;
 }

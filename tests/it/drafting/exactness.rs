@@ -6,9 +6,7 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, FinishReason, GenerateRequest, SpeculationStatistics, TokenIds};
 
-use super::{
-    Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving, statistics,
-};
+use super::{Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::{Service, draft, short_draft};
 use crate::drafter::learned::{head, saved};
@@ -33,7 +31,7 @@ async fn equals(
         answer.fallbacks(),
         0,
         "{what}: {:?}",
-        statistics(&answer).fallbacks
+        answer.statistics().fallbacks
     );
     answer
 }
@@ -43,44 +41,34 @@ async fn target_only(coordinator: &Service, asked: &GenerateRequest) -> Answer {
 }
 
 #[tokio::test]
-async fn every_way_of_drafting_gives_the_targets_tokens() {
+async fn every_way_of_drafting_gives_the_targets_tokens_under_penalties_too() {
     let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
     let mut accepted = std::collections::BTreeMap::new();
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
-        for temperature in TEMPERATURES {
-            let asked = request(prompt, 40)
+        let at = |temperature| {
+            request(prompt, 40)
                 .temperature(temperature)
-                .seed(index as u64);
+                .seed(index as u64)
+        };
+        let mut variants = TEMPERATURES.map(at).to_vec();
+        // Penalties and a least length count what was drafted before, along the node's own path.
+        let mut penalised = at(0.7);
+        let sampling = penalised.sampling.get_or_insert_default();
+        sampling.repetition_penalty = Some(1.4);
+        sampling.frequency_penalty = 0.5;
+        (sampling.min_tokens, sampling.top_k) = (30, 50);
+        variants.push(penalised);
+        for asked in variants {
             let alone = target_only(&serving.coordinator, &asked).await;
             for (what, asked) in every_way(&asked) {
-                let what_at = format!("{what} T={temperature} {prompt:?}");
+                let what_at = format!("{what} {:?} {prompt:?}", asked.sampling);
                 let answer = equals(&serving.coordinator, &what_at, asked, &alone).await;
-                *accepted.entry(what).or_insert(0) += statistics(&answer).num_accepted_draft_tokens;
+                *accepted.entry(what).or_insert(0) += answer.statistics().num_accepted_draft_tokens;
             }
         }
     }
     assert!(accepted.values().all(|&count| count > 0), "{accepted:?}");
-}
-
-/// Penalties and a least length count what was drafted before, along the node's own path.
-#[tokio::test]
-async fn penalties_follow_every_way_of_drafting() {
-    let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
-    let serving = serving(&[&drafter]).await;
-    for prompt in &prompts::mixed(3) {
-        let mut asked = request(prompt, 40).temperature(0.7);
-        let sampling = asked.sampling.get_or_insert_default();
-        sampling.repetition_penalty = Some(1.4);
-        sampling.frequency_penalty = 0.5;
-        sampling.min_tokens = 30;
-        sampling.top_k = 50;
-        let alone = target_only(&serving.coordinator, &asked).await;
-        for (what, asked) in every_way(&asked) {
-            let what = format!("{what} {prompt:?}");
-            equals(&serving.coordinator, &what, asked, &alone).await;
-        }
-    }
 }
 
 /// End tokens are banned up to a position, not up to a round: a node's position is its depth's.
@@ -101,7 +89,7 @@ async fn a_least_length_ends_within_a_block() {
                 let what = format!("at least {min_tokens}, {shape:?}, {prompt:?}");
                 let tree = asked.clone().tree(shape);
                 let answer = equals(&serving.coordinator, &what, tree, &alone).await;
-                ended += statistics(&answer).withheld;
+                ended += answer.statistics().withheld;
             }
         }
     }
@@ -120,7 +108,7 @@ async fn trees_are_drafted_up_to_the_contexts_end() {
     assert_eq!(alone.tokens.len(), 24);
     let comb = asked.tree(Shape::Comb(8));
     let answer = equals(&serving.coordinator, "a full context", comb, &alone).await;
-    assert!(statistics(&answer).num_draft_tokens > 0);
+    assert!(answer.statistics().num_draft_tokens > 0);
 }
 
 /// Every block has as many tokens as were asked for, or as many as may still be emitted with the target's
@@ -148,11 +136,11 @@ async fn max_gram_is_not_bound_by_the_draft_models_context() {
     let alone = target_only(&serving.coordinator, &asked).await;
     let long = asked.clone().by(Drafting::MaxGram).draft_len(6);
     let answer = equals(&serving.coordinator, "max-gram", long, &alone).await;
-    blocks_are_whole("max-gram", statistics(&answer), 6, 60);
+    blocks_are_whole("max-gram", answer.statistics(), 6, 60);
     // The model itself is at its end by then.
     let by_model = generate(&serving.coordinator, asked.draft_len(6)).await;
     assert_eq!(by_model.tokens, alone.tokens);
-    assert!(by_model.fallbacks() > 0, "{:?}", statistics(&by_model));
+    assert!(by_model.fallbacks() > 0, "{:?}", by_model.statistics());
 }
 
 /// An end token that is drafted, accepted or refused, at any depth of a tree.
@@ -201,11 +189,11 @@ async fn cascades_of_every_matrix_and_lenience_give_the_targets_tokens() {
             let what = format!("K={k:?} lenience={lenience} T={temperature}");
             let cascade = asked.by(Drafting::Cascade);
             let answer = equals(&serving.coordinator, &what, cascade, &alone).await;
-            let forwards = &statistics(&answer).draft_forwards_by_model;
+            let forwards = &answer.statistics().draft_forwards_by_model;
             assert_eq!(forwards.len(), 2, "{what}: {forwards:?}");
             assert_eq!(
                 forwards.iter().sum::<u32>(),
-                statistics(&answer).draft_forwards
+                answer.statistics().draft_forwards
             );
             assert!(
                 forwards.iter().all(|&count| count > 0),
@@ -228,7 +216,7 @@ async fn a_drafter_of_max_gram_alone_serves() {
             let what = format!("K={draft_len} T={temperature}");
             let asked = asked.method(method);
             let answer = equals(&serving.coordinator, &what, asked, &alone).await;
-            let told = statistics(&answer);
+            let told = answer.statistics();
             assert_eq!(told.draft_forwards, 0, "no model drafts");
             blocks_are_whole(&what, told, draft_len, 40);
         }
@@ -254,7 +242,7 @@ async fn learned_stopping_gives_the_targets_tokens() {
             let asked = asked.clone().policy(learned(threshold));
             let what = format!("h={threshold} T={temperature}");
             let answer = equals(&serving.coordinator, &what, asked.clone(), &alone).await;
-            lengths.extend(statistics(&answer).per_step_drafted.clone());
+            lengths.extend(answer.statistics().per_step_drafted.clone());
             let tree = asked.tree(Shape::Alternates(1));
             equals(&serving.coordinator, &what, tree, &alone).await;
         }
@@ -280,7 +268,7 @@ async fn trees_take_fewer_rounds_than_chains() {
             let ways = [chain].into_iter().chain(trees);
             for (sum, asked) in forwards.iter_mut().zip(ways) {
                 let answer = generate(&serving.coordinator, asked).await;
-                *sum += statistics(&answer).target_forwards;
+                *sum += answer.statistics().target_forwards;
             }
         }
         let [chain, comb, alternates] = forwards;

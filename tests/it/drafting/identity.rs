@@ -4,7 +4,7 @@
 use speculation::methods::METHODS;
 use wire::v1::{Drafting, FinishReason, GenerateRequest, Origin, ProposalForm};
 
-use super::{Choosing, drafter, every_way, plain_drafter, serving, statistics};
+use super::{Choosing, drafter, every_way, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::draft;
 use crate::drafter::smaller;
@@ -13,7 +13,7 @@ use crate::prompts;
 /// Drafted + target calls = emitted + discarded + withheld (Huang et al., "SpecDec++"; the last are
 /// tokens that an end or a limit cut off).
 fn balances(what: &str, answer: &Answer) {
-    let told = statistics(answer);
+    let told = answer.statistics();
     assert_eq!(
         told.drafted + told.target_forwards,
         answer.tokens.len() as u32 + told.discarded + told.withheld,
@@ -25,7 +25,7 @@ fn balances(what: &str, answer: &Answer) {
 /// The same of a plan that verifies every block, of an answer that no text ended.
 fn holds(what: &str, answer: &Answer) {
     balances(what, answer);
-    let told = statistics(answer);
+    let told = answer.statistics();
     assert_eq!(told.num_draft_tokens, told.drafted, "{what}: {told:?}");
     // The target adds nothing after an end token that was drafted and accepted.
     let ended = answer.finished.reason() == FinishReason::Stop;
@@ -72,12 +72,12 @@ async fn the_identity_holds_in_every_way() {
             for (what, asked) in coupled.chain(ways_of_rejection(&asked)) {
                 let answer = generate(&serving.coordinator, asked).await;
                 let what = format!("{what} T={temperature} {prompt:?}");
-                assert_eq!(answer.fallbacks(), 0, "{what}: {:?}", statistics(&answer));
+                assert_eq!(answer.fallbacks(), 0, "{what}: {:?}", answer.statistics());
                 // Where it does not pay, nothing is drafted.
-                let drafted = statistics(&answer).num_draft_tokens > 0;
+                let drafted = answer.statistics().num_draft_tokens > 0;
                 assert!(drafted || what.contains("goodput"), "{what}");
                 holds(&what, &answer);
-                ended += u32::from(statistics(&answer).withheld > 0);
+                ended += u32::from(answer.statistics().withheld > 0);
             }
         }
     }
@@ -105,7 +105,7 @@ async fn the_identity_holds_where_a_stop_text_cuts() {
                 let stopped = answer.finished.reason() == FinishReason::Stop;
                 assert!(stopped || !is_coupled, "{what}");
                 balances(&what, &answer);
-                taken_back += statistics(&answer).withheld;
+                taken_back += answer.statistics().withheld;
             }
         }
     }
@@ -126,7 +126,7 @@ async fn the_identity_holds_in_every_plan() {
                 let answer = generate(&serving.coordinator, asked.clone()).await;
                 let what = format!("{} T={temperature} {prompt:?}", method.name);
                 balances(&what, &answer);
-                let told = statistics(&answer);
+                let told = answer.statistics();
                 unverified += told.drafted - told.num_draft_tokens;
                 let mut stopped = asked;
                 stopped.stop = vec![answer.text.chars().skip(20).take(3).collect()];

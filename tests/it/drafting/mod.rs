@@ -8,11 +8,9 @@ mod settings;
 
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
-use wire::v1::{
-    DraftLength, Drafting, GenerateRequest, LearnedStop, SpeculationStatistics, TreeShape,
-};
+use wire::v1::{DraftLength, Drafting, GenerateRequest, LearnedStop, TreeShape};
 
-use crate::client::{Answer, With};
+use crate::client::With;
 use crate::cluster::{Service, config, coordinator, draft, target, verifier};
 use crate::drafter::{drafter, max_gram_alone};
 
@@ -88,16 +86,6 @@ fn every_way(asked: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
             asked().tree(Shape::Comb(4)).policy(Policy::Goodput(true)),
         ),
     ]
-}
-
-fn statistics(answer: &Answer) -> &SpeculationStatistics {
-    answer.finished.speculation.as_ref().expect("statistics")
-}
-
-/// The axis or parameter called `name`.
-fn setting<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
-    let found = answer.finished.settings.iter().find(|set| set.name == name);
-    found.map(|set| &set.value[..])
 }
 
 /// A coordinator for the target of the embedded pair and `drafters`. What serves it lives as long.

@@ -3,33 +3,18 @@
 
 use model::source::ModelSource;
 use speculation::drafting::AcceptanceLabel;
-use tonic::Code;
-use wire::status::names_field;
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{AcceptAt, Drafting, GenerateRequest, Plan, ProposalForm, Verification};
 
-use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving, statistics};
-use crate::client::{With, generate, request, try_generate};
-use crate::cluster::{
-    Service, config, coordinator, draft, drafter_with, target, verifier, verifier_with,
-};
+use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving};
+use crate::client::{With, generate, request};
+use crate::cluster::{config, coordinator, draft, drafter_with, target, verifier, verifier_with};
 use crate::drafter::learned::{head, saved};
+use crate::errors::each_refused;
 
 fn asked() -> GenerateRequest {
     request("Once upon a time", 8)
-}
-
-/// The request is refused, and `field` and every one of `words` are named.
-async fn refused(coordinator: &Service, asked: GenerateRequest, field: &str, words: &[&str]) {
-    let status = try_generate(coordinator, asked).await;
-    let status = status.expect_err(field);
-    let told = status.message();
-    assert_eq!(status.code(), Code::InvalidArgument, "{told}");
-    assert!(names_field(&status, field), "{field}: {told}");
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
 }
 
 #[tokio::test]
@@ -37,21 +22,32 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     let plain = plain_drafter().await;
     let here = serving(&[&plain]).await;
     let coordinator = &here.coordinator;
-    for (who, words) in [
-        (Drafting::MaxGram, ["'draft'", "bigram table"]),
-        (Drafting::Cascade, ["'draft'", "no cascade"]),
-    ] {
-        refused(coordinator, asked().by(who), "drafting", &words).await;
-    }
     let coupled = asked().policy(learned(0.7));
-    let words = ["'draft'", "label 'coupled'", "outrider train-head"];
-    refused(coordinator, coupled.clone(), "draft_length", &words).await;
-    let rejection = coupled.method("rejection");
-    let words = ["label 'rejection'", "outrider train-head"];
-    refused(coordinator, rejection, "draft_length", &words).await;
+    let cascade = || {
+        (
+            "drafting | 'draft' | no cascade",
+            asked().by(Drafting::Cascade),
+        )
+    };
+    let lacking = vec![
+        (
+            "drafting | 'draft' | bigram table",
+            asked().by(Drafting::MaxGram),
+        ),
+        (
+            "draft_length | 'draft' | label 'coupled' | outrider train-head",
+            coupled.clone(),
+        ),
+        (
+            "draft_length | label 'rejection' | outrider train-head",
+            coupled.method("rejection"),
+        ),
+        cascade(),
+    ];
+    each_refused(coordinator, lacking).await;
     // What it can do is done, before and after.
     generate(coordinator, asked().policy(Policy::Confidence(0.4))).await;
-    refused(coordinator, asked().by(Drafting::Cascade), "drafting", &[]).await;
+    each_refused(coordinator, vec![cascade()]).await;
 
     let alone = max_gram_alone().await;
     let here = serving(&[&alone]).await;
@@ -59,7 +55,7 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     // Who asks for nothing special is served by the target, and told why.
     for _ in 0..3 {
         let answer = generate(&here.coordinator, asked()).await;
-        let reason = &statistics(&answer).fallbacks[0].reason;
+        let reason = &answer.statistics().fallbacks[0].reason;
         assert!(reason.contains("'max-gram' has no draft model"), "{reason}");
     }
 }
@@ -75,14 +71,8 @@ async fn a_head_for_another_label_does_not_do() {
     .await;
     let here = serving(&[&drafter]).await;
     let learned = asked().policy(learned(0.7));
-    let coupled = learned.clone();
-    refused(
-        &here.coordinator,
-        coupled,
-        "draft_length",
-        &["label 'coupled'"],
-    )
-    .await;
+    let coupled = ("draft_length | label 'coupled'", learned.clone());
+    each_refused(&here.coordinator, vec![coupled]).await;
     for method in ["rejection", "block"] {
         generate(&here.coordinator, learned.clone().method(method)).await;
     }
@@ -97,10 +87,9 @@ async fn a_lenient_cascade_does_not_cut_its_laws() {
     sparse.proposal_form = ProposalForm::Sparse.into();
     sparse.proposal_top = 32;
     // A whole law is a large message, and so never what comes unasked.
-    for cut in [unsaid.clone(), sparse] {
-        let words = ["lenient", "DENSE_F32", "dense:f32"];
-        refused(&here.coordinator, cut, "proposal_form", &words).await;
-    }
+    let cut = [unsaid.clone(), sparse];
+    let cut = cut.map(|asked| ("proposal_form | lenient | DENSE_F32 | dense:f32", asked));
+    each_refused(&here.coordinator, cut.into()).await;
     let mut whole = unsaid;
     whole.proposal_form = ProposalForm::DenseF32.into();
     let answer = generate(&here.coordinator, whole).await;
@@ -114,12 +103,17 @@ async fn trees_that_fit_no_round_are_refused() {
     let (drafter, _) = drafter_with(draft(), |_| {}).await;
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let comb = |siblings| asked().tree(Shape::Comb(siblings));
-    let words = ["4 levels of 4 nodes are 16", "12"];
-    refused(&here, comb(4).draft_len(4), "tree", &words).await;
-    refused(&here, comb(13), "tree", &["13 nodes", "12"]).await;
+    let too_large = vec![
+        (
+            "tree | 4 levels of 4 nodes are 16 | 12",
+            comb(4).draft_len(4),
+        ),
+        ("tree | 13 nodes | 12", comb(13)),
+    ];
+    each_refused(&here, too_large).await;
     // Where the request does not say how deep, it is as deep as fits.
     let answer = generate(&here, comb(4)).await;
-    assert_eq!(super::setting(&answer, "draft_len"), Some("3"));
+    assert_eq!(answer.setting("draft_len"), Some("3"));
     assert_eq!(answer.fallbacks(), 0);
 }
 
@@ -131,11 +125,11 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let answer = generate(&here, asked().tree(Shape::Comb(3)).draft_len(4)).await;
     assert_eq!(answer.fallbacks(), 0);
-    let drafted = &super::statistics(&answer).per_step_drafted;
+    let drafted = &answer.statistics().per_step_drafted;
     assert_eq!(drafted.iter().max(), Some(&6));
     // The drafter was heard of by now.
-    let words = ["at most 6", "8"];
-    refused(&here, asked().tree(Shape::Comb(8)), "tree", &words).await;
+    let wide = ("tree | at most 6 | 8", asked().tree(Shape::Comb(8)));
+    each_refused(&here, vec![wide]).await;
 }
 
 #[tokio::test]
@@ -143,6 +137,11 @@ async fn what_does_not_go_together_is_named() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let here = serving(&[&drafter]).await;
     let comb = || asked().tree(Shape::Comb(4));
+    let laws = |who| GenerateRequest {
+        accept_at: AcceptAt::Coordinator.into(),
+        report_laws: true,
+        ..asked().method("rejection").by(who)
+    };
     let at_coordinator = GenerateRequest {
         accept_at: AcceptAt::Coordinator.into(),
         ..comb()
@@ -155,61 +154,38 @@ async fn what_does_not_go_together_is_named() {
         verification: Verification::Token.into(),
         ..comb()
     };
-    let greedy = || asked().method("block-greedy");
-    let laws = |who| GenerateRequest {
-        accept_at: AcceptAt::Coordinator.into(),
-        report_laws: true,
-        ..asked().method("rejection").by(who)
-    };
-    for (asked, field, words) in [
-        (laws(Drafting::MaxGram), "report_laws", "'max-gram'"),
-        (laws(Drafting::Cascade), "report_laws", "'cascade'"),
-        (comb().method("rejection"), "tree", "coupled"),
-        (tokens, "tree", "coupled"),
-        (comb().method("spec-cascade"), "tree", "exact"),
-        (at_coordinator, "tree", "verifier"),
-        (comb().by(Drafting::MaxGram), "tree", "cascade"),
+    let cascade = |method| asked().method(method).by(Drafting::Cascade);
+    let max_gram = || asked().by(Drafting::MaxGram);
+    let threshold = "draft_length.learned.threshold | 0 to 1";
+    let cases = vec![
+        ("report_laws | 'max-gram'", laws(Drafting::MaxGram)),
+        ("report_laws | 'cascade'", laws(Drafting::Cascade)),
+        ("tree | coupled", comb().method("rejection")),
+        ("tree | coupled", tokens),
+        ("tree | exact", comb().method("spec-cascade")),
+        ("tree | verifier", at_coordinator),
+        ("tree | cascade", comb().by(Drafting::MaxGram)),
+        ("drafting | exact", cascade("spec-cascade")),
+        ("drafting | exact", max_gram().method("lossy")),
+        ("drafting | speculative", target_only),
+        ("drafting | block-greedy", cascade("block-greedy")),
         (
-            asked().method("spec-cascade").by(Drafting::Cascade),
-            "drafting",
-            "exact",
+            "draft_length | block-greedy",
+            asked().method("block-greedy").policy(Policy::Entropy(1.0)),
         ),
+        ("draft_length | model", max_gram().policy(learned(0.7))),
+        ("tree.comb | 2 to 64", asked().tree(Shape::Comb(1))),
         (
-            asked().method("lossy").by(Drafting::MaxGram),
-            "drafting",
-            "exact",
-        ),
-        (target_only, "drafting", "speculative"),
-        (greedy().by(Drafting::Cascade), "drafting", "block-greedy"),
-        (
-            greedy().policy(Policy::Entropy(1.0)),
-            "draft_length",
-            "block-greedy",
-        ),
-        (
-            asked().by(Drafting::MaxGram).policy(learned(0.7)),
-            "draft_length",
-            "model",
-        ),
-        (asked().tree(Shape::Comb(1)), "tree.comb", "2 to 64"),
-        (
+            "tree.alternates | 1 to 16",
             asked().tree(Shape::Alternates(17)),
-            "tree.alternates",
-            "1 to 16",
         ),
+        (threshold, asked().policy(learned(1.5))),
         (
-            asked().policy(learned(1.5)),
-            "draft_length.learned.threshold",
-            "0 to 1",
-        ),
-        (
+            "draft_length.fixed | draft_len 4",
             asked().policy(Policy::Fixed(9)).draft_len(4),
-            "draft_length.fixed",
-            "draft_len 4",
         ),
-    ] {
-        refused(&here.coordinator, asked, field, &[words]).await;
-    }
+    ];
+    each_refused(&here.coordinator, cases).await;
 }
 
 #[tokio::test]
@@ -218,7 +194,15 @@ async fn without_drafters_only_what_a_drafter_must_do_is_refused() {
     let here = coordinator(config(&[], &[verifier.url()])).await;
     let answer = generate(&here, asked()).await;
     assert_eq!(answer.finished.effective_method, "target-only");
-    let words = ["needs a drafter", "'default'"];
-    refused(&here, asked().by(Drafting::MaxGram), "drafting", &words).await;
-    refused(&here, asked().policy(learned(0.7)), "draft_length", &words).await;
+    let special = vec![
+        (
+            "drafting | needs a drafter | 'default'",
+            asked().by(Drafting::MaxGram),
+        ),
+        (
+            "draft_length | needs a drafter | 'default'",
+            asked().policy(learned(0.7)),
+        ),
+    ];
+    each_refused(&here, special).await;
 }

@@ -1,12 +1,12 @@
-//! What was chosen of drafting is listed before, and told afterwards.
+//! What was chosen of drafting is told afterwards.
 
+use wire::v1::Drafting;
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
-use wire::v1::{Drafting, ListMethodsRequest};
 
-use super::{Choosing, drafter, serving, setting, statistics};
+use super::{Choosing, drafter, serving};
 use crate::client::{With, generate, request};
-use crate::cluster::{client, draft};
+use crate::cluster::draft;
 
 #[tokio::test]
 async fn the_settings_tell_what_was_drafted_how() {
@@ -14,72 +14,38 @@ async fn the_settings_tell_what_was_drafted_how() {
     let serving = serving(&[&drafter]).await;
     let asked = request("Once upon a time", 24).ignoring_eos();
     let names = ["drafting", "draft_len", "draft_cap", "tree"];
+    let asked = || asked.clone();
+    let comb = || asked().tree(Shape::Comb(8));
+    let goodput = Policy::Goodput(true);
+    let max_gram = asked().by(Drafting::MaxGram).draft_len(7);
+    let unsure = asked().policy(Policy::Confidence(0.4)).draft_len(9);
     for (asked, told) in [
-        (asked.clone(), ["model", "4", "", "chain"]),
+        (asked(), ["model", "4", "", "chain"]),
+        (max_gram, ["max-gram", "7", "", "chain"]),
         (
-            asked.clone().by(Drafting::MaxGram).draft_len(7),
-            ["max-gram", "7", "", "chain"],
-        ),
-        (
-            asked.clone().policy(Policy::Fixed(3)),
+            asked().policy(Policy::Fixed(3)),
             ["model", "3", "", "chain"],
         ),
-        (
-            asked.clone().policy(Policy::Goodput(true)),
-            ["model", "goodput", "20", "chain"],
-        ),
-        (
-            asked.clone().policy(Policy::Confidence(0.4)).draft_len(9),
-            ["model", "confidence:0.4", "9", "chain"],
-        ),
-        (
-            asked.clone().tree(Shape::Comb(8)),
-            ["model", "4", "", "comb:8"],
-        ),
-        (
-            asked
-                .clone()
-                .tree(Shape::Comb(8))
-                .policy(Policy::Goodput(true)),
-            ["model", "goodput", "8", "comb:8"],
-        ),
+        (asked().policy(goodput), ["model", "goodput", "20", "chain"]),
+        (unsure, ["model", "confidence:0.4", "9", "chain"]),
+        (comb(), ["model", "4", "", "comb:8"]),
+        (comb().policy(goodput), ["model", "goodput", "8", "comb:8"]),
     ] {
         let answer = generate(&serving.coordinator, asked).await;
-        let found = names.map(|name| setting(&answer, name).unwrap_or_default());
+        let found = names.map(|name| answer.setting(name).unwrap_or_default());
         assert_eq!(found, told);
-        let forwards = statistics(&answer).draft_forwards;
+        let forwards = answer.statistics().draft_forwards;
         assert_eq!(forwards == 0, told[0] == "max-gram", "{told:?}: {forwards}");
         let (length, cap) = (told[1], told[2]);
         let most = length.parse().or(cap.parse::<u32>()).expect("a number");
         let width = told[3]
             .strip_prefix("comb:")
             .map_or(1, |n| n.parse().expect("a number"));
-        let drafted = &statistics(&answer).per_step_drafted;
+        let drafted = &answer.statistics().per_step_drafted;
         assert!(
             drafted.iter().all(|&drafted| drafted <= most * width),
             "{told:?}: {drafted:?}"
         );
-    }
-}
-
-#[tokio::test]
-async fn the_axes_are_listed() {
-    let drafter = drafter(vec![draft()], |_| {}).await;
-    let serving = serving(&[&drafter]).await;
-    let mut client = client(&serving.coordinator);
-    let listed = client.list_methods(ListMethodsRequest {}).await;
-    let axes = listed.expect("a list").into_inner().axes;
-    for (name, form, range) in [
-        ("drafting", "max-gram", ""),
-        ("draft_len", "specdec++:H", "0 to 1"),
-        ("draft_len", "goodput", ""),
-        ("tree", "comb:N", "2 to 64"),
-    ] {
-        let axis = axes.iter().find(|axis| axis.name == name).expect(name);
-        let value = axis.values.iter().find(|value| value.form == form);
-        let value = value.expect(form);
-        assert_eq!(value.range, range, "{form}");
-        assert!(!value.help.is_empty() && !axis.default.is_empty());
     }
 }
 
@@ -99,7 +65,7 @@ async fn what_was_measured_is_kept_for_the_next_request() {
     let mut firsts = Vec::new();
     for _ in 0..4 {
         let answer = generate(&serving.coordinator, asked.clone()).await;
-        firsts.push(statistics(&answer).per_step_drafted.first().copied());
+        firsts.push(answer.statistics().per_step_drafted.first().copied());
     }
     assert_eq!(firsts[0], Some(4));
     assert!(

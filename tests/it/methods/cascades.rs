@@ -3,7 +3,7 @@
 use speculation::target::Rule;
 use wire::v1::{GenerateRequest, Origin, ProposalForm, Verification};
 
-use super::{Choosing, setting, statistics};
+use super::Choosing;
 use crate::client::{Answer, With, generate, request};
 use crate::cluster::{Cluster, draft, random_draft};
 use crate::prompts;
@@ -17,12 +17,16 @@ async fn a_coupled_cascade_equals_the_oracle_cascade() {
             let asked = request(prompt, 24).seed(index as u64).rule(rule.name());
             let oracle = generate(&cluster.coordinator, asked.clone().method("oracle-cascade"));
             let oracle = oracle.await;
-            let counts = statistics(&oracle);
+            let counts = oracle.statistics();
             assert_eq!(counts.target_forwards as usize, oracle.tokens.len());
             assert_eq!(counts.draft_forwards as usize, oracle.tokens.len());
             assert_eq!(counts.num_draft_tokens, 0);
             // The default α of the two methods differs; the oracle's rules it here.
-            let alpha = setting(&oracle, "alpha").parse().expect("a number");
+            let alpha = oracle
+                .setting("alpha")
+                .expect("a setting")
+                .parse()
+                .expect("a number");
             for draft_len in [1, 3, 8] {
                 let asked = asked.clone().method("spec-cascade").alpha(alpha);
                 let cascade = generate(&cluster.coordinator, asked.draft_len(draft_len)).await;
@@ -32,7 +36,7 @@ async fn a_coupled_cascade_equals_the_oracle_cascade() {
                     "{} K={draft_len} {prompt:?}",
                     rule.name()
                 );
-                let (a, b) = (statistics(&cascade), counts);
+                let (a, b) = (cascade.statistics(), counts);
                 let (a, b) = (
                     a.deferral_rate.expect("a rate"),
                     b.deferral_rate.expect("one"),
@@ -67,7 +71,7 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
                 answer.origins.iter().filter(is_deferred).count()
             };
             assert_eq!(
-                statistics(&cascade).target_forwards as usize,
+                cascade.statistics().target_forwards as usize,
                 of_target(&cascade)
             );
             deferred += of_target(&cascade);
@@ -96,7 +100,7 @@ async fn the_sequence_cascade_keeps_an_answer_whole_or_gives_it_anew() {
                 .all(|&origin| origin == Origin::Accepted);
             if is_small {
                 assert_eq!(answer.tokens, small.tokens);
-                assert_eq!(statistics(&answer).target_forwards, 0);
+                assert_eq!(answer.statistics().target_forwards, 0);
                 kept += 1;
             } else {
                 assert!(
@@ -105,8 +109,8 @@ async fn the_sequence_cascade_keeps_an_answer_whole_or_gives_it_anew() {
                         .iter()
                         .all(|&origin| origin == Origin::Deferred)
                 );
-                assert_eq!(statistics(&answer).discarded as usize, small.tokens.len());
-                assert_eq!(statistics(&answer).deferral_rate, Some(1.0));
+                assert_eq!(answer.statistics().discarded as usize, small.tokens.len());
+                assert_eq!(answer.statistics().deferral_rate, Some(1.0));
                 // Noise of its own: that the first answer was discarded depends on the noise of that.
                 let alone = request(prompt, 16).seed(index as u64).method("target-only");
                 let alone = generate(&cluster.coordinator, alone).await;
@@ -140,10 +144,10 @@ async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
     let of_whole = |asked: GenerateRequest| asked.method("sequence-cascade").alpha(1.0 - 1e-9);
     asked.stop.clear();
     let anew = generate(&cluster.coordinator, of_whole(asked.clone())).await;
-    assert_eq!(statistics(&anew).deferral_rate, Some(1.0));
+    assert_eq!(anew.statistics().deferral_rate, Some(1.0));
     asked.stop = vec![stop];
     let kept = generate(&cluster.coordinator, of_whole(asked)).await;
-    assert_eq!(statistics(&kept).deferral_rate, Some(0.0));
+    assert_eq!(kept.statistics().deferral_rate, Some(0.0));
 }
 
 /// α = 0 is the target itself, and any smaller α of TokenV3 too.
@@ -163,7 +167,7 @@ async fn targets_that_come_to_p_equal_the_target_alone() {
             let cascade = asked.clone().method("spec-cascade").rule(rule).alpha(alpha);
             let cascade = generate(&cluster.coordinator, cascade).await;
             assert_eq!(cascade.tokens, alone.tokens, "{rule}");
-            assert_eq!(statistics(&cascade).deferral_rate, Some(1.0), "{rule}");
+            assert_eq!(cascade.statistics().deferral_rate, Some(1.0), "{rule}");
         }
     }
 }
@@ -178,7 +182,7 @@ async fn targets_that_come_to_q_equal_the_draft_model_alone() {
         let cascade = asked.clone().method("spec-cascade").rule(rule).alpha(alpha);
         let cascade = generate(&cluster.coordinator, cascade).await;
         assert_eq!(cascade.tokens, alone.tokens, "{rule}");
-        assert_eq!(statistics(&cascade).deferral_rate, Some(0.0), "{rule}");
+        assert_eq!(cascade.statistics().deferral_rate, Some(0.0), "{rule}");
     }
 }
 
@@ -210,8 +214,8 @@ async fn bild_lies_between_the_models() {
     free.parameters().window = Some(64);
     let free = generate(&cluster.coordinator, free).await;
     assert_eq!(free.tokens, draft_only.tokens);
-    assert_eq!(statistics(&free).target_forwards, 0);
+    assert_eq!(free.statistics().target_forwards, 0);
     let between = generate(&cluster.coordinator, asked).await;
-    let calls = statistics(&between).target_calls_per_token;
+    let calls = between.statistics().target_calls_per_token;
     assert!(calls > 0.0 && calls < 1.0, "{calls}");
 }

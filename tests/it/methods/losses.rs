@@ -3,10 +3,25 @@
 use wire::v1::{FinishReason, Origin, ProposalForm};
 
 use super::Choosing;
-use crate::client::{With, collect, generate, request, try_generate};
-use crate::cluster::{client, config, coordinator, draft, drafter, drafter_with, target, verifier};
+use crate::client::{With, generate, request, try_generate, with_fault};
+use crate::cluster::{
+    Service, config, coordinator, draft, drafter, drafter_with, target, verifier,
+};
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, Tampering};
+
+/// A coordinator whose peers are these, with their messages changed on the way as `mode` says.
+async fn tampered(mode: Mode, drafter: &Service, verifier: &Service) -> (Tampering, Service) {
+    let loses = matches!(mode, Mode::LoseOnce);
+    let (tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
+    let peers = std::slice::from_ref(&url);
+    let mut config = config(peers, peers);
+    if loses {
+        // A loss breaks the connections to both peers, and a round may lose three replies.
+        (config.retries, config.verifier_retries) = (8, 8);
+    }
+    (tampering, coordinator(config).await)
+}
 
 /// Retries repeat every draw, and residual layers live with the request.
 #[tokio::test]
@@ -30,13 +45,8 @@ async fn each_reply_lost_once_changes_no_token_of_any_method() {
             asked = asked.at_coordinator();
         }
         let expected = generate(&calm, asked.clone()).await;
-        let (drafter, verifier) = (drafter.address, verifier.address);
-        let (tampering, url) = Tampering::start(Mode::LoseOnce, drafter, verifier).await;
-        let peers = std::slice::from_ref(&url);
-        let mut config = config(peers, peers);
-        // A loss breaks the connections to both peers, and a round may lose three replies.
-        (config.retries, config.verifier_retries) = (8, 8);
-        let answer = generate(&coordinator(config).await, asked).await;
+        let (tampering, coordinator) = tampered(Mode::LoseOnce, &drafter, &verifier).await;
+        let answer = generate(&coordinator, asked).await;
         assert_eq!(answer.tokens, expected.tokens, "{method}");
         assert!(answer.finished.exact, "{method}");
         assert!(tampering.count() > 0, "{method}");
@@ -53,7 +63,6 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
     .await;
     let (verifier, _) = verifier(target()).await;
     let calm = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let (drafter, verifier) = (drafter.address, verifier.address);
     for seed in 0..4 {
         let asked = request("Once upon a time", 24).method("bild").seed(seed);
         // The drafter is never unsure, and the target refuses much.
@@ -63,11 +72,8 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
         let expected = generate(&calm, asked.clone()).await;
         let refused = expected.origins.contains(&Origin::Recovered);
         assert!(refused, "nothing was refused with seed {seed}");
-        let (tampering, url) = Tampering::start(Mode::LoseOnce, drafter, verifier).await;
-        let peers = std::slice::from_ref(&url);
-        let mut config = config(peers, peers);
-        (config.retries, config.verifier_retries) = (8, 8);
-        let answer = generate(&coordinator(config).await, asked).await;
+        let (tampering, coordinator) = tampered(Mode::LoseOnce, &drafter, &verifier).await;
+        let answer = generate(&coordinator, asked).await;
         assert!(tampering.count() > 0);
         assert_eq!(answer.tokens, expected.tokens, "seed {seed}");
         assert!(answer.finished.exact);
@@ -81,24 +87,15 @@ async fn a_drafter_that_lies_about_its_laws_is_done_without() {
     const OF_RULES: [Forgery; 2] = [Forgery::ConfidencesNotNumbers, Forgery::NoConfidences];
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
-    for forgery in [
+    let of_laws = [
         Forgery::TokensWithoutMass,
         Forgery::NoWeights,
         Forgery::TooFew,
-        OF_RULES[0],
-        OF_RULES[1],
-    ] {
-        let (drafter, verifier) = (drafter.address, verifier.address);
-        let (_tampering, url) = Tampering::start(Mode::Forge(forgery), drafter, verifier).await;
-        let peers = std::slice::from_ref(&url);
-        let coordinator = coordinator(config(peers, peers)).await;
-        for method in [
-            "rejection",
-            "block",
-            "block-greedy",
-            "lossy",
-            "spec-cascade",
-        ] {
+    ];
+    for forgery in of_laws.into_iter().chain(OF_RULES) {
+        let mode = Mode::Forge(forgery);
+        let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
+        for method in "rejection block block-greedy lossy spec-cascade".split(' ') {
             let is_cascade = method == "spec-cascade";
             if OF_RULES.contains(&forgery) && !is_cascade {
                 continue;
@@ -123,9 +120,7 @@ async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let mode = Mode::Forge(Forgery::NoBonus);
-    let (_tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
-    let peers = std::slice::from_ref(&url);
-    let coordinator = coordinator(config(peers, peers)).await;
+    let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
     let asked = request("Once upon a time", 60).method("spec-cascade");
     let asked = asked.draft_len(1).ignoring_eos();
     for asked in [asked.clone(), asked.at_coordinator()] {
@@ -141,9 +136,7 @@ async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let mode = Mode::Forge(Forgery::NoUnscaled);
-    let (_tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
-    let peers = std::slice::from_ref(&url);
-    let coordinator = coordinator(config(peers, peers)).await;
+    let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
     let asked = request("Once upon a time", 40)
         .temperature(0.7)
         .ignoring_eos();
@@ -198,16 +191,9 @@ async fn layers_go_on_with_another_drafter_of_the_same_model() {
         .method("block-greedy")
         .ignoring_eos();
     let expected = generate(&coordinator, asked.clone()).await;
-    let parts = client(&coordinator).generate(asked).await;
-    let mut moved = false;
-    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
-        if tokens >= 20 && !moved {
-            moved = true;
-            relay.lead_to(Some(fresh.address));
-        }
-    });
-    let answer = answer.await;
-    assert!(moved && answer.finished.exact);
+    let move_on = || relay.lead_to(Some(fresh.address));
+    let answer = with_fault(&coordinator, asked, 20, move_on).await;
+    assert!(answer.finished.exact);
     assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.tokens, expected.tokens);
 }

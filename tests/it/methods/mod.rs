@@ -11,14 +11,15 @@ use speculation::target::Rule;
 use wire::v1::target_distribution::Kind;
 use wire::v1::{
     AcceptAt, GenerateRequest, ListMethodsRequest, MethodParameters, Plan, ProposalForm,
-    SamplingParams, SpeculationStatistics, TargetDistribution, Verification,
+    SamplingParams, TargetDistribution, Verification,
 };
 
-use crate::client::{Answer, With, generate, request, try_generate};
+use crate::client::{Answer, With, generate, request};
 use crate::cluster::{
     Cluster, client, config, coordinator, draft, drafter, drafter_with, target, verifier,
     verifier_with,
 };
+use crate::errors::each_refused;
 
 /// What is varied here.
 trait Choosing {
@@ -60,16 +61,6 @@ impl Choosing for GenerateRequest {
     fn parameters(&mut self) -> &mut MethodParameters {
         self.parameters.get_or_insert_default()
     }
-}
-
-fn statistics(answer: &Answer) -> &SpeculationStatistics {
-    answer.finished.speculation.as_ref().expect("statistics")
-}
-
-/// The axis or parameter called `name`.
-fn setting<'a>(answer: &'a Answer, name: &str) -> &'a str {
-    let found = answer.finished.settings.iter().find(|set| set.name == name);
-    &found.expect("a setting").value
 }
 
 /// Each method, and each rule of each method that takes several.
@@ -144,7 +135,7 @@ async fn it_makes_no_difference_where_acceptance_is_decided() {
                 assert_eq!(answer.fallbacks(), 0, "{what} T={temperature}");
                 assert!(answer.finished.exact, "{what}");
             }
-            let (a, b) = (statistics(&here), statistics(&there));
+            let (a, b) = (here.statistics(), there.statistics());
             assert_eq!(a.deferral_rate, b.deferral_rate, "{what} T={temperature}");
             assert_eq!(a.rejection_rate, b.rejection_rate, "{what}");
             assert_eq!(a.target_forwards, b.target_forwards, "{what}");
@@ -177,13 +168,7 @@ async fn every_method_runs_on_sparse_proposals_at_both_places() {
 async fn dense_laws_come_in_both_precisions() {
     let cluster = Cluster::start(draft()).await;
     for form in [ProposalForm::DenseF32, ProposalForm::DenseF16] {
-        for method in [
-            "rejection",
-            "block",
-            "block-greedy",
-            "lossy",
-            "spec-cascade",
-        ] {
+        for method in "rejection block block-greedy lossy spec-cascade".split(' ') {
             let asked = request("Once upon a time", 32)
                 .method(method)
                 .proposal(form);
@@ -191,7 +176,7 @@ async fn dense_laws_come_in_both_precisions() {
             let there = generate(&cluster.coordinator, asked.clone().at_coordinator()).await;
             assert_eq!(here.tokens, there.tokens, "{method} {form:?}");
             let sparse = generate(&cluster.coordinator, asked.sparse(32)).await;
-            let bytes = |answer: &Answer| statistics(answer).wire_bytes_per_round;
+            let bytes = |answer: &Answer| answer.statistics().wire_bytes_per_round;
             assert!(bytes(&here) > 5.0 * bytes(&sparse), "{method} {form:?}");
         }
     }
@@ -212,13 +197,13 @@ async fn axes_given_explicitly_override_the_method() {
     let by_method = asked.clone().method("spec-cascade").rule("opt").alpha(0.2);
     let by_method = generate(&cluster.coordinator, by_method).await;
     assert_eq!(by_axes.tokens, by_method.tokens);
-    assert_eq!(setting(&by_axes, "target"), "opt");
+    assert_eq!(by_axes.setting("target").expect("a setting"), "opt");
     let mut plan = asked.clone();
     plan.plan = Plan::TargetOnly.into();
     let alone = generate(&cluster.coordinator, plan).await;
     let target_only = generate(&cluster.coordinator, asked.method("target-only")).await;
     assert_eq!(alone.tokens, target_only.tokens);
-    assert_eq!(statistics(&alone).num_draft_tokens, 0);
+    assert_eq!(alone.statistics().num_draft_tokens, 0);
 }
 
 /// What is listed is the registry, and every default that is listed may be asked for.
@@ -249,7 +234,10 @@ async fn every_method_is_listed_with_its_parameters() {
         }
         let answer = generate(&cluster.coordinator, asked).await;
         for parameter in &method.parameters {
-            assert_eq!(setting(&answer, &parameter.name), parameter.default);
+            assert_eq!(
+                answer.setting(&parameter.name).expect("a setting"),
+                parameter.default
+            );
         }
     }
 }
@@ -270,7 +258,7 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
         answers.push(generate(&coordinator, asked.clone()).await);
     }
-    assert!(statistics(&answers[0]).num_accepted_draft_tokens > 0);
+    assert!(answers[0].statistics().num_accepted_draft_tokens > 0);
     for answer in &answers[1..] {
         assert_eq!(answer.tokens, answers[0].tokens);
     }
@@ -279,14 +267,7 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
     let (small, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[small.url()])).await;
-    let status = try_generate(&coordinator, asked)
-        .await
-        .expect_err("too long");
-    let message = status.message();
-    assert!(
-        message.starts_with("window: 10 ") && message.contains('9'),
-        "{message}"
-    );
+    each_refused(&coordinator, vec![("window | : 10 | 9", asked)]).await;
 }
 
 /// Axes given beside a method may make another one of it, and that is what is reported.
@@ -329,7 +310,7 @@ async fn rounds_of_every_plan_are_reported() {
         // A held answer and one decoded alone come without rounds.
         let in_one = ["target-only", "sequence-cascade"].contains(&method.name);
         assert_eq!(reported, if in_one { 0 } else { 12 }, "{}", method.name);
-        let bytes = statistics(&answer);
+        let bytes = answer.statistics();
         assert!(bytes.wire_bytes_per_round > 0.0, "{}", method.name);
         assert!(bytes.wire_bytes_per_round < bytes.wire_bytes as f64);
     }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use server::metrics::names;
 
 use super::openmetrics::Scrape;
-use super::{Cluster, Watched, statistics};
-use crate::client::{Answer, With, begin_unread, collect, generate, request, try_generate};
+use super::{Cluster, GEN_AI, MODEL, Watched};
+use crate::client::{
+    Answer, With, begin, begin_unread, generate, request, try_generate, with_fault,
+};
 use crate::cluster::{client, config, draft, drafter_with, random_draft, silent, target};
 use crate::protocol::{DraftStream, open};
 use crate::relay::Relay;
 use crate::tampering::{Forgery, Mode, Tampering};
-
-const MODEL: (&str, &str) = ("model", "default");
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
@@ -30,11 +30,10 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
 
     let mut unknown = request("x", 2);
     unknown.model = "secret-model-name".to_owned();
-    assert!(try_generate(service, unknown).await.is_err());
-    let mut wrong = request("x", 2).method("secret-method-name");
-    assert!(try_generate(service, wrong.clone()).await.is_err());
-    wrong = request("", 2);
-    assert!(try_generate(service, wrong).await.is_err());
+    let wrong = request("x", 2).method("secret-method-name");
+    for asked in [unknown, wrong, request("", 2)] {
+        assert!(try_generate(service, asked).await.is_err());
+    }
     let long = request("Once upon a time", 480).ignoring_eos();
     let mut running = begin_unread(service, long).await;
     running.message().await.expect("a part");
@@ -58,17 +57,12 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
 async fn a_verifier_that_is_not_there_makes_requests_unavailable() {
     let nobody = "http://127.0.0.1:9".to_owned();
     let coordinator = Watched::coordinator(config(&[], from_ref(&nobody))).await;
-    assert!(
-        try_generate(&coordinator.service, request("x", 2))
-            .await
-            .is_err()
-    );
+    let refused = try_generate(&coordinator.service, request("x", 2)).await;
+    assert!(refused.is_err());
     let scrape = coordinator.scrape().await;
     let refused = [("reason", "unavailable")];
-    assert_eq!(
-        scrape.value("outrider_requests_refused_total", &refused),
-        1.0
-    );
+    let refused = scrape.value("outrider_requests_refused_total", &refused);
+    assert_eq!(refused, 1.0);
     assert_eq!(scrape.value("outrider_admission_rejects_total", &[]), 0.0);
 }
 
@@ -82,8 +76,7 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
     ] {
         let before = cluster.coordinator.scrape().await;
         let asked = long.clone().method(method);
-        let parts = client(&cluster.coordinator.service).generate(asked).await;
-        let mut parts = parts.expect("in order").into_inner();
+        let mut parts = begin(&cluster.coordinator.service, asked).await;
         for _ in 0..3 {
             parts.message().await.expect("a part");
         }
@@ -99,19 +92,11 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
         let scrape = cluster.coordinator.scrape().await;
         let outcome = [MODEL, ("method", method), ("outcome", "cancelled")];
         assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
-        let error = [
-            ("gen_ai_operation_name", "chat"),
-            ("gen_ai_provider_name", "outrider"),
-            ("gen_ai_request_model", "default"),
-            ("error_type", "cancelled"),
-        ];
+        let error = [&GEN_AI[..], &[("error_type", "cancelled")]].concat();
         assert!(scrape.value("gen_ai_server_request_duration_seconds_count", &error) > 0.0);
         let first = "gen_ai_server_time_to_first_token_seconds_count";
-        assert_eq!(
-            scrape.find(first, &error[..3]),
-            None,
-            "of successful requests only"
-        );
+        let told = scrape.find(first, &GEN_AI);
+        assert_eq!(told, None, "of successful requests only");
     }
     let scrape = cluster.coordinator.scrape().await;
     assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 2.0);
@@ -185,23 +170,17 @@ async fn fallbacks(coordinator: &Watched, answer: &Answer, reason: &str) {
         "and no other"
     );
     let tokens = scrape.value("outrider_fallback_tokens_total", &[MODEL]);
-    assert_eq!(tokens, f64::from(statistics(answer).fallback_tokens));
+    assert_eq!(tokens, f64::from(answer.statistics().fallback_tokens));
     let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "drafter")]);
-    assert_eq!(retries, f64::from(statistics(answer).retries), "{reason}");
+    assert_eq!(retries, f64::from(answer.statistics().retries), "{reason}");
 }
 
 #[tokio::test]
 async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
     let cluster = Cluster::start().await;
     let asked = request("Once upon a time", 120).ignoring_eos();
-    let parts = client(&cluster.coordinator.service).generate(asked).await;
-    let mut drafter = Some(cluster.drafter);
-    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
-        if tokens >= 20 {
-            drafter.take();
-        }
-    });
-    let answer = answer.await;
+    let kill = || drop(cluster.drafter);
+    let answer = with_fault(&cluster.coordinator.service, asked, 20, kill).await;
     fallbacks(&cluster.coordinator, &answer, "unreachable").await;
     let scrape = cluster.coordinator.scrape().await;
     let resting = [MODEL, ("role", "drafter"), ("state", "resting")];
@@ -268,25 +247,18 @@ async fn retries_and_moves_are_counted() {
     // Whichever of the two it goes to; the other one is never cut.
     for seed in 0..20 {
         let asked = request("Once upon a time", 60).seed(seed).ignoring_eos();
-        let parts = client(&coordinator.service).generate(asked).await;
-        let mut cut = false;
-        let answer = collect(parts.expect("in order").into_inner(), |tokens| {
-            if tokens >= 10 && !cut {
-                cut = true;
-                relay.lead_to(None);
-            }
-        });
-        let answer = answer.await;
+        let cut = || relay.lead_to(None);
+        let answer = with_fault(&coordinator.service, asked, 10, cut).await;
         relay.lead_to(Some(cluster.verifier.service.address));
-        if statistics(&answer).migrations == 0 {
+        if answer.statistics().migrations == 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         }
         let scrape = coordinator.scrape().await;
         let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "verifier")]);
-        assert!(retries >= f64::from(statistics(&answer).retries) && retries > 0.0);
+        assert!(retries >= f64::from(answer.statistics().retries) && retries > 0.0);
         let moves = scrape.value("outrider_migrations_total", &[MODEL]);
-        assert_eq!(moves, f64::from(statistics(&answer).migrations));
+        assert_eq!(moves, f64::from(answer.statistics().migrations));
         return;
     }
     panic!("no request moved");
@@ -301,13 +273,8 @@ async fn an_output_that_is_not_what_was_asked_for_is_counted() {
     let asked = request("Once upon a time", 60)
         .method("spec-cascade")
         .ignoring_eos();
-    let parts = client(&coordinator.service).generate(asked).await;
-    let answer = collect(parts.expect("in order").into_inner(), |tokens| {
-        if tokens >= 10 {
-            relay.lead_to(None);
-        }
-    });
-    let answer = answer.await;
+    let cut = || relay.lead_to(None);
+    let answer = with_fault(&coordinator.service, asked, 10, cut).await;
     assert!(!answer.finished.exact);
     let scrape = coordinator.scrape().await;
     assert_eq!(

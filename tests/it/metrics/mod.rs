@@ -10,15 +10,16 @@ mod sessions;
 mod table;
 mod world;
 
-use wire::v1::SpeculationStatistics;
-
-use crate::client::Answer;
 pub(crate) use openmetrics::Scrape;
 use world::{Cluster, Watched, process};
 
-fn statistics(answer: &Answer) -> &SpeculationStatistics {
-    answer.finished.speculation.as_ref().expect("statistics")
-}
+/// Labels of requests for the model of these tests.
+const MODEL: (&str, &str) = ("model", "default");
+const GEN_AI: [(&str, &str); 3] = [
+    ("gen_ai_operation_name", "chat"),
+    ("gen_ai_provider_name", "outrider"),
+    ("gen_ai_request_model", "default"),
+];
 
 /// Draft positions that are counted one by one.
 const POSITIONS: u32 = 20;

@@ -7,10 +7,10 @@ use verifier::{Monitor, VerifierConfig};
 use wire::v1::{AcceptAt, GenerateRequest, TreeShape, tree_shape};
 
 use super::openmetrics::Scrape;
-use super::{Cluster, Watched, by_position, statistics};
-use crate::client::{With, generate, request};
-use crate::cluster::{client, config, target, verifier_in};
-use crate::protocol::{VerifyStream, open};
+use super::{Cluster, GEN_AI, Watched, by_position};
+use crate::client::{With, begin, generate, request};
+use crate::cluster::{config, target, verifier_in};
+use crate::protocol::VerifyStream;
 use crate::relay::Relay;
 
 const VERIFIER: (&str, &str) = ("role", "verifier");
@@ -79,8 +79,7 @@ async fn what_runs_and_what_waits_is_seen_meanwhile() {
     let mut running = Vec::new();
     for _ in 0..3 {
         let long = request("Once upon a time", 480).ignoring_eos();
-        let parts = client(&coordinator.service).generate(long).await;
-        running.push(parts.expect("in order"));
+        running.push(begin(&coordinator.service, long).await);
     }
     let is_busy = |scrape: &Scrape| {
         let value = |name| scrape.value(name, &[VERIFIER]);
@@ -101,8 +100,7 @@ async fn what_runs_and_what_waits_is_seen_meanwhile() {
 async fn a_session_that_waits_for_its_next_stream_is_told_as_detached() {
     let (verifier, _) = watched(VerifierConfig::default()).await;
     let relay = Relay::start(verifier.service.address).await;
-    let opened = VerifyStream::open(relay.url(), open(|_| {})).await;
-    let (_stream, _) = opened.expect("opened");
+    let _stream = VerifyStream::opened(relay.url(), |_| {}).await;
     relay.cut();
     let detached = |scrape: &Scrape| {
         let of = |state| scrape.value("outrider_sessions", &[VERIFIER, ("state", state)]);
@@ -127,7 +125,7 @@ async fn forwards_are_counted_whoever_decides_and_of_each_token_decoded_alone() 
                 .ignoring_eos()
         };
         let answer = generate(&cluster.coordinator.service, asked).await;
-        let forwarded = f64::from(statistics(&answer).target_forwards);
+        let forwarded = f64::from(answer.statistics().target_forwards);
         forwards += forwarded;
         // Decoding alone is one long round.
         rounds += if method == "target-only" {
@@ -156,7 +154,7 @@ async fn positions_of_a_tree_are_its_levels() {
         ..request("Once upon a time", 40).draft_len(3).ignoring_eos()
     };
     let answer = generate(&cluster.coordinator.service, asked).await;
-    let statistics = statistics(&answer);
+    let statistics = answer.statistics();
     let drafted = statistics.per_step_drafted.iter();
     let levels: Vec<u32> = drafted.map(|nodes| nodes.div_ceil(4)).collect();
     assert!(levels.contains(&3), "{levels:?}");
@@ -181,12 +179,7 @@ async fn an_output_that_came_at_once_has_no_time_per_token() {
     let cluster = Cluster::start().await;
     generate(&cluster.coordinator.service, request("x", 1).ignoring_eos()).await;
     let scrape = cluster.coordinator.scrape().await;
-    let gen_ai = [
-        ("gen_ai_operation_name", "chat"),
-        ("gen_ai_provider_name", "outrider"),
-        ("gen_ai_request_model", "default"),
-    ];
-    let count = |of: &str| scrape.find(&format!("gen_ai_server_{of}_seconds_count"), &gen_ai);
+    let count = |of: &str| scrape.find(&format!("gen_ai_server_{of}_seconds_count"), &GEN_AI);
     assert_eq!(count("time_to_first_token"), Some(1.0));
     assert_eq!(count("time_per_output_token"), None);
 }

@@ -3,7 +3,7 @@
 use wire::v1::{GenerateRequest, MethodParameters, RequestTiming, SpeculationStatistics};
 
 use super::openmetrics::Scrape;
-use super::{Cluster, by_position, statistics};
+use super::{Cluster, GEN_AI, by_position};
 use crate::client::{Answer, With, generate, request};
 
 /// A count of one answer.
@@ -31,7 +31,7 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
     let total = |of: Counted| -> f64 {
         answers
             .iter()
-            .map(|answer| f64::from(of(statistics(answer))))
+            .map(|answer| f64::from(of(answer.statistics())))
             .sum()
     };
     assert!(
@@ -61,11 +61,11 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
 
     let drafted = answers
         .iter()
-        .flat_map(|answer| &statistics(answer).per_step_drafted);
+        .flat_map(|answer| &answer.statistics().per_step_drafted);
     let accepted = || {
         answers
             .iter()
-            .flat_map(|answer| &statistics(answer).per_step_accepted)
+            .flat_map(|answer| &answer.statistics().per_step_accepted)
     };
     for (name, expected) in [
         ("outrider_position_drafted_total", by_position(drafted)),
@@ -122,12 +122,7 @@ fn nothing_went_wrong(scrape: &Scrape) {
 
 /// Histograms of times, against what the answers say.
 fn times_agree(scrape: &Scrape, answers: &[Answer]) {
-    let gen_ai = [
-        ("gen_ai_operation_name", "chat"),
-        ("gen_ai_provider_name", "outrider"),
-        ("gen_ai_request_model", "default"),
-    ];
-    let with_error = [gen_ai[0], gen_ai[1], gen_ai[2], ("error_type", "")];
+    let with_error = [&GEN_AI[..], &[("error_type", "")]].concat();
     let timing = |answer: &Answer| answer.finished.timing.expect("timing");
     let seconds = |of: fn(&RequestTiming) -> f64| -> f64 {
         answers.iter().map(|answer| of(&timing(answer)) / 1e3).sum()
@@ -149,16 +144,16 @@ fn times_agree(scrape: &Scrape, answers: &[Answer]) {
         seconds(|timing| timing.time_to_first_token_ms),
         seconds(|timing| timing.total_ms),
     );
-    near("gen_ai_server_time_to_first_token_seconds", &gen_ai, first);
+    near("gen_ai_server_time_to_first_token_seconds", &GEN_AI, first);
     near("gen_ai_server_request_duration_seconds", &with_error, total);
     let each = "gen_ai_server_time_per_output_token_seconds";
-    assert_eq!(scrape.value(&format!("{each}_count"), &gen_ai), 3.0);
-    let after_first = scrape.value(&format!("{each}_sum"), &gen_ai) * 36.0;
+    assert_eq!(scrape.value(&format!("{each}_count"), &GEN_AI), 3.0);
+    let after_first = scrape.value(&format!("{each}_sum"), &GEN_AI) * 36.0;
     assert!(after_first > 0.2 * (total - first) && after_first < 2.0 * (total - first));
 
     let rounds: u32 = answers
         .iter()
-        .map(|answer| statistics(answer).num_spec_steps)
+        .map(|answer| answer.statistics().num_spec_steps)
         .sum();
     let phase = |phase: &str, suffix: &str| {
         let name = format!("outrider_round_duration_seconds_{suffix}");
@@ -192,7 +187,7 @@ async fn deferral_is_counted_where_a_rule_judges() {
             .ignoring_eos()
     };
     let answer = generate(&cluster.coordinator.service, asked).await;
-    let rate = statistics(&answer).deferral_rate.expect("a rule judged");
+    let rate = answer.statistics().deferral_rate.expect("a rule judged");
     let scrape = cluster.coordinator.scrape().await;
     let labels = [("model", "default"), ("method", "spec-cascade")];
     let judged = scrape.value("outrider_judged_positions_total", &labels);

@@ -1,7 +1,7 @@
 //! The peers' figures while they work, and after.
 
+use super::Cluster;
 use super::openmetrics::Scrape;
-use super::{Cluster, statistics};
 use crate::client::{With, begin, generate, request};
 
 #[tokio::test]
@@ -9,7 +9,7 @@ async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
     let cluster = Cluster::start().await;
     let asked = request("Once upon a time", 40).ignoring_eos();
     let answer = generate(&cluster.coordinator.service, asked).await;
-    let statistics = statistics(&answer);
+    let statistics = answer.statistics();
     for (peer, role, rounds) in [
         (&cluster.drafter, "drafter", statistics.num_spec_steps),
         (&cluster.verifier, "verifier", statistics.target_forwards),

@@ -7,7 +7,7 @@ use server::metrics::{Kind, Metric, names};
 use super::Cluster;
 use crate::client::{With, generate, request};
 
-/// The line of the table in `docs/telemetry.md`.
+/// The line of the table in `docs/reference/telemetry.md`.
 fn row(metric: &Metric) -> String {
     let labels: Vec<String> = metric
         .labels
@@ -25,8 +25,11 @@ fn row(metric: &Metric) -> String {
 
 #[test]
 fn the_documented_table_is_that_of_the_definitions() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/telemetry.md");
-    let text = std::fs::read_to_string(path).expect("docs/telemetry.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../docs/reference/telemetry.md"
+    );
+    let text = std::fs::read_to_string(path).expect("docs/reference/telemetry.md");
     let (_, section) = text
         .split_once("\n## Metrics\n")
         .expect("a section on metrics");
@@ -41,7 +44,7 @@ fn the_documented_table_is_that_of_the_definitions() {
     for line in &defined {
         assert!(
             documented.contains(&line.as_str()),
-            "not in docs/telemetry.md:\n{line}"
+            "not in docs/reference/telemetry.md:\n{line}"
         );
     }
     for line in &documented {

@@ -1,16 +1,26 @@
 //! What watches the system asks for what the system tells: dashboards and alerts against the list of metrics.
 //!
 //! Whether each expression is valid PromQL, fires when it should and finds data in a running system is what
-//! `tests/monitoring/run` asks of Prometheus itself.
+//! `tests/monitoring/run` asks of Prometheus itself; here words are looked up.
 
-mod alerts;
-mod dashboards;
-mod expression;
-mod known;
+mod panels;
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use server::metrics::{Kind, Metric, names};
+
+/// Labels that every target has, and that of buckets.
+const OF_ALL: [&str; 3] = ["job", "instance", "le"];
+
+/// Labels whose values the operator chooses.
+const FREE: [&str; 4] = ["job", "instance", "model", "method"];
+
+/// What else stands in our expressions: PromQL's own words, and the metric that Prometheus itself adds.
+const LANGUAGE: &str =
+    "and by changes count histogram_quantile increase max min on or rate sum time up";
 
 /// A file or folder of the repository.
 fn repository(path: &str) -> PathBuf {
@@ -27,4 +37,208 @@ fn text<'v>(value: &'v Value, key: &str, whose: &str) -> &'v str {
 /// The elements of a list; none if it is not one.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// An alert or a recording rule: its name, and the lines that define it.
+struct Rule {
+    name: String,
+    lines: Vec<String>,
+}
+
+impl Rule {
+    /// What stands behind `key: ` in one line, if it is there.
+    fn value(&self, key: &str) -> Option<&str> {
+        let mut lines = self.lines.iter();
+        lines.find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": "))
+    }
+
+    /// Its expression, in one line or several.
+    fn expression(&self) -> String {
+        let at = self
+            .lines
+            .iter()
+            .position(|line| line.trim().starts_with("expr: "));
+        let lines = &self.lines[at.unwrap_or_else(|| panic!("{} has no expr", self.name))..];
+        let depth = |line: &str| line.len() - line.trim_start().len();
+        let more = lines[1..]
+            .iter()
+            .take_while(|line| depth(line) > depth(&lines[0]));
+        let first = lines[0]
+            .trim()
+            .trim_start_matches("expr: ")
+            .trim_matches('|');
+        more.fold(first.to_owned(), |text, line| {
+            format!("{text} {}", line.trim())
+        })
+    }
+}
+
+/// The rules of `deploy/prometheus/alerts.yaml`, of alerts or of records.
+fn rules(kind: &str) -> Vec<Rule> {
+    let file = fs::read_to_string(repository("deploy/prometheus/alerts.yaml")).expect("the rules");
+    let mut rules: Vec<(bool, Rule)> = Vec::new();
+    for line in file
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+    {
+        if let Some((of, name)) = line
+            .trim()
+            .strip_prefix("- ")
+            .and_then(|line| line.split_once(": "))
+        {
+            let (name, lines) = (name.to_owned(), Vec::new());
+            rules.push((of == kind, Rule { name, lines }));
+        } else if let Some((_, rule)) = rules.last_mut() {
+            rule.lines.push(line.to_owned());
+        }
+    }
+    let rules: Vec<Rule> = rules
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, rule)| rule)
+        .collect();
+    assert!(!rules.is_empty(), "no {kind}");
+    rules
+}
+
+/// Names and contents of all dashboards.
+fn dashboards() -> Vec<(String, Value)> {
+    let files = fs::read_dir(repository("deploy/grafana/dashboards")).expect("the folder is there");
+    let dashboards: Vec<_> = files
+        .map(|file| {
+            let file = file.expect("a file");
+            let content = fs::read(file.path()).expect("a file that can be read");
+            let name = file.file_name().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&content).expect("JSON"))
+        })
+        .collect();
+    assert_eq!(
+        dashboards.len(),
+        3,
+        "service levels, speculation, infrastructure"
+    );
+    dashboards
+}
+
+/// The panels that show something, without the headings of rows.
+fn panels(dashboard: &Value) -> impl Iterator<Item = &Value> {
+    let panels = list(&dashboard["panels"]).iter();
+    panels.filter(|panel| panel["type"] != "row")
+}
+
+/// Every expression of rules and dashboards, with whose it is.
+fn expressions() -> Vec<(String, String)> {
+    let rules = [rules("alert"), rules("record")].into_iter().flatten();
+    let mut all: Vec<_> = rules
+        .map(|rule| (rule.name.clone(), rule.expression()))
+        .collect();
+    for (file, dashboard) in dashboards() {
+        for panel in panels(&dashboard) {
+            let title = text(panel, "title", &file);
+            assert!(!list(&panel["targets"]).is_empty(), "{title} asks nothing");
+            for target in list(&panel["targets"]) {
+                // A legend names labels, and nothing that was not asked for.
+                let asked = text(target, "expr", title);
+                let legend = text(target, "legendFormat", title).split("{{").skip(1);
+                let labels = legend.filter_map(|piece| piece.split_once("}}"));
+                let labels: Vec<&str> = labels.map(|(label, _)| label.trim()).collect();
+                let is_asked = |label: &&str| !asked.contains(" by (") || asked.contains(*label);
+                assert!(
+                    labels.iter().all(is_asked),
+                    "{title}: {labels:?} are summed away"
+                );
+                all.push((
+                    format!("{file}, {title}"),
+                    format!("{asked} by ({})", labels.join(", ")),
+                ));
+            }
+        }
+        for variable in list(&dashboard["templating"]["list"]) {
+            let query = variable["query"]["query"].as_str().unwrap_or_default();
+            if let Some(asked) = query.strip_prefix("label_values(") {
+                all.push((format!("{file}, {query}"), asked.to_owned()));
+            }
+        }
+    }
+    all
+}
+
+/// Whether a label can have the value: a bucket's bound is one of them, and a metric's help lists the values of
+/// labels that have a few.
+fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
+    match metric.kind {
+        Kind::Histogram(bounds) | Kind::Traced(bounds) if label == "le" => value
+            .parse()
+            .is_ok_and(|value: f64| bounds.contains(&value)),
+        _ => metric.labels.contains(&label) && metric.help.contains(value),
+    }
+}
+
+#[test]
+fn rules_and_panels_ask_for_metrics_labels_and_values_that_exist() {
+    let samples = names::ALL.iter().flat_map(|metric| metric.sample_names());
+    let labels = names::ALL.iter().flat_map(|metric| metric.labels);
+    let mut known: BTreeSet<String> = samples.collect();
+    known.extend(labels.chain(&OF_ALL).map(|&name| name.to_owned()));
+    known.extend(LANGUAGE.split(' ').map(str::to_owned));
+    known.extend(rules("record").into_iter().map(|rule| rule.name));
+    let mut problems = Vec::new();
+    for (whose, expression) in expressions() {
+        // Strings are every second piece; what they are compared with stands before them.
+        let pieces: Vec<&str> = expression.split('"').collect();
+        for code in pieces.iter().step_by(2) {
+            // Ranges, numbers with their units, and Grafana's variables are no names.
+            let is_inside = |c: char| c.is_ascii_alphanumeric() || "_:$.".contains(c);
+            let words = code.split(|c| !is_inside(c)).filter(|word| {
+                word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            });
+            let unknown = words.filter(|word| !known.contains(*word));
+            problems.extend(unknown.map(|word| format!("{whose}: nothing is called {word}")));
+        }
+        for compared in pieces.windows(2).step_by(2) {
+            let label = compared[0].trim_end_matches(['=', '!', '~']);
+            let label = label.rsplit(['{', ',', ' ']).next().unwrap_or_default();
+            let is_one = |value: &str| names::ALL.iter().any(|metric| can_be(metric, label, value));
+            let wrong = compared[1]
+                .split('|')
+                .filter(|value| !value.is_empty() && !is_one(value));
+            if !FREE.contains(&label) {
+                problems.extend(wrong.map(|value| format!("{whose}: no {label} is {value}")));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn what_is_recorded_is_used() {
+    let asked = expressions();
+    for Rule { name, .. } in rules("record") {
+        let mut others = asked.iter().filter(|(whose, _)| *whose != name);
+        assert!(
+            others.any(|(_, text)| text.contains(&name)),
+            "{name} is recorded for nobody"
+        );
+    }
+}
+
+/// That each has its section in the runbook is held by `operations.rs`.
+#[test]
+fn every_alert_says_how_bad_it_is_and_what_it_means() {
+    let mut names = BTreeSet::new();
+    for alert in rules("alert") {
+        let name = &alert.name;
+        assert!(
+            name.starts_with("Outrider") && names.insert(name.clone()),
+            "{name}"
+        );
+        let severity = alert.value("severity");
+        assert!(
+            matches!(severity, Some("critical" | "warning")),
+            "{name}: {severity:?}"
+        );
+        let [summary, meaning] =
+            ["summary", "description"].map(|key| alert.value(key).unwrap_or_default());
+        assert!(!summary.is_empty() && !meaning.is_empty(), "{name}");
+    }
 }

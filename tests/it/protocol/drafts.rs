@@ -1,11 +1,14 @@
 //! What a drafter answers.
 
 use tonic::Code;
+use wire::v1::draft_length::Policy;
 use wire::v1::draft_reply::Reply;
 use wire::v1::proposal::Law;
-use wire::v1::{DraftBlock, DraftRound, ProposalForm, StopCause, Verification};
+use wire::v1::{
+    DraftBlock, DraftLength, DraftRound, Open, ProposalForm, StopCause, TreeShape, Verification,
+};
 
-use super::{DraftStream, open, with_header};
+use super::{DraftStream, with_header};
 use crate::cluster::{draft, drafter};
 
 /// All blocks of one round.
@@ -43,9 +46,7 @@ fn asked(max_tokens: u32) -> DraftRound {
 #[tokio::test]
 async fn drafts_come_in_blocks_of_the_size_asked_for() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
     let whole = blocks(&mut stream, with_header(asked(5), 1, &[])).await;
     assert_eq!(whole.len(), 1);
     assert_eq!(whole[0].stop_cause(), StopCause::Length);
@@ -63,9 +64,7 @@ async fn drafts_come_in_blocks_of_the_size_asked_for() {
 #[tokio::test]
 async fn a_repeated_round_gets_the_same_draft_without_drafting() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
     let first = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
     let again = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
     assert!(!first[0].header.expect("a header").replayed);
@@ -81,14 +80,12 @@ async fn a_repeated_round_gets_the_same_draft_without_drafting() {
 #[tokio::test]
 async fn a_draft_depends_on_what_is_committed_and_not_on_what_was_drafted_before() {
     let (drafter, _) = drafter(draft()).await;
-    let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
     let first = tokens(&blocks(&mut stream, with_header(asked(4), 1, &[])).await);
     let committed = [first[0], 1234];
     let continued = tokens(&blocks(&mut stream, with_header(asked(4), 2, &committed)).await);
-    let fresh = open(|open| open.session_id = vec![4; 16]);
-    let mut fresh = DraftStream::open(drafter.url(), fresh).await.expect("open");
+    let of_another = |open: &mut Open| open.session_id = vec![4; 16];
+    let mut fresh = DraftStream::opened(drafter.url(), of_another).await;
     let anew = tokens(&blocks(&mut fresh, with_header(asked(4), 2, &committed)).await);
     assert_eq!(continued, anew);
 }
@@ -102,13 +99,12 @@ async fn a_draft_token_is_drawn_from_what_is_sent() {
         Verification::Token,
         Verification::Block,
     ] {
-        let opening = open(|open| {
+        let mut stream = DraftStream::opened(drafter.url(), |open| {
             open.verification = verification.into();
             open.proposal_form = ProposalForm::Sparse.into();
             open.proposal_top = 1;
-        });
-        let stream = DraftStream::open(drafter.url(), opening).await;
-        let mut stream = stream.expect("open");
+        })
+        .await;
         for round in 1..=5 {
             let committed = vec![900; round as usize];
             let blocks = blocks(&mut stream, with_header(asked(8), round, &committed)).await;
@@ -125,14 +121,12 @@ async fn a_draft_token_is_drawn_from_what_is_sent() {
 #[tokio::test]
 async fn sparse_laws_come_with_tokens_drawn_from_them() {
     let (drafter, _) = drafter(draft()).await;
-    let opening = open(|open| {
+    let mut stream = DraftStream::opened(drafter.url(), |open| {
         open.verification = Verification::Token.into();
         open.proposal_form = ProposalForm::Sparse.into();
         open.proposal_top = 8;
-    });
-    let mut stream = DraftStream::open(drafter.url(), opening)
-        .await
-        .expect("open");
+    })
+    .await;
     let blocks = blocks(&mut stream, with_header(asked(6), 1, &[])).await;
     assert_eq!(blocks[0].proposals.len(), 6);
     for (token, proposal) in tokens(&blocks).iter().zip(&blocks[0].proposals) {
@@ -146,55 +140,30 @@ async fn sparse_laws_come_with_tokens_drawn_from_them() {
 
 #[tokio::test]
 async fn what_is_not_carried_out_is_refused_by_name() {
-    use wire::v1::{DraftLength, TreeShape, draft_length::Policy};
     let (drafter, _) = drafter(draft()).await;
-    let length = |policy| {
-        Some(DraftLength {
+    let length = |policy| DraftRound {
+        draft_length: Some(DraftLength {
             policy: Some(policy),
-        })
+        }),
+        ..asked(4)
     };
-    for (round, field) in [
-        (asked(0), "max_tokens"),
-        (asked(65), "max_tokens"),
+    let tree = Some(TreeShape::default());
+    for (field, round) in [
+        ("max_tokens", asked(0)),
+        ("max_tokens", asked(65)),
         (
+            "drafting",
             DraftRound {
                 drafting: 77,
                 ..asked(4)
             },
-            "drafting",
         ),
-        (
-            DraftRound {
-                tree: Some(TreeShape::default()),
-                ..asked(4)
-            },
-            "tree",
-        ),
-        (
-            DraftRound {
-                draft_length: length(Policy::Goodput(true)),
-                ..asked(4)
-            },
-            "draft_length.goodput",
-        ),
-        (
-            DraftRound {
-                draft_length: length(Policy::Confidence(1.5)),
-                ..asked(4)
-            },
-            "draft_length.confidence",
-        ),
-        (
-            DraftRound {
-                draft_length: length(Policy::Entropy(f64::NAN)),
-                ..asked(4)
-            },
-            "draft_length.entropy",
-        ),
+        ("tree", DraftRound { tree, ..asked(4) }),
+        ("draft_length.goodput", length(Policy::Goodput(true))),
+        ("draft_length.confidence", length(Policy::Confidence(1.5))),
+        ("draft_length.entropy", length(Policy::Entropy(f64::NAN))),
     ] {
-        let mut stream = DraftStream::open(drafter.url(), open(|_| {}))
-            .await
-            .expect("open");
+        let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
         stream.send(with_header(round, 1, &[])).await;
         let status = stream.receive().await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument);

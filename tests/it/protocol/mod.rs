@@ -11,8 +11,9 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 use wire::digest::{Digestible, digest};
 use wire::v1::{
-    DraftReply, DraftRequest, DraftRound, Open, Opened, RoundHeader, SamplingParams, VerifyReply,
-    VerifyRequest, draft_reply, draft_request, verify_reply, verify_request,
+    DraftReply, DraftRequest, DraftRound, Open, Opened, RoundHeader, SamplingParams, Verdict,
+    VerifyReply, VerifyRequest, VerifyRound, draft_reply, draft_request, verify_reply,
+    verify_request,
 };
 use wire::v1::{drafter_client::DrafterClient, verifier_client::VerifierClient};
 
@@ -59,18 +60,12 @@ impl VerifyStream {
     pub(crate) async fn open(url: String, open: Open) -> Result<(Self, Opened), Status> {
         let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
-        let opening = verify_request::Request::Open(open);
-        requests
-            .send(VerifyRequest {
-                request: Some(opening),
-            })
-            .await
-            .expect("room");
         let mut client = VerifierClient::new(channel);
-        let replies = client
-            .verify(ReceiverStream::new(outgoing))
-            .await?
-            .into_inner();
+        let request = Some(verify_request::Request::Open(open));
+        let sent = requests.send(VerifyRequest { request }).await;
+        sent.expect("room");
+        let replies = client.verify(ReceiverStream::new(outgoing)).await?;
+        let replies = replies.into_inner();
         let mut stream = Self { requests, replies };
         match stream.receive().await? {
             verify_reply::Reply::Opened(opened) => Ok((stream, opened)),
@@ -78,20 +73,36 @@ impl VerifyStream {
         }
     }
 
+    /// A session in order at `url`, opened with what `change` makes of it.
+    pub(crate) async fn opened(url: String, change: impl FnOnce(&mut Open)) -> Self {
+        let opened = Self::open(url, open(change)).await;
+        opened.expect("a session in order").0
+    }
+
+    /// Why a session is not opened.
+    async fn refused(url: String, change: impl FnOnce(&mut Open)) -> Status {
+        let opened = Self::open(url, open(change)).await;
+        opened.err().expect("refused")
+    }
+
     async fn send(&self, request: verify_request::Request) {
-        self.requests
-            .send(VerifyRequest {
-                request: Some(request),
-            })
-            .await
-            .expect("room");
+        let request = Some(request);
+        let sent = self.requests.send(VerifyRequest { request }).await;
+        sent.expect("room");
     }
 
     async fn receive(&mut self) -> Result<verify_reply::Reply, Status> {
         let message = self.replies.message().await?;
-        message
-            .and_then(|message| message.reply)
-            .ok_or_else(|| Status::unavailable("ended"))
+        let reply = message.and_then(|message| message.reply);
+        reply.ok_or_else(|| Status::unavailable("ended"))
+    }
+
+    /// The verdict on a round.
+    async fn verdict(&mut self, round: VerifyRound) -> Result<Verdict, Status> {
+        match self.ask(verify_request::Request::Round(round)).await? {
+            verify_reply::Reply::Verdict(verdict) => Ok(verdict),
+            other => panic!("another reply: {other:?}"),
+        }
     }
 
     pub(crate) async fn ask(
@@ -113,18 +124,12 @@ impl DraftStream {
     pub(crate) async fn open(url: String, open: Open) -> Result<Self, Status> {
         let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
-        let opening = draft_request::Request::Open(open);
-        requests
-            .send(DraftRequest {
-                request: Some(opening),
-            })
-            .await
-            .expect("room");
         let mut client = DrafterClient::new(channel);
-        let replies = client
-            .draft(ReceiverStream::new(outgoing))
-            .await?
-            .into_inner();
+        let request = Some(draft_request::Request::Open(open));
+        let sent = requests.send(DraftRequest { request }).await;
+        sent.expect("room");
+        let replies = client.draft(ReceiverStream::new(outgoing)).await?;
+        let replies = replies.into_inner();
         let mut stream = Self { requests, replies };
         match stream.receive().await? {
             draft_reply::Reply::Opened(_) => Ok(stream),
@@ -132,18 +137,21 @@ impl DraftStream {
         }
     }
 
+    /// A session in order at `url`, opened with what `change` makes of it.
+    pub(crate) async fn opened(url: String, change: impl FnOnce(&mut Open)) -> Self {
+        let opened = Self::open(url, open(change)).await;
+        opened.expect("a session in order")
+    }
+
     pub(crate) async fn receive(&mut self) -> Result<draft_reply::Reply, Status> {
         let message = self.replies.message().await?;
-        message
-            .and_then(|message| message.reply)
-            .ok_or_else(|| Status::unavailable("ended"))
+        let reply = message.and_then(|message| message.reply);
+        reply.ok_or_else(|| Status::unavailable("ended"))
     }
 
     pub(crate) async fn send(&self, round: DraftRound) {
         let request = Some(draft_request::Request::Round(round));
-        self.requests
-            .send(DraftRequest { request })
-            .await
-            .expect("room");
+        let sent = self.requests.send(DraftRequest { request }).await;
+        sent.expect("room");
     }
 }

@@ -7,7 +7,7 @@ use tonic::transport::Channel;
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
-use wire::v1::{Append, Close, Commit, VerifyRound};
+use wire::v1::{Append, Close, Commit, Open, VerifyRound};
 
 use super::{VerifyStream, open, with_header};
 use crate::cluster::{PATIENCE, eventually, target, verifier};
@@ -18,26 +18,17 @@ use crate::relay::Relay;
 async fn a_broken_stream_detaches_and_the_next_open_reattaches() {
     let (verifier, monitor) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
-    let (mut stream, _) = VerifyStream::open(relay.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = VerifyStream::opened(relay.url(), |_| {}).await;
     let asked = with_header(VerifyRound::default(), 1, &[900, 901]);
-    let first = stream
-        .ask(Request::Round(asked.clone()))
-        .await
-        .expect("a verdict");
+    let first = stream.verdict(asked.clone()).await.expect("a verdict");
     relay.cut();
     assert!(stream.receive().await.is_err());
     eventually("it is detached", || monitor.sessions().detached == 1).await;
     eventually("its sequence is kept", || monitor.engine().sequences == 1).await;
-    let (mut stream, opened) = VerifyStream::open(relay.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let opened = VerifyStream::open(relay.url(), open(|_| {})).await;
+    let (mut stream, opened) = opened.expect("a session in order");
     assert_eq!(opened.held_len, 2);
-    let again = stream.ask(Request::Round(asked)).await.expect("a verdict");
-    let (Reply::Verdict(first), Reply::Verdict(again)) = (first, again) else {
-        panic!("other replies");
-    };
+    let again = stream.verdict(asked).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
     assert_eq!(first.emitted, again.emitted);
 }
@@ -46,12 +37,9 @@ async fn a_broken_stream_detaches_and_the_next_open_reattaches() {
 async fn a_detached_session_is_freed_when_its_lease_ends() {
     let (verifier, monitor) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
-    let opening = open(|open| open.lease_ms = 300);
-    let (mut stream, _) = VerifyStream::open(relay.url(), opening)
-        .await
-        .expect("open");
+    let mut stream = VerifyStream::opened(relay.url(), |open| open.lease_ms = 300).await;
     let asked = with_header(VerifyRound::default(), 1, &[]);
-    stream.ask(Request::Round(asked)).await.expect("a verdict");
+    stream.verdict(asked).await.expect("a verdict");
     relay.cut();
     eventually("it is detached", || monitor.sessions().detached == 1).await;
     eventually("it is freed", || {
@@ -63,19 +51,15 @@ async fn a_detached_session_is_freed_when_its_lease_ends() {
 #[tokio::test]
 async fn close_and_reset_free_the_session_at_once() {
     let (verifier, monitor) = verifier(target()).await;
-    let (mut closing, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
-    let reply = closing
-        .ask(Request::Close(Close {}))
-        .await
-        .expect("an answer");
-    assert!(matches!(reply, Reply::Closed(_)));
+    let mut closing = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let round = with_header(VerifyRound::default(), 1, &[]);
+    closing.verdict(round).await.expect("a verdict");
+    let reply = closing.ask(Request::Close(Close {})).await;
+    assert!(matches!(reply, Ok(Reply::Closed(_))), "{reply:?}");
     eventually("close frees it", || monitor.sessions().attached == 0).await;
     assert_eq!(monitor.sessions().detached, 0);
-    let (resetting, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
+    eventually("and its memory", || monitor.engine().sequences == 0).await;
+    let resetting = VerifyStream::opened(verifier.url(), |_| {}).await;
     assert_eq!(monitor.sessions().attached, 1);
     drop(resetting);
     eventually("reset frees it", || monitor.sessions().attached == 0).await;
@@ -85,62 +69,40 @@ async fn close_and_reset_free_the_session_at_once() {
 #[tokio::test]
 async fn a_newer_stream_takes_the_session_from_a_half_open_one() {
     let (verifier, _) = verifier(target()).await;
-    let (mut old, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
-    let (mut new, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
-    assert_eq!(
-        old.receive().await.expect_err("ended").code(),
-        Code::Aborted
-    );
+    let mut old = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let mut new = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let ended = old.receive().await.expect_err("ended");
+    assert_eq!(ended.code(), Code::Aborted);
     let asked = with_header(VerifyRound::default(), 1, &[]);
-    assert!(new.ask(Request::Round(asked)).await.is_ok());
+    assert!(new.verdict(asked).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_stream_that_was_opened_before_does_not_take_the_session_back() {
     let (verifier, _) = verifier(target()).await;
-    let newer = open(|open| open.epoch = 2);
-    let (mut newer, _) = VerifyStream::open(verifier.url(), newer)
-        .await
-        .expect("open");
-    let stale = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .err()
-        .expect("refused");
+    let mut newer = VerifyStream::opened(verifier.url(), |open| open.epoch = 2).await;
+    let stale = VerifyStream::refused(verifier.url(), |_| {}).await;
     assert_eq!(stale.code(), Code::Aborted);
     let mut asked = with_header(VerifyRound::default(), 1, &[]);
     asked.header.as_mut().expect("a header").epoch = 2;
-    assert!(newer.ask(Request::Round(asked)).await.is_ok());
+    assert!(newer.verdict(asked).await.is_ok());
 }
 
 #[tokio::test]
 async fn nothing_is_stored_that_the_context_cannot_hold() {
     let (verifier, monitor) = verifier(target()).await;
-    let long = open(|open| open.prompt_token_ids = vec![5; 513]);
-    let refused = VerifyStream::open(verifier.url(), long)
-        .await
-        .err()
-        .expect("refused");
+    let long = |open: &mut Open| open.prompt_token_ids = vec![5; 513];
+    let refused = VerifyStream::refused(verifier.url(), long).await;
     assert!(
         refused.message().starts_with("prompt_token_ids"),
-        "{}",
-        refused.message()
+        "{refused:?}"
     );
-    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     let asked = with_header(VerifyRound::default(), 1, &[900; 600]);
-    let refused = stream
-        .ask(Request::Round(asked))
-        .await
-        .expect_err("refused");
+    let refused = stream.verdict(asked).await.expect_err("refused");
     assert_eq!(refused.code(), Code::OutOfRange);
-    let (_, opened) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let opened = VerifyStream::open(verifier.url(), open(|_| {})).await;
+    let (_, opened) = opened.expect("a session in order");
     assert_eq!(opened.held_len, 0);
     assert_eq!(monitor.engine().cached_tokens, 0);
 }
@@ -148,30 +110,17 @@ async fn nothing_is_stored_that_the_context_cannot_hold() {
 #[tokio::test]
 async fn streams_begin_with_open_and_reserved_messages_say_so() {
     let (verifier, _) = verifier(target()).await;
-    let bad = open(|open| open.vocab_size = 5_000);
-    let refused = VerifyStream::open(verifier.url(), bad)
-        .await
-        .err()
-        .expect("refused");
-    assert_eq!(refused.code(), Code::InvalidArgument);
-    let other_model = open(|open| open.model = "another".to_owned());
-    let refused = VerifyStream::open(verifier.url(), other_model)
-        .await
-        .err()
-        .expect("refused");
-    assert!(
-        refused.message().contains("'another'"),
-        "{}",
-        refused.message()
-    );
+    let bad = VerifyStream::refused(verifier.url(), |open| open.vocab_size = 5_000).await;
+    assert_eq!(bad.code(), Code::InvalidArgument);
+    let another = |open: &mut Open| open.model = "another".to_owned();
+    let refused = VerifyStream::refused(verifier.url(), another).await;
+    assert!(refused.message().contains("'another'"), "{refused:?}");
     for (request, code) in [
         (Request::Append(Append::default()), Code::Unimplemented),
         (Request::Commit(Commit::default()), Code::Unimplemented),
         (Request::Open(open(|_| {})), Code::InvalidArgument),
     ] {
-        let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-            .await
-            .expect("open");
+        let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
         let status = stream.ask(request).await.expect_err("refused");
         assert_eq!(status.code(), code);
     }
@@ -195,16 +144,13 @@ async fn a_stream_that_never_says_open_is_ended() {
 async fn a_peer_that_stops_says_so_and_ends_what_is_left_with_a_word() {
     // It is asked to end a second before the grace is over.
     let (verifier, _) = Stoppable::verifier(target(), 5_000, DELAY_MS).await;
-    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("in order");
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     verifier.stop.cancel();
     let told = stream.receive().await.expect("open");
     assert!(matches!(told, Reply::Draining(_)));
     // Told at once, and not when it is asked to end: it still answers.
     let round = with_header(VerifyRound::default(), 1, &[]);
-    let answer = stream.ask(Request::Round(round)).await.expect("answered");
-    assert!(matches!(answer, Reply::Verdict(_)));
+    stream.verdict(round).await.expect("answered");
     let ended = stream.receive().await.expect_err("ended");
     assert_eq!(ended.code(), Code::Unavailable);
     assert!(ended.message().contains("shutting down"), "{ended:?}");

@@ -1,15 +1,12 @@
 //! Draft trees at the verifier.
 
-use tonic::{Code, Status};
+use tonic::Code;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::verify_reply::Reply;
-use wire::v1::verify_request::Request;
 use wire::v1::{
-    AcceptAt, DescribeRequest, LastToken, Open, ProposalForm, TokenTree, Verdict, Verification,
-    VerifyRound,
+    AcceptAt, DescribeRequest, LastToken, Open, ProposalForm, TokenTree, Verification, VerifyRound,
 };
 
-use super::{VerifyStream, open, with_header};
+use super::{VerifyStream, with_header};
 use crate::cluster::{Service, target, verifier};
 
 /// What a session is opened with.
@@ -25,24 +22,15 @@ fn tree(token_ids: &[u32], parents: &[i32]) -> VerifyRound {
     }
 }
 
-async fn opened(verifier: &Service, change: impl FnOnce(&mut Open)) -> VerifyStream {
-    let opened = VerifyStream::open(verifier.url(), open(change)).await;
-    opened.expect("open").0
-}
-
-async fn verdict(stream: &mut VerifyStream, round: VerifyRound) -> Result<Verdict, Status> {
-    match stream.ask(Request::Round(round)).await? {
-        Reply::Verdict(verdict) => Ok(verdict),
-        other => panic!("another reply: {other:?}"),
-    }
-}
-
 /// The target's own tokens, one a round.
 async fn own_tokens(verifier: &Service, count: u64) -> Vec<u32> {
-    let mut stream = opened(verifier, |open| open.session_id = vec![9; 16]).await;
+    let mut stream =
+        VerifyStream::opened(verifier.url(), |open| open.session_id = vec![9; 16]).await;
     let mut tokens = Vec::new();
     for round in 1..=count {
-        let next = verdict(&mut stream, with_header(tree(&[], &[]), round, &tokens)).await;
+        let next = stream
+            .verdict(with_header(tree(&[], &[]), round, &tokens))
+            .await;
         tokens.extend(next.expect("a verdict").emitted);
     }
     tokens
@@ -53,25 +41,23 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
     let (verifier, _) = verifier(target()).await;
     let own = own_tokens(&verifier, 7).await;
     let other = |at: usize| if own[at] == 77 { 78 } else { 77 };
-    let mut stream = opened(&verifier, |_| {}).await;
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     // Others stand before the right ones, have children of their own, and come in between.
     let tokens = [other(0), own[0], other(1), own[1], own[1], own[2], other(2)];
     let asked = with_header(tree(&tokens, &[-1, -1, 1, 1, 0, 3, 3]), 1, &[]);
-    let told = verdict(&mut stream, asked.clone())
-        .await
-        .expect("a verdict");
+    let told = stream.verdict(asked.clone()).await.expect("a verdict");
     assert_eq!(told.path, [1, 3, 5]);
     assert_eq!(told.accepted_len, 3);
     assert_eq!(told.emitted, own[..4]);
     assert_eq!(told.last(), LastToken::Bonus);
     // A repetition gets the verdict that was kept, its path with it.
-    let again = verdict(&mut stream, asked).await.expect("a verdict");
+    let again = stream.verdict(asked).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
     assert_eq!((&again.path, &again.emitted), (&told.path, &told.emitted));
     // Refused at the second level: nothing below it counts, and what it emits is the target's own.
     let tokens = [own[4], other(5), own[6], own[6]];
     let asked = with_header(tree(&tokens, &[-1, 0, 1, -1]), 2, &told.emitted);
-    let next = verdict(&mut stream, asked).await.expect("a verdict");
+    let next = stream.verdict(asked).await.expect("a verdict");
     assert_eq!(next.path, [0]);
     assert_eq!(next.emitted, own[4..6]);
     assert_eq!(next.last(), LastToken::Recovered);
@@ -88,9 +74,9 @@ async fn what_is_no_tree_or_too_large_is_refused() {
         (&[900, 901], &[-1, -2], "drafts.parents"),
         (&wide, &[-1; 65], "drafts"),
     ] {
-        let mut stream = opened(&verifier, |_| {}).await;
+        let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
         let round = with_header(tree(tokens, parents), 1, &[]);
-        let status = verdict(&mut stream, round).await.expect_err("refused");
+        let status = stream.verdict(round).await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument);
         let told = status.message();
         assert_eq!(told.split(':').next(), Some(field), "{told}");
@@ -117,9 +103,9 @@ async fn trees_go_with_coupled_verification_at_the_verifier_only() {
         (|_| {}, with_horizon, "horizon", "tree"),
     ];
     for (change, round, field, word) in asked {
-        let mut stream = opened(&verifier, change).await;
+        let mut stream = VerifyStream::opened(verifier.url(), change).await;
         let round = with_header(round, 1, &[]);
-        let status = verdict(&mut stream, round).await.expect_err("refused");
+        let status = stream.verdict(round).await.expect_err("refused");
         let told = status.message();
         assert_eq!(told.split(':').next(), Some(field), "{told}");
         assert!(told.contains(word), "{told}");

@@ -2,16 +2,16 @@
 
 use speculation::coupled::choice;
 use speculation::noise::Noise;
-use tonic::{Code, Status};
+use tonic::Code;
 use wire::v1::slice::Law;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{
-    AcceptAt, DecodeRound, ProposalForm, Slice, SliceRequest, TokenTree, Verdict, Verification,
-    VerifyRound,
+    AcceptAt, DecodeRound, ProposalForm, ResidualLayer, Slice, SliceRequest, TokenTree,
+    Verification, VerifyRound,
 };
 
-use super::{VerifyStream, open, with_header};
+use super::{VerifyStream, with_header};
 use crate::cluster::{target, verifier};
 
 fn block(drafts: &[u32]) -> VerifyRound {
@@ -22,13 +22,6 @@ fn block(drafts: &[u32]) -> VerifyRound {
     VerifyRound {
         drafts,
         ..Default::default()
-    }
-}
-
-async fn verdict(stream: &mut VerifyStream, round: VerifyRound) -> Result<Verdict, Status> {
-    match stream.ask(Request::Round(round)).await? {
-        Reply::Verdict(verdict) => Ok(verdict),
-        other => panic!("another reply: {other:?}"),
     }
 }
 
@@ -72,16 +65,10 @@ fn law(slice: &Slice) -> Vec<f32> {
 #[tokio::test]
 async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
     let (verifier, _) = verifier(target()).await;
-    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     let asked = with_header(block(&[900, 901]), 1, &[]);
-    let first = verdict(&mut stream, asked.clone())
-        .await
-        .expect("a verdict");
-    let again = verdict(&mut stream, asked.clone())
-        .await
-        .expect("a verdict");
+    let first = stream.verdict(asked.clone()).await.expect("a verdict");
+    let again = stream.verdict(asked.clone()).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
     assert_eq!((&first.emitted, first.last), (&again.emitted, again.last));
     assert_eq!(
@@ -89,7 +76,9 @@ async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
         asked.header.expect("a header").digest
     );
     // Another block under the same round number is executed afresh.
-    let other = verdict(&mut stream, with_header(block(&first.emitted), 1, &[])).await;
+    let other = stream
+        .verdict(with_header(block(&first.emitted), 1, &[]))
+        .await;
     let other = other.expect("a verdict");
     assert!(!other.header.expect("a header").replayed);
     assert_eq!(other.accepted_len as usize, first.emitted.len());
@@ -99,19 +88,17 @@ async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
 #[tokio::test]
 async fn a_verdict_depends_on_what_is_committed_and_not_on_what_was_refused_before() {
     let (verifier, _) = verifier(target()).await;
-    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
-    let first = verdict(&mut stream, with_header(block(&[900, 901, 902]), 1, &[])).await;
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let first = stream
+        .verdict(with_header(block(&[900, 901, 902]), 1, &[]))
+        .await;
     let committed = first.expect("a verdict").emitted;
     let next = with_header(block(&[903]), 2, &committed);
-    let continued = verdict(&mut stream, next.clone()).await.expect("a verdict");
-    let fresh = open(|open| open.session_id = vec![4; 16]);
-    let (mut fresh, _) = VerifyStream::open(verifier.url(), fresh)
-        .await
-        .expect("open");
+    let continued = stream.verdict(next.clone()).await.expect("a verdict");
+    let mut fresh =
+        VerifyStream::opened(verifier.url(), |open| open.session_id = vec![4; 16]).await;
     assert_eq!(
-        verdict(&mut fresh, next).await.expect("a verdict").emitted,
+        fresh.verdict(next).await.expect("a verdict").emitted,
         continued.emitted
     );
 }
@@ -126,28 +113,25 @@ async fn slices_hold_everything_the_decision_needs() {
             sampling.temperature = Some(temperature);
             sampling.top_k = top_k;
         };
-        let opening = open(sampling);
-        let (mut deciding, _) = VerifyStream::open(verifier.url(), opening)
-            .await
-            .expect("open");
+        let mut deciding = VerifyStream::opened(verifier.url(), sampling).await;
         // Drafts of which some are right: what the target itself would say, and then nonsense.
         let mut drafts = Vec::new();
         for round in 1..=3 {
-            let next = verdict(&mut deciding, with_header(block(&[]), round, &drafts)).await;
+            let next = deciding
+                .verdict(with_header(block(&[]), round, &drafts))
+                .await;
             drafts.extend(next.expect("a verdict").emitted);
         }
         drafts.push(77);
-        let decided = verdict(&mut deciding, with_header(block(&drafts), 4, &[])).await;
+        let decided = deciding.verdict(with_header(block(&drafts), 4, &[])).await;
         let decided = decided.expect("a verdict");
 
-        let opening = open(|open| {
+        let mut scoring = VerifyStream::opened(verifier.url(), |open| {
             sampling(open);
             open.session_id = vec![9; 16];
             open.accept_at = AcceptAt::Coordinator.into();
-        });
-        let (mut scoring, _) = VerifyStream::open(verifier.url(), opening)
-            .await
-            .expect("open");
+        })
+        .await;
         let wanted = Some(SliceRequest {
             top: 0,
             unscaled: true,
@@ -171,24 +155,13 @@ async fn slices_hold_everything_the_decision_needs() {
         let agreeing = choices.iter().zip(&drafts).take_while(|(a, b)| a == b);
         let accepted = agreeing.count();
         assert_eq!(choices[..=accepted], decided.emitted, "T={temperature}");
-        assert!(
-            slices
-                .iter()
-                .all(|slice| slice.max_probability > 0.0 && slice.entropy > 0.0)
-        );
         // At temperature 1 without cuts the law is the unscaled law, and comes once.
         let is_scaled = temperature != 1.0 || top_k > 0;
-        assert!(
-            slices
-                .iter()
-                .all(|slice| slice.unscaled.is_some() == is_scaled)
-        );
-        if top_k > 0 || temperature == 0.0 {
-            assert!(
-                slices
-                    .iter()
-                    .all(|slice| matches!(slice.law, Some(Law::Support(_))))
-            );
+        let is_cut = top_k > 0 || temperature == 0.0;
+        for slice in &slices {
+            assert!(slice.max_probability > 0.0 && slice.entropy > 0.0);
+            assert_eq!(slice.unscaled.is_some(), is_scaled);
+            assert!(!is_cut || matches!(slice.law, Some(Law::Support(_))));
         }
     }
 }
@@ -196,12 +169,12 @@ async fn slices_hold_everything_the_decision_needs() {
 #[tokio::test]
 async fn decoding_alone_gives_what_single_verdicts_give() {
     let (verifier, _) = verifier(target()).await;
-    let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     let mut expected = Vec::new();
     for round in 1..=6 {
-        let next = verdict(&mut stream, with_header(block(&[]), round, &expected)).await;
+        let next = stream
+            .verdict(with_header(block(&[]), round, &expected))
+            .await;
         expected.extend(next.expect("a verdict").emitted);
     }
     let decode = DecodeRound {
@@ -231,10 +204,7 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
 #[tokio::test]
 async fn a_verifier_that_holds_too_little_says_what_it_needs() {
     let (verifier, _) = verifier(target()).await;
-    let (mut stream, opened) = VerifyStream::open(verifier.url(), open(|_| {}))
-        .await
-        .expect("open");
-    assert_eq!(opened.held_len, 0);
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     let mut asked = with_header(block(&[]), 1, &[900]);
     asked.header.as_mut().expect("a header").from_len = 5;
     match stream.ask(Request::Round(asked)).await.expect("an answer") {
@@ -242,7 +212,8 @@ async fn a_verifier_that_holds_too_little_says_what_it_needs() {
         other => panic!("another reply: {other:?}"),
     }
     assert!(
-        verdict(&mut stream, with_header(block(&[]), 1, &[900]))
+        stream
+            .verdict(with_header(block(&[]), 1, &[900]))
             .await
             .is_ok()
     );
@@ -251,75 +222,34 @@ async fn a_verifier_that_holds_too_little_says_what_it_needs() {
 #[tokio::test]
 async fn malformed_rounds_are_refused_by_name() {
     let (verifier, _) = verifier(target()).await;
-    let tree = Some(TokenTree {
-        token_ids: vec![900, 900],
-        parents: vec![-1, -1],
-    });
+    let round = |change: fn(&mut VerifyRound)| {
+        let mut round = block(&[]);
+        change(&mut round);
+        with_header(round, 1, &[])
+    };
     let mut wrong_epoch = with_header(block(&[900]), 1, &[]);
     wrong_epoch.header.as_mut().expect("a header").epoch = 2;
-    let layers = vec![wire::v1::ResidualLayer::default()];
-    let slices = Some(SliceRequest::default());
-    for (round, field) in [
-        (with_header(block(&[4096]), 1, &[]), "drafts"),
-        (with_header(block(&[900; 65]), 1, &[]), "drafts"),
+    for (field, round) in [
+        ("drafts", with_header(block(&[4096]), 1, &[])),
+        ("drafts", with_header(block(&[900; 65]), 1, &[])),
+        ("committed", with_header(block(&[]), 1, &[4096])),
         (
-            with_header(
-                VerifyRound {
-                    drafts: tree,
-                    ..Default::default()
-                },
-                1,
-                &[],
-            ),
-            "drafts.parents",
-        ),
-        (with_header(block(&[]), 1, &[4096]), "committed"),
-        (
-            with_header(
-                VerifyRound {
-                    layers,
-                    ..block(&[])
-                },
-                1,
-                &[],
-            ),
             "layers",
+            round(|round| round.layers = vec![ResidualLayer::default()]),
         ),
+        ("horizon", round(|round| round.horizon = Some(65))),
         (
-            with_header(
-                VerifyRound {
-                    horizon: Some(65),
-                    ..block(&[])
-                },
-                1,
-                &[],
-            ),
-            "horizon",
-        ),
-        (
-            with_header(
-                VerifyRound {
-                    slices,
-                    ..block(&[])
-                },
-                1,
-                &[],
-            ),
             "slices",
+            round(|round| round.slices = Some(SliceRequest::default())),
         ),
-        (block(&[]), "header"),
-        (wrong_epoch, "epoch"),
+        ("header", block(&[])),
+        ("epoch", wrong_epoch),
     ] {
-        let (mut stream, _) = VerifyStream::open(verifier.url(), open(|_| {}))
-            .await
-            .expect("open");
-        let status = verdict(&mut stream, round).await.expect_err("refused");
+        let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+        let status = stream.verdict(round).await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument, "{field}");
-        assert!(
-            status.message().split(':').next() == Some(field),
-            "{field}: {}",
-            status.message()
-        );
+        let told = status.message();
+        assert_eq!(told.split(':').next(), Some(field), "{told}");
     }
 }
 
@@ -344,30 +274,22 @@ async fn lies_about_the_draft_law_never_reach_a_verdict() {
         vec![sparse(&[900], &[1])],
         vec![sparse(&[900, 5000], &[1, 0, 1, 0])],
     ] {
-        let opening = open(|open| {
+        let mut stream = VerifyStream::opened(verifier.url(), |open| {
             open.verification = Verification::Token.into();
             open.proposal_form = ProposalForm::Sparse.into();
             open.proposal_top = 8;
-        });
-        let (mut stream, _) = VerifyStream::open(verifier.url(), opening)
-            .await
-            .expect("open");
+        })
+        .await;
         let round = VerifyRound {
             proposals: proposals.clone(),
             ..block(&[900])
         };
-        let status = verdict(&mut stream, with_header(round, 1, &[]))
-            .await
-            .expect_err("refused");
-        assert_eq!(
-            status.code(),
-            Code::InvalidArgument,
-            "{proposals:?}: {status:?}"
-        );
+        let told = stream.verdict(with_header(round, 1, &[])).await;
+        let status = told.expect_err("refused");
+        let is_named = status.message().starts_with("proposals");
         assert!(
-            status.message().starts_with("proposals"),
-            "{}",
-            status.message()
+            is_named && status.code() == Code::InvalidArgument,
+            "{proposals:?}: {status:?}"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use server::auth::AuthConfig;
 use server::process::Process;
-use tonic::Code;
+use tonic::{Code, Status};
 use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
@@ -27,10 +27,8 @@ async fn what_is_generated_under_tls_and_tokens_is_what_is_generated_in_clear() 
         let asked = request("Once upon a time", 40).method(method);
         let secured = try_generate(&coordinator, &client, asked.clone()).await;
         let secured = secured.expect("let in");
-        assert_eq!(
-            secured.tokens,
-            generate(&clear.coordinator, asked).await.tokens
-        );
+        let in_clear = generate(&clear.coordinator, asked).await;
+        assert_eq!(secured.tokens, in_clear.tokens);
         assert_eq!(secured.fallbacks(), 0, "{:?}", secured.finished);
         assert_ne!(secured.finished.reason(), FinishReason::Error);
     }
@@ -54,23 +52,20 @@ async fn no_service_answers_without_its_token() {
         tls: client.tls.clone(),
         ..Process::default()
     };
+    let is_told = |status: Status, parts: [&str; 2]| {
+        let message = status.message();
+        assert_eq!(status.code(), Code::Unauthenticated);
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    };
     for (process, said) in [(&client, "not known"), (&nothing, "no token was shown")] {
-        let asked = [
-            DrafterClient::new(channel(&drafter, process))
-                .describe(DescribeRequest {})
-                .await,
-            VerifierClient::new(channel(&verifier, process))
-                .describe(DescribeRequest {})
-                .await,
-        ];
-        for outcome in asked {
-            let status = outcome.expect_err("refused");
-            assert_eq!(status.code(), Code::Unauthenticated);
-            let message = status.message();
-            assert!(
-                message.contains(said) && message.contains("auth.peer_token_file"),
-                "{message}"
-            );
+        let mut drafting = DrafterClient::new(channel(&drafter, process));
+        let mut verifying = VerifierClient::new(channel(&verifier, process));
+        for described in [
+            drafting.describe(DescribeRequest {}).await,
+            verifying.describe(DescribeRequest {}).await,
+        ] {
+            let status = described.expect_err("refused");
+            is_told(status, [said, "auth.peer_token_file"]);
         }
     }
     let peer = world.of_peer();
@@ -79,12 +74,7 @@ async fn no_service_answers_without_its_token() {
         let mut listing = CoordinatorClient::new(channel(&coordinator, process));
         let listed = listing.list_methods(ListMethodsRequest {}).await.map(drop);
         for status in [refused.expect_err("refused"), listed.expect_err("refused")] {
-            assert_eq!(status.code(), Code::Unauthenticated);
-            let message = status.message();
-            assert!(
-                message.contains(said) && message.contains("--token-file"),
-                "{message}"
-            );
+            is_told(status, [said, "--token-file"]);
         }
     }
 }
@@ -131,12 +121,10 @@ async fn a_coordinator_with_the_wrong_credentials_says_which() {
     process.auth = world.of_coordinator().auth;
     // It speaks no TLS itself, so its clients need none.
     let coordinator = world.coordinator(&[], &[&verifier], process).await;
-    let url = format!("http://{}", coordinator.address);
     let config = server::channel::ChannelConfig::default();
-    let channel = server::channel::connect(&url, &config, &client).expect("a URL");
-    let refused = CoordinatorClient::new(channel)
-        .generate(request("x", 4))
-        .await;
+    let channel = server::channel::connect(&coordinator.url(), &config, &client).expect("a URL");
+    let mut client = CoordinatorClient::new(channel);
+    let refused = client.generate(request("x", 4)).await;
     let said = describe(&refused.expect_err("no verifier"));
     assert!(said.contains("does not know the CA of this side"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use server::limits::Limit;
 
-const TABLE: &str = include_str!("../../../docs/limits.md");
+const TABLE: &str = include_str!("../../../docs/reference/limits.md");
 
 /// The rows under the heading `section`, without the head of the table.
 fn rows(section: &str) -> Vec<&'static str> {
@@ -18,15 +18,15 @@ fn the_table_of_limits_is_what_the_services_are_built_with() {
     let sections: [(&str, Vec<Limit>); 4] = [
         ("Every service", server::limits::limits()),
         ("Coordinator", coordinator::limits()),
-        ("Drafter", drafter::limits()),
-        ("Verifier", verifier::limits()),
+        ("Drafter and verifier", drafter::limits()),
+        ("Drafter and verifier", verifier::limits()),
     ];
     for (section, limits) in sections {
         let expected: Vec<_> = limits.iter().map(Limit::row).collect();
         assert_eq!(
             rows(section),
             expected,
-            "docs/limits.md, {section}; it should be\n{}\n",
+            "docs/reference/limits.md, {section}; it should be\n{}\n",
             expected.join("\n")
         );
     }

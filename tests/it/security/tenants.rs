@@ -47,11 +47,11 @@ async fn beginnings_are_shared_within_a_tenant_by_its_token_and_with_nobody_else
             "'{claimed}' with {token}: {shared} tokens"
         );
         answers.push(answer.tokens);
-        eventually("the session is over", || {
+        let is_over = || {
             let sessions = monitor.sessions();
             (sessions.attached, sessions.detached) == (0, 0) && monitor.engine().sequences == 0
-        })
-        .await;
+        };
+        eventually("the session is over", is_over).await;
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }

@@ -1,25 +1,21 @@
 //! Services with certificates and tokens, and clients that have others.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use coordinator::{Coordinator, CoordinatorConfig};
-use drafter::{Drafter, DrafterConfig, Loaded};
+use drafter::{DrafterConfig, Loaded};
 use server::auth::{Auth, AuthConfig};
 use server::channel::{ChannelConfig, PeerChannel, connect};
 use server::process::Process;
 use server::tls::{Tls, TlsConfig, TlsMode, install_provider};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tonic::Status;
-use verifier::{Verifier, VerifierConfig};
+use verifier::VerifierConfig;
 use wire::v1::GenerateRequest;
 use wire::v1::coordinator_client::CoordinatorClient;
 
 use super::authority::{Authority, write};
 use crate::client::{Answer, collect};
-use crate::cluster::{config, draft, target};
+use crate::cluster::{Service, config, coordinator_in, draft, drafter_in, target, verifier_in};
 
 /// What peers show each other.
 const PEER_TOKEN: &str = "peers-0123456789abcdef";
@@ -33,24 +29,6 @@ pub(crate) struct World {
     pub(crate) folder: TempDir,
     pub(crate) tls: TlsConfig,
     pub(crate) auth: AuthConfig,
-}
-
-/// A running service. Dropping it kills it.
-pub(crate) struct Secured {
-    pub(crate) address: SocketAddr,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Secured {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Secured {
-    pub(crate) fn url(&self) -> String {
-        format!("https://localhost:{}", self.address.port())
-    }
 }
 
 impl World {
@@ -107,66 +85,48 @@ impl World {
         }
     }
 
-    pub(crate) async fn drafter(&self, process: Process) -> Secured {
+    pub(crate) async fn drafter(&self, process: Process) -> Service {
         let config = DrafterConfig::default();
         let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
-        let drafter = Drafter::start(loaded, config, process).await;
-        let drafter = drafter.expect("a drafter");
-        let (listener, address) = listener().await;
-        let serving = async move { drafter.serve(listener, std::future::pending()).await };
-        let task = tokio::spawn(async move { serving.await.expect("served") });
-        Secured { address, task }
+        drafter_in(process, loaded, config).await.0
     }
 
     pub(crate) async fn verifier(
         &self,
         process: Process,
         configure: impl FnOnce(&mut VerifierConfig),
-    ) -> (Secured, verifier::Monitor) {
+    ) -> (Service, verifier::Monitor) {
         let mut config = VerifierConfig::default();
         configure(&mut config);
-        let verifier = Verifier::start(target(), config, process).await;
-        let verifier = verifier.expect("a verifier");
-        let monitor = verifier.monitor();
-        let (listener, address) = listener().await;
-        let serving = async move { verifier.serve(listener, std::future::pending()).await };
-        let task = tokio::spawn(async move { serving.await.expect("served") });
-        (Secured { address, task }, monitor)
+        verifier_in(process, target(), config).await
     }
 
     pub(crate) async fn coordinator(
         &self,
-        drafters: &[&Secured],
-        verifiers: &[&Secured],
+        drafters: &[&Service],
+        verifiers: &[&Service],
         process: Process,
-    ) -> Secured {
-        let urls = |services: &[&Secured]| -> Vec<String> {
-            services.iter().map(|service| service.url()).collect()
+    ) -> Service {
+        let urls = |services: &[&Service]| -> Vec<String> {
+            services.iter().map(|service| url(service)).collect()
         };
-        let config: CoordinatorConfig = config(&urls(drafters), &urls(verifiers));
-        let coordinator = Coordinator::new(config, process).await;
-        let coordinator = coordinator.expect("a coordinator");
-        let (listener, address) = listener().await;
-        let serving = async move { coordinator.serve(listener, std::future::pending()).await };
-        let task = tokio::spawn(async move { serving.await.expect("served") });
-        Secured { address, task }
+        coordinator_in(process, config(&urls(drafters), &urls(verifiers))).await
     }
 }
 
-async fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    (listener, address)
+/// The URL of a service under the name in its certificate.
+fn url(service: &Service) -> String {
+    format!("https://localhost:{}", service.address.port())
 }
 
 /// A channel as commands make it.
-pub(crate) fn channel(service: &Secured, process: &Process) -> PeerChannel {
-    connect(&service.url(), &ChannelConfig::default(), process).expect("a URL")
+pub(crate) fn channel(service: &Service, process: &Process) -> PeerChannel {
+    connect(&url(service), &ChannelConfig::default(), process).expect("a URL")
 }
 
 /// Generates to the end.
 pub(crate) async fn try_generate(
-    coordinator: &Secured,
+    coordinator: &Service,
     process: &Process,
     request: GenerateRequest,
 ) -> Result<Answer, Status> {

@@ -6,8 +6,7 @@ use wire::v1::{FinishReason, GenerateRequest};
 use super::collector::{Seen, Spans, int, text};
 use super::requests::check_rounds;
 use super::watched::Watched;
-use crate::client::{With, generate, request, with_fault};
-use crate::cluster::client;
+use crate::client::{With, begin, generate, request, with_fault};
 use crate::relay::Relay;
 
 fn asked() -> GenerateRequest {
@@ -34,37 +33,24 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
     )
     .await;
     let answer = with_fault(&services.coordinator, asked(), 20, || relay.cut()).await;
-    let retries = answer
-        .finished
-        .speculation
-        .as_ref()
-        .expect("statistics")
-        .retries;
+    let retries = answer.statistics().retries;
     assert!(retries > 0);
     let spans = services.spans().await;
     check_rounds(&spans, &answer);
-    assert!(
-        spans
-            .0
-            .iter()
-            .all(|seen| seen.service == "outrider-coordinator")
-    );
+    let is_own = |seen: &Seen| seen.service == "outrider-coordinator";
+    assert!(spans.0.iter().all(is_own));
     let failed = failed(&spans);
     assert_eq!(failed.len(), 1, "one round was cut");
     let steps = spans.within(failed[0]);
-    let asked: Vec<_> = steps
-        .iter()
-        .map(|step| {
-            (
-                step.span.name.as_str(),
-                step.int(names::ATTEMPT).unwrap_or(0),
-                step.has_failed(),
-            )
-        })
-        .collect();
+    let told = |step: &&Seen| {
+        let attempt = step.int(names::ATTEMPT).unwrap_or(0);
+        (step.span.name.clone(), attempt, step.has_failed())
+    };
+    let asked: Vec<_> = steps.iter().map(told).collect();
     let (last, before) = asked.split_last().expect("steps");
-    assert_eq!(*last, ("verify", i64::from(retries), false));
-    assert!(before.contains(&("verify", 0, true)), "{asked:?}");
+    let verify = || names::VERIFY.to_owned();
+    assert_eq!(*last, (verify(), i64::from(retries), false));
+    assert!(before.contains(&(verify(), 0, true)), "{asked:?}");
     assert_eq!(failed[0].int(names::ATTEMPT), Some(retries.into()));
     for step in &steps {
         let blamed = step.text(names::PEER);
@@ -110,13 +96,7 @@ async fn a_lost_drafter_is_seen_where_it_was_lost() {
     let drafter = services.drafter.take();
     let answer = with_fault(&services.coordinator, asked(), 20, || drop(drafter)).await;
     assert_eq!(answer.finished.reason(), FinishReason::Length);
-    let fallbacks = answer
-        .finished
-        .speculation
-        .as_ref()
-        .expect("statistics")
-        .fallbacks
-        .clone();
+    let fallbacks = answer.statistics().fallbacks.clone();
     assert!(!fallbacks.is_empty());
     let spans = services.spans().await;
     let root = spans.one("chat default");
@@ -125,18 +105,14 @@ async fn a_lost_drafter_is_seen_where_it_was_lost() {
     for (told, fallback) in told.iter().zip(&fallbacks) {
         assert_eq!(text(told, names::PEER).as_deref(), Some("drafter"));
         assert_eq!(int(told, names::BASE_LEN), Some(fallback.position.into()));
-        assert_eq!(
-            text(told, names::FALLBACK_REASON),
-            Some(fallback.reason.clone())
-        );
+        let reason = text(told, names::FALLBACK_REASON);
+        assert_eq!(reason.as_ref(), Some(&fallback.reason));
     }
     let failed = failed(&spans);
     assert_eq!(failed.len(), fallbacks.len(), "each in a round of its own");
     let first = failed[0];
-    assert_eq!(
-        first.text(names::FALLBACK_REASON),
-        Some(fallbacks[0].reason.clone())
-    );
+    let reason = first.text(names::FALLBACK_REASON);
+    assert_eq!(reason.as_ref(), Some(&fallbacks[0].reason));
     let steps = spans.within(first);
     assert!(steps[0].span.name == "draft" && steps[0].has_failed());
     let last = steps.last().expect("the target went on");
@@ -176,22 +152,14 @@ async fn a_session_that_moves_is_seen_to() {
         assert!(seed < 40, "no session ever went to the one of two");
     };
     assert_eq!(moved.finished.reason(), FinishReason::Length);
-    let migrations = moved
-        .finished
-        .speculation
-        .as_ref()
-        .expect("statistics")
-        .migrations;
+    let migrations = moved.statistics().migrations;
     assert_eq!(migrations, 1);
     let spans = services.spans().await;
     let roots = spans.all("chat default");
     let (last, before) = roots.split_last().expect("requests");
     assert_eq!(before.len() as u64, seed);
-    assert!(
-        before
-            .iter()
-            .all(|root| root.events(names::MIGRATION).is_empty())
-    );
+    let stays = |root: &&Seen| root.events(names::MIGRATION).is_empty();
+    assert!(before.iter().all(stays));
     let told = last.events(names::MIGRATION);
     assert_eq!(told.len(), 1);
     assert_eq!(int(told[0], names::MIGRATIONS), Some(1));
@@ -201,11 +169,7 @@ async fn a_session_that_moves_is_seen_to() {
 async fn a_client_that_leaves_ends_its_trace() {
     let services = Watched::start(|_| {}).await;
     let asked = request("Once upon a time", 480).ignoring_eos();
-    let parts = client(&services.coordinator)
-        .generate(asked)
-        .await
-        .expect("in order");
-    let mut parts = parts.into_inner();
+    let mut parts = begin(&services.coordinator, asked).await;
     for _ in 0..3 {
         parts.message().await.expect("no status").expect("a part");
     }
@@ -216,10 +180,7 @@ async fn a_client_that_leaves_ends_its_trace() {
     let roots = spans.all("chat default");
     assert_eq!(roots.len(), 2);
     let stage = roots[0].text(names::STAGE).expect("a stage");
-    assert!(
-        ["drafting", "verifying"].contains(&stage.as_str()),
-        "{stage}"
-    );
+    assert!(["drafting", "verifying"].contains(&&stage[..]), "{stage}");
     assert!(roots[0].texts().contains("cancelled") && !roots[0].has_failed());
     assert!(!spans.within(roots[0]).is_empty());
     for step in spans.0.iter().filter(|seen| seen.span.kind == 3) {
@@ -246,9 +207,6 @@ async fn a_lost_verifier_fails_the_request_and_its_span() {
     let failed = failed(&spans);
     assert_eq!(failed.len(), 1);
     let steps = spans.within(failed[0]);
-    assert!(
-        steps
-            .last()
-            .is_some_and(|step| step.span.name == "verify" && step.has_failed())
-    );
+    let last = steps.last().expect("steps");
+    assert!(last.span.name == "verify" && last.has_failed());
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use server::process::Process;
 use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
 use server::tls::{Tls, TlsConfig, TlsMode, install_provider};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -14,9 +15,42 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::metadata::MetadataMap;
 
 use super::collector::Collector;
-use super::export::{Posted, serve_http};
 use super::watched::everything;
 use crate::security::authority::{Authority, write};
+
+/// Head and body of an HTTP request.
+type Posted = (String, Vec<u8>);
+
+/// Answers what is posted on `stream`, until it closes.
+async fn serve_http(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    posted: Arc<Mutex<Vec<Posted>>>,
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Ok(());
+        }
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let length = head.split("content-length: ").nth(1).expect("a length");
+        let length = length.lines().next().expect("a line").trim();
+        let length: usize = length.parse().expect("a number");
+        let body = end + 4;
+        while bytes.len() < body + length {
+            stream.read_buf(&mut bytes).await?;
+        }
+        let rest = bytes.split_off(body + length);
+        let request = (head, bytes.split_off(body));
+        posted.lock().expect("no panic").push(request);
+        bytes = rest;
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            .await?;
+    }
+}
 
 /// Two collectors of one certificate: what came to them, and where they are.
 struct Collectors {

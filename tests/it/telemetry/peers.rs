@@ -9,7 +9,7 @@ use wire::v1::{DecodeRound, DraftRound, RoundHeader, VerifyRound};
 
 use super::watched::Watched;
 use crate::cluster::Service;
-use crate::protocol::{DraftStream, VerifyStream, open, with_header};
+use crate::protocol::{DraftStream, VerifyStream, with_header};
 
 /// The first round of a session, of a request that is traced; `change` its header.
 fn traced<R: Digestible>(request: R, change: impl FnOnce(&mut RoundHeader)) -> R {
@@ -28,12 +28,9 @@ fn url(service: Option<&Service>) -> String {
 async fn an_answer_that_is_repeated_is_told_as_one() {
     let services = Watched::start(|_| {}).await;
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let verifier = url(services.verifier.as_ref());
-    let opened = VerifyStream::open(verifier, open(|_| {})).await;
-    let (mut verdicts, _) = opened.expect("opened");
+    let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
     for _ in 0..2 {
         let asked = DraftRound {
             max_tokens: 2,
@@ -57,11 +54,9 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
 async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let services = Watched::start(|_| {}).await;
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
-    let asked = DraftRound {
-        max_tokens: 64,
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
+    let asked = |max_tokens| DraftRound {
+        max_tokens,
         ..Default::default()
     };
     // Output that takes the drafter far longer than it has.
@@ -69,21 +64,15 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         header.committed = vec![900; 400];
         header.timeout_ms = 1;
     };
-    drafts.send(traced(asked, too_late)).await;
+    drafts.send(traced(asked(64), too_late)).await;
     let status = drafts.receive().await.expect_err("too late");
     assert_eq!(status.code(), Code::DeadlineExceeded);
 
     // More than the context holds.
     let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
     let drafter = url(services.drafter.as_ref());
-    let mut drafts = DraftStream::open(drafter, open(|_| {}))
-        .await
-        .expect("opened");
-    let asked = DraftRound {
-        max_tokens: 2,
-        ..Default::default()
-    };
-    drafts.send(traced(asked, too_long)).await;
+    let mut drafts = DraftStream::opened(drafter, |_| {}).await;
+    drafts.send(traced(asked(2), too_long)).await;
     let status = drafts.receive().await.expect_err("refused");
     assert_eq!(status.code(), Code::OutOfRange);
     let decode = DecodeRound {
@@ -95,8 +84,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         Request::Decode(traced(decode, |_| {})),
     ] {
         let verifier = url(services.verifier.as_ref());
-        let opened = VerifyStream::open(verifier, open(|_| {})).await;
-        let (mut verdicts, _) = opened.expect("opened");
+        let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
         let status = verdicts.ask(request).await.expect_err("refused");
         assert_eq!(status.code(), Code::OutOfRange);
     }

@@ -1,5 +1,6 @@
 //! The spans of requests that go well.
 
+use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use server::trace::names;
 use tonic::Request;
@@ -17,14 +18,17 @@ fn asked() -> GenerateRequest {
         .ignoring_eos()
 }
 
-/// Sums an attribute over the rounds of a request, spans and events alike.
+/// The attributes of each round of a request, whether it has a span or is an event.
+fn rounds(spans: &Spans) -> Vec<&[KeyValue]> {
+    let with_spans = spans.all(names::ROUND).into_iter();
+    let with_spans = with_spans.map(|round| round.span.attributes.as_slice());
+    with_spans.chain(root(spans).events(names::ROUND)).collect()
+}
+
+/// Sums an attribute over the rounds of a request.
 fn over_rounds(spans: &Spans, key: &str) -> i64 {
-    let of_spans = spans.all(names::ROUND);
-    let of_spans: i64 = of_spans.iter().filter_map(|round| round.int(key)).sum();
-    let root = root(spans);
-    let of_events = root.events(names::ROUND);
-    let of_events: i64 = of_events.iter().filter_map(|round| int(round, key)).sum();
-    of_spans + of_events
+    let told = rounds(spans).into_iter();
+    told.filter_map(|round| int(round, key)).sum()
 }
 
 fn root(spans: &Spans) -> &Seen {
@@ -33,28 +37,21 @@ fn root(spans: &Spans) -> &Seen {
 
 /// What holds for the rounds of every request that is traced.
 pub(super) fn check_rounds(spans: &Spans, answer: &Answer) {
-    let statistics = answer.finished.speculation.as_ref().expect("statistics");
-    let root = root(spans);
-    let rounds = spans.all(names::ROUND).len() + root.events(names::ROUND).len();
-    assert_eq!(rounds as u64, statistics.rounds);
-    let tokens = answer.tokens.len() as i64;
-    assert_eq!(over_rounds(spans, names::EMITTED_LEN), tokens);
-    let drafted = i64::from(statistics.drafted);
-    assert_eq!(over_rounds(spans, names::DRAFT_LEN), drafted);
-    let accepted = i64::from(statistics.num_accepted_draft_tokens);
-    assert_eq!(over_rounds(spans, names::ACCEPTED_LEN), accepted);
-    let all = spans.all(names::ROUND);
-    let mut indices: Vec<_> = all
-        .iter()
-        .filter_map(|round| round.int(names::INDEX))
-        .collect();
-    indices.extend(
-        root.events(names::ROUND)
-            .iter()
-            .filter_map(|round| int(round, names::INDEX)),
-    );
+    let statistics = answer.statistics();
+    let accepted = statistics.num_accepted_draft_tokens;
+    for (key, expected) in [
+        (names::EMITTED_LEN, answer.tokens.len() as i64),
+        (names::DRAFT_LEN, i64::from(statistics.drafted)),
+        (names::ACCEPTED_LEN, i64::from(accepted)),
+    ] {
+        assert_eq!(over_rounds(spans, key), expected, "{key}");
+    }
+    let told = rounds(spans).into_iter();
+    let mut indices: Vec<_> = told.filter_map(|round| int(round, names::INDEX)).collect();
     indices.sort_unstable();
-    assert_eq!(indices, (0..rounds as i64).collect::<Vec<_>>(), "each once");
+    let each_once: Vec<_> = (0..statistics.rounds as i64).collect();
+    assert_eq!(indices, each_once);
+    assert_eq!(rounds(spans).len(), each_once.len());
 }
 
 /// What holds for all spans together.
@@ -69,12 +66,8 @@ fn check_trace(spans: &Spans) {
             assert!(seen.span.start_time_unix_nano >= parent.span.start_time_unix_nano);
             assert!(seen.span.end_time_unix_nano <= parent.span.end_time_unix_nano);
         }
-        assert_eq!(
-            parent.is_some(),
-            seen.span.span_id != root(spans).span.span_id,
-            "{}",
-            seen.span.name
-        );
+        let is_root = seen.span.span_id == root(spans).span.span_id;
+        assert_eq!(parent.is_none(), is_root, "{}", seen.span.name);
     }
 }
 
@@ -86,30 +79,20 @@ async fn a_request_is_one_tree_over_the_three_services() {
     check_trace(&spans);
     check_rounds(&spans, &answer);
     let root = root(&spans);
-    assert_eq!(
-        (root.service.as_str(), root.span.kind),
-        ("outrider-coordinator", 2)
-    );
-    let parts = spans.names_within(root);
-    assert_eq!((parts[0], parts[parts.len() - 1]), ("tokenize", "flush"));
-    let [tokenized, first, ..] = spans.within(root)[..] else {
-        panic!("a round: {parts:?}");
+    let place = (root.service.as_str(), root.span.kind);
+    assert_eq!(place, ("outrider-coordinator", 2));
+    let parts = spans.within(root);
+    let [tokenized, parts @ .., flushed] = &parts[..] else {
+        panic!("{parts:?}");
     };
-    assert!(tokenized.span.end_time_unix_nano <= first.span.start_time_unix_nano);
-    assert!(
-        parts[1..parts.len() - 1]
-            .iter()
-            .all(|part| *part == "round"),
-        "{parts:?}"
-    );
+    assert!(tokenized.span.name == "tokenize" && flushed.span.name == "flush");
+    assert!(parts.iter().all(|part| part.span.name == "round"));
+    assert!(tokenized.span.end_time_unix_nano <= parts[0].span.start_time_unix_nano);
 
-    let statistics = answer.finished.speculation.as_ref().expect("statistics");
+    let statistics = answer.statistics();
     let rounds = statistics.rounds as i64;
-    let exchanged = statistics.wire_bytes_per_round * rounds as f64;
-    assert_eq!(
-        over_rounds(&spans, names::WIRE_BYTES),
-        exchanged.round() as i64
-    );
+    let exchanged = (statistics.wire_bytes_per_round * rounds as f64).round() as i64;
+    assert_eq!(over_rounds(&spans, names::WIRE_BYTES), exchanged);
     for round in spans.all(names::ROUND) {
         let index = round.int(names::INDEX).expect("an index");
         let is_last = index == rounds - 1;
@@ -125,24 +108,17 @@ async fn a_request_is_one_tree_over_the_three_services() {
             (verifying, "verify", "verifier"),
         ] {
             assert_eq!((step.span.name.as_str(), step.span.kind), (name, 3));
-            assert_eq!(
-                step.text(names::SERVER_ADDRESS).as_deref(),
-                Some("127.0.0.1")
-            );
+            let address = step.text(names::SERVER_ADDRESS);
+            assert_eq!(address.as_deref(), Some("127.0.0.1"));
             assert!(step.int(names::SERVER_PORT).is_some_and(|port| port > 0));
             if index % 2 != 0 {
                 // Nobody knew that it would be the last: its parts are those that the peers told.
                 let parts = spans.within(step);
-                assert!(
-                    parts
-                        .iter()
-                        .all(|part| part.service == "outrider-coordinator")
-                );
-                assert!(
-                    parts
-                        .iter()
-                        .all(|part| part.text(names::MEASURED_BY).is_some())
-                );
+                let is_told = |part: &&Seen| {
+                    let by = part.text(names::MEASURED_BY);
+                    part.service == "outrider-coordinator" && by.is_some()
+                };
+                assert!(parts.iter().all(is_told), "{parts:?}");
                 assert!(parts.iter().any(|part| part.span.name == "forward"));
                 continue;
             }
@@ -197,19 +173,14 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
         assert_eq!(root.text(key).as_deref(), Some(expected), "{key}");
     }
     let usage = answer.finished.usage.expect("usage");
-    let rounds = answer
-        .finished
-        .speculation
-        .as_ref()
-        .expect("statistics")
-        .rounds;
+    let told = answer.statistics().rounds;
     let numbers = [
         (names::INPUT_TOKENS, i64::from(usage.prompt_tokens)),
         (names::OUTPUT_TOKENS, i64::from(usage.completion_tokens)),
         (names::REQUEST_MAX_TOKENS, 24),
         (names::REQUEST_SEED, 9),
         (names::REQUEST_TOP_K, 40),
-        (names::ROUNDS, rounds as i64),
+        (names::ROUNDS, told as i64),
     ];
     for (key, expected) in numbers {
         assert_eq!(root.int(key), Some(expected), "{key}");
@@ -235,10 +206,8 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
     assert_eq!(reasons, [&Some(Value::StringValue("length".to_owned()))]);
     let first = spans.all(names::ROUND)[0];
     assert!(first.int(names::BATCH) >= Some(1) && first.int(names::WIRE_BYTES) > Some(0));
-    let with_spans = spans.all(names::ROUND).into_iter();
-    let rounds = with_spans.map(|round| round.span.attributes.as_slice());
     let mut refused = 0;
-    for round in rounds.chain(root.events(names::ROUND)) {
+    for round in rounds(&spans) {
         let [before, drafted, accepted] = [names::BASE_LEN, names::DRAFT_LEN, names::ACCEPTED_LEN]
             .map(|key| int(round, key).expect(key));
         // What follows the accepted ones, if anything does.
@@ -273,10 +242,8 @@ async fn every_plan_has_its_rounds_told() {
         let answer = generate(&services.coordinator, asked().method(method)).await;
         let spans = services.spans().await;
         check_trace(&spans);
-        let statistics = answer.finished.speculation.as_ref().expect("statistics");
-        let root = root(&spans);
-        let rounds = spans.all(names::ROUND).len() + root.events(names::ROUND).len();
-        assert_eq!(rounds as u64, statistics.rounds, "{method}");
+        let statistics = answer.statistics();
+        assert_eq!(rounds(&spans).len() as u64, statistics.rounds, "{method}");
         let emitted = over_rounds(&spans, names::EMITTED_LEN);
         assert_eq!(emitted, answer.tokens.len() as i64, "{method}");
         let drafted = over_rounds(&spans, names::DRAFT_LEN);
@@ -313,14 +280,10 @@ async fn what_the_coordinator_decides_is_seen_there() {
     assert!(!accepting.is_empty());
     for accept in accepting {
         assert_eq!(accept.service, "outrider-coordinator");
-        let verifying = spans.0.iter();
-        let mut verifying =
-            verifying.filter(|seen| seen.span.span_id == accept.span.parent_span_id);
-        let (name, kind) = verifying
-            .next()
-            .map(|seen| (seen.span.name.as_str(), seen.span.kind))
-            .expect("a parent");
-        assert_eq!((name, kind), (names::VERIFY, 3));
+        let is_parent = |seen: &&Seen| seen.span.span_id == accept.span.parent_span_id;
+        let verifying = spans.0.iter().find(is_parent).expect("a parent");
+        let told = (verifying.span.name.as_str(), verifying.span.kind);
+        assert_eq!(told, (names::VERIFY, 3));
     }
 }
 
@@ -349,21 +312,15 @@ async fn a_clients_trace_goes_on_through_the_services() {
     check_trace(&spans);
     check_rounds(&spans, &answer);
     let root = root(&spans);
-    let number = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .fold(0, |sum, &byte| (sum << 8) | u128::from(byte))
+    let bytes = |hexadecimal| {
+        u128::from_str_radix(hexadecimal, 16)
+            .expect("a number")
+            .to_be_bytes()
     };
-    let hexadecimal = |bytes: &[u8]| format!("{:0width$x}", number(bytes), width = 2 * bytes.len());
-    assert_eq!(hexadecimal(&root.span.trace_id), TRACE_ID);
-    assert_eq!(hexadecimal(&root.span.parent_span_id), "b7ad6b7169203331");
-    assert!(
-        spans
-            .0
-            .iter()
-            .all(|seen| !seen.texts().contains("somebody")),
-        "no baggage"
-    );
+    assert_eq!(root.span.trace_id, bytes(TRACE_ID));
+    assert_eq!(root.span.parent_span_id, bytes("b7ad6b7169203331")[8..]);
+    let tells = |seen: &Seen| seen.texts().contains("somebody");
+    assert!(!spans.0.iter().any(tells), "no baggage");
 }
 
 #[tokio::test]
@@ -377,10 +334,8 @@ async fn a_request_that_is_not_sampled_leaves_no_trace() {
     let services = Watched::start(|_| {}).await;
     let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-00");
     with_parent(&services.coordinator, &parent).await;
-    assert!(
-        services.spans().await.0.is_empty(),
-        "the client has decided"
-    );
+    let spans = services.spans().await;
+    assert!(spans.0.is_empty(), "the client has decided");
 }
 
 #[tokio::test]
@@ -393,9 +348,7 @@ async fn a_request_that_is_refused_is_one_failed_span() {
     let spans = services.spans().await;
     let root = spans.one("chat");
     assert!(root.has_failed());
-    assert_eq!(
-        root.text(names::ERROR_TYPE).as_deref(),
-        Some("InvalidArgument")
-    );
+    let error = root.text(names::ERROR_TYPE);
+    assert_eq!(error.as_deref(), Some("InvalidArgument"));
     assert_eq!(spans.names_within(root), ["tokenize"]);
 }

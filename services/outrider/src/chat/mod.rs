@@ -11,12 +11,12 @@ use server::telemetry;
 use tokio_util::sync::CancellationToken;
 use wire::v1;
 
+use crate::args::RequestArgs;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
 use crate::generate::terminal::Terminal;
 use crate::generate::{self, TooLong};
-use crate::request_args::RequestArgs;
 use conversation::Conversation;
 use input::Line;
 
@@ -89,7 +89,7 @@ async fn talk(
             // could not be answered.
             Err(error) if is_terminal || is_of_line(&error) => {
                 unanswered += 1;
-                anstream::eprintln!("{}", crate::cli::one_line(&error));
+                anstream::eprintln!("{}", crate::failure::one_line(&error));
             }
             Err(error) => return Err(error),
         }

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use v1::generate_request::Prompt;
 use wire::v1;
 
-use crate::request_args::RequestArgs;
+use crate::args::RequestArgs;
 
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
                 signal = tokio::signal::ctrl_c() => {
                     signal?;
                     anstream::eprintln!("interrupted: the same command goes on from here");
-                    std::process::exit(crate::cli::INTERRUPTED.into())
+                    std::process::exit(crate::global::INTERRUPTED.into())
                 }
             }
         }

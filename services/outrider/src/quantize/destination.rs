@@ -147,46 +147,51 @@ impl Write for Destination {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_full_disk_is_said_to_be_full() {
+    fn place() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("model.gguf");
+        (folder, place)
+    }
+
+    /// Files of the folder, hidden ones too.
+    fn files(folder: &tempfile::TempDir) -> usize {
+        fs::read_dir(folder.path()).expect("a folder").count()
+    }
+
+    #[test]
+    fn a_full_disk_is_said_to_be_full() {
+        let (_folder, place) = place();
         let destination = Destination::create(&place, false).expect("begun");
         let explained = |kind: io::ErrorKind| {
             let error = GgufWriteError::Io(kind.into());
             destination.explain(error).to_string()
         };
         let full = explained(io::ErrorKind::StorageFull);
-        assert!(
-            full.contains("no space is left for") && full.contains("model.gguf"),
-            "{full}"
-        );
+        let parts = ["no space is left for", "model.gguf"];
+        assert!(parts.iter().all(|part| full.contains(part)), "{full}");
         assert!(!explained(io::ErrorKind::BrokenPipe).contains("no space"));
     }
 
     #[test]
     fn a_file_that_appeared_meanwhile_is_not_replaced() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("model.gguf");
+        let (folder, place) = place();
         let mut destination = Destination::create(&place, false).expect("begun");
         destination.write_all(b"new").expect("written");
         fs::write(&place, "another's").expect("written");
         assert!(destination.keep().is_err());
         assert_eq!(fs::read(&place).expect("a file"), b"another's");
-        let left = fs::read_dir(folder.path()).expect("a folder").count();
-        assert_eq!(left, 1);
+        assert_eq!(files(&folder), 1);
     }
 
     #[test]
     fn two_runs_do_not_write_to_one_place() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("model.gguf");
+        let (_folder, place) = place();
         let mut first = Destination::create(&place, false).expect("begun");
-        let second = Destination::create(&place, true).expect_err("refused");
+        let second = Destination::create(&place, true)
+            .expect_err("refused")
+            .to_string();
         assert!(
-            second
-                .to_string()
-                .contains("being written by another process"),
+            second.contains("being written by another process"),
             "{second}"
         );
         first.write_all(b"first").expect("written");
@@ -199,15 +204,13 @@ mod tests {
 
     #[test]
     fn what_a_killed_run_left_is_overwritten() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("model.gguf");
+        let (folder, place) = place();
         fs::write(folder.path().join(".model.gguf.part"), "half of another").expect("written");
         let mut destination = Destination::create(&place, false).expect("begun");
         destination.write_all(b"new").expect("written");
         destination.keep().expect("kept");
         assert_eq!(fs::read(&place).expect("a file"), b"new");
-        let left = fs::read_dir(folder.path()).expect("a folder").count();
-        assert_eq!(left, 1);
+        assert_eq!(files(&folder), 1);
     }
 
     #[cfg(unix)]
@@ -221,11 +224,10 @@ mod tests {
             path
         };
         let place = fifo("model.gguf");
-        let refused = Destination::create(&place, true).expect_err("a pipe");
-        assert!(
-            refused.to_string().contains("is no regular file"),
-            "{refused}"
-        );
+        let refused = Destination::create(&place, true)
+            .expect_err("a pipe")
+            .to_string();
+        assert!(refused.contains("is no regular file"), "{refused}");
         fifo(".other.gguf.part");
         let place = folder.path().join("other.gguf");
         let refused = Destination::create(&place, true).expect_err("a pipe in the way");
@@ -234,8 +236,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_whole_and_readable() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("model.gguf");
+        let (_folder, place) = place();
         fs::write(&place, "old").expect("written");
         let mut destination = Destination::create(&place, true).expect("begun");
         destination.write_all(b"new").expect("written");

@@ -140,23 +140,19 @@ mod tests {
 
     #[test]
     fn ids_that_do_not_suit_the_model_are_refused() {
-        for (encoder, ids, parts) in [
-            (false, Some(&[9, 4][..]), ["--decoder-ids", "no encoder"]),
-            (true, None, ["--decoder-ids", "start token 9 first"]),
-            (true, Some(&[]), ["--decoder-ids", "no token"]),
-            (
-                true,
-                Some(&[9, 10]),
-                ["--decoder-ids", "token 10 is out of range"],
-            ),
-            (
-                true,
-                Some(&[9; 5]),
-                ["--decoder-ids", "5 tokens, the model's context is 4"],
-            ),
+        let long = "5 tokens, the model's context is 4";
+        for (encoder, ids, part) in [
+            (false, Some(&[9, 4][..]), "no encoder"),
+            (true, None, "start token 9 first"),
+            (true, Some(&[]), "no token"),
+            (true, Some(&[9, 10]), "token 10 is out of range"),
+            (true, Some(&[9; 5]), long),
         ] {
             let said = read(encoder, ids).expect_err("refused");
-            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+            assert!(
+                said.contains("--decoder-ids") && said.contains(part),
+                "{said}"
+            );
         }
     }
 }

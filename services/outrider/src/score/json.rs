@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::Report;
 use super::scoring::{Position, Summary};
-use crate::cli::one_line;
+use crate::failure::one_line;
 use crate::failure::{self, Told};
 
 /// Writes `{positions: [...], perplexity}`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::{outrider, run};
+use super::{outrider, succeeds, words};
 
 fn repository() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -43,10 +43,7 @@ fn the_program_reads_every_configuration_that_the_chart_makes() {
     let mut read = 0;
     for render in renders {
         let render = render.expect("an entry").path();
-        if render
-            .extension()
-            .is_none_or(|extension| extension != "yaml")
-        {
+        if render.extension().is_none_or(|kind| kind != "yaml") {
             continue;
         }
         let text = std::fs::read_to_string(&render).expect("text");
@@ -57,29 +54,13 @@ fn the_program_reads_every_configuration_that_the_chart_makes() {
                 .unwrap_or_else(|error| panic!("{}: {error} in {configuration}", render.display()));
             roles.extend(object.into_iter().map(|(key, _)| key));
             std::fs::write(&file, &configuration).expect("written");
-            let output = run(&["config", "print", "--config", path]);
-            assert!(
-                output.status.success(),
-                "{}: {} in {configuration}",
-                render.display(),
-                String::from_utf8_lossy(&output.stderr)
-            );
+            succeeds(&mut outrider(&["config", "print", "--config", path]));
             read += 1;
         }
     }
     assert!(read > 15, "{read} configurations");
     // The sections that depend on values are among them.
-    for section in [
-        "admin",
-        "auth",
-        "coordinator",
-        "drafter",
-        "insecure",
-        "log",
-        "telemetry",
-        "tls",
-        "verifier",
-    ] {
+    for section in words("admin auth coordinator drafter insecure log telemetry tls verifier") {
         assert!(roles.contains(section), "no render has {section}");
     }
 }
@@ -103,9 +84,8 @@ fn the_charts_schema_has_the_settings_of_the_program() {
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
     let mut of_chart = BTreeSet::new();
     settings(&schema["definitions"]["config"], "", &mut of_chart);
-    let output = outrider(&["config", "print", "--json"]).output();
-    let printed = output.expect("runs").stdout;
-    let printed: Vec<Value> = serde_json::from_slice(&printed).expect("JSON");
+    let (printed, _) = succeeds(&mut outrider(&["config", "print", "--json"]));
+    let printed: Vec<Value> = serde_json::from_str(&printed).expect("JSON");
     let of_program: BTreeSet<String> = printed
         .iter()
         .map(|setting| setting["key"].as_str().expect("text").to_owned())

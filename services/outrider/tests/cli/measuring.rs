@@ -1,4 +1,4 @@
-//! Listing methods, and comparing them.
+//! Listing methods, and measuring one.
 
 use serde_json::Value;
 
@@ -47,165 +47,28 @@ fn methods_are_listed_for_people_and_programs() {
 }
 
 #[test]
-fn a_benchmark_prints_ratios_for_every_kind() {
-    let output = run(&[
-        "bench",
-        "--per-kind",
-        "1",
-        "--max-tokens",
-        "16",
-        "--json",
-        "--temperatures",
-        "1",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
-    assert_eq!(rows.len(), 6);
-    assert!(
-        rows.iter()
-            .all(|row| row["ratio"].as_f64().expect("a number") > 0.0)
-    );
-}
-
-#[test]
-fn a_benchmark_names_the_method_it_cannot_read() {
-    let stderr = refused(&["bench", "--methods", "coupled,lossy:alhpa=0.5"]);
-    assert!(
-        stderr.contains("--methods") && stderr.contains("lossy:alhpa=0.5"),
-        "{stderr}"
-    );
-    // What is out of range the coordinator says, before anything is measured.
-    let stderr = refused(&["bench", "--methods", "lossy:alpha=2"]);
-    assert!(
-        stderr.contains("alpha") && stderr.contains("below 1"),
-        "{stderr}"
-    );
-}
-
-#[test]
-fn methods_with_parameters_are_compared_in_one_run() {
-    let output = run(&[
-        "bench",
-        "--methods",
-        "spec-cascade:rule=chow:alpha=0/1,draft-only",
-        "--per-kind",
-        "1",
-        "--max-tokens",
-        "16",
-        "--temperatures",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .filter(|row: &Value| row["kind"] == "all")
-        .collect();
-    let deferral: Vec<_> = rows
-        .iter()
-        .map(|row| row["deferral_rate"].as_f64())
-        .collect();
-    // At one end every position is the target's, at the other none, and then all drafts stand.
-    assert_eq!(deferral, [Some(1.0), Some(0.0), None]);
-    assert_eq!(rows[1]["draft_acceptance_rate"], 1.0);
-    assert_eq!(rows[2]["target_calls_per_token"], 0.0);
-}
-
-#[test]
-fn acceptance_alone_is_timed_over_a_small_vocabulary() {
-    let output = run(&[
-        "bench",
-        "laws",
-        "--vocab",
-        "64",
-        "--repeats",
-        "1",
-        "--blocks",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
-    assert_eq!(rows.len(), 100);
-    assert!(refused(&["bench", "laws", "--vocab", "3"]).contains("--vocab: 3"));
-}
-
-#[test]
-fn parts_of_a_round_are_timed_on_both_models() {
-    let output = run(&[
-        "bench",
-        "parts",
-        "--contexts",
-        "8",
-        "--repeats",
-        "1",
-        "--hidden",
-        "64",
-        "--layers",
-        "1",
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<Value> = stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
-        .collect();
-    // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
-    // two contexts.
-    let counts = [
-        ("embedded", 6),
-        ("random, 64 x 1", 11),
-        ("embedded draft", 5),
-        ("few tokens often", 2),
-        ("a passage repeated", 2),
-    ];
-    for (on, count) in counts {
-        assert_eq!(rows.iter().filter(|row| row["on"] == on).count(), count);
-    }
-    assert_eq!(rows.len(), 26);
-    let stderr = refused(&["bench", "parts", "--contexts", "510"]);
-    assert!(stderr.contains("--contexts: 510"), "{stderr}");
-}
-
-#[test]
-fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let plot = folder.path().join("plot.svg");
-    let output = run(&[
-        "sweep",
-        "--prompts",
-        "20",
-        "--methods",
-        "target-only,draft-only,spec-cascade:rule=chow:alpha=0/1",
-        "--svg",
-        plot.to_str().expect("UTF-8"),
-        "--json",
-    ]);
-    let stdout = String::from_utf8(output.stdout).expect("text");
-    let stderr = String::from_utf8(output.stderr).expect("text");
-    let quality: Vec<f64> = stdout
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
-        .map(|point| point["quality"].as_f64().expect("a number"))
-        .collect();
-    // At its ends the cascade is each of the two models.
+fn a_method_is_measured_beside_the_target_alone() {
+    let args = ["bench", "--per-kind", "1", "--max-tokens", "16"];
+    let output = run(&[&args[..], &["--json", "--draft-len", "3"]].concat());
+    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!(
-        (quality[2], quality[3]),
-        (quality[0], quality[1]),
-        "{stderr}"
+        (&told["prompts"], &told["max_tokens"]),
+        (&5.into(), &16.into())
     );
-    assert!(quality[0] > 0.9, "{quality:?}");
-    assert!(
-        stderr.contains("4/4 spec-cascade:rule=chow:alpha=1"),
-        "{stderr}"
-    );
-    let drawn = std::fs::read_to_string(plot).expect("drawn");
-    assert!(drawn.contains("draft-only") && drawn.contains("spec-cascade:rule=chow"));
+    let [alone, coupled] = [0, 1].map(|row| &told["methods"][row]);
+    assert_eq!(alone["method"], "target-only");
+    assert_eq!(alone["target_calls_per_token"], 1.0);
+    assert!(alone["draft_acceptance_rate"].is_null());
+    assert_eq!(coupled["method"], "coupled");
+    assert!(coupled["target_calls_per_token"].as_f64() < Some(1.0));
+    assert!(coupled["draft_acceptance_rate"].as_f64() > Some(0.0));
+    // Coupled drafts change nothing of the output, so both made as many tokens.
+    assert_eq!(alone["tokens"], coupled["tokens"]);
+    let rate = |row: &Value| row["tokens_per_second"].as_f64().expect("a number");
+    let speedup = told["speedup"].as_f64().expect("a number");
+    assert!((rate(coupled) / rate(alone) / speedup - 1.0).abs() < 1e-9);
+    let text = String::from_utf8(run(&args).stdout).expect("text");
+    assert!(text.contains("coupled makes "), "{text}");
+    let said = refused(&["bench", "--method", "target-only"]);
+    assert!(said.contains("--method: target-only"), "{said}");
 }

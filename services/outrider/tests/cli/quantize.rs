@@ -5,15 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{json, outrider, refused, run};
+use crate::{each_refused, json, outrider, succeeds, words};
 
 fn quantized(folder: &Path, source: &str, format: &str) -> String {
     let path = folder.join(format!("{format}.gguf"));
     let path = path.to_str().expect("a name").to_owned();
-    let output = run(&["quantize", source, &path, "--to", format]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let stdout = String::from_utf8_lossy(&output.stdout);
+    let (stdout, stderr) = succeeds(&mut outrider(&["quantize", source, &path, "--to", format]));
     assert!(
         stdout.contains("tensors") && stdout.contains(format),
         "{stdout}"
@@ -34,20 +31,13 @@ fn names(folder: &Path) -> Vec<String> {
 fn a_file_answers_as_the_model_it_was_made_from() {
     let folder = tempfile::tempdir().expect("a folder");
     let target = quantized(folder.path(), "embedded:target", "q8_0");
-    let prompt = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "24",
-        "--seed",
-        "5",
-    ];
+    let prompt = words("--prompt 'Once upon a time' --max-tokens 24 --seed 5");
     let answer = |model: Option<&str>| -> Value {
         let config = folder.path().join("config.toml");
         let text = model.map(|path| format!("[verifier.model]\npath = {path:?}\n"));
         fs::write(&config, text.unwrap_or_default()).expect("written");
         let config = config.to_str().expect("a name").to_owned();
-        json(&[&["--config", &config], prompt.as_slice()].concat())["text"].clone()
+        json(&[&["--config", &config], &prompt[..]].concat())["text"].clone()
     };
     let (before, after) = (answer(None), answer(Some(&target)));
     assert_eq!(before, after);
@@ -57,14 +47,7 @@ fn a_file_answers_as_the_model_it_was_made_from() {
     );
     // Made from the file, the same format gives the same file.
     let again = folder.path().join("again.gguf");
-    let output = run(&[
-        "quantize",
-        &target,
-        again.to_str().expect("a name"),
-        "--to",
-        "q8_0",
-    ]);
-    assert!(output.status.success());
+    succeeds(outrider(&["quantize", "--to", "q8_0", &target]).arg(&again));
     // Before the tensors stand the files' names, which differ.
     let tensors = |path: &Path| {
         let bytes = fs::read(path).expect("a file");
@@ -79,34 +62,28 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
     let path = folder.path().join("model.gguf");
     fs::write(&path, "precious").expect("written");
     let place = path.to_str().expect("a name");
-    let quantize = |source: &str, more: &[&str]| {
-        refused(&[&["quantize", source, place, "--to", "q4_k"], more].concat())
-    };
-    let message = quantize("embedded:draft", &[]);
-    assert!(
-        message.contains("is there already, --force replaces it"),
-        "{message}"
-    );
-    let message = quantize("embedded:nothing", &["--force"]);
-    assert!(
-        message.contains("SRC: path: 'embedded:nothing' is not embedded"),
-        "{message}"
-    );
-    let message = quantize(place, &["--force"]);
-    assert!(message.contains("it does not begin with GGUF"), "{message}");
+    for line in [
+        "embedded:draft PLACE | is there already, --force replaces it",
+        "embedded:nothing PLACE --force | SRC: path: 'embedded:nothing' is not embedded",
+        "PLACE PLACE --force | it does not begin with GGUF",
+    ] {
+        each_refused(
+            &["quantize", "--to", "q4_k"],
+            &[&line.replace("PLACE", place)],
+        );
+    }
     assert_eq!(fs::read(&path).expect("still there"), b"precious");
     assert_eq!(names(folder.path()), ["model.gguf"]);
-    let output = run(&[
+    let made = [
         "quantize",
         "embedded:draft",
         place,
         "--to",
         "q4_k",
         "--force",
-    ]);
-    assert!(output.status.success());
+    ];
+    let (stdout, _) = succeeds(&mut outrider(&made));
     assert!(fs::read(&path).expect("a file").starts_with(b"GGUF"));
-    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         stdout.contains("22 matrices in q8_0 because of the length of their rows"),
         "{stdout}"
@@ -118,17 +95,15 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
 fn arguments_that_make_no_sense_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().to_str().expect("a name");
-    let message = refused(&["quantize", "embedded:draft", place, "--to", "q8_0"]);
-    assert!(message.contains("is a folder, name a file"), "{message}");
     let nowhere = folder.path().join("no/such.gguf");
     let nowhere = nowhere.to_str().expect("a name");
-    let message = refused(&["quantize", "embedded:draft", nowhere, "--to", "q8_0"]);
-    assert!(message.contains("cannot be written to"), "{message}");
-    let message = refused(&["quantize", "embedded:draft", "x.gguf", "--to", "q3"]);
-    assert!(
-        message.contains("q8_0, q4_k, f16 and f32 are known"),
-        "{message}"
-    );
+    for line in [
+        format!("{place} --to q8_0 | is a folder, name a file"),
+        format!("{nowhere} --to q8_0 | cannot be written to"),
+        "x.gguf --to q3 | q8_0, q4_k, f16 and f32 are known".to_owned(),
+    ] {
+        each_refused(&["quantize", "embedded:draft"], &[&line]);
+    }
 }
 
 /// What stops a process, but for a kill, removes what was begun.
@@ -248,53 +223,4 @@ impl Held {
 fn model_file(name: &str) -> std::path::PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     sources.join("../../models/default").join(name)
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn two_runs_to_one_place_are_told_of_each_other() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let place = folder.path().join("model.gguf");
-    let place = place.to_str().expect("a name");
-    let first = Held::start(folder.path());
-    let said = refused(&[
-        "quantize",
-        "embedded:draft",
-        place,
-        "--to",
-        "f32",
-        "--force",
-    ]);
-    assert!(
-        said.contains("is being written by another process"),
-        "{said}"
-    );
-    let status = first.go_on().wait().expect("it ends");
-    assert!(status.success());
-    assert_eq!(names(folder.path()), ["model.gguf"]);
-}
-
-/// A pipe stands for everything that must not be replaced by a file.
-#[cfg(unix)]
-#[test]
-fn what_is_no_regular_file_is_left_alone() {
-    use std::os::unix::fs::FileTypeExt;
-
-    let folder = tempfile::tempdir().expect("a folder");
-    let pipe = folder.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.expect("mkfifo runs").success());
-    let place = pipe.to_str().expect("a name");
-    let said = refused(&[
-        "quantize",
-        "embedded:draft",
-        place,
-        "--to",
-        "q8_0",
-        "--force",
-    ]);
-    assert!(said.contains("is no regular file"), "{said}");
-    let left = fs::metadata(&pipe).expect("still there");
-    assert!(left.file_type().is_fifo());
-    assert_eq!(names(folder.path()), ["pipe"]);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{refused, run};
+use super::{each_refused, outrider, refused, succeeds, words};
 
 /// One of the tiny checkpoints, which have no tokenizer.
 fn tiny(name: &str) -> String {
@@ -14,10 +14,7 @@ fn tiny(name: &str) -> String {
 }
 
 fn score(args: &[&str]) -> String {
-    let output = run(&[&["score"], args].concat());
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).expect("text")
+    succeeds(outrider(&["score"]).args(args)).0
 }
 
 fn json(args: &[&str]) -> Value {
@@ -28,15 +25,9 @@ fn json(args: &[&str]) -> Value {
 #[test]
 fn token_ids_need_no_tokenizer() {
     let model = tiny("gemma3");
-    let args = [
-        "--model",
-        &model,
-        "--token-ids",
-        "5,6,7,300",
-        "--top",
-        "384",
-    ];
-    let answer = json(&[&args[..], &["--dtype", "f32"]].concat());
+    let args = ["--model", &model, "--token-ids", "5,6,7,300"];
+    let told = |more: &str| json(&[&args[..], &words(more)].concat());
+    let answer = told("--top 384 --dtype f32");
     let positions = answer["positions"].as_array().expect("an array");
     assert_eq!(positions.len(), 4);
     assert!(positions[0]["logprob"].is_null());
@@ -52,11 +43,11 @@ fn token_ids_need_no_tokenizer() {
     }
     let perplexity = answer["perplexity"].as_f64().expect("a number");
     assert!((perplexity - (-total / 3.0).exp()).abs() < 1e-9 * perplexity);
-    let halves = json(&[&args[..], &["--dtype", "f32", "--kv-dtype", "f16"]].concat());
+    let halves = told("--top 384 --dtype f32 --kv-dtype f16");
     let near = halves["perplexity"].as_f64().expect("a number") / perplexity;
     assert!(near != 1.0 && (near - 1.0).abs() < 1e-2, "{near}");
     // For people, too, and in the default format.
-    let table = score(&args[..4]);
+    let table = score(&args);
     assert_eq!(table.lines().count(), 6, "{table}");
     assert!(table.contains("perplexity "), "{table}");
 }
@@ -81,50 +72,29 @@ fn text_is_told_token_by_token() {
 fn bad_requests_name_the_flag_and_the_limit() {
     let model = tiny("qwen3");
     let long = vec!["7"; 513].join(",");
-    for (args, parts) in [
-        (&["--token-ids", "1,384"][..], &["--token-ids", "384"][..]),
-        (&["--token-ids", "1,x"], &["--token-ids", "x"]),
-        (&["--token-ids", ""], &["--token-ids"]),
-        (&["--token-ids", &long], &["--token-ids", "513", "512"]),
-        (
-            &["--token-ids", "1", "--top", "385"],
-            &["--top", "385", "384"],
-        ),
-        (
-            &["--token-ids", "1", "--kv-dtype", "q8_0"],
-            &["kv_dtype", "q8_0", "f16 and f32"],
-        ),
-        (
-            &["--token-ids", "1", "--dtype", "int3"],
-            &["dtype", "int3", "q8_0"],
-        ),
-        (
-            &["--token-ids", "1", "--decoder-ids", "0"],
-            &["--decoder-ids", "no encoder"],
-        ),
-        (
-            &["--text", "x"],
-            &["--text", "tokenizer.json", "--token-ids"],
-        ),
-        (
-            &["--text", "x", "--token-ids", "1"],
-            &["--text", "--token-ids"],
-        ),
-        (&[], &["--text", "--token-ids"]),
-    ] {
-        let said = refused(&[&["score", "--model", &model], args].concat());
-        assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{args:?}: {said}"
-        );
-    }
-    let said = refused(&["score", "--model", "no/such/model", "--token-ids", "1"]);
-    assert!(
-        said.contains("no/such/model") && said.contains("no folder"),
-        "{said}"
+    each_refused(
+        &["score", "--model", &model],
+        &[
+            "--token-ids 1,384 | --token-ids | 384",
+            "--token-ids 1,x | --token-ids | x",
+            "--token-ids '' | --token-ids",
+            &format!("--token-ids {long} | --token-ids | 513 | 512"),
+            "--token-ids 1 --top 385 | --top | 385 | 384",
+            "--token-ids 1 --kv-dtype q8_0 | kv_dtype | q8_0 | f16 and f32",
+            "--token-ids 1 --dtype int3 | dtype | int3 | q8_0",
+            "--token-ids 1 --decoder-ids 0 | --decoder-ids | no encoder",
+            "--text x | --text | tokenizer.json | --token-ids",
+            "--text x --token-ids 1 | --text | --token-ids",
+            " | --text | --token-ids",
+        ],
     );
-    let said = refused(&["score", "--model", "embedded:other", "--token-ids", "1"]);
-    assert!(said.contains("embedded:other"), "{said}");
+    each_refused(
+        &["score", "--token-ids", "1", "--model"],
+        &[
+            "no/such/model | no/such/model | no folder",
+            "embedded:other | embedded:other",
+        ],
+    );
 }
 
 /// A tokenizer with more tokens than the model has rows.

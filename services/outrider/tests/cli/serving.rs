@@ -1,27 +1,45 @@
 //! Services as processes.
 
-use std::process::Command;
-
-use super::{ANY, Server, json};
+use super::health::{get, value};
+use super::{ANY, Server, each_refused, json, outrider, succeeds, words};
 
 #[test]
-fn three_processes_answer_like_one() {
+fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
     let drafter = Server::start(&["drafter", "--listen", ANY]);
     let verifier = Server::start(&["verifier", "--listen", ANY]);
     let peers = ["--drafter", &drafter.url, "--verifier", &verifier.url];
     let coordinator = Server::start(&[&["coordinator", "--listen", ANY][..], &peers[..]].concat());
-    let prompt = [
-        "--prompt",
-        "Once upon a time",
-        "--max-tokens",
-        "40",
-        "--seed",
-        "3",
-    ];
+    let prompt = words("--prompt 'Once upon a time' --max-tokens 40 --seed 3 --ignore-eos");
     let apart = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
     let together = json(&prompt);
     assert_eq!(apart["token_ids"], together["token_ids"]);
-    assert!(apart["speculation"]["num_spec_steps"].as_u64() > Some(0));
+    // Each process tells of its own share, and that it is ready.
+    let rounds = apart["speculation"]["num_spec_steps"].as_f64();
+    let rounds = rounds.expect("a number");
+    let told = get(&coordinator.admin, "/metrics");
+    let labels = "{model=\"default\",method=\"coupled\"}";
+    let counted = value(&told, &format!("outrider_rounds_total{labels}"));
+    assert!(rounds > 0.0 && counted == rounds, "{counted} of {rounds}");
+    assert!(
+        !told.contains("outrider_engine_forwards"),
+        "it has no engine"
+    );
+    for (peer, role) in [(&drafter, "drafter"), (&verifier, "verifier")] {
+        let told = get(&peer.admin, "/metrics");
+        let forwards = format!("outrider_engine_forwards_total{{role=\"{role}\"}}");
+        assert!(value(&told, &forwards) >= rounds);
+        assert!(
+            !told.contains("outrider_requests_total"),
+            "it answers no clients"
+        );
+    }
+    for server in [&drafter, &verifier, &coordinator] {
+        let (said, _) = succeeds(&mut outrider(&["health", "--url", &server.admin]));
+        assert_eq!(said, "ready\n");
+        // A port that answers is not the port that was meant.
+        let other = format!("--url {} | it is no admin port", server.url);
+        each_refused(&["health"], &[&other]);
+    }
 
     // The drafter's process dies, and the answer is still the same.
     drop(drafter);
@@ -36,6 +54,7 @@ fn three_processes_answer_like_one() {
 #[test]
 fn a_signal_ends_a_service_that_waits_for_its_model() {
     use std::net::TcpListener;
+    use std::process::Command;
     use std::time::{Duration, Instant};
 
     for role in [
@@ -76,17 +95,4 @@ fn a_signal_ends_a_service_that_waits_for_its_model() {
         };
         assert_eq!(code, Some(0), "{role:?}");
     }
-}
-
-#[cfg(unix)]
-#[test]
-fn a_signal_ends_a_service_in_order() {
-    let mut server = Server::start(&["all", "--listen", ANY]);
-    let pid = server.child.id().to_string();
-    let killed = Command::new("kill")
-        .args(["-TERM", &pid])
-        .status()
-        .expect("kill runs");
-    assert!(killed.success());
-    assert_eq!(server.child.wait().expect("it ends").code(), Some(0));
 }

@@ -18,8 +18,8 @@ use super::{advance, check_room, offer, reply};
 use crate::cost::Cost;
 use crate::error::RoundError;
 use crate::score::ScoreTask;
-use crate::service::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::tree::{self, TreeTask};
 use crate::verify::{Asked, VerifyTask};
 

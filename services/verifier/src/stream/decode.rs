@@ -17,8 +17,8 @@ use super::{advance, check_room, offer, reply};
 use crate::cost::Cost;
 use crate::decode::{DecodeTask, Report};
 use crate::error::RoundError;
-use crate::service::Shared;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// Decodes alone and streams the tokens as they come.
 pub(super) async fn decode(

@@ -1,12 +1,12 @@
-//! Models that give no distribution, and clients that leave or close.
+//! Models that give no distribution, and clients that leave.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tonic::Code;
-use wire::v1::verify_reply::Reply;
+use verifier::Monitor;
 use wire::v1::verify_request::Request;
-use wire::v1::{AcceptAt, Close, DecodeRound, TokenTree, VerifyRound};
+use wire::v1::{AcceptAt, DecodeRound, TokenTree, VerifyRound};
 
 use crate::world::{World, with_header};
 
@@ -64,34 +64,9 @@ async fn a_client_that_leaves_ends_its_decoding() {
     stream.send(decode(TOKENS)).await;
     stream.receive().await.expect("a token");
     drop(stream);
-    world
-        .until("nothing remains", |monitor| {
-            monitor.sessions().attached + monitor.engine().running == 0
-        })
-        .await;
+    let is_over = |monitor: &Monitor| monitor.sessions().attached + monitor.engine().running == 0;
+    world.until("nothing remains", is_over).await;
     let forwards = world.monitor.totals().forwards;
     assert!(forwards < u64::from(TOKENS), "{forwards} forwards");
     assert_eq!(world.monitor.sessions().detached, 0);
-}
-
-#[tokio::test]
-async fn close_frees_the_session_and_leaves_no_lease() {
-    let world = World::start().await;
-    let mut stream = world.open(4, |_| {}).await;
-    stream.send(block(&[])).await;
-    stream.receive().await.expect("a verdict");
-    stream.send(Request::Close(Close {})).await;
-    let closed = stream.receive().await.expect("an answer");
-    assert!(matches!(closed, Reply::Closed(_)), "{closed:?}");
-    world
-        .until("it is not attached", |monitor| {
-            monitor.sessions().attached == 0
-        })
-        .await;
-    assert_eq!(world.monitor.sessions().detached, 0);
-    world
-        .until("its memory is freed", |monitor| {
-            monitor.engine().sequences == 0
-        })
-        .await;
 }

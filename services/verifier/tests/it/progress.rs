@@ -6,9 +6,9 @@ use tonic::Code;
 use wire::describe::PROGRESS;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
-use wire::v1::{AcceptAt, DecodeRound, Progress, TokenTree, VerifyRound};
+use wire::v1::{AcceptAt, DecodeRound, Open, Progress, TokenTree, VerifyRound};
 
-use crate::world::{World, with_header};
+use crate::world::{Stream, World, with_header};
 
 /// A chunk of the prefill takes a small part of the round's time, all of it twice the time.
 const PACE: Duration = Duration::from_millis(40);
@@ -46,17 +46,21 @@ fn rounds() -> [(&'static str, bool, Request); 4] {
     ]
 }
 
+/// A session with a long prompt, whose rounds the verifier or the coordinator decides.
+async fn opened(world: &World, at_coordinator: bool) -> Stream {
+    let decides = |open: &mut Open| {
+        if at_coordinator {
+            open.accept_at = AcceptAt::Coordinator.into();
+        }
+    };
+    world.open(PROMPT, decides).await
+}
+
 #[tokio::test]
 async fn a_prefill_longer_than_the_timeout_is_told_of_and_not_late() {
     for (kind, at_coordinator, request) in rounds() {
         let world = World::start().await;
-        let mut stream = world
-            .open(PROMPT, |open| {
-                if at_coordinator {
-                    open.accept_at = AcceptAt::Coordinator.into();
-                }
-            })
-            .await;
+        let mut stream = opened(&world, at_coordinator).await;
         world.pace(PACE);
         let began = Instant::now();
         stream.send(request).await;
@@ -94,13 +98,7 @@ async fn a_prefill_longer_than_the_timeout_is_told_of_and_not_late() {
 async fn an_engine_that_stands_still_makes_its_round_late() {
     for (kind, at_coordinator, request) in rounds() {
         let world = World::start().await;
-        let mut stream = world
-            .open(PROMPT, |open| {
-                if at_coordinator {
-                    open.accept_at = AcceptAt::Coordinator.into();
-                }
-            })
-            .await;
+        let mut stream = opened(&world, at_coordinator).await;
         world.pace(Duration::from_millis(3_000));
         let began = Instant::now();
         stream.send(request).await;

@@ -199,4 +199,4 @@ pub(crate) fn relative_bias(stack: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

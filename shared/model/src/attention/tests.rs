@@ -74,6 +74,14 @@ impl Views for Rows<'_> {
     }
 }
 
+fn rows<'a, 'v: 'a>(
+    cache: &'a SequenceCache,
+    views: impl IntoIterator<Item = View<'v>>,
+) -> Rows<'a> {
+    let views: Vec<View<'v>> = views.into_iter().collect();
+    Rows { cache, views }
+}
+
 fn sees(visible: usize) -> View<'static> {
     View {
         visible,
@@ -110,14 +118,9 @@ fn attend(level: Level, rows: &Rows<'_>, scoring: Scoring) -> Vec<f32> {
     output
 }
 
-/// The canonical order of all sums, one query and one number after the other. `slots` holds the slot of
-/// each position.
-fn canonical(row: usize, slots: &[usize], head_dim: usize, scoring: Scoring) -> Vec<f32> {
-    canonical_in(KvFormat::F32, row, slots, head_dim, scoring)
-}
-
-/// The same of keys and values that are held in `format`.
-fn canonical_in(
+/// The canonical order of all sums, one query and one number after the other, of keys and values that are
+/// held in `format`. `slots` holds the slot of each position.
+fn canonical(
     format: KvFormat,
     row: usize,
     slots: &[usize],
@@ -192,10 +195,7 @@ fn matches_the_formula() {
     for head_dim in [8, 32, 40, 64] {
         let cache = cache(100, head_dim);
         for visible in [1, 2, 15, 16, 17, 33, 64, 65, 100] {
-            let rows = Rows {
-                cache: &cache,
-                views: vec![sees(visible)],
-            };
+            let rows = rows(&cache, [sees(visible)]);
             let found = attend(Level::detect(), &rows, plain(head_dim));
             let query = query(0, head_dim);
             for (found, expected) in found.iter().zip(expected(&query, visible, head_dim)) {
@@ -211,10 +211,8 @@ fn matches_the_formula() {
 /// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
 #[test]
 fn every_row_has_the_bits_of_the_canonical_order() {
-    for (format, head_dim) in KvFormat::ALL
-        .into_iter()
-        .flat_map(|f| [(f, 10), (f, 64), (f, 80)])
-    {
+    let sizes = |format| [10, 64, 80].map(|head_dim| (format, head_dim));
+    for (format, head_dim) in KvFormat::ALL.into_iter().flat_map(sizes) {
         let cache = cache_in(format, 230, head_dim);
         let slots: Vec<usize> = (0..230).collect();
         for (window, softcap) in [
@@ -234,13 +232,10 @@ fn every_row_has_the_bits_of_the_canonical_order() {
                     .clone()
                     .enumerate()
                     .flat_map(|(row, visible)| {
-                        canonical_in(format, row, &slots[..visible], head_dim, scoring)
+                        canonical(format, row, &slots[..visible], head_dim, scoring)
                     })
                     .collect();
-                let rows = Rows {
-                    cache: &cache,
-                    views: seen.map(sees).collect(),
-                };
+                let rows = rows(&cache, seen.map(sees));
                 for level in Level::all() {
                     let found = attend(level, &rows, scoring);
                     let what = format!("{format} {head_dim} {window:?} {start}+{count} {level:?}");
@@ -257,10 +252,8 @@ fn a_node_has_the_bits_of_its_path() {
     let paths: [&[u32]; 6] = [&[0], &[1], &[1, 2], &[0, 3], &[1, 2, 9], &[0, 11]];
     let head_dim = 64;
     let windows = [None, Some(2), Some(30)];
-    for (format, window) in KvFormat::ALL
-        .into_iter()
-        .flat_map(|f| windows.map(|w| (f, w)))
-    {
+    let both = |format| windows.map(|window| (format, window));
+    for (format, window) in KvFormat::ALL.into_iter().flat_map(both) {
         let cache = cache_in(format, 80, head_dim);
         let scoring = Scoring {
             window,
@@ -270,22 +263,17 @@ fn a_node_has_the_bits_of_its_path() {
         for (row, &path) in paths.iter().enumerate() {
             let nodes = path.iter().map(|&node| 60 + node as usize);
             let slots: Vec<usize> = (0..60).chain(nodes).collect();
-            expected.extend(canonical_in(format, row, &slots, head_dim, scoring));
+            expected.extend(canonical(format, row, &slots, head_dim, scoring));
             views.push(View {
                 visible: slots.len(),
                 branch: path,
                 bias: None,
             });
         }
-        let rows = Rows {
-            cache: &cache,
-            views,
-        };
+        let rows = rows(&cache, views);
         for level in Level::all() {
-            assert!(
-                attend(level, &rows, scoring) == expected,
-                "{format} {window:?} {level:?}"
-            );
+            let found = attend(level, &rows, scoring);
+            assert!(found == expected, "{format} {window:?} {level:?}");
         }
     }
 }
@@ -296,10 +284,7 @@ fn biases_go_by_head_and_position() {
     let cache = cache(40, head_dim);
     for (window, position) in [(None, 20), (Some(10), 28)] {
         let with = |bias: Option<Bias<'_>>| {
-            let rows = Rows {
-                cache: &cache,
-                views: vec![View { bias, ..sees(33) }],
-            };
+            let rows = rows(&cache, [View { bias, ..sees(33) }]);
             let scoring = Scoring {
                 window,
                 ..plain(head_dim)
@@ -330,10 +315,7 @@ fn later_positions_change_no_bit() {
     for visible in [22, 23] {
         let mut cache = cache(40, 64);
         let attend = |cache: &SequenceCache| {
-            let rows = Rows {
-                cache,
-                views: vec![sees(visible - 1), sees(visible)],
-            };
+            let rows = rows(cache, [sees(visible - 1), sees(visible)]);
             attend(Level::detect(), &rows, plain(64))
         };
         let before = attend(&cache);
@@ -353,10 +335,7 @@ fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
         let mut cache = cache_in(KvFormat::F16, 40, 64);
         cache.layers[0].write(30, &[key; 128], &[value; 128]);
         for softcap in [None, Some(2.0)] {
-            let rows = Rows {
-                cache: &cache,
-                views: vec![sees(30), sees(31)],
-            };
+            let rows = rows(&cache, [sees(30), sees(31)]);
             let scoring = Scoring {
                 softcap,
                 ..plain(64)
@@ -372,16 +351,13 @@ fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
 #[test]
 fn threads_share_the_work_and_change_no_bit() {
     let cache = cache(600, 64);
-    let rows = Rows {
-        cache: &cache,
-        views: (580..600).map(sees).collect(),
-    };
+    let rows = rows(&cache, (580..600).map(sees));
     let slots: Vec<usize> = (0..600).collect();
     // Two products for each number of the queries and each position they see.
     const { assert!(2 * 20 * 580 * HEADS * 64 > PARALLEL_WORK) };
-    let expected: Vec<f32> = (580..600)
-        .enumerate()
-        .flat_map(|(row, visible)| canonical(row, &slots[..visible], 64, plain(64)))
-        .collect();
+    let of = |(row, visible): (usize, usize)| {
+        canonical(KvFormat::F32, row, &slots[..visible], 64, plain(64))
+    };
+    let expected: Vec<f32> = (580..600).enumerate().flat_map(of).collect();
     assert!(attend(Level::detect(), &rows, plain(64)) == expected);
 }

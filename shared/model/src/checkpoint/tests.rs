@@ -1,5 +1,3 @@
-use speculation::ports::{LanguageModel, Rows, Segment};
-
 use super::*;
 use crate::linear::WeightFormat;
 
@@ -19,11 +17,8 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "config.json", CONFIG.as_bytes());
-    write(
-        folder.path(),
-        "model.safetensors",
-        &random::weights(&config(), 1, |_| 1.0).unwrap(),
-    );
+    let weights = random::weights(&config(), 1, |_| 1.0).unwrap();
+    write(folder.path(), "model.safetensors", &weights);
     for (name, text) in files {
         write(folder.path(), name, text.as_bytes());
     }
@@ -46,10 +41,8 @@ fn a_folder_and_its_files_in_memory_are_the_same_model() {
         assert_eq!(opened.numerics(format), in_memory.numerics(format));
     }
     assert_eq!(opened.tokenizer_json(), Some(&b"{}"[..]));
-    assert!(matches!(
-        in_memory.tokenizer(),
-        Err(TokenizerError::Missing)
-    ));
+    let tokenizer = in_memory.tokenizer();
+    assert!(matches!(tokenizer, Err(TokenizerError::Missing)));
 }
 
 #[test]
@@ -74,48 +67,20 @@ fn numerics_tell_weights_formats_and_constants_apart() {
 }
 
 #[test]
-fn random_models_run() {
-    for format in WeightFormat::ALL {
-        let mut model = Checkpoint::random(config(), 3)
-            .unwrap()
-            .load(format)
-            .unwrap();
-        let mut cache = model.new_cache();
-        let mut rows = Rows::default();
-        let segment = Segment {
-            cache: &mut cache,
-            tokens: &[1, 2, 3],
-            parents: &[],
-            scored_from: 2,
-        };
-        model.forward(&mut [segment], &mut rows).unwrap();
-        let largest = rows.logits.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
-        assert!(largest > 0.1 && largest < 100.0, "{largest}");
-    }
-}
-
-#[test]
 fn chat_templates_come_in_three_forms() {
-    let template = |files: &[(&str, &str)]| {
-        Checkpoint::open(folder(files).path())
-            .unwrap()
-            .chat_template()
-            .map(str::to_owned)
-    };
     let one = ("tokenizer_config.json", r#"{"chat_template": "a"}"#);
     let named = r#"{"chat_template": [{"name": "tool", "template": "t"},
         {"name": "default", "template": "d"}]}"#;
-    assert_eq!(template(&[one]).as_deref(), Some("a"));
-    assert_eq!(
-        template(&[("tokenizer_config.json", named)]).as_deref(),
-        Some("d")
-    );
-    assert_eq!(template(&[("tokenizer_config.json", "{}")]), None);
-    assert_eq!(
-        template(&[one, ("chat_template.jinja", "j")]).as_deref(),
-        Some("j")
-    );
-    assert_eq!(template(&[]), None);
+    for (files, expected) in [
+        (&[one][..], Some("a")),
+        (&[("tokenizer_config.json", named)], Some("d")),
+        (&[("tokenizer_config.json", "{}")], None),
+        (&[one, ("chat_template.jinja", "j")], Some("j")),
+        (&[], None),
+    ] {
+        let checkpoint = Checkpoint::open(folder(files).path()).unwrap();
+        assert_eq!(checkpoint.chat_template(), expected, "{files:?}");
+    }
 }
 
 #[test]
@@ -142,7 +107,8 @@ fn what_is_missing_is_named() {
 #[cfg(feature = "embedded")]
 #[test]
 fn the_embedded_pair_shares_one_tokenizer() {
-    use crate::{embedded, tokenizer::vocabulary_fingerprint};
+    use crate::{embedded, tokenizer::vocabulary_fingerprint, trials::extend};
+    use speculation::ports::{KvCache, LanguageModel};
 
     let (target, draft) = (embedded::target().unwrap(), embedded::draft().unwrap());
     assert_eq!((target.config().layers, draft.config().layers), (7, 3));
@@ -158,22 +124,16 @@ fn the_embedded_pair_shares_one_tokenizer() {
     let prompt_len = tokens.len();
     let mut model = target.load(WeightFormat::Q8_0).unwrap();
     let mut cache = model.new_cache();
-    let mut rows = Rows::default();
     for _ in 0..32 {
-        let held = speculation::ports::KvCache::len(&cache);
-        let segment = Segment {
-            cache: &mut cache,
-            tokens: &tokens[held..],
-            parents: &[],
-            scored_from: tokens.len() - held - 1,
-        };
-        model.forward(&mut [segment], &mut rows).unwrap();
-        let best = (0..rows.vocab_size).max_by(|&a, &b| rows.row(0)[a].total_cmp(&rows.row(0)[b]));
+        let held = cache.len();
+        let (logits, _) = extend(&mut model, &mut cache, &tokens[held..]);
+        let last = &logits[logits.len() - target.config().vocab_size..];
+        let best = (0..last.len()).max_by(|&a, &b| last[a].total_cmp(&last[b]));
         tokens.push(best.unwrap() as u32);
         if target
             .config()
             .eos_token_ids
-            .contains(tokens.last().unwrap())
+            .contains(&tokens[tokens.len() - 1])
         {
             break;
         }

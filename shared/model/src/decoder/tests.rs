@@ -2,7 +2,6 @@ mod families;
 mod trees;
 mod windows;
 
-use speculation::TokenId;
 use speculation::simd::Level;
 
 use super::*;
@@ -12,6 +11,7 @@ use crate::{
     cpu::Threads,
     linear::WeightFormat,
     rope::RopeScaling,
+    trials::{self, extend, fresh, text},
 };
 
 /// A small model with every option that the default pair lacks: biases, a head of its own, an odd
@@ -78,36 +78,14 @@ fn models() -> impl Iterator<Item = (String, Decoder)> {
     })
 }
 
-fn text(len: usize, seed: u32) -> Vec<TokenId> {
-    (0..len as u32)
-        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
-        .collect()
+/// Not near: the same bits.
+fn same(found: &[f32], expected: &[f32], what: &str) {
+    assert!(found == expected, "{what}");
 }
 
-/// Forwards one segment and returns its rows.
-fn extend(
-    model: &mut Decoder,
-    cache: &mut SequenceCache,
-    tokens: &[TokenId],
-    scored_from: usize,
-) -> (Vec<f32>, Vec<f32>) {
-    let mut rows = Rows {
-        want_hidden: true,
-        ..Rows::default()
-    };
-    let segment = Segment {
-        cache,
-        tokens,
-        parents: &[],
-        scored_from,
-    };
-    model.forward(&mut [segment], &mut rows).unwrap();
-    (rows.logits, rows.hidden)
-}
-
-fn fresh(model: &mut Decoder, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
-    let mut cache = model.new_cache();
-    extend(model, &mut cache, tokens, 0)
+#[test]
+fn refused_forwards_leave_every_cache_alone() {
+    trials::refused_forwards_leave_every_cache_alone(&mut model(WeightFormat::Q8_0), same);
 }
 
 #[test]
@@ -119,7 +97,7 @@ fn cutting_into_forwards_changes_no_bit() {
             let mut cache = model.new_cache();
             let mut logits = Vec::new();
             for chunk in tokens.chunks(cut) {
-                logits.extend(extend(&mut model, &mut cache, chunk, 0).0);
+                logits.extend(extend(&mut model, &mut cache, chunk).0);
             }
             assert_eq!(logits, whole, "{name}, chunks of {cut}");
         }
@@ -148,11 +126,11 @@ fn truncation_leaves_no_trace() {
         let tokens = text(40, 2);
         let expected = fresh(&mut model, &tokens);
         let mut cache = model.new_cache();
-        extend(&mut model, &mut cache, &tokens[..19], 0);
-        extend(&mut model, &mut cache, &text(30, 5), 0);
+        extend(&mut model, &mut cache, &tokens[..19]);
+        extend(&mut model, &mut cache, &text(30, 5));
         cache.truncate(19);
         assert_eq!(cache.len(), 19);
-        let (logits, hidden) = extend(&mut model, &mut cache, &tokens[19..], 0);
+        let (logits, hidden) = extend(&mut model, &mut cache, &tokens[19..]);
         assert_eq!(logits, expected.0[19 * 101..], "{name}");
         assert_eq!(hidden, expected.1[19 * 48..], "{name}");
     }
@@ -201,49 +179,6 @@ fn every_level_gives_the_same_bits() {
             assert_eq!(fresh(&mut model, &tokens), expected, "{name} {level:?}");
         }
     }
-}
-
-#[test]
-fn refused_forwards_leave_every_cache_alone() {
-    let mut model = model(WeightFormat::Q8_0);
-    let (mut good, mut bad) = (model.new_cache(), model.new_cache());
-    let expected = extend(&mut model, &mut good, &text(8, 1), 0).0;
-    for (tokens, error) in [
-        (
-            vec![3, 101],
-            ForwardError::TokenOutOfRange {
-                token: 101,
-                vocab_size: 101,
-            },
-        ),
-        (
-            text(97, 1),
-            ForwardError::ContextExceeded {
-                tokens: 97,
-                context_len: 96,
-            },
-        ),
-    ] {
-        let mut batch = [
-            Segment {
-                cache: &mut good,
-                tokens: &[1, 2],
-                parents: &[],
-                scored_from: 0,
-            },
-            Segment {
-                cache: &mut bad,
-                tokens: &tokens,
-                parents: &[],
-                scored_from: 0,
-            },
-        ];
-        assert_eq!(model.forward(&mut batch, &mut Rows::default()), Err(error));
-        assert_eq!((good.len(), bad.len()), (8, 0));
-    }
-    good.truncate(7);
-    let last = extend(&mut model, &mut good, &text(8, 1)[7..], 0).0;
-    assert_eq!(last, expected[7 * 101..]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Models on a device of candle's: NVIDIA GPUs, with the feature `cuda`.
+//! Models on a device of candle's: NVIDIA GPUs, with the feature `cuda`; compiled with the feature `device`, which that turns on.
 //!
 //! The same models and the same interface as [`crate::Decoder`], with other arithmetic: weights, keys and
 //! values stay on the device in bf16, f16 or f32, linear layers run over the rows of all segments, and
@@ -9,12 +9,11 @@
 //! Nothing here names a GPU: the same code runs on candle's CPU device, which is how it is tested.
 
 mod attention;
+mod backend;
 mod cache;
 mod layer;
 mod linear;
 mod memory;
-mod number;
-mod place;
 mod rotation;
 mod rows;
 
@@ -22,21 +21,18 @@ use candle_core::{DType, Device, Result, Tensor};
 use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
 use thiserror::Error;
 
+pub use self::cache::DeviceCache;
 use self::{
     attention::{AttentionPlan, MAX_SCORES, Selection},
+    backend::first_line,
     layer::{Layer, Pass},
     linear::{Linear, Loader, Norm},
     memory::CacheMemory,
-    place::first_line,
     rotation::Rotation,
     rows::BatchRows,
 };
-pub use self::{
-    cache::DeviceCache,
-    number::{NumberFormat, UnknownNumberFormat},
-    place::{Place, PlaceError},
-};
 use crate::{
+    computation::{NumberFormat, Place, PlaceError},
     config::{ModelConfig, RopeConfig},
     forward_error::ForwardError,
     rope::Rotary,
@@ -109,8 +105,8 @@ impl DeviceModel {
         if config.encoder.is_some() || !config.gated {
             return Err(DeviceError::Unsupported("encoder-decoder models"));
         }
-        let device = place.open()?;
-        let dtype = format.dtype();
+        let device = backend::open(place)?;
+        let dtype = backend::dtype(format);
         let loader = Loader::new(config, weights, &device, dtype);
         let rotary = |rope: RopeConfig| Rotary::new(rope.theta, config.head_dim, rope.scaling);
         Ok(Self {

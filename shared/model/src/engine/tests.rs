@@ -25,14 +25,8 @@ fn a_task_gets_the_rows_it_asks_for() {
     let report = bench.submit(1, &[1, 2, 3, 4], 2);
     let (sums, figures) = report.recv_timeout(PATIENCE).unwrap().unwrap();
     assert_eq!(sums, [6.0, 10.0]);
-    assert_eq!(
-        (
-            figures.forwarded_tokens,
-            figures.batch_tokens,
-            figures.batch_sequences
-        ),
-        (4, 4, 1)
-    );
+    assert_eq!((figures.forwarded_tokens, figures.batch_tokens), (4, 4));
+    assert_eq!(figures.batch_sequences, 1);
     assert!(figures.forward > Duration::ZERO);
 }
 
@@ -52,14 +46,11 @@ fn only_what_the_cache_lacks_is_forwarded() {
 fn a_task_may_take_several_steps() {
     let bench = Bench::new(|_| {});
     let report = bench.try_submit(1, &[5, 6], 1, 2).unwrap();
-    assert_eq!(
-        [sums(&report), sums(&report), sums(&report)],
-        [[11.0], [12.0], [13.0]]
-    );
-    assert!(
-        report.recv().is_err(),
-        "the task is dropped when it is done"
-    );
+    for sum in [11.0, 12.0, 13.0] {
+        assert_eq!(sums(&report), [sum]);
+    }
+    // The task is dropped when it is done.
+    assert!(report.recv().is_err());
     assert_eq!(bench.forwards(), [[2], [1], [1]]);
 }
 
@@ -72,10 +63,9 @@ fn a_long_prompt_is_cut_and_others_run_meanwhile() {
     let long = bench.submit(1, &[1; 11], 9);
     drop(gate);
     assert_eq!(sums(&long), [10.0, 11.0]);
-    assert_eq!(
-        [sums(&short), sums(&short), sums(&short)],
-        [[3.0], [4.0], [5.0]]
-    );
+    for sum in [3.0, 4.0, 5.0] {
+        assert_eq!(sums(&short), [sum]);
+    }
     assert_eq!(bench.forwards(), [vec![1], vec![1, 4], vec![1, 4], vec![3]]);
 }
 
@@ -92,10 +82,8 @@ fn tasks_of_one_batch_get_their_own_rows() {
     ];
     drop(gate);
     assert_eq!(sums(&first), [1.0]);
-    assert_eq!(
-        reports.each_ref().map(sums),
-        [vec![1.0, 3.0], vec![5.0], vec![7.0, 12.0]]
-    );
+    let expected = [vec![1.0, 3.0], vec![5.0], vec![7.0, 12.0]];
+    assert_eq!(reports.each_ref().map(sums), expected);
     assert_eq!(bench.forwards(), [vec![1], vec![2, 1, 3]]);
 }
 
@@ -108,15 +96,10 @@ fn tasks_of_one_slot_run_one_after_another() {
     bench.handle.free(SlotId(1));
     let third = bench.submit(1, &[1, 2, 3, 4], 3);
     drop(gate);
-    assert_eq!(
-        [sums(&first), sums(&second), sums(&third)],
-        [[3.0], [6.0], [10.0]]
-    );
-    assert_eq!(
-        bench.forwards(),
-        [[2], [1], [4]],
-        "the slot was freed before the third"
-    );
+    let found = [sums(&first), sums(&second), sums(&third)];
+    assert_eq!(found, [[3.0], [6.0], [10.0]]);
+    // The slot was freed before the third.
+    assert_eq!(bench.forwards(), [[2], [1], [4]]);
 }
 
 #[test]
@@ -158,22 +141,16 @@ fn impossible_tasks_fail_alone() {
     let long = bench.submit(4, &[1; 41], 40);
     drop(gate);
     assert_eq!(sums(&first), sums(&good));
-    let error = |report: &Receiver<Report>| {
-        report
-            .recv_timeout(PATIENCE)
-            .unwrap()
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        error(&no_row),
-        "scored_from is 1, the task has 1 tokens: no row is wanted"
-    );
-    assert_eq!(error(&unknown), "token 50 is not in the vocabulary of 50");
-    assert_eq!(
-        error(&long),
-        "the model holds 40 tokens a sequence, the task asks for 41"
-    );
+    let no_row_told = "scored_from is 1, the task has 1 tokens: no row is wanted";
+    let long_told = "the model holds 40 tokens a sequence, the task asks for 41";
+    for (report, told) in [
+        (no_row, no_row_told),
+        (unknown, "token 50 is not in the vocabulary of 50"),
+        (long, long_told),
+    ] {
+        let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
+        assert_eq!(error.to_string(), told);
+    }
     assert!(bench.handle.is_healthy());
 }
 
@@ -184,16 +161,11 @@ fn a_failed_forward_fails_its_batch_and_no_more() {
     let failed = bench.submit(1, &[1, 2, FAILING], 2);
     let error = failed.recv_timeout(PATIENCE).unwrap().unwrap_err();
     assert!(matches!(error, EngineError::Forward(_)));
-    assert_eq!(
-        std::error::Error::source(&error).unwrap().to_string(),
-        "the toy was told to fail"
-    );
+    let source = std::error::Error::source(&error).unwrap();
+    assert_eq!(source.to_string(), "the toy was told to fail");
     assert_eq!(sums(&bench.submit(1, &[1, 2, 3], 2)), [6.0]);
-    assert_eq!(
-        bench.forwards(),
-        [[2], [1]],
-        "the cache outlived the failure"
-    );
+    // The cache outlived the failure.
+    assert_eq!(bench.forwards(), [[2], [1]]);
     assert!(bench.handle.is_healthy());
 }
 
@@ -202,24 +174,16 @@ fn a_panic_drops_the_sequences_of_its_batch_and_is_remembered() {
     let bench = Bench::new(|_| {});
     sums(&bench.submit(1, &[1, 2], 1));
     sums(&bench.submit(2, &[1, 2], 1));
-    let failed = bench
-        .submit(1, &[1, 2, PANICKING], 2)
-        .recv_timeout(PATIENCE)
-        .unwrap()
-        .unwrap_err();
-    assert_eq!(
-        failed.to_string(),
-        "the engine panicked: the toy was told to panic"
-    );
+    let failed = bench.submit(1, &[1, 2, PANICKING], 2);
+    let error = failed.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let told = "the engine panicked: the toy was told to panic";
+    assert_eq!(error.to_string(), told);
     assert!(!bench.handle.is_healthy());
     bench.forwards();
     assert_eq!(sums(&bench.submit(1, &[1, 2, 3], 2)), [6.0]);
     assert_eq!(sums(&bench.submit(2, &[1, 2, 3], 2)), [6.0]);
-    assert_eq!(
-        bench.forwards(),
-        [[3], [1]],
-        "the first sequence is gone, the second is not"
-    );
+    // The first sequence is gone, the second is not.
+    assert_eq!(bench.forwards(), [[3], [1]]);
 }
 
 #[test]
@@ -231,6 +195,7 @@ fn cancelled_tasks_are_dropped_wherever_they_are() {
         let (reports, receiver) = channel();
         let cancelled = cancelled.clone();
         let task = Score {
+            source: Vec::new(),
             tokens: vec![1],
             scored_from: 0,
             extra: 30,
@@ -260,15 +225,13 @@ fn idle_sequences_are_evicted_beyond_the_bound() {
     assert_eq!(sums(&bench.submit(3, &[1, 2, 3], 2)), [6.0]);
     assert_eq!(sums(&bench.submit(1, &[1, 2, 3], 2)), [6.0]);
     assert_eq!(bench.forwards(), [[1], [3]], "the first slot was evicted");
-    bench.until(|gauges| {
-        gauges
-            == Gauges {
-                running: 0,
-                queued: 0,
-                sequences: 2,
-                cached_tokens: 6,
-            }
-    });
+    let two_idle = Gauges {
+        running: 0,
+        queued: 0,
+        sequences: 2,
+        cached_tokens: 6,
+    };
+    bench.until(|gauges| gauges == two_idle);
     bench.handle.free(SlotId(1));
     bench.handle.free(SlotId(3));
     bench.until(|gauges| gauges == Gauges::default());

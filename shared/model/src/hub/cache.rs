@@ -10,7 +10,7 @@ use hf_hub::{Cache, Repo, RepoType};
 use super::contents::{self, Layout};
 use super::integrity;
 use super::{HubError, Snapshot, SnapshotFile};
-use crate::source::HubReference;
+use crate::source::reference::HubReference;
 
 /// A model in the cache, at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]

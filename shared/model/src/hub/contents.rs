@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::HubError;
-use crate::source::check_path;
+use crate::source::reference::check_path;
 
 pub(super) const CONFIG: &str = "config.json";
 pub(super) const SINGLE: &str = "model.safetensors";
@@ -145,28 +145,21 @@ mod tests {
             std::fs::write(&index, format!(r#"{{"weight_map": {map}}}"#)).expect("written");
             shards(&index, "org/name")
         };
-        let good =
-            read(r#"{"a": "m-2.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}"#);
-        assert_eq!(
-            good.expect("shards"),
-            ["m-1.safetensors", "m-2.safetensors"]
-        );
+        let good = r#"{"a": "m-2.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"}"#;
+        let good = read(good).expect("shards");
+        assert_eq!(good, ["m-1.safetensors", "m-2.safetensors"]);
         for shard in ["/etc/passwd", "../../x", "a/b.safetensors", "", "a\\\\b"] {
             let error = read(&format!(r#"{{"a": "{shard}"}}"#)).expect_err(shard);
-            assert!(
-                matches!(error, HubError::UnsafeName { .. }),
-                "{shard}: {error}"
-            );
+            let is_unsafe = matches!(error, HubError::UnsafeName { .. });
+            assert!(is_unsafe, "{shard}: {error}");
         }
     }
 
     #[test]
     fn what_there_is_instead_is_told() {
         let told = instead(&names(&["b.gguf", "a.gguf"]));
-        assert!(
-            told.contains("2 GGUF") && told.contains(":a.gguf"),
-            "{told}"
-        );
+        assert!(told.contains("2 GGUF"), "{told}");
+        assert!(told.contains(":a.gguf"), "{told}");
         assert!(instead(&names(&["pytorch_model.bin"])).contains("PyTorch"));
     }
 }

@@ -21,7 +21,7 @@ use hf_hub::api::RepoInfo;
 use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
-use crate::source::{HubReference, check_path};
+use crate::source::reference::{HubReference, check_path};
 use cache::{CachedRepo, is_commit};
 use contents::Layout;
 use http::{Ask, Http, redirect, text};

@@ -1,10 +1,11 @@
 //! Activations in blocks of 32 signed bytes with a scale.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use speculation::simd::{Kernel, Level};
 
 use super::blocked::Tile;
-#[cfg(target_arch = "x86_64")]
-use super::inputs_x86;
 use crate::cpu::{Cpu, SharedSlice};
 
 /// Inputs that share a scale.
@@ -193,7 +194,7 @@ pub(super) fn quantize(level: Level, values: &[f32]) -> InputBlock {
     #[cfg(target_arch = "x86_64")]
     if let (Level::Avx512Vnni { .. }, Some(values)) = (level, values.as_array()) {
         // SAFETY: this level is made only on CPUs with the features that the function enables.
-        return unsafe { inputs_x86::quantize_avx512(values) };
+        return unsafe { x86::quantize_avx512(values) };
     }
     let (scale, quants) = quantize_block(values);
     let mut packed = [0; STEPS];
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_level_gives_the_same_blocks() {
-        let mut x: Vec<f32> = (0..3 * 200)
+        let mut x: Vec<f32> = (0..4 * 200)
             .map(|i| (i as f32 * 0.37).sin() * i as f32)
             .collect();
         // Halves between two quants, then blocks of nothing, of the smallest numbers, and broken ones.
@@ -252,8 +253,13 @@ mod tests {
             };
             quantized.into_iter().map(bits).collect::<Vec<_>>()
         };
+        let expected = blocks(Level::Baseline);
+        // The second row's first two blocks, of four rows side by side, seven blocks each.
+        assert_eq!(expected.len(), 28);
+        let broken = |block: &usize| expected[*block].2 == [1, 1];
+        assert_eq!((0..28).filter(broken).collect::<Vec<_>>(), [1, 5]);
         for level in Level::all() {
-            assert_eq!(blocks(level), blocks(Level::Baseline), "{level:?}");
+            assert_eq!(blocks(level), expected, "{level:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{
     config::{Activation, Architecture},
     cpu::Threads,
     runtime::Model,
+    trials::{self, Scored, text},
 };
 
 /// A small model of sizes that fit no vector, with more decoder than encoder layers.
@@ -38,18 +39,14 @@ fn load(config: ModelConfig, format: WeightFormat) -> T5 {
     let checkpoint = Checkpoint::random(config, 7).unwrap();
     match checkpoint.load(format).unwrap() {
         Model::T5(model) => model,
-        Model::Decoder(_) | Model::Device(_) => panic!("the config has an encoder"),
+        Model::Decoder(_) => panic!("the config has an encoder"),
+        #[cfg(feature = "device")]
+        Model::Device(_) => panic!("the config has an encoder"),
     }
 }
 
-fn text(len: usize, seed: u32) -> Vec<TokenId> {
-    (0..len as u32)
-        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
-        .collect()
-}
-
 /// Logits and hidden states of all `tokens`, written from `source`.
-fn fresh(model: &mut T5, source: &[TokenId], tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
+fn fresh(model: &mut T5, source: &[TokenId], tokens: &[TokenId]) -> Scored {
     let mut cache = model.new_cache();
     model.encode(&mut cache, source).unwrap();
     extend(model, &mut cache, tokens).unwrap()
@@ -59,19 +56,8 @@ fn extend(
     model: &mut T5,
     cache: &mut SequenceCache,
     tokens: &[TokenId],
-) -> Result<(Vec<f32>, Vec<f32>), ForwardError> {
-    let mut rows = Rows {
-        want_hidden: true,
-        ..Rows::default()
-    };
-    let segment = Segment {
-        cache,
-        tokens,
-        parents: &[],
-        scored_from: 0,
-    };
-    model.forward(&mut [segment], &mut rows)?;
-    Ok((rows.logits, rows.hidden))
+) -> Result<Scored, ForwardError> {
+    trials::forward(model, cache, tokens, &[], 0)
 }
 
 #[test]
@@ -132,48 +118,31 @@ fn copies_of_a_sequence_share_its_source() {
 fn refusals_leave_the_sequence_alone() {
     let mut model = load(config(), WeightFormat::Q8_0);
     let mut cache = model.new_cache();
-    assert_eq!(
-        extend(&mut model, &mut cache, &[1]),
-        Err(ForwardError::NoSource)
-    );
+    let refused = extend(&mut model, &mut cache, &[1]);
+    assert_eq!(refused, Err(ForwardError::NoSource));
     model.encode(&mut cache, &text(9, 1)).unwrap();
     let expected = extend(&mut model, &mut cache, &text(8, 2)).unwrap();
+    let unknown = || ForwardError::TokenOutOfRange {
+        token: 101,
+        vocab_size: 101,
+    };
+    let long = ForwardError::SourceTooLong {
+        tokens: 97,
+        source_len: 96,
+    };
     for (source, error) in [
         (vec![], ForwardError::EmptySource),
-        (
-            text(97, 1),
-            ForwardError::SourceTooLong {
-                tokens: 97,
-                source_len: 96,
-            },
-        ),
-        (
-            vec![3, 101],
-            ForwardError::TokenOutOfRange {
-                token: 101,
-                vocab_size: 101,
-            },
-        ),
+        (text(97, 1), long),
+        (vec![3, 101], unknown()),
     ] {
         assert_eq!(model.encode(&mut cache, &source), Err(error));
         assert_eq!(cache.len(), 8);
     }
-    for (tokens, error) in [
-        (
-            vec![101],
-            ForwardError::TokenOutOfRange {
-                token: 101,
-                vocab_size: 101,
-            },
-        ),
-        (
-            text(89, 1),
-            ForwardError::ContextExceeded {
-                tokens: 97,
-                context_len: 96,
-            },
-        ),
-    ] {
+    let exceeded = ForwardError::ContextExceeded {
+        tokens: 97,
+        context_len: 96,
+    };
+    for (tokens, error) in [(vec![101], unknown()), (text(89, 1), exceeded)] {
         assert_eq!(extend(&mut model, &mut cache, &tokens), Err(error));
         assert_eq!(cache.len(), 8);
     }
@@ -187,13 +156,7 @@ fn a_tree_of_no_chosen_path_takes_no_more_tokens() {
     let mut model = load(config(), WeightFormat::F32);
     let mut cache = model.new_cache();
     model.encode(&mut cache, &[1, 2]).unwrap();
-    let segment = Segment {
-        cache: &mut cache,
-        tokens: &[1, 2, 3],
-        parents: &[None, None],
-        scored_from: 0,
-    };
-    model.forward(&mut [segment], &mut Rows::default()).unwrap();
+    trials::forward(&mut model, &mut cache, &[1, 2, 3], &[None, None], 0).unwrap();
     let refused = extend(&mut model, &mut cache, &[4]);
     assert_eq!(refused, Err(ForwardError::TreeInCache { from: 1 }));
     // Another source takes the tree away.

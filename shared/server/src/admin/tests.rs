@@ -62,10 +62,8 @@ async fn only_get_and_head_and_only_what_is_there() {
             assert_eq!(http1(&admin, method, path).await.0, 405, "{method} {path}");
         }
         let (status, _, body) = http1(&admin, "HEAD", path).await;
-        assert_eq!(
-            (status, body.as_str()),
-            (http1(&admin, "GET", path).await.0, "")
-        );
+        let got = http1(&admin, "GET", path).await.0;
+        assert_eq!((status, body.as_str()), (got, ""));
     }
 }
 
@@ -73,13 +71,16 @@ async fn only_get_and_head_and_only_what_is_there() {
 async fn health_follows_the_services_of_the_process() {
     let process = Process::default();
     let admin = open(&process).await;
-    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
+    // Status and body of what is asked over HTTP.
+    let told = async |path| {
+        let (status, _, line) = http1(&admin, "GET", path).await;
+        (status, line)
+    };
+    let line = |status: u16, line: &str| (status, format!("{line}\n"));
+    let starting = line(503, "not ready: starting, no service is up yet");
+    assert_eq!(told("/readyz").await, starting);
     assert_eq!(
-        (status, line.as_str()),
-        (503, "not ready: starting, no service is up yet\n")
-    );
-    assert_eq!(
-        http1(&admin, "GET", "/livez").await.0,
+        told("/livez").await.0,
         200,
         "loading is no reason to start anew"
     );
@@ -87,34 +88,33 @@ async fn health_follows_the_services_of_the_process() {
     assert_eq!(grpc(&admin, SERVICE).await, Err(Code::NotFound));
 
     let health = Health::new(SERVICE, &process).await;
-    let (_, _, line) = http1(&admin, "GET", "/readyz").await;
-    assert_eq!(line, "not ready: outrider.v1.Verifier is starting\n");
+    let starting = line(503, "not ready: outrider.v1.Verifier is starting");
+    assert_eq!(told("/readyz").await, starting);
     assert_eq!(grpc(&admin, SERVICE).await, Ok(ServingStatus::NotServing));
 
     health.ready().await;
-    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
-    assert_eq!((status, line.as_str()), (200, "ready\n"));
+    assert_eq!(told("/readyz").await, line(200, "ready"));
     for service in ["", SERVICE] {
         assert_eq!(grpc(&admin, service).await, Ok(ServingStatus::Serving));
     }
     let ready = "outrider_ready{service=\"outrider.v1.Verifier\"} 1.0\n";
-    assert!(http1(&admin, "GET", "/metrics").await.2.contains(ready));
+    assert!(told("/metrics").await.1.contains(ready));
 
     health.drain().await;
-    let (status, _, line) = http1(&admin, "GET", "/readyz").await;
-    let draining = "not ready: outrider.v1.Verifier is draining\n";
-    assert_eq!((status, line.as_str()), (503, draining));
+    let draining = line(503, "not ready: outrider.v1.Verifier is draining");
+    assert_eq!(told("/readyz").await, draining);
+    let unready = "outrider_ready{service=\"outrider.v1.Verifier\"} 0.0\n";
+    assert!(told("/metrics").await.1.contains(unready));
     assert_eq!(
-        http1(&admin, "GET", "/livez").await.0,
+        told("/livez").await.0,
         200,
         "draining is no reason to be killed"
     );
     assert_eq!(grpc(&admin, "").await, Ok(ServingStatus::NotServing));
 
     health.died();
-    let (status, _, line) = http1(&admin, "GET", "/livez").await;
-    let dead = "not alive: outrider.v1.Verifier is dead\n";
-    assert_eq!((status, line.as_str()), (503, dead));
+    let dead = line(503, "not alive: outrider.v1.Verifier is dead");
+    assert_eq!(told("/livez").await, dead);
 }
 
 #[tokio::test]
@@ -189,28 +189,17 @@ async fn it_is_not_opened_to_strangers_by_accident() {
         insecure,
     };
     let process = Process::default();
-    let refused = start(&config("0.0.0.0:0", false), &process)
-        .await
-        .unwrap_err();
-    assert!(refused.to_string().contains("admin.insecure"), "{refused}");
-    assert!(
-        start(&config("0.0.0.0:0", true), &process)
-            .await
-            .unwrap()
-            .is_some()
-    );
+    let strangers = start(&config("0.0.0.0:0", false), &process).await;
+    let refused = strangers.unwrap_err().to_string();
+    assert!(refused.contains("admin.insecure"), "{refused}");
+    let exposed = start(&config("0.0.0.0:0", true), &process).await;
+    assert!(exposed.unwrap().is_some());
     for off in ["off", ""] {
-        assert!(
-            start(&config(off, false), &process)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let closed = start(&config(off, false), &process).await;
+        assert!(closed.unwrap().is_none());
     }
-    let admin = start(&config("127.0.0.1:0", false), &process)
-        .await
-        .unwrap()
-        .unwrap();
+    let admin = start(&config("127.0.0.1:0", false), &process).await;
+    let admin = admin.unwrap().unwrap();
     let taken = config(&admin.address().to_string(), false);
     let refused = start(&taken, &process).await.unwrap_err().to_string();
     assert!(

@@ -51,16 +51,10 @@ async fn a_lease_that_ended_gives_nothing_back_even_before_the_sweep() {
 async fn the_sweeper_drops_what_has_expired_and_nothing_else() {
     let drops = Arc::new(AtomicUsize::new(0));
     let leases = Leases::new(4);
-    leases
-        .attach(A, 1)
-        .unwrap()
-        .0
-        .detach(Counted(Arc::clone(&drops)), LEASE);
-    leases
-        .attach(B, 1)
-        .unwrap()
-        .0
-        .detach(Counted(Arc::clone(&drops)), 2 * LEASE);
+    for (id, lease) in [(A, LEASE), (B, 2 * LEASE)] {
+        let (stream, _) = leases.attach(id, 1).unwrap();
+        stream.detach(Counted(Arc::clone(&drops)), lease);
+    }
 
     tokio::time::sleep(JUST_BEFORE_ITS_END).await;
     assert_eq!(leases.counts(), counts(0, 2));
@@ -137,11 +131,8 @@ async fn a_state_may_use_the_table_while_it_is_dropped() {
         }
     }
     let leases = Leases::new(1);
-    leases
-        .attach(A, 1)
-        .unwrap()
-        .0
-        .detach(Nosy(leases.clone()), LEASE);
+    let (stream, _) = leases.attach(A, 1).unwrap();
+    stream.detach(Nosy(leases.clone()), LEASE);
     tokio::time::advance(LEASE).await;
     assert!(
         leases.attach(B, 1).is_ok(),

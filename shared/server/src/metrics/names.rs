@@ -1,5 +1,5 @@
 //! Every metric a process can expose: name, kind, unit, labels, help. Dashboards and alerts are checked
-//! against [`ALL`], and so is the table in `docs/telemetry.md`.
+//! against [`ALL`], and so is the table in `docs/reference/telemetry.md`.
 //!
 //! Labels are bounded: models are named as they are configured, methods as they are registered, and all
 //! other values come from short lists. No session and nothing that a client wrote ever stands in one.

@@ -8,13 +8,11 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::definition::{Kind, Metric};
+use super::labels::{Labels, labelled};
 use super::names;
 use super::process_figures;
 use super::samples::Sources;
 use super::{Counter, Gauge, Histogram, Sum};
-
-/// Labels with their values.
-pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// A histogram with a trace in each bucket.
 type Traced = HistogramWithExemplars<Labels>;
@@ -156,16 +154,4 @@ fn add(registry: &mut Registry, metric: &Metric, family: impl prometheus_client:
         Some(unit) => registry.register_with_unit(metric.stem(), metric.help, unit, family),
         None => registry.register(metric.stem(), metric.help, family),
     }
-}
-
-/// The labels of `metric` with `values`, in their order.
-pub(super) fn labelled(metric: &Metric, values: &[&str]) -> Labels {
-    assert_eq!(
-        metric.labels.len(),
-        values.len(),
-        "{} takes a value for each of its labels",
-        metric.name
-    );
-    let values = values.iter().map(|&value| value.to_owned());
-    metric.labels.iter().copied().zip(values).collect()
 }

@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::definition::{Kind, Metric};
-use super::registered::{Labels, labelled};
+use super::labels::{Labels, labelled};
 
 /// Looks something up, or says that it is gone.
 type Source = Box<dyn Fn(&mut Samples) -> Option<()> + Send + Sync>;

@@ -143,16 +143,8 @@ async fn detached_after(leave: Leave) -> usize {
 }
 
 #[tokio::test]
-async fn a_client_that_resets_as_a_round_replies_frees_its_session() {
+async fn a_client_that_resets_frees_its_session_and_what_breaks_or_fails_detaches_it() {
     assert_eq!(detached_after(Leave::Resetting).await, 0);
-}
-
-#[tokio::test]
-async fn a_connection_that_breaks_as_a_round_replies_detaches_the_session() {
     assert_eq!(detached_after(Leave::Breaking).await, 1);
-}
-
-#[tokio::test]
-async fn a_round_that_fails_detaches_the_session() {
     assert_eq!(detached_after(Leave::Staying).await, 1);
 }

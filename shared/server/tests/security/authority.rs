@@ -10,15 +10,6 @@ use rcgen::{
 /// A CA.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// What a certificate is for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
-    /// To be shown by servers and clients.
-    Both,
-    /// By servers only.
-    Server,
-}
-
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -36,7 +27,7 @@ impl Authority {
 
     /// Writes a certificate for `names` and its key, as `NAME.pem` and `NAME.key`.
     pub(crate) fn issue(&self, folder: &Path, name: &str, names: &[&str]) -> (PathBuf, PathBuf) {
-        self.issue_with(folder, name, names, |_| {}, Purpose::Both)
+        self.issue_with(folder, name, names, |_| {})
     }
 
     /// One that expired long ago.
@@ -61,7 +52,7 @@ impl Authority {
             params.not_before = date_time_ymd(2001, 1, 1);
             params.not_after = date_time_ymd(year, 1, 1);
         };
-        self.issue_with(folder, name, names, bounded, Purpose::Both)
+        self.issue_with(folder, name, names, bounded)
     }
 
     /// One that only servers may show.
@@ -71,7 +62,9 @@ impl Authority {
         name: &str,
         names: &[&str],
     ) -> (PathBuf, PathBuf) {
-        self.issue_with(folder, name, names, |_| {}, Purpose::Server)
+        self.issue_with(folder, name, names, |params| {
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        })
     }
 
     fn issue_with(
@@ -80,15 +73,16 @@ impl Authority {
         name: &str,
         names: &[&str],
         change: impl FnOnce(&mut CertificateParams),
-        purpose: Purpose,
     ) -> (PathBuf, PathBuf) {
         let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
         params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        if matches!(purpose, Purpose::Both) {
-            params.insert_extended_key_usage(ExtendedKeyUsagePurpose::ClientAuth);
-        }
+        // To be shown by servers and clients.
+        let both = [
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        params.extended_key_usages = both.into();
         change(&mut params);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");

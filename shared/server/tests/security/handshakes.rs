@@ -58,28 +58,21 @@ impl World {
 async fn a_name_is_checked_wherever_its_address_was_found() {
     let world = World::new();
     let folder = world.folder.path();
-    let shown = world
-        .ours
-        .issue(folder, "service", &["verifier.test", "localhost"]);
+    let names = &["verifier.test", "localhost"];
+    let shown = world.ours.issue(folder, "service", names);
     let served = Served::start(with_tls(&world.service(TlsMode::Server, &shown))).await;
     let client = world.client(&world.ours, None);
     served.check("https", &client).await.unwrap();
-    check(&mut served.client_of("verifier.test", &client))
-        .await
-        .unwrap();
-    let status = check(&mut served.client_of("drafter.test", &client)).await;
-    let said = told(&status.unwrap_err());
-    for part in [
-        "of another name",
-        "drafter.test",
-        "verifier.test",
-        &served.address.to_string(),
-    ] {
+    let of_name = async |name| check(&mut served.client_of(name, &client)).await;
+    of_name("verifier.test").await.unwrap();
+    let said = told(&of_name("drafter.test").await.unwrap_err());
+    let address = served.address.to_string();
+    for part in ["of another name", "drafter.test", "verifier.test", &address] {
         assert!(said.contains(part), "{said}");
     }
     // An address is no name, unless the certificate is for it.
-    let status = check(&mut served.client_of("127.0.0.1", &client)).await;
-    assert!(told(&status.unwrap_err()).contains("of another name"));
+    let said = told(&of_name("127.0.0.1").await.unwrap_err());
+    assert!(said.contains("of another name"), "{said}");
 }
 
 #[tokio::test]
@@ -109,8 +102,8 @@ async fn servers_that_cannot_be_believed_are_not() {
         let status = status.unwrap_err();
         assert!(told(&status).contains(on_client), "{}", told(&status));
         assert!(is_tls_fault(&status) && status.code() == tonic::Code::Unavailable);
-        log.wait_for(&["WARN", "connection refused", on_server])
-            .await;
+        let parts = ["WARN", "connection refused", on_server];
+        log.wait_for(&parts).await;
     }
 }
 
@@ -125,11 +118,9 @@ async fn clients_are_let_in_with_a_certificate_of_the_ca_and_not_otherwise() {
     let expired = world.ours.issue_expired(folder, "late", &["client.test"]);
     let of_servers = world.ours.issue_for_servers(folder, "server", names);
     let config = world.service(TlsMode::Mutual, &shown);
-    Served::start(with_tls(&config))
-        .await
-        .check("https", &world.client(&world.ours, Some(&sound)))
-        .await
-        .unwrap();
+    let served = Served::start(with_tls(&config)).await;
+    let client = world.client(&world.ours, Some(&sound));
+    served.check("https", &client).await.unwrap();
     for (certificate, on_client, on_server) in [
         (
             None,
@@ -157,8 +148,8 @@ async fn clients_are_let_in_with_a_certificate_of_the_ca_and_not_otherwise() {
         let client = world.client(&world.ours, certificate);
         let said = told(&served.check("https", &client).await.unwrap_err());
         assert!(said.contains(on_client), "{said}");
-        log.wait_for(&["WARN", "connection refused", on_server])
-            .await;
+        let parts = ["WARN", "connection refused", on_server];
+        log.wait_for(&parts).await;
     }
 }
 
@@ -188,14 +179,11 @@ async fn sides_that_do_not_agree_on_tls_at_all_are_told_so() {
     let url = format!("http://{}", other.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut connection, _) = other.accept().await.unwrap();
-        connection
-            .write_all(&[0x15, 3, 1, 0, 2, 2, 70])
-            .await
-            .unwrap();
+        let alert = connection.write_all(&[0x15, 3, 1, 0, 2, 2, 70]);
+        alert.await.unwrap();
         let _ = connection.read_to_end(&mut Vec::new()).await;
     });
-    let status = check(&mut client_of(&url, &client)).await.unwrap_err();
-    let said = told(&status);
+    let said = told(&check(&mut client_of(&url, &client)).await.unwrap_err());
     assert!(
         said.contains("TLS alert: it speaks TLS (write https://)"),
         "{said}"

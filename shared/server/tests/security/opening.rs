@@ -51,6 +51,11 @@ async fn closed(connection: &mut TcpStream) {
     let _ = connection.read_to_end(&mut rest).await;
 }
 
+/// What must come soon.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(SOON, what).await.expect("in time")
+}
+
 #[tokio::test]
 async fn whoever_stalls_holds_up_nobody_and_is_dropped_in_time() {
     let (with, client, _folder) = served().await;
@@ -64,18 +69,11 @@ async fn whoever_stalls_holds_up_nobody_and_is_dropped_in_time() {
         stalled.push(stall(&without, b"PRI * HTTP/2.0\r\n").await);
         stalled.push(stall(&without, &[]).await);
     }
-    timeout(SOON, with.check("https", &client))
-        .await
-        .unwrap()
-        .unwrap();
-    timeout(SOON, without.check("http", &client))
-        .await
-        .unwrap()
-        .unwrap();
+    soon(with.check("https", &client)).await.unwrap();
+    soon(without.check("http", &client)).await.unwrap();
     for connection in &mut stalled {
-        timeout(Duration::from_secs(15), closed(connection))
-            .await
-            .expect("closed in time");
+        let closed = timeout(Duration::from_secs(15), closed(connection)).await;
+        closed.expect("closed in time");
     }
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(9), "dropped after {took:?}");
@@ -88,13 +86,9 @@ async fn of_very_many_that_stall_the_oldest_make_room() {
     for _ in 0..300 {
         stalled.push(stall(&served, &[0x16]).await);
     }
-    timeout(SOON, served.check("https", &client))
-        .await
-        .unwrap()
-        .unwrap();
-    timeout(Duration::from_secs(2), closed(&mut stalled[0]))
-        .await
-        .expect("the oldest is dropped at once");
+    soon(served.check("https", &client)).await.unwrap();
+    let oldest = timeout(Duration::from_secs(2), closed(&mut stalled[0])).await;
+    oldest.expect("the oldest is dropped at once");
     let youngest = timeout(Duration::from_millis(200), closed(&mut stalled[299])).await;
     assert!(youngest.is_err(), "the youngest may still begin");
 }
@@ -113,11 +107,10 @@ async fn connections_beyond_the_limit_are_closed_until_one_ends() {
     check(&mut first).await.unwrap();
     let second = stall(&served, b"PRI").await;
     let mut third = stall(&served, &[]).await;
-    timeout(Duration::from_secs(2), closed(&mut third))
-        .await
-        .expect("closed at once");
-    log.wait_for(&["WARN", "server.max_connections are open", "most=2"])
-        .await;
+    let at_once = timeout(Duration::from_secs(2), closed(&mut third)).await;
+    at_once.expect("closed at once");
+    let parts = ["WARN", "server.max_connections are open", "most=2"];
+    log.wait_for(&parts).await;
     served.check("http", &process).await.unwrap_err();
     check(&mut first).await.unwrap();
 
@@ -145,28 +138,21 @@ async fn streams_beyond_the_limit_wait_until_one_ends() {
     let third = timeout(Duration::from_millis(200), watch()).await;
     assert!(third.is_err(), "two at a time");
     drop(first);
-    timeout(SOON, watch()).await.unwrap().unwrap();
+    soon(watch()).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_not_http_2_is_named() {
-    for (said, logged) in [
-        (
-            &b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"[..],
-            "does not speak HTTP/2",
-        ),
-        (
-            &b"SSH-2.0-OpenSSH_9.9 and then some\r\n"[..],
-            "does not speak HTTP/2",
-        ),
+    for said in [
+        "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.9 and then some\r\n",
     ] {
         let log = Log::start();
         let served = Served::start(Process::default()).await;
-        let mut connection = stall(&served, said).await;
-        timeout(SOON, closed(&mut connection))
-            .await
-            .expect("closed");
-        log.wait_for(&["WARN", "connection refused", logged]).await;
+        let mut connection = stall(&served, said.as_bytes()).await;
+        soon(closed(&mut connection)).await;
+        let parts = ["WARN", "connection refused", "does not speak HTTP/2"];
+        log.wait_for(&parts).await;
     }
     // Something that only looks whether the port is open is nothing to warn of.
     let log = Log::start();

@@ -1,7 +1,8 @@
 //! The axes of a request as they are listed to users.
 
+use super::SPARSE_TOP;
 use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST};
-use super::{SPARSE_MOST, SPARSE_TOP};
+use crate::proposal::SPARSE_MOST;
 
 /// An axis of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

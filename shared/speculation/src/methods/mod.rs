@@ -31,7 +31,7 @@ pub use choice::Choice;
 pub use listing::{Axis, AxisValue, axes_listing};
 pub use names::{PlanKind, TargetAsked};
 pub use parameters::Parameters;
-pub use proposals::{SPARSE_MOST, SPARSE_TOP};
+pub use proposals::SPARSE_TOP;
 pub use registry::{METHODS, Method, find, names};
 pub use resolve::Asked;
 pub use values::{Range, Setting, Value};

@@ -5,8 +5,7 @@ mod drafting;
 use std::str::FromStr;
 
 use super::BadChoice;
-use super::proposals::SPARSE_MOST;
-use crate::proposal::ProposalForm;
+use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
 use crate::target::{Beta, Rule, TargetDistribution};
 use crate::verification::Verification;

@@ -3,7 +3,7 @@
 use super::BadChoice;
 use super::names::{TargetAsked, of_drafting, of_proposal, of_verification};
 use crate::drafting::Drafting;
-use crate::proposal::ProposalForm;
+use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::target::{Needs, TargetDistribution};
 use crate::verification::Verification;
 
@@ -11,9 +11,6 @@ use crate::verification::Verification;
 /// token holds. Where laws are flat more would be accepted with more of them; see the guide to
 /// methods for what was measured.
 pub const SPARSE_TOP: u32 = 32;
-
-/// Most tokens of a sparse draft law.
-pub const SPARSE_MOST: u32 = 1024;
 
 /// The axes that what must be told depends on. Plans without a block to verify, and those whose rule
 /// acts through the plan, come with coupled verification and the exact target.

@@ -101,6 +101,10 @@ impl Layers {
 mod tests {
     use super::*;
 
+    fn layer(log_rho: f64, remaining: u32) -> Layer {
+        Layer { log_rho, remaining }
+    }
+
     /// π and q of model pair `pair` after a context of tokens.
     fn laws(pair: usize, context: &[usize]) -> ([f64; 3], [f64; 3]) {
         let hash = (context.iter()).fold(pair + 1, |hash, token| (hash * 31 + token + 1) % 10_007);
@@ -146,8 +150,7 @@ mod tests {
                 let context = &tokens[..at];
                 let (target, draft) = laws(pair, context);
                 if at < 3 {
-                    let (log_rho, remaining) = (0.0, 4);
-                    layers.push(Layer { log_rho, remaining });
+                    layers.push(layer(0.0, 4));
                     levels.push(at);
                 }
                 layers.law(&target, &draft, &mut law);
@@ -170,20 +173,7 @@ mod tests {
 
     #[test]
     fn layers_end_when_they_have_lasted_or_the_draft_could_not_go_on() {
-        let mut layers = Layers::new(&[
-            Layer {
-                log_rho: 1.0,
-                remaining: 0,
-            },
-            Layer {
-                log_rho: 1.0,
-                remaining: 1,
-            },
-            Layer {
-                log_rho: 2.0,
-                remaining: 3,
-            },
-        ]);
+        let mut layers = Layers::new(&[layer(1.0, 0), layer(1.0, 1), layer(2.0, 3)]);
         let mut law = Vec::new();
         let (target, draft) = ([0.5, 0.5], [0.75, 0.25]);
         layers.law(&target, &draft, &mut law);
@@ -198,15 +188,11 @@ mod tests {
 
     #[test]
     fn a_layer_that_rounding_emptied_is_passed_through() {
-        let mut layers = Layers::new(&[Layer {
-            log_rho: 0.0,
-            remaining: 2,
-        }]);
+        let mut layers = Layers::new(&[layer(0.0, 2)]);
         let mut law = Vec::new();
         layers.law(&[0.25_f32, 0.75], &[0.25, 0.75], &mut law);
         assert_eq!(law, [0.25, 0.75]);
         layers.advance(0.25_f32, 0.25);
-        let (log_rho, remaining) = (0.0, 1);
-        assert_eq!(layers.into_layers(), [Layer { log_rho, remaining }]);
+        assert_eq!(layers.into_layers(), [layer(0.0, 1)]);
     }
 }

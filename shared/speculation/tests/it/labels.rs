@@ -26,9 +26,8 @@ fn pairs() -> Vec<(Vec<f64>, Vec<f64>)> {
         }
         law
     };
-    (0..200)
-        .map(|case| (law(2 + case % 7), law(2 + case % 7)))
-        .collect()
+    let sizes = (0..200).map(|case| 2 + case % 7);
+    sizes.map(|vocab| (law(vocab), law(vocab))).collect()
 }
 
 /// P(a block of one token drawn from q is accepted), by the shipped verification.
@@ -57,11 +56,10 @@ fn labels_average_to_the_probability_of_acceptance() {
                 .map(|token| q[token] * label.probability(&q, &pi, token as TokenId))
                 .sum();
             let expected = accepted(verification, &q, &pi);
-            assert!(
-                (mean - expected).abs() < 1e-12,
-                "{label}: {mean}, {expected}"
-            );
-            assert!((mean - closed).abs() < 1e-12, "{label}: {mean}, {closed}");
+            for expected in [expected, closed] {
+                let error = (mean - expected).abs();
+                assert!(error < 1e-12, "{label}: {mean}, {expected}");
+            }
         }
     }
 }
@@ -87,10 +85,8 @@ fn coupling_never_accepts_more_than_rejection_and_a_point_only_by_the_target() {
         }
     }
     assert!(strictly > 100, "{strictly}");
-    assert_eq!(
-        AcceptanceLabel::of(Verification::Bild { rollback: 1.0 }),
-        None
-    );
+    let bild = Verification::Bild { rollback: 1.0 };
+    assert_eq!(AcceptanceLabel::of(bild), None);
 }
 
 #[test]
@@ -99,8 +95,6 @@ fn labels_are_known_by_their_names() {
         assert_eq!(label.to_string().parse(), Ok(label));
     }
     let error = "block".parse::<AcceptanceLabel>().expect_err("refused");
-    assert_eq!(
-        error.to_string(),
-        "no label 'block', expected coupled or rejection"
-    );
+    let told = "no label 'block', expected coupled or rejection";
+    assert_eq!(error.to_string(), told);
 }

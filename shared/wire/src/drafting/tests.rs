@@ -22,18 +22,13 @@ fn lengths_survive_the_wire() {
         Length::Policy(DraftLen::Stop(StopRule::EntropyAbove(2.5))),
         Length::Policy(DraftLen::Stop(learned)),
     ] {
-        assert_eq!(
-            length_from_wire(Some(length_to_wire(length))),
-            Ok(Some(length))
-        );
+        let wire = length_to_wire(length);
+        assert_eq!(length_from_wire(Some(wire)), Ok(Some(length)));
     }
     assert_eq!(length_from_wire(None), Ok(None));
     assert_eq!(length_from_wire(Some(v1::DraftLength::default())), Ok(None));
-    for rule in [
-        StopRule::MaxBelow(1.0),
-        StopRule::EntropyAbove(0.0),
-        learned,
-    ] {
+    let flat = StopRule::EntropyAbove(0.0);
+    for rule in [StopRule::MaxBelow(1.0), flat, learned] {
         assert_eq!(rule_from_wire(rule_to_wire(rule), 9), Ok((rule, 9)));
     }
     assert_eq!(rule_to_wire(StopRule::Never), None);
@@ -112,10 +107,8 @@ fn blocks_survive_the_wire() {
     assert_eq!(wire.parents, [-1, -1, 0, 1, 1]);
     assert_eq!(tree_from_wire(Some(wire), 5, 7), Ok(tree));
     let chain = DraftTree::from(vec![4, 4]);
-    assert_eq!(
-        tree_from_wire(Some(tree_to_wire(&chain)), 2, 5),
-        Ok(chain.clone())
-    );
+    let wire = tree_to_wire(&chain);
+    assert_eq!(tree_from_wire(Some(wire), 2, 5), Ok(chain.clone()));
     let spelled = v1::TokenTree {
         token_ids: vec![4, 4],
         parents: vec![-1, 0],

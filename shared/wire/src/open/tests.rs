@@ -29,11 +29,9 @@ fn what_is_absent_takes_its_default() {
 #[test]
 fn a_lease_is_no_longer_than_the_longest() {
     for (asked, granted) in [(1, 1), (600_000, 600_000), (600_001, 600_000)] {
-        let asked = v1::Open {
-            lease_ms: asked,
-            ..open()
-        };
-        let spec = from_wire(asked, &peer()).expect("a spec");
+        let mut open = open();
+        open.lease_ms = asked;
+        let spec = from_wire(open, &peer()).expect("a spec");
         assert_eq!(spec.lease_ms, granted);
     }
 }
@@ -69,66 +67,43 @@ fn the_prompt_goes_to_the_encoder_where_there_is_one() {
     }
 }
 
-type Fault = Box<dyn Fn(&mut v1::Open)>;
-
 #[test]
 fn each_fault_is_named() {
-    let lossy = v1::target_distribution::Kind::Lossy.into();
-    let faults: Vec<(&str, Fault)> = vec![
-        ("session_id", Box::new(|open| open.session_id = vec![7; 15])),
-        ("model", Box::new(|open| open.model = "other".into())),
-        (
-            "vocab_fingerprint",
-            Box::new(|open| open.vocab_fingerprint = vec![9; 32]),
-        ),
-        ("vocab_size", Box::new(|open| open.vocab_size = 0)),
-        ("vocab_size", Box::new(|open| open.vocab_size = 17)),
-        (
-            "prompt_token_ids",
-            Box::new(|open| open.prompt_token_ids.clear()),
-        ),
-        (
-            "prompt_token_ids",
-            Box::new(|open| open.prompt_token_ids.push(10)),
-        ),
-        (
-            "prompt_token_ids",
-            Box::new(|open| open.prompt_token_ids = vec![1; 4]),
-        ),
-        ("accept_at", Box::new(|open| open.accept_at = 77)),
-        (
-            "requires",
-            Box::new(|open| open.requires = vec!["magic".into()]),
-        ),
-        ("want_hidden", Box::new(|open| open.want_hidden = true)),
-        ("choice", Box::new(|open| open.choice = 4_096)),
-        ("tenant", Box::new(|open| open.tenant = "t".repeat(257))),
-        (
-            "end_token_ids",
-            Box::new(|open| open.end_token_ids = vec![10]),
-        ),
-        (
-            "end_token_ids",
-            Box::new(|open| open.end_token_ids = vec![1; 65]),
-        ),
-        ("verification", Box::new(|open| open.verification = 77)),
-        (
-            "rollback",
-            Box::new(|open| {
-                open.verification = v1::Verification::Bild.into();
-                open.rollback = f64::NAN;
-            }),
-        ),
-        ("proposal_form", Box::new(|open| open.proposal_form = 77)),
-        ("logprobs", Box::new(|open| open.top_logprobs = 1)),
-        (
-            "decoder_start_token_id",
-            Box::new(|open| open.decoder_start_token_id = Some(0)),
-        ),
-        (
-            "target.alpha",
-            Box::new(move |open| open.target.get_or_insert_default().kind = lossy),
-        ),
+    type Fault = fn(&mut v1::Open);
+    let faults: [(&str, Fault); 21] = [
+        ("session_id", |open| open.session_id = vec![7; 15]),
+        ("model", |open| open.model = "other".into()),
+        ("vocab_fingerprint", |open| {
+            open.vocab_fingerprint = vec![9; 32];
+        }),
+        ("vocab_size", |open| open.vocab_size = 0),
+        ("vocab_size", |open| open.vocab_size = 17),
+        ("prompt_token_ids", |open| open.prompt_token_ids.clear()),
+        ("prompt_token_ids", |open| open.prompt_token_ids.push(10)),
+        ("prompt_token_ids", |open| {
+            open.prompt_token_ids = vec![1; 4];
+        }),
+        ("accept_at", |open| open.accept_at = 77),
+        ("requires", |open| open.requires = vec!["magic".into()]),
+        ("want_hidden", |open| open.want_hidden = true),
+        ("choice", |open| open.choice = 4_096),
+        ("tenant", |open| open.tenant = "t".repeat(257)),
+        ("end_token_ids", |open| open.end_token_ids = vec![10]),
+        ("end_token_ids", |open| open.end_token_ids = vec![1; 65]),
+        ("verification", |open| open.verification = 77),
+        ("rollback", |open| {
+            open.verification = v1::Verification::Bild.into();
+            open.rollback = f64::NAN;
+        }),
+        ("proposal_form", |open| open.proposal_form = 77),
+        ("logprobs", |open| open.top_logprobs = 1),
+        ("decoder_start_token_id", |open| {
+            open.decoder_start_token_id = Some(0);
+        }),
+        ("target.alpha", |open| {
+            let lossy = v1::target_distribution::Kind::Lossy.into();
+            open.target.get_or_insert_default().kind = lossy;
+        }),
     ];
     for (field, fault) in faults {
         let mut open = open();

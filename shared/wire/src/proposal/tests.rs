@@ -27,10 +27,7 @@ fn laws_survive_the_wire() {
         (ProposalLaw::Point, ProposalForm::Point),
         (ProposalLaw::None, ProposalForm::None),
     ] {
-        let bare = Proposal {
-            law: law.clone(),
-            ..Default::default()
-        };
+        let bare = bare(law.clone());
         let has_law = !matches!(form, ProposalForm::Point | ProposalForm::None);
         let full = Proposal {
             law,
@@ -77,10 +74,8 @@ fn only_laws_of_the_form_and_size_fit() {
 fn laws_in_another_form_or_number_are_refused() {
     let form = ProposalForm::Sparse { top: 1 };
     let sparse = |ids: Vec<u32>, weights: Vec<u16>| {
-        vec![one_to_wire(
-            bare(ProposalLaw::Sparse { ids, weights }),
-            form,
-        )]
+        let proposal = bare(ProposalLaw::Sparse { ids, weights });
+        vec![one_to_wire(proposal, form)]
     };
     let read = |wire| from_wire(wire, 1, form, Telling::default());
     assert!(read(sparse(vec![1], vec![1])).is_ok());
@@ -119,22 +114,17 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
         }),
         ..Default::default()
     };
-    assert!(
-        coupled.encoded_len() <= 8 * 16,
-        "{} bytes",
-        coupled.encoded_len()
-    );
+    let bytes = coupled.encoded_len();
+    assert!(bytes <= 8 * 16, "{bytes} bytes");
     let sparse = |at: u32| {
         bare(ProposalLaw::Sparse {
             ids: (0..32).map(|i| at + i * 1_000).collect(),
             weights: (0..32).map(|i| 65_535 / (i + 1)).collect(),
         })
     };
+    let form = ProposalForm::Sparse { top: 32 };
     let sampled = v1::VerifyRound {
-        proposals: to_wire(
-            (0..16).map(sparse).collect(),
-            ProposalForm::Sparse { top: 32 },
-        ),
+        proposals: to_wire((0..16).map(sparse).collect(), form),
         ..coupled
     };
     let bytes = sampled.encoded_len() / 16;

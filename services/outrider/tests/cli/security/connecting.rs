@@ -1,53 +1,41 @@
 //! Commands that connect to a deployment, with credentials in order and with each of them wrong.
 
+use outrider::config::Config;
 use serde_json::Value;
+use tonic::Code;
+use wire::v1::DescribeRequest;
 
 use super::authority::{Authority, write};
 use super::deployment::{CLIENT_TOKEN, Deployment, PEER_TOKEN};
-use crate::{json, outrider, refused};
+use crate::{json, outrider, refused, succeeds, words};
 
-const PROMPT: [&str; 6] = [
-    "--prompt",
-    "Once upon a time",
-    "--max-tokens",
-    "16",
-    "--seed",
-    "3",
-];
+const PROMPT: &str = "--prompt 'Once upon a time' --max-tokens 16 --seed 3";
 
 #[test]
 fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
     let deployment = Deployment::start();
     let url = format!("https://localhost:{}", deployment.port);
-    let sound = [
-        ("--ca-file", "ca.pem"),
-        ("--cert-file", "client.pem"),
-        ("--key-file", "client.key"),
-        ("--token-file", "token"),
-    ];
-    let ask = |arguments: &[String]| {
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let arguments = [&PROMPT[..], &arguments].concat();
-        json(&arguments)
+    let ask = |files: &str| {
+        let given = deployment.arguments(&url, files);
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        json(&[words(PROMPT), given].concat())
     };
-    let secured = ask(&deployment.arguments(&url, &sound));
-    let clear = json(&PROMPT);
+    let secured = ask("ca cert key token");
+    let clear = json(&words(PROMPT));
     assert_eq!(secured["token_ids"], clear["token_ids"]);
     assert!(secured["speculation"]["num_spec_steps"].as_u64() > Some(0));
 
     // The token from where a container has it.
-    let arguments = deployment.arguments(&url, &sound[..3]);
-    let output = outrider(&["generate", "--json"])
-        .args(PROMPT)
-        .args(&arguments)
-        .env("OUTRIDER_TOKEN_FILE", deployment.path("token"))
-        .output()
-        .expect("the binary runs");
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut asking = outrider(&[&["generate", "--json"], &words(PROMPT)[..]].concat());
+    asking
+        .args(deployment.arguments(&url, "ca cert key"))
+        .env("OUTRIDER_TOKEN_FILE", deployment.path("token"));
+    let answer: Value = serde_json::from_str(&succeeds(&mut asking).0).expect("JSON");
     assert_eq!(answer["token_ids"], clear["token_ids"]);
 
     each_wrong_credential_is_named(&deployment, &url);
     every_command_connects_with_what_it_is_given(&deployment, &url);
+    a_verifier_is_asked_with_the_peers_token(&deployment);
 
     for service in &deployment.services {
         let log = service.log();
@@ -67,161 +55,79 @@ fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
     write(path, "guess", "guess-0123456789abcdef");
     let clear = format!("http://localhost:{}", deployment.port);
     let by_address = format!("https://127.0.0.1:{}", deployment.port);
-    let ca = ("--ca-file", "ca.pem");
-    let cert = ("--cert-file", "client.pem");
-    let key = ("--key-file", "client.key");
-    let token = ("--token-file", "token");
-    let stranger = [
-        ("--cert-file", "stranger.pem"),
-        ("--key-file", "stranger.key"),
-    ];
-    let late = [("--cert-file", "late.pem"), ("--key-file", "late.key")];
+    let sound = "ca cert key token";
     for (url, files, said) in [
+        (url, "ca cert key", "Unauthenticated: no token was shown"),
         (
             url,
-            vec![ca, cert, key],
-            "Unauthenticated: no token was shown",
-        ),
-        (
-            url,
-            vec![ca, cert, key, ("--token-file", "guess")],
+            "ca cert key token=guess",
             "Unauthenticated: the token shown is not known",
         ),
-        (url, vec![token], "https needs tls.ca_file (--ca-file)"),
+        (url, "token", "https needs tls.ca_file (--ca-file)"),
         (
             url,
-            vec![("--ca-file", "other-ca.pem"), cert, key, token],
+            "ca=other-ca.pem cert key token",
             "not among those in tls.ca_file",
         ),
+        (url, "ca token", "asks for a certificate: set tls.cert_file"),
         (
             url,
-            vec![ca, token],
-            "asks for a certificate: set tls.cert_file",
-        ),
-        (
-            url,
-            vec![ca, stranger[0], stranger[1], token],
+            "ca cert=stranger.pem key=stranger.key token",
             "does not know the CA of this side's certificate",
         ),
         (
             url,
-            vec![ca, late[0], late[1], token],
+            "ca cert=late.pem key=late.key token",
             "this side's certificate (tls.cert_file) has expired",
         ),
-        (url, vec![ca, cert, token], "tls.key_file is not set"),
+        (url, "ca cert token", "tls.key_file is not set"),
         (
             url,
-            vec![ca, cert, ("--key-file", "late.key"), token],
+            "ca cert key=late.key token",
             "does not belong to the first certificate",
         ),
-        (
-            url,
-            vec![ca, cert, key, ("--token-file", "none")],
-            "none cannot be read",
-        ),
-        (
-            by_address.as_str(),
-            vec![ca, cert, key, token],
-            "is of another name",
-        ),
-        (
-            clear.as_str(),
-            vec![ca, cert, key, token],
-            "it speaks TLS (write https://)",
-        ),
+        (url, "ca cert key token=none", "none cannot be read"),
+        (by_address.as_str(), sound, "is of another name"),
+        (clear.as_str(), sound, "it speaks TLS (write https://)"),
         (
             "http://verifier.test:7001",
-            vec![token],
+            "token",
             "would cross the network in clear",
         ),
     ] {
-        let arguments = deployment.arguments(url, &files);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let message = refused(&[&["generate"], &PROMPT[..], &arguments].concat());
-        assert!(message.contains(said), "{files:?}: {message}");
+        let given = deployment.arguments(url, files);
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        let message = refused(&[vec!["generate"], words(PROMPT), given].concat());
+        assert!(message.contains(said), "{files}: {message}");
         assert!(!message.contains("0123456789abcdef"), "{message}");
     }
 }
 
 fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &str) {
-    // The verifier is asked with the peers' token, and not with a client's.
-    let lines: String = (0..10)
-        .map(|_| "{\"kind\": \"a\", \"prompt\": \"Once\"}\n")
-        .collect();
-    let prompts = write(deployment.folder.path(), "prompts.jsonl", &lines);
-    let verifier = format!("https://localhost:{}", deployment.services[1].port);
-    let arguments = deployment.arguments(
-        &verifier,
-        &[
-            ("--ca-file", "ca.pem"),
-            ("--cert-file", "client.pem"),
-            ("--key-file", "client.key"),
-        ],
-    );
-    let output = outrider(&["train-head", "--draft", "embedded:draft", "--verifier"])
-        .args(&arguments[1..])
-        .arg("--prompts")
-        .arg(prompts)
-        .arg("--out")
-        .arg(deployment.path("head.safetensors"))
-        .env("OUTRIDER__AUTH__PEER_TOKEN_FILE", deployment.path("token"))
-        .output()
-        .expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        said.contains("Unauthenticated: the token shown is not known"),
-        "{said}"
-    );
-    let given = deployment.arguments(
-        url,
-        &[
-            ("--ca-file", "ca.pem"),
-            ("--cert-file", "client.pem"),
-            ("--key-file", "client.key"),
-            ("--token-file", "token"),
-        ],
-    );
-    let out = deployment.path("recording");
-    let out = out.to_str().expect("UTF-8");
-    let commands: [&[&str]; 4] = [
-        &[
-            "bench",
-            "--per-kind",
-            "1",
-            "--max-tokens",
-            "4",
-            "--temperatures",
-            "0",
-        ],
-        &[
-            "sweep",
-            "--methods",
-            "coupled",
-            "--prompts",
-            "1",
-            "--seeds",
-            "1",
-        ],
-        &[
-            "record",
-            "--per-kind",
-            "1",
-            "--max-tokens",
-            "4",
-            "--out",
-            out,
-        ],
-        &["chat", "--max-tokens", "4"],
-    ];
     let said_by_user = write(deployment.folder.path(), "input", "hello\n");
-    for command in commands {
+    for command in ["bench --per-kind 1 --max-tokens 4", "chat --max-tokens 4"] {
         let input = std::fs::File::open(&said_by_user).expect("written");
-        let output = outrider(command)
-            .args(&given)
-            .stdin(input)
-            .output()
-            .expect("the binary runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {said}");
+        let given = deployment.arguments(url, "ca cert key token");
+        succeeds(outrider(&words(command)).args(given).stdin(input));
     }
+}
+
+/// As a coordinator would, and not with a client's.
+fn a_verifier_is_asked_with_the_peers_token(deployment: &Deployment) {
+    server::tls::install_provider();
+    let url = format!("https://localhost:{}", deployment.services[1].port);
+    let mut config = Config::default();
+    config.tls.ca_file = deployment.path("ca.pem");
+    config.tls.cert_file = deployment.path("client.pem");
+    config.tls.key_file = deployment.path("client.key");
+    config.auth.peer_token_file = deployment.path("token");
+    let described = async {
+        let mut verifier = outrider::connect::to_verifier(&url, &config).expect("a URL");
+        verifier.describe(DescribeRequest {}).await
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let refused = runtime.block_on(described).expect_err("a client's token");
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
+    let said = refused.message();
+    assert!(said.starts_with("the token shown is not known"), "{said}");
 }

@@ -73,11 +73,8 @@ impl Deployment {
         ours.write(path, "ca.pem");
         ours.issue(path, "service", &["localhost"]);
         ours.issue(path, "client", &["client.test"]);
-        write(
-            path,
-            "clients",
-            &format!("# who may\nacme {CLIENT_TOKEN}\n"),
-        );
+        let clients = format!("# who may\nacme {CLIENT_TOKEN}\n");
+        write(path, "clients", &clients);
         write(path, "peers", PEER_TOKEN);
         write(path, "token", CLIENT_TOKEN);
         let file = |name: &str| toml(&path.join(name));
@@ -121,11 +118,20 @@ impl Deployment {
         self.folder.path().join(name)
     }
 
-    /// The arguments of a command that asks the coordinator, with these files.
-    pub(super) fn arguments(&self, url: &str, files: &[(&str, &str)]) -> Vec<String> {
+    /// The arguments of a command that asks the coordinator, with these files: each by its kind, as `cert`, or
+    /// another than the sound one, as `cert=late.pem`.
+    pub(super) fn arguments(&self, url: &str, files: &str) -> Vec<String> {
         let mut arguments = vec!["--coordinator".to_owned(), url.to_owned()];
-        for (flag, name) in files {
-            arguments.push((*flag).to_owned());
+        for file in files.split(' ') {
+            let (kind, other) = file.split_once('=').unwrap_or((file, ""));
+            let name = match (kind, other) {
+                ("ca", "") => "ca.pem",
+                ("cert", "") => "client.pem",
+                ("key", "") => "client.key",
+                ("token", "") => "token",
+                (_, other) => other,
+            };
+            arguments.push(format!("--{kind}-file"));
             arguments.push(self.path(name).to_str().expect("UTF-8").to_owned());
         }
         arguments

@@ -1,9 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::tests::change;
 
 /// What the file of the original small model says, and nothing that came later.
-fn old() -> Value {
+pub(crate) fn old() -> Value {
     json!({
         "architectures": ["T5WithLMHeadModel"],
         "d_ff": 2048,
@@ -27,12 +28,7 @@ fn old() -> Value {
 
 fn read(changes: Value) -> Result<ModelConfig, ConfigError> {
     let mut config = old();
-    let Value::Object(changes) = changes else {
-        panic!("changes are an object, not {changes}");
-    };
-    for (key, value) in changes {
-        config[key] = value;
-    }
+    change(&mut config, changes);
     ModelConfig::from_json(config.to_string().as_bytes())
 }
 
@@ -56,10 +52,8 @@ fn the_original_is_tied_scaled_and_not_gated() {
     assert_eq!(config.encoder, Some(expected));
     // 512 is what it was trained on, not what it can hold.
     assert_eq!(config.context_len, 4096);
-    assert_eq!(
-        read(json!({"n_positions": 8192})).unwrap().context_len,
-        8192
-    );
+    let longer = read(json!({"n_positions": 8192})).unwrap();
+    assert_eq!(longer.context_len, 8192);
 }
 
 #[test]
@@ -72,14 +66,9 @@ fn later_versions_are_gated_and_not_scaled() {
         "tie_word_embeddings": false,
     });
     let config = read(flan).unwrap();
-    assert_eq!(
-        (config.gated, config.activation),
-        (true, Activation::GeluTanh)
-    );
-    assert_eq!(
-        (config.output_scale, config.tie_word_embeddings),
-        (None, false)
-    );
+    assert!(config.gated && !config.tie_word_embeddings);
+    assert_eq!(config.activation, Activation::GeluTanh);
+    assert_eq!(config.output_scale, None);
     assert_eq!((config.layers, config.encoder.unwrap().layers), (8, 6));
     // Saved by a release that calls every head tied.
     let saved = json!({"tie_word_embeddings": true, "scale_decoder_outputs": false});
@@ -90,11 +79,8 @@ fn later_versions_are_gated_and_not_scaled() {
         ("gelu_new", false, Activation::GeluTanh),
     ] {
         let config = read(json!({"feed_forward_proj": name})).unwrap();
-        assert_eq!(
-            (config.gated, config.activation),
-            (gated, activation),
-            "{name}"
-        );
+        let found = (config.gated, config.activation);
+        assert_eq!(found, (gated, activation), "{name}");
     }
 }
 
@@ -108,42 +94,12 @@ fn several_end_tokens_and_another_start() {
 }
 
 #[test]
-fn each_fault_is_named() {
-    for (changes, key) in [
-        (json!({"feed_forward_proj": "gelu"}), "feed_forward_proj"),
-        (
-            json!({"feed_forward_proj": "gated-swish-2"}),
-            "feed_forward_proj",
-        ),
-        (json!({"d_model": 0}), "d_model"),
-        (json!({"d_kv": 0}), "d_kv"),
-        (json!({"d_ff": 1_u64 << 40}), "d_ff"),
-        (json!({"num_heads": 0}), "num_heads"),
-        (json!({"num_layers": 0}), "num_layers"),
-        (json!({"num_decoder_layers": 0}), "num_decoder_layers"),
-        (json!({"vocab_size": 0}), "vocab_size"),
-        (json!({"n_positions": 1 << 30}), "n_positions"),
-        (
-            json!({"relative_attention_num_buckets": 6}),
-            "relative_attention_num_buckets",
-        ),
-        (
-            json!({"relative_attention_max_distance": 16}),
-            "relative_attention_max_distance",
-        ),
-        (json!({"layer_norm_epsilon": 0.0}), "layer_norm_epsilon"),
-        (json!({"eos_token_id": 32128}), "eos_token_id"),
-        (
-            json!({"decoder_start_token_id": 32128}),
-            "decoder_start_token_id",
-        ),
-    ] {
-        let message = read(changes).unwrap_err().to_string();
-        assert!(message.starts_with(&format!("{key} is ")), "{message}");
-    }
-    let message = |changes| read(changes).unwrap_err().to_string();
-    let other = message(json!({"architectures": ["T5EncoderModel"]}));
-    assert!(other.contains("T5EncoderModel") && other.contains("T5ForConditionalGeneration"));
-    let missing = message(json!({"d_model": null}));
-    assert_eq!(missing, "config.json has no d_model");
+fn an_encoder_alone_is_refused() {
+    let encoder = json!({"architectures": ["T5EncoderModel"]});
+    let refused = read(encoder).unwrap_err().to_string();
+    let [wrong, right] = ["T5EncoderModel", "T5ForConditionalGeneration"];
+    assert!(
+        refused.contains(wrong) && refused.contains(right),
+        "{refused}"
+    );
 }

@@ -11,7 +11,10 @@ use speculation::{
 };
 
 use super::*;
-use crate::checkpoint::Checkpoint;
+use crate::{
+    checkpoint::Checkpoint,
+    trials::{self, extend, forward, fresh, text},
+};
 
 /// Largest difference between two ways to the same numbers.
 const TOLERANCE: f32 = 1e-4;
@@ -50,48 +53,6 @@ fn load(checkpoint: &Checkpoint, format: NumberFormat) -> DeviceModel {
         Place::Cpu,
     )
     .unwrap()
-}
-
-fn text(len: usize, seed: u32) -> Vec<TokenId> {
-    (0..len as u32)
-        .map(|i| (i * 37 + seed * 11 + i * i) % 101)
-        .collect()
-}
-
-/// Forwards one segment; logits and hidden states of the rows from `scored_from` on.
-fn forward<M: LanguageModel>(
-    model: &mut M,
-    cache: &mut M::Cache,
-    tokens: &[TokenId],
-    parents: &[Option<u32>],
-    scored_from: usize,
-) -> std::result::Result<(Vec<f32>, Vec<f32>), M::Error> {
-    let mut rows = Rows {
-        want_hidden: true,
-        ..Rows::default()
-    };
-    let segment = Segment {
-        cache,
-        tokens,
-        parents,
-        scored_from,
-    };
-    model.forward(&mut [segment], &mut rows)?;
-    Ok((rows.logits, rows.hidden))
-}
-
-/// Appends a chain and scores all of it.
-fn extend<M: LanguageModel>(
-    model: &mut M,
-    cache: &mut M::Cache,
-    tokens: &[TokenId],
-) -> (Vec<f32>, Vec<f32>) {
-    forward(model, cache, tokens, &[], 0).unwrap()
-}
-
-fn fresh<M: LanguageModel>(model: &mut M, tokens: &[TokenId]) -> (Vec<f32>, Vec<f32>) {
-    let mut cache = model.new_cache();
-    extend(model, &mut cache, tokens)
 }
 
 fn assert_near(found: &[f32], expected: &[f32], what: &str) {

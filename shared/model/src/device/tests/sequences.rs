@@ -130,38 +130,7 @@ fn clones_go_their_own_ways() {
 
 #[test]
 fn refused_forwards_leave_every_cache_alone() {
-    let mut model = model();
-    let (mut good, mut bad) = (model.new_cache(), model.new_cache());
-    let expected = extend(&mut model, &mut good, &text(8, 1)).0;
-    for (tokens, error) in [
-        (
-            vec![3, 101],
-            ForwardError::TokenOutOfRange {
-                token: 101,
-                vocab_size: 101,
-            },
-        ),
-        (
-            text(97, 1),
-            ForwardError::ContextExceeded {
-                tokens: 97,
-                context_len: 96,
-            },
-        ),
-    ] {
-        let mut batch =
-            [(&mut good, &[1, 2][..]), (&mut bad, &tokens)].map(|(cache, tokens)| Segment {
-                cache,
-                tokens,
-                parents: &[],
-                scored_from: 0,
-            });
-        assert_eq!(model.forward(&mut batch, &mut Rows::default()), Err(error));
-        assert_eq!((good.len(), bad.len()), (8, 0));
-    }
-    good.truncate(7);
-    let last = extend(&mut model, &mut good, &text(8, 1)[7..]).0;
-    assert_near(&last, &expected[7 * 101..], "the last row");
+    trials::refused_forwards_leave_every_cache_alone(&mut model(), assert_near);
 }
 
 /// The sizes of the groups that a batch of `SHAPES` is computed in: (segments, rows, slots).

@@ -22,16 +22,9 @@ fn prompts_share_what_blocks_leave() {
     assert_eq!(sums(&prompts[0]), [12.0]);
     assert_eq!(sums(&prompts[1]), [9.0]);
     // The block's rows, and half of the rest for each prompt.
-    assert_eq!(
-        bench.forwards(),
-        [
-            vec![1],
-            vec![2, 3, 3],
-            vec![1, 4, 3],
-            vec![1, 5, 2],
-            vec![1, 1],
-        ]
-    );
+    let forwards = bench.forwards();
+    assert_eq!(forwards[..2], [vec![1], vec![2, 3, 3]]);
+    assert_eq!(forwards[2..], [vec![1, 4, 3], vec![1, 5, 2], vec![1, 1]]);
 }
 
 #[test]
@@ -53,10 +46,8 @@ fn blocks_take_turns_and_leave_a_quarter_to_a_prompt() {
     }
     assert_eq!(sums(&prompt), [6.0]);
     assert_eq!(sums(&large).len(), 9);
-    assert_eq!(
-        bench.forwards(),
-        [vec![1], vec![3, 3, 2], vec![3, 3, 2], vec![2, 9]]
-    );
+    let expected = [vec![1], vec![3, 3, 2], vec![3, 3, 2], vec![2, 9]];
+    assert_eq!(bench.forwards(), expected);
 }
 
 #[test]

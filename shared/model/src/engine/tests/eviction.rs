@@ -1,42 +1,8 @@
 //! Whose memory goes when that of the running tasks does not suffice.
 
 use super::generating::small_model;
+use super::progress::{Listen, Told};
 use super::*;
-
-/// Decodes `extra` tokens, and reports how many were forwarded in each step. Each step waits for the gate.
-struct Decode {
-    tokens: Vec<u32>,
-    extra: usize,
-    gate: Arc<Mutex<()>>,
-    forwarded: Sender<usize>,
-}
-
-impl Task for Decode {
-    fn tokens(&self) -> &[u32] {
-        &self.tokens
-    }
-
-    fn scored_from(&self) -> usize {
-        self.tokens.len() - 1
-    }
-
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
-        let _gate = self.gate.lock();
-        self.forwarded
-            .send(rows.figures().forwarded_tokens)
-            .unwrap();
-        if self.extra == 0 {
-            return Progress::Done;
-        }
-        self.extra -= 1;
-        self.tokens.push(1);
-        Progress::Continue
-    }
-
-    fn fail(self: Box<Self>, error: EngineError) {
-        panic!("{error}");
-    }
-}
 
 #[test]
 fn of_running_tasks_the_youngest_makes_room_and_waits() {
@@ -49,12 +15,12 @@ fn of_running_tasks_the_youngest_makes_room_and_waits() {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap();
     let submit = |slot, prompt, extra| {
-        let (forwarded, receiver) = channel();
-        let task = Decode {
+        let (told, receiver) = channel();
+        let task = Listen {
             tokens: vec![1; prompt],
             extra,
             gate: Arc::clone(&gate),
-            forwarded,
+            told,
         };
         handle.try_submit(SlotId(slot), task).unwrap();
         receiver
@@ -62,7 +28,13 @@ fn of_running_tasks_the_youngest_makes_room_and_waits() {
     // The first step holds the engine up until all have been submitted.
     let [oldest, second, youngest] = [submit(0, 60, 20), submit(1, 10, 40), submit(2, 10, 40)];
     drop(closed);
-    let steps = |forwarded: Receiver<usize>| -> Vec<usize> { forwarded.iter().collect() };
+    let steps = |told: Receiver<Told>| -> Vec<usize> {
+        let forwarded = |told| match told {
+            Told::Step(forwarded) => forwarded,
+            Told::Prefilled(..) => panic!("no prompt is that long"),
+        };
+        told.iter().map(forwarded).collect()
+    };
     assert_eq!(steps(oldest), [vec![60], vec![1; 20]].concat());
     assert_eq!(steps(second), [vec![10], vec![1; 40]].concat());
     let youngest = steps(youngest);

@@ -6,6 +6,7 @@ use speculation::TokenId;
 
 use super::generating::{Generate, Request, VOCAB, small_model};
 use super::toy::{PATIENCE, bound};
+use super::trees::{Grow, next};
 use super::*;
 
 fn prompt(len: usize, seed: usize) -> Vec<TokenId> {
@@ -210,31 +211,13 @@ fn going_back_behind_a_window_changes_no_token() {
 
 /// The rows of a task, and how many tokens were forwarded for them.
 fn score(engine: &Engine, tenant: &str, tokens: &[TokenId]) -> (Vec<f32>, usize) {
-    struct Score {
-        tokens: Vec<TokenId>,
-        answer: Sender<(Vec<f32>, usize)>,
-    }
-    impl Task for Score {
-        fn tokens(&self) -> &[TokenId] {
-            &self.tokens
-        }
-        fn scored_from(&self) -> usize {
-            self.tokens.len() - 3
-        }
-        fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-            let forwarded = rows.figures().forwarded_tokens;
-            let _closed = self.answer.send((rows.logits_mut().to_vec(), forwarded));
-            Progress::Done
-        }
-        fn fail(self: Box<Self>, error: EngineError) {
-            panic!("{error}");
-        }
-    }
-    let (answer, receiver) = channel();
+    let (reports, receiver) = channel();
+    let mut task = Grow::new(reports);
+    task.tokens = tokens.to_vec();
+    task.scored_from = tokens.len() - 3;
     let slot = engine.handle.new_slot_of(tenant);
-    let tokens = tokens.to_vec();
-    slot.try_submit(Score { tokens, answer }).unwrap();
-    receiver.recv_timeout(PATIENCE).unwrap()
+    slot.try_submit(task).unwrap();
+    next(&receiver)
 }
 
 #[test]

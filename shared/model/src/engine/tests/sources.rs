@@ -1,149 +1,31 @@
 //! Sources through the engine, on a model whose rows tell what was encoded and what was forwarded.
 
 use speculation::TokenId;
-use speculation::ports::{KvCache, LanguageModel, ModelShape, Rows, Segment};
 
-use super::toy::{ToyError, VOCAB};
+use super::toy::Toy;
 use super::*;
 
 /// Longest source of the model.
 const SOURCE_LEN: usize = 6;
 
-/// A row is the sum of the tokens up to it, and a hundred times that of the source.
-#[derive(Clone, Default)]
-struct Reader {
-    /// Sources in the order they were encoded.
-    encoded: Arc<Mutex<Vec<Vec<TokenId>>>>,
-    /// Tokens forwarded in each forward, one entry a segment.
-    forwards: Arc<Mutex<Vec<Vec<usize>>>>,
-    /// Held while a forward runs, so that a test can hold one up.
-    gate: Arc<Mutex<()>>,
-}
-
-#[derive(Clone, Default)]
-struct ReaderCache {
-    source: TokenId,
-    tokens: Vec<TokenId>,
-}
-
-impl KvCache for ReaderCache {
-    fn len(&self) -> usize {
-        self.tokens.len()
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
-    }
-}
-
-impl LanguageModel for Reader {
-    type Cache = ReaderCache;
-    type Error = ToyError;
-
-    fn shape(&self) -> ModelShape {
-        ModelShape {
-            vocab_size: VOCAB,
-            hidden_size: 0,
-            context_len: 40,
-            source_len: SOURCE_LEN,
-        }
-    }
-
-    fn new_cache(&self) -> ReaderCache {
-        ReaderCache::default()
-    }
-
-    fn encode(&mut self, cache: &mut ReaderCache, source: &[TokenId]) -> Result<(), ToyError> {
-        self.encoded.lock().unwrap().push(source.to_vec());
-        *cache = ReaderCache {
-            source: source.iter().sum(),
-            tokens: Vec::new(),
-        };
-        Ok(())
-    }
-
-    fn forward(
-        &mut self,
-        batch: &mut [Segment<'_, ReaderCache>],
-        rows: &mut Rows,
-    ) -> Result<(), ToyError> {
-        let _gate = self.gate.lock();
-        rows.vocab_size = VOCAB;
-        rows.logits.clear();
-        for segment in &mut *batch {
-            for (i, &token) in segment.tokens.iter().enumerate() {
-                segment.cache.tokens.push(token);
-                if i >= segment.scored_from {
-                    let sum = segment.cache.tokens.iter().sum::<TokenId>();
-                    rows.logits
-                        .extend([(sum + 100 * segment.cache.source) as f32; VOCAB]);
-                }
-            }
-        }
-        let sizes = batch.iter().map(|segment| segment.tokens.len()).collect();
-        self.forwards.lock().unwrap().push(sizes);
-        Ok(())
-    }
-}
-
-/// Scores the last of its tokens.
-struct Write {
-    source: Vec<TokenId>,
-    tokens: Vec<TokenId>,
-    reports: Sender<Report>,
-}
-
-impl Task for Write {
-    fn tokens(&self) -> &[TokenId] {
-        &self.tokens
-    }
-
-    fn source(&self) -> &[TokenId] {
-        &self.source
-    }
-
-    fn scored_from(&self) -> usize {
-        self.tokens.len() - 1
-    }
-
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
-        let _closed = self
-            .reports
-            .send(Ok((vec![rows.row(0)[0]], rows.figures())));
-        Progress::Done
-    }
-
-    fn fail(self: Box<Self>, error: EngineError) {
-        let _closed = self.reports.send(Err(error));
-    }
-}
-
-struct Sources {
-    model: Reader,
-    handle: EngineHandle,
-}
+struct Sources(Bench);
 
 impl Sources {
     fn new(change: impl FnOnce(&mut EngineConfig)) -> Self {
-        let mut config = EngineConfig::default();
-        change(&mut config);
-        let model = Reader::default();
-        let (handle, _thread) = spawn(model.clone(), config, "reader").unwrap();
+        let toy = Toy {
+            source_len: SOURCE_LEN,
+            ..Toy::default()
+        };
+        let sources = Self(Bench::of(toy, change));
         // Warming up encoded something: a decoder cannot be warmed up without.
-        assert_eq!(std::mem::take(&mut *model.encoded.lock().unwrap()), [[0]]);
-        model.forwards.lock().unwrap().clear();
-        Self { model, handle }
+        assert_eq!(sources.done(), (vec![vec![0]], vec![]));
+        sources
     }
 
+    /// Scores the last of `tokens`.
     fn submit(&self, slot: u64, source: &[TokenId], tokens: &[TokenId]) -> Receiver<Report> {
-        let (reports, receiver) = channel();
-        let task = Write {
-            source: source.to_vec(),
-            tokens: tokens.to_vec(),
-            reports,
-        };
-        self.handle.try_submit(SlotId(slot), task).unwrap();
-        receiver
+        let last = tokens.len() - 1;
+        self.0.try_write(slot, source, tokens, last, 0).unwrap()
     }
 
     fn write(&self, slot: u64, source: &[TokenId], tokens: &[TokenId]) -> Report {
@@ -153,11 +35,8 @@ impl Sources {
 
     /// What was encoded and forwarded since it was last asked.
     fn done(&self) -> (Vec<Vec<TokenId>>, Vec<Vec<usize>>) {
-        let encoded = std::mem::take(&mut *self.model.encoded.lock().unwrap());
-        (
-            encoded,
-            std::mem::take(&mut *self.model.forwards.lock().unwrap()),
-        )
+        let encoded = std::mem::take(&mut *self.0.toy.encoded.lock().unwrap());
+        (encoded, self.0.forwards())
     }
 }
 
@@ -216,14 +95,10 @@ fn many_sources_are_read_one_after_the_other() {
     let sources = Sources::new(|config| config.prefill_chunk = bound(5));
     sources.write(9, &[6], &[1]).unwrap();
     sources.done();
-    let gate = sources.model.gate.lock().unwrap();
+    let bench = &sources.0;
+    let gate = bench.toy.gate.lock().unwrap();
     let first = sources.submit(0, &[1], &[1]);
-    for _ in 0..2_000 {
-        if sources.handle.gauges().queued == 0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    bench.until(|gauges| gauges.queued == 0);
     let reports = [
         sources.submit(1, &[2; 3], &[1]),
         sources.submit(2, &[3; 3], &[1]),
@@ -248,15 +123,13 @@ fn sources_that_cannot_be_read_are_refused() {
     sources.done();
     let refused = |source: &[TokenId]| sources.write(1, source, &[4, 5, 6]).unwrap_err();
     assert!(matches!(refused(&[]), EngineError::NoSource));
+    let EngineError::SourceTooLong { tokens, source_len } = refused(&[1; 7]) else {
+        panic!("seven tokens are taken");
+    };
+    assert_eq!((tokens, source_len), (7, SOURCE_LEN));
+    let unknown = refused(&[1, 50]);
     assert!(matches!(
-        refused(&[1; 7]),
-        EngineError::SourceTooLong {
-            tokens: 7,
-            source_len: SOURCE_LEN
-        }
-    ));
-    assert!(matches!(
-        refused(&[1, 50]),
+        unknown,
         EngineError::TokenOutOfRange { token: 50, .. }
     ));
     assert_eq!(sources.done(), (vec![], vec![]));
@@ -264,16 +137,10 @@ fn sources_that_cannot_be_read_are_refused() {
 
     // A model without an encoder takes none.
     let bench = Bench::new(|_| {});
-    let (reports, receiver) = channel();
-    let task = Write {
-        source: vec![1],
-        tokens: vec![4],
-        reports,
+    let report = bench.try_write(1, &[1], &[4], 0, 0).unwrap();
+    let refused = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
+    let EngineError::SourceTooLong { source_len, .. } = refused else {
+        panic!("{refused}");
     };
-    bench.handle.try_submit(SlotId(1), task).unwrap();
-    let refused = receiver.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    assert!(matches!(
-        refused,
-        EngineError::SourceTooLong { source_len: 0, .. }
-    ));
+    assert_eq!(source_len, 0);
 }

@@ -1,22 +1,13 @@
 //! A model that tells what it was asked, a task that reports what it got, and an engine with both.
 
-use std::{
-    num::NonZeroUsize,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{num::NonZeroUsize, thread::JoinHandle};
 
 use speculation::{
     TokenId,
     ports::{KvCache, LanguageModel, ModelShape, Rows, Segment},
 };
 
-use super::super::*;
+use super::*;
 
 /// How long a test waits for what must come.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,25 +18,32 @@ pub(super) const FAILING: TokenId = 48;
 pub(super) const PANICKING: TokenId = 49;
 
 /// A model whose logits tell the tokens they were computed from: the row of a position names the
-/// sum of all tokens up to it.
+/// sum of all tokens up to it, and a hundred times that of the source.
 #[derive(Clone, Default)]
 pub(super) struct Toy {
     /// Tokens forwarded in each forward, one entry a segment.
     pub(super) forwards: Arc<Mutex<Vec<Vec<usize>>>>,
     /// Held while a forward runs, so that a test can hold one up.
     pub(super) gate: Arc<Mutex<()>>,
+    /// Sources in the order they were encoded.
+    pub(super) encoded: Arc<Mutex<Vec<Vec<TokenId>>>>,
+    /// Longest source; 0 of a model without an encoder.
+    pub(super) source_len: usize,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct ToyCache(Vec<TokenId>);
+pub(super) struct ToyCache {
+    source: TokenId,
+    tokens: Vec<TokenId>,
+}
 
 impl KvCache for ToyCache {
     fn len(&self) -> usize {
-        self.0.len()
+        self.tokens.len()
     }
 
     fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
+        self.tokens.truncate(len);
     }
 }
 
@@ -62,12 +60,21 @@ impl LanguageModel for Toy {
             vocab_size: VOCAB,
             hidden_size: 1,
             context_len: 40,
-            source_len: 0,
+            source_len: self.source_len,
         }
     }
 
     fn new_cache(&self) -> ToyCache {
         ToyCache::default()
+    }
+
+    fn encode(&mut self, cache: &mut ToyCache, source: &[TokenId]) -> Result<(), ToyError> {
+        self.encoded.lock().unwrap().push(source.to_vec());
+        *cache = ToyCache {
+            source: source.iter().sum(),
+            tokens: Vec::new(),
+        };
+        Ok(())
     }
 
     fn forward(
@@ -89,9 +96,11 @@ impl LanguageModel for Toy {
         rows.hidden.clear();
         for segment in &mut *batch {
             for (i, &token) in segment.tokens.iter().enumerate() {
-                segment.cache.0.push(token);
+                let cache = &mut *segment.cache;
+                cache.tokens.push(token);
                 if i >= segment.scored_from {
-                    let sum = segment.cache.0.iter().sum::<TokenId>() as f32;
+                    let sum = cache.tokens.iter().sum::<TokenId>() + 100 * cache.source;
+                    let sum = sum as f32;
                     rows.logits.extend([sum; VOCAB]);
                     rows.hidden.extend(rows.want_hidden.then_some(sum));
                 }
@@ -107,6 +116,7 @@ pub(super) type Report = Result<(Vec<f32>, StepFigures), EngineError>;
 
 /// Scores from `scored_from` on, then decodes `extra` tokens more, each a 1.
 pub(super) struct Score {
+    pub(super) source: Vec<TokenId>,
     pub(super) tokens: Vec<TokenId>,
     pub(super) scored_from: usize,
     pub(super) extra: usize,
@@ -117,6 +127,10 @@ pub(super) struct Score {
 impl Task for Score {
     fn tokens(&self) -> &[TokenId] {
         &self.tokens
+    }
+
+    fn source(&self) -> &[TokenId] {
+        &self.source
     }
 
     fn scored_from(&self) -> usize {
@@ -157,9 +171,12 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(change: impl FnOnce(&mut EngineConfig)) -> Self {
+        Self::of(Toy::default(), change)
+    }
+
+    pub(super) fn of(toy: Toy, change: impl FnOnce(&mut EngineConfig)) -> Self {
         let mut config = EngineConfig::default();
         change(&mut config);
-        let toy = Toy::default();
         let (handle, thread) = spawn(toy.clone(), config, "toy").unwrap();
         toy.forwards.lock().unwrap().clear();
         Self {
@@ -176,17 +193,29 @@ impl Bench {
         scored_from: usize,
         extra: usize,
     ) -> Result<Receiver<Report>, Rejected> {
+        self.try_write(slot, &[], tokens, scored_from, extra)
+    }
+
+    /// The same, written from `source`.
+    pub(super) fn try_write(
+        &self,
+        slot: u64,
+        source: &[TokenId],
+        tokens: &[TokenId],
+        scored_from: usize,
+        extra: usize,
+    ) -> Result<Receiver<Report>, Rejected> {
         let (reports, receiver) = channel();
         let task = Score {
+            source: source.to_vec(),
             tokens: tokens.to_vec(),
             scored_from,
             extra,
             cancelled: Arc::default(),
             reports,
         };
-        self.handle
-            .try_submit(SlotId(slot), task)
-            .map(|()| receiver)
+        let submitted = self.handle.try_submit(SlotId(slot), task);
+        submitted.map(|()| receiver)
     }
 
     pub(super) fn submit(

@@ -5,7 +5,7 @@ use crate::{
     config::Architecture,
     gguf::{
         made_up::{bytes, floats, metadata, open, text},
-        value::{Array, I32, STRING},
+        value::{Array, I32},
     },
     rope::RopeScaling,
 };
@@ -65,26 +65,15 @@ fn sizes_and_constants_are_read() {
         ],
     );
     assert_eq!(config.architecture, Architecture::Llama);
-    let sizes = (
-        config.vocab_size,
-        config.hidden_size,
-        config.intermediate_size,
-    );
-    assert_eq!(sizes, (40, 64, 128));
-    let heads = (
-        config.layers,
-        config.heads,
-        config.kv_heads,
-        config.head_dim,
-    );
-    assert_eq!(heads, (3, 4, 2, 16));
+    let widths = [config.vocab_size, config.hidden_size];
+    assert_eq!((widths, config.intermediate_size), ([40, 64], 128));
+    let heads = [config.heads, config.kv_heads, config.head_dim];
+    assert_eq!((config.layers, heads), (3, [4, 2, 16]));
     assert_eq!((config.context_len, config.rms_norm_eps), (512, 1e-6));
     assert_eq!(config.rope.unwrap().theta, 500_000.0);
     assert!(config.tie_word_embeddings && !config.qkv_bias && !config.mlp_bias);
-    assert_eq!(
-        (config.bos_token_id, config.eos_token_ids),
-        (Some(1), vec![2, 9])
-    );
+    assert_eq!(config.bos_token_id, Some(1));
+    assert_eq!(config.eos_token_ids, [2, 9]);
 }
 
 #[test]
@@ -116,10 +105,8 @@ fn a_window_makes_a_mistral_of_a_llama() {
 #[test]
 fn gemma_has_windows_by_pattern() {
     let windows = |config: &ModelConfig| -> Vec<bool> {
-        let layers = 0..config.layers;
-        layers
-            .map(|layer| config.window_of(layer).is_some())
-            .collect()
+        let window = |layer| config.window_of(layer).is_some();
+        (0..config.layers).map(window).collect()
     };
     let gemma2 = config(
         "gemma2",
@@ -137,15 +124,10 @@ fn gemma_has_windows_by_pattern() {
     let window = ("{}.attention.sliding_window", Value::U32(8));
     let layers = ("{}.block_count", Value::U32(7));
     let gemma3 = config("gemma3", &[window.clone(), layers]);
-    assert_eq!(
-        windows(&gemma3),
-        [true, true, true, true, true, false, true]
-    );
-    let bases = (
-        gemma3.rope.unwrap().theta,
-        gemma3.window_rope.unwrap().theta,
-    );
-    assert_eq!(bases, (1_000_000.0, 10_000.0));
+    let pattern = [true, true, true, true, true, false, true];
+    assert_eq!(windows(&gemma3), pattern);
+    let ropes = [gemma3.rope, gemma3.window_rope].map(|rope| rope.unwrap().theta);
+    assert_eq!(ropes, [1_000_000.0, 10_000.0]);
     let flags = [false, true, true].map(Value::Bool).to_vec();
     let flags = Value::Array(Array {
         kind: crate::gguf::value::BOOL,
@@ -167,10 +149,8 @@ fn gemma_3_may_stretch_its_global_rotation() {
             ("{}.rope.scaling.factor", Value::F32(8.0)),
         ],
     );
-    assert_eq!(
-        config.rope.unwrap().scaling,
-        RopeScaling::Linear { factor: 8.0 }
-    );
+    let stretched = RopeScaling::Linear { factor: 8.0 };
+    assert_eq!(config.rope.unwrap().scaling, stretched);
     assert_eq!(config.window_rope.unwrap().scaling, RopeScaling::Default);
 }
 
@@ -197,40 +177,29 @@ fn tokens_that_end_turns_are_found_by_name() {
 
 #[test]
 fn what_is_missing_or_wrong_is_named() {
+    let with = |key: &str, value| message(&model("llama", &[(key, value)]));
+    let experts = with("{}.expert_count", Value::U32(8));
+    let kind = with("{}.block_count", text("three"));
+    let no_layer = with("{}.block_count", Value::U32(0));
+    let no_head = with("{}.attention.head_count", Value::U32(0));
+    let yarn = model("qwen2", &[("{}.rope.scaling.type", text("yarn"))]);
     let mut missing = model("llama", &[]);
     missing.0.remove("llama.embedding_length");
-    assert_eq!(
-        message(&missing),
-        "its metadata has no llama.embedding_length"
-    );
-    let other = model("mamba", &[]);
-    assert!(
-        message(&other).starts_with(r#"architecture "mamba" is not supported in GGUF: llama, "#)
-    );
-    let experts = model("llama", &[("{}.expert_count", Value::U32(8))]);
-    assert!(message(&experts).contains(r#""llama with experts""#));
-    let kind = model("llama", &[("{}.block_count", text("three"))]);
-    assert!(message(&kind).starts_with(r#"its metadata llama.block_count is the string "three""#));
-    let zero = model("llama", &[("{}.block_count", Value::U32(0))]);
-    assert!(
-        message(&zero).contains("num_hidden_layers"),
-        "{}",
-        message(&zero)
-    );
-    let heads = model("llama", &[("{}.attention.head_count", Value::U32(0))]);
-    assert!(message(&heads).contains("num_attention_heads"));
-    let yarn = model("qwen2", &[("{}.rope.scaling.type", text("yarn"))]);
-    assert!(message(&yarn).contains("yarn"), "{}", message(&yarn));
     let mut nothing = Metadata::default();
-    nothing.insert(
-        "x",
-        Value::Array(Array {
-            kind: STRING,
-            items: vec![],
-        }),
-    );
-    assert_eq!(
-        message(&nothing),
-        "its metadata has no general.architecture"
-    );
+    nothing.insert("x", Value::strings([]));
+    let [missing, nothing] = [message(&missing), message(&nothing)];
+    assert_eq!(missing, "its metadata has no llama.embedding_length");
+    assert_eq!(nothing, "its metadata has no general.architecture");
+    let mamba = r#"architecture "mamba" is not supported in GGUF: llama, "#;
+    assert!(message(&model("mamba", &[])).starts_with(mamba));
+    let three = r#"its metadata llama.block_count is the string "three""#;
+    assert!(kind.starts_with(three), "{kind}");
+    for (message, part) in [
+        (experts, r#""llama with experts""#),
+        (no_layer, "num_hidden_layers"),
+        (no_head, "num_attention_heads"),
+        (message(&yarn), "yarn"),
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
 }

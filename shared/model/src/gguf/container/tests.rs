@@ -58,39 +58,32 @@ fn what_was_written_is_read() {
 #[test]
 fn values_of_another_type_are_named() {
     let file = open(&sample()).unwrap();
-    let message = |error: Result<Option<u64>, GgufError>| error.unwrap_err().to_string();
-    assert_eq!(
-        message(file.metadata.whole("a.string")),
-        r#"its metadata a.string is the string "zwölf", expected a whole number"#
-    );
-    assert_eq!(
-        message(file.metadata.whole("different")),
-        "its metadata different is an array of 2, expected a whole number"
-    );
+    for (key, told) in [
+        (
+            "a.string",
+            r#"is the string "zwölf", expected a whole number"#,
+        ),
+        ("different", "is an array of 2, expected a whole number"),
+    ] {
+        let error = file.metadata.whole(key).unwrap_err().to_string();
+        assert_eq!(error, format!("its metadata {key} {told}"));
+    }
 }
 
 #[test]
 fn every_truncation_is_an_error() {
     let whole = sample();
     // Up to where the last tensor ends; only padding follows.
-    let end = whole.len() - (header_padding(34));
+    let end = whole.len() - (34_usize.next_multiple_of(32) - 34);
     for length in 0..end {
         let reason = refused(&whole[..length]);
-        assert!(
-            reason.contains("ends") || reason.contains("begin") || length == 0,
-            "{length}: {reason}"
-        );
+        let says_where = reason.contains("ends") || reason.contains("begin");
+        assert!(says_where || length == 0, "{length}: {reason}");
     }
     assert!(open(&whole[..end]).is_ok());
     let reason = refused(&whole[..end - 1]);
-    assert!(
-        reason.starts_with("tensor second ends at byte "),
-        "{reason}"
-    );
-}
-
-fn header_padding(bytes: usize) -> usize {
-    bytes.next_multiple_of(32) - bytes
+    let told = "tensor second ends at byte ";
+    assert!(reason.starts_with(told), "{reason}");
 }
 
 #[test]
@@ -101,10 +94,8 @@ fn corruption_never_panics() {
             let mut broken = whole.clone();
             broken[at] ^= flip;
             if let Ok(file) = open(&broken) {
-                assert!(
-                    file.tensors()
-                        .all(|(_, _, bytes)| bytes.len() <= whole.len())
-                );
+                let mut tensors = file.tensors();
+                assert!(tensors.all(|(_, _, bytes)| bytes.len() <= whole.len()));
             }
         }
     }
@@ -112,69 +103,49 @@ fn corruption_never_panics() {
 
 #[test]
 fn what_is_not_gguf_says_so() {
-    assert_eq!(
-        refused(b"PK\x03\x04 and more"),
-        "it does not begin with GGUF"
-    );
+    let zip = refused(b"PK\x03\x04 and more");
+    assert_eq!(zip, "it does not begin with GGUF");
     let version = |version: [u8; 4]| {
         let mut file = sample();
         file[4..8].copy_from_slice(&version);
         refused(&file)
     };
-    assert_eq!(
-        version([0, 0, 0, 3]),
-        "it is big-endian, little-endian files are read"
-    );
-    assert_eq!(
-        version([1, 0, 0, 0]),
-        "it is of version 1, 2 and 3 are read"
-    );
+    let told = [version([0, 0, 0, 3]), version([1, 0, 0, 0])];
+    assert_eq!(told[0], "it is big-endian, little-endian files are read");
+    assert_eq!(told[1], "it is of version 1, 2 and 3 are read");
     let missing = Container::open(Path::new("/nowhere/m.gguf")).err().unwrap();
     assert_eq!(missing.to_string(), "/nowhere/m.gguf cannot be read");
 }
 
 #[test]
-fn alignments_that_make_no_sense_are_refused() {
-    for alignment in [0, 4, 48] {
-        let metadata = metadata(&[("general.alignment", Value::U32(alignment))]);
-        let reason = refused(&bytes(&metadata, &[]));
-        assert!(
-            reason.starts_with(&format!("general.alignment is {alignment}: ")),
-            "{reason}"
-        );
+fn alignments_that_make_no_sense_and_parts_of_models_are_refused() {
+    let alignment = |bytes| ("general.alignment", Value::U32(bytes));
+    for (entry, reason) in [
+        (alignment(0), "general.alignment is 0: "),
+        (alignment(4), "general.alignment is 4: "),
+        (alignment(48), "general.alignment is 48: "),
+        (
+            ("split.count", Value::U16(3)),
+            "it is one of 3 parts of a model: ",
+        ),
+    ] {
+        let found = refused(&bytes(&metadata(&[entry]), &[]));
+        assert!(found.starts_with(reason), "{found}");
     }
 }
 
 #[test]
 fn tensors_that_contradict_their_format_are_named() {
+    let none = Metadata::default();
     let one = |shape: &[usize], format| {
-        let contents = vec![0; 64];
-        refused(&bytes(
-            &Metadata::default(),
-            &[("t", shape, format, contents)],
-        ))
+        let tensor = ("t", shape, format, vec![0; 64]);
+        refused(&bytes(&none, &[tensor]))
     };
-    assert_eq!(
-        one(&[2, 33], GgmlDType::Q8_0),
-        "tensor t has rows of 33, its format Q8_0 needs a multiple of 32"
-    );
-    assert_eq!(
-        one(&[1 << 31, 1 << 31], GgmlDType::F32),
-        "tensor t is too large"
-    );
-    let twice = ("t", &[1][..], GgmlDType::F32, floats(&[1.0]));
-    assert_eq!(
-        refused(&bytes(&Metadata::default(), &[twice.clone(), twice])),
-        "there are two tensors t"
-    );
-}
-
-#[test]
-fn a_part_of_a_model_is_refused() {
-    let metadata = metadata(&[("split.count", Value::U16(3))]);
-    let reason = refused(&bytes(&metadata, &[]));
-    assert!(
-        reason.starts_with("it is one of 3 parts of a model: "),
-        "{reason}"
-    );
+    let rows = "tensor t has rows of 33, its format Q8_0 needs a multiple of 32";
+    assert_eq!(one(&[2, 33], GgmlDType::Q8_0), rows);
+    let large = one(&[1 << 31, 1 << 31], GgmlDType::F32);
+    assert_eq!(large, "tensor t is too large");
+    let tensor = ("t", &[1][..], GgmlDType::F32, floats(&[1.0]));
+    let twice = refused(&bytes(&none, &[tensor.clone(), tensor]));
+    assert_eq!(twice, "there are two tensors t");
 }

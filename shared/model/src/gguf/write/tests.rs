@@ -1,13 +1,13 @@
 use std::{fs, io};
 
 use candle_core::quantized::GgmlDType;
-use speculation::ports::{LanguageModel, Rows, Segment};
 
 use super::*;
 use crate::{
     checkpoint::CheckpointFiles,
     config::ModelConfig,
     linear::{Linear, WeightFormat},
+    trials::fresh,
 };
 
 /// A model whose rows are multiples of 256, but for one matrix a layer.
@@ -40,47 +40,26 @@ fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempF
 
 fn logits(checkpoint: &Checkpoint, format: WeightFormat) -> Vec<f32> {
     let mut model = checkpoint.load(format).unwrap();
-    let mut cache = model.new_cache();
-    let mut rows = Rows::default();
-    let segment = Segment {
-        cache: &mut cache,
-        tokens: &[1, 7, 3, 90, 44, 12],
-        parents: &[],
-        scored_from: 0,
-    };
-    model.forward(&mut [segment], &mut rows).unwrap();
-    rows.logits
+    fresh(&mut model, &[1, 7, 3, 90, 44, 12]).0
 }
 
 #[test]
 fn the_file_is_the_model_to_the_last_bit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
-    for (file, format) in [
-        (FileFormat::F32, WeightFormat::F32),
-        (FileFormat::F32, WeightFormat::Q8_0),
-        (FileFormat::Q8_0, WeightFormat::Q8_0),
-        (FileFormat::Q4K, WeightFormat::Q4_K),
+    assert_eq!(checkpoint.best_format(), WeightFormat::Q8_0);
+    for (file, format, best) in [
+        (FileFormat::F32, WeightFormat::F32, WeightFormat::Q8_0),
+        (FileFormat::F32, WeightFormat::Q8_0, WeightFormat::Q8_0),
+        (FileFormat::Q8_0, WeightFormat::Q8_0, WeightFormat::Q8_0),
+        (FileFormat::Q4K, WeightFormat::Q4_K, WeightFormat::Q4_K),
     ] {
         let (written, _) = written(&checkpoint, file);
         let read = Checkpoint::open(written.path()).unwrap();
         assert_eq!(read.eos_token_ids(), [2, 5]);
+        // The file's own if it is Q4_K.
+        assert_eq!(read.best_format(), best, "{file}");
         let (expected, found) = (logits(&checkpoint, format), logits(&read, format));
         assert!(expected == found, "{file} as {format}");
-    }
-}
-
-#[test]
-fn the_best_format_is_the_files_own_if_it_is_q4_k() {
-    let checkpoint = Checkpoint::random(config(), 3).unwrap();
-    assert_eq!(checkpoint.best_format(), WeightFormat::Q8_0);
-    for (file, best) in [
-        (FileFormat::F32, WeightFormat::Q8_0),
-        (FileFormat::Q8_0, WeightFormat::Q8_0),
-        (FileFormat::Q4K, WeightFormat::Q4_K),
-    ] {
-        let (written, _) = written(&checkpoint, file);
-        let read = Checkpoint::open(written.path()).unwrap();
-        assert_eq!(read.best_format(), best, "{file}");
     }
 }
 
@@ -121,9 +100,8 @@ fn q8_0_is_quantised_as_it_is_when_loaded() {
         loaded.read_row(output, &mut row);
         let written = blocks.iter().flat_map(|block| {
             let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
-            block[2..]
-                .iter()
-                .map(move |q| f32::from(q.cast_signed()) * scale)
+            let quants = block[2..].iter();
+            quants.map(move |q| f32::from(q.cast_signed()) * scale)
         });
         assert_eq!(written.collect::<Vec<f32>>(), row, "row {output}");
     }
@@ -134,18 +112,18 @@ fn matrices_fall_back_where_rows_do_not_fit() {
     let checkpoint = Checkpoint::random(config(), 3).unwrap();
     let (file, report) = written(&checkpoint, FileFormat::Q4K);
     let file = crate::gguf::Container::open(file.path()).unwrap();
-    let format = |name: &str| ggml_type_name(file.tensor(name).unwrap().0.type_id);
-    assert_eq!(format("blk.0.attn_q.weight"), "Q4_K");
-    assert_eq!(format("token_embd.weight"), "Q4_K");
-    assert_eq!(format("blk.1.ffn_down.weight"), "Q8_0");
-    assert_eq!(format("blk.1.ffn_norm.weight"), "F32");
+    for (name, format) in [
+        ("blk.0.attn_q.weight", "Q4_K"),
+        ("token_embd.weight", "Q4_K"),
+        ("blk.1.ffn_down.weight", "Q8_0"),
+        ("blk.1.ffn_norm.weight", "F32"),
+    ] {
+        let id = file.tensor(name).unwrap().0.type_id;
+        assert_eq!(crate::gguf::ggml_type::name(id), format, "{name}");
+    }
     assert_eq!(report.tensors, 21);
     assert_eq!(report.fallbacks, [(FileFormat::Q8_0, 2)]);
     assert_eq!(FileFormat::Q8_0.of(&[4, 33]), GgmlDType::F32);
-}
-
-fn ggml_type_name(id: u32) -> String {
-    crate::gguf::ggml_type::name(id)
 }
 
 #[test]
@@ -158,14 +136,8 @@ fn sizes_are_known_beforehand() {
         done.push(at.done_bytes);
         ControlFlow::Continue(())
     };
-    let report = write(
-        &checkpoint,
-        "test",
-        FileFormat::Q8_0,
-        &mut out,
-        &mut progress,
-    )
-    .unwrap();
+    let format = FileFormat::Q8_0;
+    let report = write(&checkpoint, "test", format, &mut out, &mut progress).unwrap();
     assert_eq!(out.len() as u64, report.bytes);
     assert!(totals.iter().all(|total| *total == report.bytes));
     assert!(done.is_sorted() && done.len() == 21);
@@ -207,13 +179,8 @@ fn a_full_disk_and_being_stopped_are_errors() {
             ControlFlow::Break(())
         }
     };
-    let error = write(
-        &checkpoint,
-        "x",
-        FileFormat::F32,
-        &mut Vec::new(),
-        &mut stop,
-    );
+    let out = &mut Vec::new();
+    let error = write(&checkpoint, "x", FileFormat::F32, out, &mut stop);
     assert!(matches!(error, Err(GgufWriteError::Stopped)));
     assert_eq!(tensors, 5);
 }
@@ -228,10 +195,8 @@ fn a_file_of_another_model_does_not_pass_for_it() {
     };
     let other = Checkpoint::random(other, 3).unwrap();
     let error = verify(&other, file.path()).unwrap_err().to_string();
-    assert!(
-        error.ends_with("rms_norm_eps: 2e-5 became rms_norm_eps: 1e-5"),
-        "{error}"
-    );
+    let told = "rms_norm_eps: 2e-5 became rms_norm_eps: 1e-5";
+    assert!(error.ends_with(told), "{error}");
 }
 
 fn with_tokenizer(json: &str) -> Checkpoint {
@@ -307,20 +272,16 @@ fn broken_weights_are_named() {
         let error = write(checkpoint, "x", format, out, &mut unstopped);
         error.unwrap_err().to_string()
     };
-    assert_eq!(
-        message(&files(f32::NAN), FileFormat::F32),
-        "tensor model.embed_tokens.weight holds numbers that are not finite"
-    );
-    assert_eq!(
-        message(&files(1e30), FileFormat::F16),
-        "tensor model.embed_tokens.weight cannot be quantised: a number is too large for f16"
-    );
-    assert_eq!(
-        message(&files(1e30), FileFormat::Q8_0),
-        "tensor model.embed_tokens.weight cannot be quantised: a number is too large for Q8_0"
-    );
-    assert_eq!(
-        message(&files(1.0), FileFormat::F32),
-        "tensor model.norm.weight is missing"
-    );
+    let large = "embed_tokens.weight cannot be quantised: a number is too large for";
+    let (half, block) = (format!("{large} f16"), format!("{large} Q8_0"));
+    let broken = "embed_tokens.weight holds numbers that are not finite";
+    for (value, format, told) in [
+        (f32::NAN, FileFormat::F32, broken),
+        (1e30, FileFormat::F16, &half),
+        (1e30, FileFormat::Q8_0, &block),
+        (1.0, FileFormat::F32, "norm.weight is missing"),
+    ] {
+        let found = message(&files(value), format);
+        assert_eq!(found, format!("tensor model.{told}"));
+    }
 }

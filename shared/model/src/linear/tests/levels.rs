@@ -6,16 +6,13 @@ use super::*;
 fn every_level_gives_the_same_bits() {
     for format in WeightFormat::ALL {
         for (outputs, inputs) in [(384, 1024), (704, 128), (128, 352), (35, 47), (33, 1280)] {
-            let linear = Linear::new(&noise(outputs * inputs, 1), None, inputs, format);
+            let linear = made(outputs, inputs, format);
             for m in [1, 2, 3, 4, 5, 6, 7, 8, 13, 70] {
                 let x = noise(m * inputs, 2);
                 let expected = bits(&forward(&linear, Level::Baseline, &x));
                 for level in Level::all() {
-                    assert_eq!(
-                        bits(&forward(&linear, level, &x)),
-                        expected,
-                        "{format} {level:?}"
-                    );
+                    let found = bits(&forward(&linear, level, &x));
+                    assert_eq!(found, expected, "{format} {level:?}");
                 }
             }
         }
@@ -30,9 +27,8 @@ fn the_largest_products_fill_no_sum() {
         .flat_map(|f| [(f, 1.0), (f, -1.0)])
     {
         // Minima of 4-bit numbers: every other output is all zeros but one, so that quants are 15 elsewhere.
-        let weights: Vec<f32> = (0..32 * 256)
-            .map(|i| if i % 32 == 0 { 0.0 } else { 1.0 })
-            .collect();
+        let weight = |i| if i % 32 == 0 { 0.0 } else { 1.0 };
+        let weights: Vec<f32> = (0..32 * 256).map(weight).collect();
         let linear = Linear::new(&weights, None, 256, format);
         let x = vec![sign * 127.0; 5 * 256];
         let expected = sign * 127.0 * 248.0;

@@ -52,19 +52,10 @@ fn the_configuration_is_stronger_than_variables_key_by_key() {
         ("OTEL_SERVICE_NAME", "theirs"),
     ];
     let settings = resolved(&of_endpoint("http://here:9"), &variables);
-    let traces = Some(destination_of(
-        "http://here:9/v1/traces",
-        Protocol::HttpProtobuf,
-    ));
-    assert_eq!(
-        settings.traces, traces,
-        "endpoint from one, protocol from the other"
-    );
-    let logs = Some(destination_of(
-        "http://here:9/v1/logs",
-        Protocol::HttpProtobuf,
-    ));
-    assert_eq!(settings.logs, logs);
+    // The endpoint is from one, the protocol from the other.
+    let over_http = |url| Some(destination_of(url, Protocol::HttpProtobuf));
+    assert_eq!(settings.traces, over_http("http://here:9/v1/traces"));
+    assert_eq!(settings.logs, over_http("http://here:9/v1/logs"));
     assert_eq!(settings.service_name.as_deref(), Some("theirs"));
 
     let config = TelemetryConfig {
@@ -75,10 +66,7 @@ fn the_configuration_is_stronger_than_variables_key_by_key() {
     let settings = resolved(&config, &variables);
     let traces = Some(destination_of("http://elsewhere:4318", Protocol::Grpc));
     assert_eq!(settings.traces, traces);
-    assert_eq!(
-        settings.logs, None,
-        "logs are sent only where that is asked for"
-    );
+    assert_eq!(settings.logs, None, "only where that is asked for");
     assert_eq!(settings.service_name.as_deref(), Some("ours"));
 }
 
@@ -99,15 +87,9 @@ fn a_signals_own_variables_are_stronger_than_the_common_ones() {
     };
     let settings = resolved(&config, &variables);
     // The whole URL, as it is.
-    let traces = Some(destination_of(
-        "http://traces:4318/own/path",
-        Protocol::HttpProtobuf,
-    ));
-    assert_eq!(settings.traces, traces);
-    assert_eq!(
-        settings.logs,
-        Some(destination_of("http://common:4317", Protocol::Grpc))
-    );
+    let own = destination_of("http://traces:4318/own/path", Protocol::HttpProtobuf);
+    let common = destination_of("http://common:4317", Protocol::Grpc);
+    assert_eq!((settings.traces, settings.logs), (Some(own), Some(common)));
 }
 
 #[test]
@@ -134,11 +116,8 @@ fn authorities_and_time_are_a_signals_own_or_common() {
         ca_file: "/ours.pem".into(),
         ..config
     };
-    let settings = resolved(&config, &variables);
-    assert_eq!(
-        of(settings.logs),
-        named("telemetry.ca_file", "/ours.pem", 10_000)
-    );
+    let ours = named("telemetry.ca_file", "/ours.pem", 10_000);
+    assert_eq!(of(resolved(&config, &variables).logs), ours);
 }
 
 #[test]
@@ -171,97 +150,56 @@ fn samplers_follow_the_client_unless_the_variable_says_otherwise() {
         ]
     };
     assert_eq!(sampler(Some(0.5), &named("always_off")), at(0.5));
-    assert_eq!(sampler(None, &named("parentbased_traceidratio")), at(0.25));
-    assert_eq!(
-        sampler(None, &named("parentbased_always_on")),
-        following(Sampler::AlwaysOn)
-    );
-    assert_eq!(
-        sampler(None, &named("parentbased_always_off")),
-        following(Sampler::AlwaysOff)
-    );
-    assert_eq!(
-        sampler(None, &named("traceidratio")),
-        "TraceIdRatioBased(0.25)"
-    );
-    assert_eq!(sampler(None, &named("always_on")), "AlwaysOn");
-    assert_eq!(sampler(None, &named("always_off")), "AlwaysOff");
+    for (name, expected) in [
+        ("parentbased_traceidratio", at(0.25)),
+        ("parentbased_always_on", following(Sampler::AlwaysOn)),
+        ("parentbased_always_off", following(Sampler::AlwaysOff)),
+        ("traceidratio", "TraceIdRatioBased(0.25)".to_owned()),
+        ("always_on", "AlwaysOn".to_owned()),
+        ("always_off", "AlwaysOff".to_owned()),
+    ] {
+        assert_eq!(sampler(None, &named(name)), expected);
+    }
 }
 
 #[test]
 fn what_cannot_be_used_is_named_with_its_value() {
-    let plain = TelemetryConfig::default();
-    let endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    let wrong = [
+    let of_ratio = |ratio| TelemetryConfig {
+        sample_ratio: Some(ratio),
+        ..TelemetryConfig::default()
+    };
+    // Configurations, and variables of the default one: `NAME=value NAME=value | what is said`.
+    let mut wrong = vec![
         (
             of_endpoint("collector:4317"),
-            vec![],
-            "telemetry.endpoint: \"collector:4317\"",
+            " | telemetry.endpoint: \"collector:4317\"",
         ),
         (
             of_endpoint("unix:///run/collector"),
-            vec![],
-            "write http://HOST:PORT",
+            " | write http://HOST:PORT",
         ),
         (
             of_endpoint("https://collector:4317"),
-            vec![("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")],
-            "OTEL_EXPORTER_OTLP_TIMEOUT: \"10s\"",
+            "OTEL_EXPORTER_OTLP_TIMEOUT=10s | OTEL_EXPORTER_OTLP_TIMEOUT: \"10s\"",
         ),
-        (
-            plain.clone(),
-            vec![(endpoint, "nowhere")],
-            "OTEL_EXPORTER_OTLP_ENDPOINT: \"nowhere\"",
-        ),
-        (
-            plain.clone(),
-            vec![("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "//x")],
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        ),
-        (
-            plain.clone(),
-            vec![
-                (endpoint, "http://x:1"),
-                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
-            ],
-            "expected grpc or http/protobuf",
-        ),
-        (
-            plain.clone(),
-            vec![("OTEL_TRACES_EXPORTER", "zipkin")],
-            "OTEL_TRACES_EXPORTER: \"zipkin\"",
-        ),
-        (
-            plain.clone(),
-            vec![("OTEL_TRACES_SAMPLER", "jaeger_remote")],
-            "OTEL_TRACES_SAMPLER: \"jaeger_remote\"",
-        ),
-        (
-            plain.clone(),
-            vec![
-                ("OTEL_TRACES_SAMPLER", "traceidratio"),
-                ("OTEL_TRACES_SAMPLER_ARG", "2"),
-            ],
-            "OTEL_TRACES_SAMPLER_ARG: \"2\"",
-        ),
-        (
-            TelemetryConfig {
-                sample_ratio: Some(1.5),
-                ..plain.clone()
-            },
-            vec![],
-            "telemetry.sample_ratio: \"1.5\"",
-        ),
-        (
-            TelemetryConfig {
-                sample_ratio: Some(f64::NAN),
-                ..plain
-            },
-            vec![],
-            "telemetry.sample_ratio: \"NaN\"",
-        ),
+        (of_ratio(1.5), " | telemetry.sample_ratio: \"1.5\""),
+        (of_ratio(f64::NAN), " | telemetry.sample_ratio: \"NaN\""),
     ];
-    for (config, variables, expected) in wrong {
+    let variables = [
+        "OTEL_EXPORTER_OTLP_ENDPOINT=nowhere | OTEL_EXPORTER_OTLP_ENDPOINT: \"nowhere\"",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=//x | OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://x:1 OTEL_EXPORTER_OTLP_PROTOCOL=http/json | expected grpc or http/protobuf",
+        "OTEL_TRACES_EXPORTER=zipkin | OTEL_TRACES_EXPORTER: \"zipkin\"",
+        "OTEL_TRACES_SAMPLER=jaeger_remote | OTEL_TRACES_SAMPLER: \"jaeger_remote\"",
+        "OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=2 | OTEL_TRACES_SAMPLER_ARG: \"2\"",
+    ];
+    wrong.extend(variables.map(|line| (TelemetryConfig::default(), line)));
+    for (config, line) in wrong {
+        let (variables, expected) = line.split_once(" | ").expect("what is said");
+        let variables: Vec<_> = variables
+            .split(' ')
+            .filter_map(|set| set.split_once('='))
+            .collect();
         let error = resolve(&config, &variables)
             .expect_err(expected)
             .to_string();

@@ -1,7 +1,6 @@
 //! What a block is sent with: the law after it, the residual layers, the horizon.
 
 use super::*;
-use crate::verification::layers::Layer;
 
 fn layer(log_rho: f64, remaining: u32) -> Layer {
     Layer { log_rho, remaining }
@@ -25,14 +24,6 @@ fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
     (session, next)
 }
 
-fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
-    Request::Verify {
-        drafts: drafts.into(),
-        horizon,
-        layers: layers.to_vec(),
-    }
-}
-
 #[test]
 fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
     let depends = SessionConfig {
@@ -43,10 +34,8 @@ fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
     let mut session = Session::new(depends.clone(), NOW);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft_and_law(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
-    let next = on(
-        &mut session,
-        verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus),
-    );
+    let all = verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus);
+    let next = on(&mut session, all.clone());
     // One slot is left, which the target fills: of the draft model only its law is wanted.
     assert_eq!(next[1..], [send(2, 0, 5, draft_and_law(0))]);
     let asked = on(&mut session, drafted(2, &[]));
@@ -61,10 +50,7 @@ fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
     let mut session = Session::new(lazy, NOW);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
-    let next = on(
-        &mut session,
-        verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus),
-    );
+    let next = on(&mut session, all);
     assert_eq!(next[1..], [send(2, 0, 5, verify(&[]))]);
 }
 
@@ -82,23 +68,22 @@ fn the_law_after_an_end_token_is_not_looked_at() {
 
 #[test]
 fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
+    use DraftStop::{Context, EndToken, Length, Policy};
     for (tokens, stop, horizon) in [
-        (&[10, 11][..], DraftStop::EndToken, 0),
-        (&[10, 2], DraftStop::EndToken, 4),
-        (&[10, 2], DraftStop::Length, 4),
-        (&[10, 11], DraftStop::Length, 2),
-        (&[10, 11], DraftStop::Policy, 2),
-        (&[10, 11], DraftStop::Context, 2),
+        (&[10, 11][..], EndToken, None),
+        (&[10, 2], EndToken, Some(4)),
+        (&[10, 2], Length, Some(4)),
+        (&[10, 11], Length, Some(2)),
+        (&[10, 11], Policy, Some(2)),
+        (&[10, 11], Context, Some(2)),
     ] {
         let mut session = session(Plan::Speculative);
         actions(&mut session);
         let asked = on(&mut session, stopped(1, tokens, stop));
-        let request = match horizon {
-            // It is no end token.
-            0 => Request::Decode { max_tokens: 8 },
-            _ => verify_layered(tokens, horizon, &[]),
-        };
-        assert_eq!(asked, [send(1, 0, 0, request)], "{tokens:?} {stop:?}");
+        let verify = |horizon| [send(1, 0, 0, verify_layered(tokens, horizon, &[]))];
+        // Where there is no horizon, what is said to be an end token is none.
+        let expected = horizon.map_or(alone(1, 0, 8), verify);
+        assert_eq!(asked, expected, "{tokens:?} {stop:?}");
     }
 }
 
@@ -114,7 +99,7 @@ fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
     let mut session = super::session(Plan::Speculative);
     actions(&mut session);
     let asked = on(&mut session, stopped(1, &[], DraftStop::Length));
-    assert_eq!(asked, [send(1, 0, 0, Request::Decode { max_tokens: 8 })]);
+    assert_eq!(asked, alone(1, 0, 8));
 }
 
 #[test]
@@ -126,9 +111,7 @@ fn layers_go_with_every_block_and_every_repetition() {
     let request = verify_layered(&[11, 12, 13, 14], 4, &layers);
     assert_eq!(asked, [send(2, 0, 2, request.clone())]);
     assert_eq!(on(&mut session, failed(2, Peer::Verifier, true)), []);
-    let resume = session.poll_timeout().expect("a pause");
-    session.handle_timeout(resume);
-    assert_eq!(actions(&mut session), [send(2, 1, 2, request)]);
+    assert_eq!(resumed(&mut session), [send(2, 1, 2, request)]);
     // The verdict says what is left of them.
     let left = [layer(1.5, 3)];
     let verdict = verified(2, &[21], 0, LastToken::Recovered);
@@ -191,12 +174,10 @@ fn a_drafter_is_hard_to_lose_while_a_layer_is_live() {
     let due = NOW + session.config.round_timeout;
     assert_eq!(session.poll_timeout(), Some(due));
     assert_eq!(on(&mut session, failed(2, Peer::Drafter, true)), []);
-    let resume = session.poll_timeout().expect("a pause");
-    session.handle_timeout(resume);
-    assert_eq!(actions(&mut session), [send(2, 1, 2, draft(4))]);
+    assert_eq!(resumed(&mut session), [send(2, 1, 2, draft(4))]);
     assert!(session.is_exact());
-    let alone = on(&mut session, failed(2, Peer::Drafter, true));
-    assert_eq!(alone, [send(2, 0, 2, Request::Decode { max_tokens: 6 })]);
+    let then = on(&mut session, failed(2, Peer::Drafter, true));
+    assert_eq!(then, alone(2, 2, 6));
     assert!(!session.is_exact());
     // What the target said alone followed no layer, so none is left.
     on(&mut session, decoded(2, 2, &[21, 22, 23, 24]));
@@ -234,11 +215,9 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
     actions(&mut session);
     on(&mut session, drafted(1, &[10, 11]));
     assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);
-    let resume = session.poll_timeout().expect("a pause");
-    session.handle_timeout(resume);
-    assert_eq!(actions(&mut session), [send(1, 1, 0, verify(&[10, 11]))]);
-    let alone = on(&mut session, failed(1, Peer::Drafter, false));
-    assert_eq!(alone, [send(1, 0, 0, Request::Decode { max_tokens: 8 })]);
+    assert_eq!(resumed(&mut session), [send(1, 1, 0, verify(&[10, 11]))]);
+    let then = on(&mut session, failed(1, Peer::Drafter, false));
+    assert_eq!(then, alone(1, 0, 8));
     assert_eq!(session.statistics().discarded, 2);
     assert!(!session.is_exact());
     // Otherwise the drafter has no part in a verdict.
@@ -249,58 +228,29 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
 
 #[test]
 fn deferrals_are_counted_where_the_verdict_tells_them() {
-    let with = |shares: &[f32]| Input::Verified {
-        round: 1,
-        verdict: BlockVerdict {
-            emitted: vec![10, 20],
-            path: vec![0],
-            last: LastToken::Recovered,
-            deferral: shares.to_vec(),
-            layers: Vec::new(),
-        },
+    let told = |shares: &[f32]| {
+        let mut session = verifying(&[10, 11]);
+        let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
+        on(&mut session, deferring(verdict, shares));
+        session
     };
+    // A token of the target alone is counted apart: nobody asked the rule about it.
     for (shares, rate) in [
         (&[][..], None),
         (&[0.25, 1.0], Some(0.625)),
         (&[-1e-5, 1.0 + 1e-5], Some(0.5)),
     ] {
-        let mut session = verifying(&[10, 11]);
-        on(&mut session, with(shares));
+        let mut session = told(shares);
         assert_eq!(session.statistics().deferral_rate(), rate);
-    }
-    for shares in [
-        &[0.5][..],
-        &[0.5; 3],
-        &[0.5, 1.1],
-        &[-0.1, 0.5],
-        &[f32::NAN, 0.5],
-    ] {
-        let mut session = verifying(&[10, 11]);
-        on(&mut session, with(shares));
-        assert!(session.is_finished() && session.output().is_empty());
-    }
-}
-
-/// Nobody asked the rule about it.
-#[test]
-fn a_token_of_the_target_alone_is_counted_apart() {
-    for (shares, rate) in [(&[][..], None), (&[0.0, 1.0], Some(0.5))] {
-        let mut session = verifying(&[10, 11]);
-        let verdict = Input::Verified {
-            round: 1,
-            verdict: BlockVerdict {
-                emitted: vec![10, 20],
-                path: vec![0],
-                last: LastToken::Recovered,
-                deferral: shares.to_vec(),
-                layers: Vec::new(),
-            },
-        };
-        on(&mut session, verdict);
         on(&mut session, failed(2, Peer::Drafter, false));
         on(&mut session, decoded(2, 2, &[21]));
         assert_eq!(session.statistics().deferral_rate(), rate);
         assert_eq!(session.statistics().fallback_tokens, 1);
+    }
+    let nan = [f32::NAN, 0.5];
+    for shares in [&[0.5][..], &[0.5; 3], &[0.5, 1.1], &[-0.1, 0.5], &nan] {
+        let session = told(shares);
+        assert!(session.is_finished() && session.output().is_empty());
     }
 }
 

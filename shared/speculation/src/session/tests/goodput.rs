@@ -1,7 +1,7 @@
 //! Draft lengths that follow what is measured.
 
 use super::*;
-use crate::goodput::Estimator;
+use crate::goodput::{Costs, Estimator};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -26,6 +26,13 @@ struct Ran {
     /// Tokens asked for each time the target was to decode alone.
     rests: Vec<u32>,
     session: Session,
+}
+
+impl Ran {
+    fn costs(&self) -> Costs {
+        let costs = self.session.goodput().and_then(Estimator::costs);
+        costs.expect("both peers were measured")
+    }
 }
 
 impl World {
@@ -145,8 +152,7 @@ fn a_rest_is_decoded_in_one_go() {
     assert_eq!(statistics.fallback_tokens, 0, "the drafter is there");
     let decoded = ran.rests.iter().sum::<u32>();
     assert_eq!(statistics.target_forwards, ran.lens.len() as u32 + decoded);
-    let costs = ran.session.goodput().and_then(Estimator::costs);
-    let costs = costs.expect("both peers were measured");
+    let costs = ran.costs();
     assert!((costs.alone - 0.004).abs() < 1e-6, "{costs:?}");
     // What the drafter missed in a rest, and catches up with, is no cost of drafting either.
     assert!((costs.per_token - 0.1).abs() < 0.005, "{costs:?}");
@@ -191,8 +197,7 @@ fn the_prompt_is_not_timed() {
         ..QUICK
     };
     let ran = first.run(Some(Estimator::default()), 20, 400);
-    let costs = ran.session.goodput().and_then(Estimator::costs);
-    let costs = costs.expect("both peers were measured");
+    let costs = ran.costs();
     assert!((costs.fixed - 0.052).abs() < 0.003, "{costs:?}");
     assert!((costs.per_token - 0.002).abs() < 0.0007, "{costs:?}");
 }
@@ -201,8 +206,7 @@ fn the_prompt_is_not_timed() {
 fn the_most_is_kept_and_so_are_the_times() {
     let ran = QUICK.run(Some(Estimator::default()), 5, 500);
     assert!(ran.lens.iter().all(|&len| len <= 5));
-    let costs = ran.session.goodput().and_then(Estimator::costs);
-    let costs = costs.expect("both peers were measured");
+    let costs = ran.costs();
     // 50 + 1 of the verifier and 1 of the drafter; 1 and 1 for each token. In seconds.
     assert!((costs.fixed - 0.052).abs() < 0.003, "{costs:?}");
     assert!((costs.per_token - 0.002).abs() < 0.0007, "{costs:?}");
@@ -236,9 +240,8 @@ fn repeated_requests_are_not_timed() {
         let answer = |session: &mut Session, round, peer, input| {
             // The first answers hold the prompt.
             if peer == retried && round == 2 {
-                session.handle(failed(round, peer, true), NOW);
-                let resume = session.poll_timeout().expect("a pause");
-                session.handle_timeout(resume);
+                on(session, failed(round, peer, true));
+                resumed(session);
             }
             session.handle(input, NOW + 10 * MS);
             actions(session);

@@ -4,79 +4,26 @@ use super::*;
 
 #[test]
 fn a_lost_drafter_is_retried_then_done_without_then_tried_again() {
-    let mut session = Session::new(
-        SessionConfig {
-            fallback_tokens: 2,
-            ..config(Plan::Speculative)
-        },
-        Duration::ZERO,
-    );
+    let two_at_once = SessionConfig {
+        fallback_tokens: 2,
+        ..config(Plan::Speculative)
+    };
+    let mut session = Session::new(two_at_once, Duration::ZERO);
     actions(&mut session);
-    let mut now = NOW;
     for attempt in 1..=2 {
-        session.handle(failed(1, Peer::Drafter, true), now);
-        assert_eq!(actions(&mut session), []);
-        now = session.poll_timeout().expect("a pause");
-        session.handle_timeout(now);
-        let again = send(
-            1,
-            attempt,
-            0,
-            Request::Draft {
-                max_tokens: 4,
-                bonus_q: false,
-            },
-        );
-        assert_eq!(actions(&mut session), [again]);
+        assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);
+        assert_eq!(resumed(&mut session), [send(1, attempt, 0, draft(4))]);
     }
-    session.handle(failed(1, Peer::Drafter, true), now);
-    assert_eq!(
-        actions(&mut session),
-        [send(1, 0, 0, Request::Decode { max_tokens: 2 })]
-    );
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 0,
-            tokens: vec![7],
-        },
-        now,
-    );
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 0,
-            tokens: vec![7],
-        },
-        now,
-    );
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 1,
-            tokens: vec![8],
-        },
-        now,
-    );
-    let expected = [
-        Action::Emit(vec![(7, Origin::Target)]),
-        Action::Emit(vec![(8, Origin::Target)]),
-        send(
-            2,
-            0,
-            2,
-            Request::Draft {
-                max_tokens: 4,
-                bonus_q: false,
-            },
-        ),
-    ];
-    assert_eq!(actions(&mut session), expected);
-    session.handle(failed(2, Peer::Drafter, false), now);
-    assert_eq!(
-        actions(&mut session),
-        [send(2, 0, 2, Request::Decode { max_tokens: 4 })]
-    );
+    let lost = on(&mut session, failed(1, Peer::Drafter, true));
+    assert_eq!(lost, alone(1, 0, 2));
+    session.handle(decoded(1, 0, &[7]), NOW);
+    session.handle(decoded(1, 0, &[7]), NOW);
+    let then = on(&mut session, decoded(1, 1, &[8]));
+    let told = [emit(Origin::Target, &[7]), emit(Origin::Target, &[8])];
+    assert_eq!(then[..2], told);
+    assert_eq!(then[2..], [send(2, 0, 2, draft(4))]);
+    let lost = on(&mut session, failed(2, Peer::Drafter, false));
+    assert_eq!(lost, alone(2, 2, 4));
     assert_eq!(session.statistics().fallbacks.len(), 2);
     assert_eq!(session.statistics().retries, 2);
 }
@@ -89,113 +36,52 @@ fn silence_is_a_failure_too_and_a_lost_verifier_ends_the_request() {
         session.handle_timeout(NOW);
         assert_eq!(actions(&mut session), []);
         session.handle_timeout(due);
-        let resume = session.poll_timeout().expect("a pause");
-        session.handle_timeout(resume);
-        let again = send(
-            1,
-            attempt,
-            0,
-            Request::Verify {
-                drafts: vec![10].into(),
-                horizon: 1,
-                layers: Vec::new(),
-            },
-        );
-        assert_eq!(actions(&mut session), [again]);
+        assert_eq!(resumed(&mut session), [send(1, attempt, 0, verify(&[10]))]);
     }
     let due = session.poll_timeout().expect("a deadline");
     session.handle_timeout(due);
+    let peer = Peer::Verifier;
     let reason = "no answer within 30000 ms".to_owned();
-    let end = finish(FinishReason::Failed {
-        peer: Peer::Verifier,
-        reason,
-    });
+    let end = finish(FinishReason::Failed { peer, reason });
     assert_eq!(actions(&mut session), end);
 }
 
 #[test]
 fn decoding_goes_on_where_it_broke_off() {
     let mut session = session(Plan::TargetOnly);
-    assert_eq!(
-        actions(&mut session),
-        [send(1, 0, 0, Request::Decode { max_tokens: 8 })]
-    );
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 0,
-            tokens: vec![5, 6],
-        },
-        NOW,
-    );
-    session.handle(failed(1, Peer::Verifier, true), NOW);
-    let resume = session.poll_timeout().expect("a pause");
-    actions(&mut session);
-    session.handle_timeout(resume);
-    assert_eq!(
-        actions(&mut session),
-        [send(1, 1, 2, Request::Decode { max_tokens: 6 })]
-    );
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 2,
-            tokens: vec![7, 2],
-        },
-        NOW,
-    );
-    assert_eq!(
-        actions(&mut session).last(),
-        Some(&Action::Finish(FinishReason::Stop))
-    );
+    assert_eq!(actions(&mut session), alone(1, 0, 8));
+    session.handle(decoded(1, 0, &[5, 6]), NOW);
+    on(&mut session, failed(1, Peer::Verifier, true));
+    let decode = Request::Decode { max_tokens: 6 };
+    assert_eq!(resumed(&mut session), [send(1, 1, 2, decode)]);
+    let end = on(&mut session, decoded(1, 2, &[7, 2]));
+    assert_eq!(end.last(), Some(&Action::Finish(FinishReason::Stop)));
 }
 
 #[test]
 fn backpressure_waits_for_the_verifier_and_skips_the_drafter() {
-    let mut waiting = verifying(&[10]);
     let retry_after = Duration::from_secs(3);
-    waiting.handle(
-        Input::Backpressure {
-            round: 1,
-            peer: Peer::Verifier,
-            retry_after,
-        },
-        NOW,
-    );
+    let overloaded = |peer| Input::Backpressure {
+        round: 1,
+        peer,
+        retry_after,
+    };
+    let mut waiting = verifying(&[10]);
+    waiting.handle(overloaded(Peer::Verifier), NOW);
     assert_eq!(waiting.poll_timeout(), Some(NOW + retry_after));
     let mut skipping = session(Plan::Speculative);
     actions(&mut skipping);
-    skipping.handle(
-        Input::Backpressure {
-            round: 1,
-            peer: Peer::Drafter,
-            retry_after,
-        },
-        NOW,
-    );
-    assert_eq!(
-        actions(&mut skipping),
-        [send(1, 0, 0, Request::Decode { max_tokens: 8 })]
-    );
+    let then = on(&mut skipping, overloaded(Peer::Drafter));
+    assert_eq!(then, alone(1, 0, 8));
 }
 
 #[test]
 fn progress_gives_decoding_its_retries_back() {
     let mut session = session(Plan::TargetOnly);
-    let mut now = NOW;
     for at in 0..7 {
-        session.handle(failed(1, Peer::Verifier, true), now);
-        now = session.poll_timeout().expect("a pause");
-        session.handle_timeout(now);
-        let tokens = vec![10 + at];
-        session.handle(
-            Input::Decoded {
-                round: 1,
-                at,
-                tokens,
-            },
-            now,
-        );
+        on(&mut session, failed(1, Peer::Verifier, true));
+        resumed(&mut session);
+        on(&mut session, decoded(1, at, &[10 + at]));
         assert!(!session.is_finished());
     }
     assert_eq!(session.output().len(), 7);
@@ -205,17 +91,11 @@ fn progress_gives_decoding_its_retries_back() {
 fn a_drafter_that_lies_about_its_laws_is_done_without() {
     let mut session = verifying(&[10, 11]);
     let reason = "no mass".to_owned();
-    session.handle(
-        Input::ProposalsRejected {
-            round: 1,
-            reason: reason.clone(),
-        },
-        NOW,
-    );
-    assert_eq!(
-        actions(&mut session),
-        [send(1, 0, 0, Request::Decode { max_tokens: 8 })]
-    );
+    let rejected = Input::ProposalsRejected {
+        round: 1,
+        reason: reason.clone(),
+    };
+    assert_eq!(on(&mut session, rejected), alone(1, 0, 8));
     let expected = Fallback {
         peer: Peer::Drafter,
         position: 0,

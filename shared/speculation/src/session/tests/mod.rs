@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::*;
 use crate::draft_tree::DraftTree;
 use crate::verification::LastToken;
+use crate::verification::layers::Layer;
 
 const NOW: Duration = Duration::from_secs(1);
 
@@ -51,29 +52,52 @@ fn finish(reason: FinishReason) -> [Action; 3] {
     ]
 }
 
-fn drafted(round: u64, tokens: &[TokenId]) -> Input {
-    Input::Drafted {
-        round,
-        block: DraftBlock {
-            drafts: tokens.into(),
-            stop: DraftStop::Length,
-            logprobs: Vec::new(),
-            forwards: Vec::new(),
-        },
+/// A block that nothing but its length ended.
+fn block(drafts: impl Into<DraftTree>) -> DraftBlock {
+    DraftBlock {
+        drafts: drafts.into(),
+        stop: DraftStop::Length,
+        logprobs: Vec::new(),
+        forwards: Vec::new(),
     }
 }
 
+fn drafted(round: u64, tokens: &[TokenId]) -> Input {
+    let block = block(tokens);
+    Input::Drafted { round, block }
+}
+
+fn stopped(round: u64, tokens: &[TokenId], stop: DraftStop) -> Input {
+    let block = DraftBlock {
+        stop,
+        ..block(tokens)
+    };
+    Input::Drafted { round, block }
+}
+
+/// A verdict on the nodes of `path`, all of which were accepted.
+fn walked(round: u64, emitted: &[TokenId], path: &[u32], last: LastToken) -> Input {
+    let verdict = BlockVerdict {
+        emitted: emitted.to_vec(),
+        path: path.to_vec(),
+        last,
+        deferral: Vec::new(),
+        layers: Vec::new(),
+    };
+    Input::Verified { round, verdict }
+}
+
 fn verified(round: u64, emitted: &[TokenId], accepted: usize, last: LastToken) -> Input {
-    Input::Verified {
-        round,
-        verdict: BlockVerdict {
-            emitted: emitted.to_vec(),
-            path: (0..accepted as u32).collect(),
-            last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
-        },
+    let path: Vec<u32> = (0..accepted as u32).collect();
+    walked(round, emitted, &path, last)
+}
+
+/// The same verdict with the shares of each position that were deferred.
+fn deferring(mut input: Input, shares: &[f32]) -> Input {
+    if let Input::Verified { verdict, .. } = &mut input {
+        verdict.deferral = shares.to_vec();
     }
+    input
 }
 
 fn failed(round: u64, peer: Peer, retry: bool) -> Input {
@@ -89,18 +113,11 @@ fn failed(round: u64, peer: Peer, retry: bool) -> Input {
 fn verifying(drafts: &[TokenId]) -> Session {
     let mut session = session(Plan::Speculative);
     actions(&mut session);
-    session.handle(drafted(1, drafts), NOW);
-    let request = Request::Verify {
-        drafts: drafts.into(),
-        // An end token cut the block of four that was asked for.
-        horizon: if drafts.contains(&2) {
-            4
-        } else {
-            drafts.len() as u32
-        },
-        layers: Vec::new(),
-    };
-    assert_eq!(actions(&mut session), [send(1, 0, 0, request)]);
+    // An end token cut the block of four that was asked for.
+    let is_cut = drafts.contains(&2);
+    let horizon = if is_cut { 4 } else { drafts.len() as u32 };
+    let asked = on(&mut session, drafted(1, drafts));
+    assert_eq!(asked, [send(1, 0, 0, verify_layered(drafts, horizon, &[]))]);
     session
 }
 
@@ -118,24 +135,28 @@ fn draft_and_law(max_tokens: u32) -> Request {
     }
 }
 
-fn verify(drafts: &[TokenId]) -> Request {
+fn verify_layered(drafts: &[TokenId], horizon: u32, layers: &[Layer]) -> Request {
     Request::Verify {
         drafts: drafts.into(),
-        horizon: drafts.len() as u32,
-        layers: Vec::new(),
+        horizon,
+        layers: layers.to_vec(),
     }
 }
 
-fn stopped(round: u64, tokens: &[TokenId], stop: DraftStop) -> Input {
-    Input::Drafted {
-        round,
-        block: DraftBlock {
-            drafts: tokens.into(),
-            stop,
-            logprobs: Vec::new(),
-            forwards: Vec::new(),
-        },
-    }
+fn verify(drafts: &[TokenId]) -> Request {
+    verify_layered(drafts, drafts.len() as u32, &[])
+}
+
+/// The target goes on alone with `max_tokens` tokens.
+fn alone(round: u64, base_len: u32, max_tokens: u32) -> [Action; 1] {
+    [send(round, 0, base_len, Request::Decode { max_tokens })]
+}
+
+/// An output of which `tokens` are the last, accepted ones.
+fn ended(tokens: &[TokenId], reason: FinishReason) -> Vec<Action> {
+    let mut expected = vec![emit(Origin::Accepted, tokens)];
+    expected.extend(finish(reason));
+    expected
 }
 
 fn decoded(round: u64, at: u32, tokens: &[TokenId]) -> Input {
@@ -153,5 +174,12 @@ fn emit(origin: Origin, tokens: &[TokenId]) -> Action {
 /// What the session does about `input`.
 fn on(session: &mut Session, input: Input) -> Vec<Action> {
     session.handle(input, NOW);
+    actions(session)
+}
+
+/// What it does when its pause is over.
+fn resumed(session: &mut Session) -> Vec<Action> {
+    let resume = session.poll_timeout().expect("a pause");
+    session.handle_timeout(resume);
     actions(session)
 }

@@ -12,29 +12,23 @@ fn bild(verify_on_finish: bool) -> Plan {
 }
 
 fn deferred(round: u64, token: TokenId, share: f32) -> Input {
-    Input::Verified {
-        round,
-        verdict: BlockVerdict {
-            emitted: vec![token],
-            path: Vec::new(),
-            last: LastToken::Bonus,
-            deferral: vec![share],
-            layers: Vec::new(),
-        },
-    }
+    deferring(verified(round, &[token], 0, LastToken::Bonus), &[share])
+}
+
+/// Of the draft model and of the target model.
+fn forwards(session: &Session) -> (u32, u32) {
+    let statistics = session.statistics();
+    (statistics.draft_forwards, statistics.target_forwards)
 }
 
 #[test]
 fn the_oracle_asks_both_models_at_every_position() {
     // Even if whoever carries it out would fetch laws by itself.
-    let lazy_bonus = true;
-    let mut session = Session::new(
-        SessionConfig {
-            lazy_bonus,
-            ..config(ORACLE)
-        },
-        NOW,
-    );
+    let lazy = SessionConfig {
+        lazy_bonus: true,
+        ..config(ORACLE)
+    };
+    let mut session = Session::new(lazy, NOW);
     let mut sent = actions(&mut session);
     for (at, share) in [0.0, 1.0, 0.25, 0.25].into_iter().enumerate() {
         let (round, at) = (at as u64 + 1, at as u32);
@@ -47,10 +41,7 @@ fn the_oracle_asks_both_models_at_every_position() {
     }
     assert_eq!(sent[1..], finish(FinishReason::Stop));
     let statistics = session.statistics();
-    assert_eq!(
-        (statistics.draft_forwards, statistics.target_forwards),
-        (4, 4)
-    );
+    assert_eq!(forwards(&session), (4, 4));
     assert_eq!(statistics.num_spec_steps(), 0);
     assert_eq!(statistics.deferral_rate(), Some(0.375));
     assert!(session.is_exact());
@@ -60,8 +51,7 @@ fn the_oracle_asks_both_models_at_every_position() {
 fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter() {
     let mut chatty = session(ORACLE);
     actions(&mut chatty);
-    let alone = [send(1, 0, 0, Request::Decode { max_tokens: 8 })];
-    assert_eq!(on(&mut chatty, drafted(1, &[10])), alone);
+    assert_eq!(on(&mut chatty, drafted(1, &[10])), alone(1, 0, 8));
     assert!(!chatty.is_exact());
     // The law it sent may be found to be none.
     let mut lying = session(ORACLE);
@@ -69,7 +59,7 @@ fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter
     on(&mut lying, drafted(1, &[]));
     let reason = "no mass".to_owned();
     let disbelieved = Input::ProposalsRejected { round: 1, reason };
-    assert_eq!(on(&mut lying, disbelieved), alone);
+    assert_eq!(on(&mut lying, disbelieved), alone(1, 0, 8));
 }
 
 #[test]
@@ -86,10 +76,7 @@ fn the_window_is_looked_over_and_an_unsure_first_token_left_to_the_target() {
     let next = on(&mut session, verified(2, &[21], 0, LastToken::Bonus));
     assert_eq!(next, [emit(Origin::Target, &[21]), send(3, 0, 3, draft(3))]);
     let statistics = session.statistics();
-    assert_eq!(
-        (statistics.draft_forwards, statistics.target_forwards),
-        (4, 2)
-    );
+    assert_eq!(forwards(&session), (4, 2));
     assert_eq!(statistics.rejection_rate(), Some(0.5));
     assert_eq!(statistics.deferral_rate(), None);
 }
@@ -102,17 +89,14 @@ fn an_output_that_the_draft_model_ends_is_looked_over_only_if_asked_for() {
         let then = on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
         (session, then)
     };
-    let mut expected = vec![emit(Origin::Accepted, &[10, 2])];
-    expected.extend(finish(FinishReason::Stop));
+    let expected = ended(&[10, 2], FinishReason::Stop);
     let (session, then) = ending(false);
     assert_eq!(then, expected);
     assert_eq!(session.statistics().target_forwards, 0);
     let (mut session, then) = ending(true);
     assert_eq!(then, [send(1, 0, 0, verify(&[10, 2]))]);
-    let then = on(
-        &mut session,
-        verified(1, &[10, 2], 2, LastToken::AcceptedEnd),
-    );
+    let verdict = verified(1, &[10, 2], 2, LastToken::AcceptedEnd);
+    let then = on(&mut session, verdict);
     assert_eq!(then, expected);
 }
 
@@ -128,14 +112,10 @@ fn at_the_limit_there_is_no_room_for_a_bonus() {
         let mut then = on(&mut session, drafted(1, &[10, 11]));
         if verify_on_finish {
             assert_eq!(then, [send(1, 0, 0, verify(&[10, 11]))]);
-            then = on(
-                &mut session,
-                verified(1, &[10, 11, 12], 2, LastToken::Bonus),
-            );
+            let verdict = verified(1, &[10, 11, 12], 2, LastToken::Bonus);
+            then = on(&mut session, verdict);
         }
-        let mut expected = vec![emit(Origin::Accepted, &[10, 11])];
-        expected.extend(finish(FinishReason::Length));
-        assert_eq!(then, expected);
+        assert_eq!(then, ended(&[10, 11], FinishReason::Length));
     }
 }
 
@@ -144,7 +124,7 @@ fn bild_without_its_drafter_is_the_target_alone() {
     let mut session = session(bild(false));
     actions(&mut session);
     let then = on(&mut session, drafted(1, &[]));
-    assert_eq!(then, [send(1, 0, 0, Request::Decode { max_tokens: 8 })]);
+    assert_eq!(then, alone(1, 0, 8));
     assert!(!session.is_exact());
 }
 
@@ -157,16 +137,12 @@ fn a_window_is_filled_however_little_the_drafter_takes_at_once() {
     };
     let mut session = session(plan);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
-    assert_eq!(
-        on(&mut session, drafted(1, &[10, 11])),
-        [send(2, 0, 2, draft(2))]
-    );
+    let next = on(&mut session, drafted(1, &[10, 11]));
+    assert_eq!(next, [send(2, 0, 2, draft(2))]);
     assert_eq!((session.emitted(), session.output()), (0, &[10, 11][..]));
     assert!(session.held().is_empty());
-    assert_eq!(
-        on(&mut session, drafted(2, &[12])),
-        [send(3, 0, 3, draft(1))]
-    );
+    let next = on(&mut session, drafted(2, &[12]));
+    assert_eq!(next, [send(3, 0, 3, draft(1))]);
     let look = on(&mut session, drafted(3, &[13]));
     assert_eq!(look, [send(3, 0, 0, verify(&[10, 11, 12, 13]))]);
     let verdict = verified(3, &[10, 20], 1, LastToken::Recovered);
@@ -175,8 +151,8 @@ fn a_window_is_filled_however_little_the_drafter_takes_at_once() {
 
     // The drafter is lost with a window half full: what nobody looked over is dropped.
     on(&mut session, drafted(4, &[21, 22]));
-    let alone = on(&mut session, failed(5, Peer::Drafter, false));
-    assert_eq!(alone, [send(5, 0, 2, Request::Decode { max_tokens: 6 })]);
+    let then = on(&mut session, failed(5, Peer::Drafter, false));
+    assert_eq!(then, alone(5, 2, 6));
     assert_eq!(session.output(), [10, 20]);
     assert_eq!(session.statistics().discarded, 5);
 }

@@ -5,54 +5,25 @@ use super::*;
 #[test]
 fn rounds_follow_each_other_until_the_limit() {
     let mut session = session(Plan::Speculative);
-    assert_eq!(
-        actions(&mut session),
-        [send(
-            1,
-            0,
-            0,
-            Request::Draft {
-                max_tokens: 4,
-                bonus_q: false
-            }
-        )]
-    );
-    session.handle(drafted(1, &[10, 11, 12, 13]), NOW);
-    actions(&mut session);
-    session.handle(verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus), NOW);
+    assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
+    on(&mut session, drafted(1, &[10, 11, 12, 13]));
+    let verdict = verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus);
+    let next = on(&mut session, verdict);
     let mut tokens: Vec<_> = (10..14).map(|token| (token, Origin::Accepted)).collect();
     tokens.push((14, Origin::Bonus));
     // Three tokens are left, and the target adds one of them.
-    let next = send(
-        2,
-        0,
-        5,
-        Request::Draft {
-            max_tokens: 2,
-            bonus_q: false,
-        },
+    assert_eq!(next, [Action::Emit(tokens), send(2, 0, 5, draft(2))]);
+    on(&mut session, drafted(2, &[20, 21]));
+    let next = on(
+        &mut session,
+        verified(2, &[20, 30], 1, LastToken::Recovered),
     );
-    assert_eq!(actions(&mut session), [Action::Emit(tokens), next]);
-    session.handle(drafted(2, &[20, 21]), NOW);
-    actions(&mut session);
-    session.handle(verified(2, &[20, 30], 1, LastToken::Recovered), NOW);
-    let emit = Action::Emit(vec![(20, Origin::Accepted), (30, Origin::Recovered)]);
+    let emitted = Action::Emit(vec![(20, Origin::Accepted), (30, Origin::Recovered)]);
     // One token left: the target alone.
-    let alone = send(
-        3,
-        0,
-        7,
-        Request::Verify {
-            drafts: DraftTree::default(),
-            horizon: 0,
-            layers: Vec::new(),
-        },
-    );
-    assert_eq!(actions(&mut session), [emit, alone]);
-    session.handle(verified(3, &[40], 0, LastToken::Bonus), NOW);
-    let mut expected = vec![Action::Emit(vec![(40, Origin::Target)])];
-    expected.extend(finish(FinishReason::Length));
-    assert_eq!(actions(&mut session), expected);
+    assert_eq!(next, [emitted, send(3, 0, 7, verify(&[]))]);
+    let end = on(&mut session, verified(3, &[40], 0, LastToken::Bonus));
+    assert_eq!(end[0], emit(Origin::Target, &[40]));
+    assert_eq!(end[1..], finish(FinishReason::Length));
     assert_eq!(session.output(), [10, 11, 12, 13, 14, 20, 30, 40]);
     assert_eq!(session.statistics().per_step_accepted, [4, 1]);
     assert_eq!(session.poll_timeout(), None);
@@ -61,13 +32,11 @@ fn rounds_follow_each_other_until_the_limit() {
 #[test]
 fn an_accepted_end_token_ends_without_a_bonus() {
     let mut session = verifying(&[10, 2]);
-    session.handle(verified(1, &[10, 2], 2, LastToken::AcceptedEnd), NOW);
-    let mut expected = vec![Action::Emit(vec![
-        (10, Origin::Accepted),
-        (2, Origin::Accepted),
-    ])];
-    expected.extend(finish(FinishReason::Stop));
-    assert_eq!(actions(&mut session), expected);
+    let end = on(
+        &mut session,
+        verified(1, &[10, 2], 2, LastToken::AcceptedEnd),
+    );
+    assert_eq!(end, ended(&[10, 2], FinishReason::Stop));
 }
 
 #[test]
@@ -75,20 +44,10 @@ fn stale_and_duplicate_answers_are_ignored() {
     let mut session = verifying(&[10]);
     session.handle(drafted(1, &[11]), NOW);
     session.handle(verified(0, &[99], 0, LastToken::Recovered), NOW);
-    session.handle(
-        Input::Decoded {
-            round: 1,
-            at: 0,
-            tokens: vec![5],
-        },
-        NOW,
-    );
-    assert_eq!(actions(&mut session), []);
+    assert_eq!(on(&mut session, decoded(1, 0, &[5])), []);
     let verdict = verified(1, &[10, 12], 1, LastToken::Bonus);
-    session.handle(verdict.clone(), NOW);
-    actions(&mut session);
-    session.handle(verdict, NOW);
-    assert_eq!(actions(&mut session), []);
+    on(&mut session, verdict.clone());
+    assert_eq!(on(&mut session, verdict), []);
     assert_eq!(session.output(), [10, 12]);
 }
 
@@ -116,9 +75,8 @@ fn malformed_drafts_never_reach_the_verifier() {
     for tokens in [vec![], vec![1; 5], vec![100], vec![2, 10]] {
         let mut session = session(Plan::Speculative);
         actions(&mut session);
-        session.handle(drafted(1, &tokens), NOW);
-        let alone = send(1, 0, 0, Request::Decode { max_tokens: 8 });
-        assert_eq!(actions(&mut session), [alone], "{tokens:?}");
+        let then = on(&mut session, drafted(1, &tokens));
+        assert_eq!(then, alone(1, 0, 8), "{tokens:?}");
         assert_eq!(session.statistics().fallbacks.len(), 1);
     }
 }
@@ -126,74 +84,51 @@ fn malformed_drafts_never_reach_the_verifier() {
 #[test]
 fn draft_only_uses_every_slot_and_fails_with_its_drafter() {
     let mut session = session(Plan::DraftOnly);
+    let mut then = actions(&mut session);
     for round in 1..=2 {
         let base_len = (round as u32 - 1) * 4;
-        let actions = actions(&mut session);
-        let draft = send(
-            round,
-            0,
-            base_len,
-            Request::Draft {
-                max_tokens: 4,
-                bonus_q: false,
-            },
-        );
-        assert_eq!(actions.last(), Some(&draft));
-        session.handle(drafted(round, &[10, 11, 12, 13]), NOW);
+        assert_eq!(then.last(), Some(&send(round, 0, base_len, draft(4))));
+        then = on(&mut session, drafted(round, &[10, 11, 12, 13]));
     }
-    assert_eq!(
-        actions(&mut session).last(),
-        Some(&Action::Finish(FinishReason::Length))
-    );
-    let mut lost = Session::new(config(Plan::DraftOnly), Duration::ZERO);
-    lost.handle(failed(1, Peer::Drafter, false), NOW);
-    assert!(matches!(
-        actions(&mut lost).last(),
-        Some(Action::Finish(FinishReason::Failed {
-            peer: Peer::Drafter,
-            ..
-        }))
-    ));
+    assert_eq!(then.last(), Some(&Action::Finish(FinishReason::Length)));
+    let mut lost = super::session(Plan::DraftOnly);
+    let end = on(&mut lost, failed(1, Peer::Drafter, false));
+    let Some(Action::Finish(FinishReason::Failed { peer, .. })) = end.last() else {
+        panic!("{end:?}");
+    };
+    assert_eq!(*peer, Peer::Drafter);
 }
 
 #[test]
 fn stop_cancel_and_deadline_finish_exactly_once() {
     let mut stopped = verifying(&[10, 11]);
-    stopped.handle(verified(1, &[10, 11, 12], 2, LastToken::Bonus), NOW);
-    actions(&mut stopped);
+    on(
+        &mut stopped,
+        verified(1, &[10, 11, 12], 2, LastToken::Bonus),
+    );
     stopped.handle(Input::Stop { len: 1 }, NOW);
-    stopped.handle(Input::Cancel, NOW);
-    assert_eq!(actions(&mut stopped), finish(FinishReason::Stop));
+    let end = on(&mut stopped, Input::Cancel);
+    assert_eq!(end, finish(FinishReason::Stop));
     assert_eq!(stopped.output(), [10]);
-    stopped.handle(Input::Stop { len: 0 }, NOW);
-    assert_eq!(actions(&mut stopped), []);
+    assert_eq!(on(&mut stopped, Input::Stop { len: 0 }), []);
     assert_eq!(stopped.output(), [10]);
 
     // The stop string stands in the very tokens that filled the limit.
     let limit = SessionConfig::new(Plan::TargetOnly, 1, 2, 100);
     let mut full = Session::new(limit, NOW);
     actions(&mut full);
-    full.handle(
-        Input::Decoded {
-            round: 1,
-            at: 0,
-            tokens: vec![7, 8],
-        },
-        NOW,
-    );
+    full.handle(decoded(1, 0, &[7, 8]), NOW);
     assert!(matches!(full.poll(NOW), Some(Action::Emit(_))));
-    full.handle(Input::Stop { len: 1 }, NOW);
-    assert_eq!(actions(&mut full), finish(FinishReason::Stop));
+    let end = on(&mut full, Input::Stop { len: 1 });
+    assert_eq!(end, finish(FinishReason::Stop));
     assert_eq!(full.output(), [7]);
 
     let deadline = Some(Duration::from_secs(5));
-    let mut late = Session::new(
-        SessionConfig {
-            deadline,
-            ..config(Plan::Speculative)
-        },
-        NOW,
-    );
+    let limited = SessionConfig {
+        deadline,
+        ..config(Plan::Speculative)
+    };
+    let mut late = Session::new(limited, NOW);
     actions(&mut late);
     assert_eq!(late.poll_timeout(), deadline);
     late.handle_timeout(Duration::from_secs(5));

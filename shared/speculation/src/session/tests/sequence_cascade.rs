@@ -15,26 +15,15 @@ fn begun(plan: Plan) -> Session {
 }
 
 fn scored(round: u64, tokens: &[TokenId], logprobs: &[f32]) -> Input {
-    Input::Drafted {
-        round,
-        block: DraftBlock {
-            drafts: tokens.into(),
-            stop: DraftStop::Length,
-            logprobs: logprobs.to_vec(),
-            forwards: Vec::new(),
-        },
-    }
+    let block = DraftBlock {
+        logprobs: logprobs.to_vec(),
+        ..block(tokens)
+    };
+    Input::Drafted { round, block }
 }
 
-/// What a session does whose response is deferred.
 fn another(round: u64) -> [Action; 1] {
-    [send(round, 0, 0, Request::Decode { max_tokens: 8 })]
-}
-
-fn kept(tokens: &[TokenId], reason: FinishReason) -> Vec<Action> {
-    let mut expected = vec![emit(Origin::Accepted, tokens)];
-    expected.extend(finish(reason));
-    expected
+    alone(round, 0, 8)
 }
 
 #[test]
@@ -46,7 +35,7 @@ fn a_response_is_held_until_it_ends_and_kept_at_the_very_threshold() {
     assert_eq!(session.held(), [10, 11]);
     assert_eq!(session.output(), [10, 11]);
     let actions = on(&mut session, scored(2, &[2], &[-0.75]));
-    assert_eq!(actions, kept(&[10, 11, 2], FinishReason::Stop));
+    assert_eq!(actions, ended(&[10, 11, 2], FinishReason::Stop));
     assert!(session.held().is_empty());
     let statistics = session.statistics();
     assert_eq!(statistics.deferral_rate(), Some(0.0));
@@ -58,10 +47,8 @@ fn a_response_is_held_until_it_ends_and_kept_at_the_very_threshold() {
 #[test]
 fn a_response_below_the_threshold_is_discarded_and_the_target_begins_anew() {
     let mut session = begun(plan(-1.5));
-    let actions = on(
-        &mut session,
-        scored(1, &[10, 11, 2], &[-0.5, -0.25, -0.875]),
-    );
+    let response = scored(1, &[10, 11, 2], &[-0.5, -0.25, -0.875]);
+    let actions = on(&mut session, response);
     assert_eq!(actions, another(2));
     assert!(session.output().is_empty() && session.held().is_empty());
     assert!(session.is_second_response());
@@ -81,7 +68,7 @@ fn a_mean_score_does_not_fall_with_length() {
         mean: true,
     };
     let response = || scored(1, &[10, 11, 12, 2], &[-1.0, -0.5, -0.5, -1.0]);
-    let kept_one = kept(&[10, 11, 12, 2], FinishReason::Stop);
+    let kept_one = ended(&[10, 11, 12, 2], FinishReason::Stop);
     assert_eq!(on(&mut begun(mean(-0.75)), response()), kept_one);
     assert_eq!(on(&mut begun(mean(-0.7)), response()), another(2));
     assert_eq!(on(&mut begun(plan(-0.75)), response()), another(2));
@@ -94,7 +81,7 @@ fn the_limit_ends_a_response_too() {
     let tokens: Vec<TokenId> = (10..18).collect();
     let mut session = begun(plan(-8.0));
     let actions = on(&mut session, scored(1, &tokens, &[-1.0; 8]));
-    assert_eq!(actions, kept(&tokens, FinishReason::Length));
+    assert_eq!(actions, ended(&tokens, FinishReason::Length));
 }
 
 #[test]
@@ -103,15 +90,10 @@ fn rounding_above_zero_is_no_score_and_what_is_no_log_probability_is_malformed()
     let mut session = begun(plan(-1.0));
     let actions = on(&mut session, scored(1, &[10, 2], &[5e-5, -1.000_01]));
     assert_eq!(actions, another(2));
-    for logprobs in [
-        vec![],
-        vec![-1.0],
-        vec![-1.0; 3],
-        vec![-1.0, 0.1],
-        vec![-1.0, f32::NAN],
-    ] {
+    let nan = [-1.0, f32::NAN];
+    for logprobs in [&[][..], &[-1.0], &[-1.0; 3], &[-1.0, 0.1], &nan] {
         let mut session = begun(plan(f64::NEG_INFINITY));
-        let actions = on(&mut session, scored(1, &[10, 11], &logprobs));
+        let actions = on(&mut session, scored(1, &[10, 11], logprobs));
         assert_eq!(actions, another(2), "{logprobs:?}");
         let fallbacks = &session.statistics().fallbacks;
         assert!(fallbacks[0].reason.starts_with("malformed"));
@@ -123,12 +105,10 @@ fn rounding_above_zero_is_no_score_and_what_is_no_log_probability_is_malformed()
 fn a_token_of_no_unscaled_probability_defers_unless_nothing_does() {
     for (threshold, is_kept) in [(f64::MIN, false), (f64::NEG_INFINITY, true)] {
         let mut session = begun(plan(threshold));
-        let actions = on(
-            &mut session,
-            scored(1, &[10, 2], &[-1.0, f32::NEG_INFINITY]),
-        );
+        let response = scored(1, &[10, 2], &[-1.0, f32::NEG_INFINITY]);
+        let actions = on(&mut session, response);
         if is_kept {
-            assert_eq!(actions, kept(&[10, 2], FinishReason::Stop));
+            assert_eq!(actions, ended(&[10, 2], FinishReason::Stop));
         } else {
             assert_eq!(actions, another(2));
         }
@@ -146,7 +126,7 @@ fn a_stop_string_among_held_tokens_ends_the_response_before_it_is_scored() {
             assert_eq!(session.held(), tokens);
             let actions = on(&mut session, Input::Stop { len: 2 });
             if is_kept {
-                assert_eq!(actions, kept(&[10, 11], FinishReason::Stop));
+                assert_eq!(actions, ended(&[10, 11], FinishReason::Stop));
             } else {
                 let round = if tokens[2] == 2 { 2 } else { 3 };
                 assert_eq!(actions, another(round));
@@ -163,7 +143,7 @@ fn what_was_being_drafted_after_a_stop_string_comes_too_late() {
     session.handle(Input::Stop { len: 2 }, NOW);
     session.handle(scored(2, &[12], &[-9.0]), NOW);
     session.handle(failed(2, Peer::Drafter, false), NOW);
-    assert_eq!(actions(&mut session), kept(&[10, 11], FinishReason::Stop));
+    assert_eq!(actions(&mut session), ended(&[10, 11], FinishReason::Stop));
 }
 
 #[test]
@@ -188,19 +168,12 @@ fn a_stop_string_in_the_second_response_ends_it() {
 
 #[test]
 fn a_lost_drafter_takes_what_it_wrote_with_it() {
-    for lost in [
-        failed(2, Peer::Drafter, false),
-        stopped(2, &[], DraftStop::Context),
-        Input::Drafted {
-            round: 2,
-            block: DraftBlock {
-                drafts: vec![12].into(),
-                stop: DraftStop::Context,
-                logprobs: vec![-1.0],
-                forwards: Vec::new(),
-            },
-        },
-    ] {
+    let mut full = scored(2, &[12], &[-1.0]);
+    if let Input::Drafted { block, .. } = &mut full {
+        block.stop = DraftStop::Context;
+    }
+    let gone = failed(2, Peer::Drafter, false);
+    for lost in [gone, stopped(2, &[], DraftStop::Context), full] {
         let mut session = begun(plan(f64::NEG_INFINITY));
         on(&mut session, scored(1, &[10, 11], &[-1.0, -1.0]));
         assert_eq!(on(&mut session, lost), another(3));
@@ -242,10 +215,6 @@ fn an_end_of_another_kind_emits_nothing_that_was_held() {
     // Nor is a complete response decided after the end.
     let mut session = begun(plan(-9.0));
     session.handle(scored(1, &[10, 2], &[-1.0, -1.0]), NOW);
-    session.handle(Input::Cancel, NOW);
-    assert_eq!(actions_of(session), finish(FinishReason::Cancelled));
-}
-
-fn actions_of(mut session: Session) -> Vec<Action> {
-    actions(&mut session)
+    let actions = on(&mut session, Input::Cancel);
+    assert_eq!(actions, finish(FinishReason::Cancelled));
 }

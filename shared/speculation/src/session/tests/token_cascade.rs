@@ -16,27 +16,18 @@ fn begun() -> Session {
 fn one_target_token_follows_where_the_law_defers_and_the_draft_model_goes_on() {
     let mut session = begun();
     let actions = on(&mut session, stopped(1, &[10, 11], DraftStop::Policy));
-    assert_eq!(
-        actions,
-        [
-            emit(Origin::Accepted, &[10, 11]),
-            send(2, 0, 2, verify(&[]))
-        ]
-    );
+    let told = emit(Origin::Accepted, &[10, 11]);
+    assert_eq!(actions, [told, send(2, 0, 2, verify(&[]))]);
     // The run begins anew after the target's token.
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
-    assert_eq!(
-        actions,
-        [emit(Origin::Deferred, &[20]), send(3, 0, 3, draft(3))]
-    );
+    let told = emit(Origin::Deferred, &[20]);
+    assert_eq!(actions, [told, send(3, 0, 3, draft(3))]);
     // Nothing is drafted where the very first law defers.
     let actions = on(&mut session, stopped(3, &[], DraftStop::Policy));
     assert_eq!(actions, [send(4, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(4, &[21], 0, LastToken::Bonus));
-    assert_eq!(
-        actions,
-        [emit(Origin::Deferred, &[21]), send(5, 0, 4, draft(3))]
-    );
+    let told = emit(Origin::Deferred, &[21]);
+    assert_eq!(actions, [told, send(5, 0, 4, draft(3))]);
     let statistics = session.statistics();
     assert_eq!(statistics.deferral_rate(), Some(0.5));
     assert_eq!(statistics.verification_rate(), Some(0.5));
@@ -51,18 +42,11 @@ fn one_target_token_follows_where_the_law_defers_and_the_draft_model_goes_on() {
 fn the_longest_run_forces_a_target_token() {
     let mut session = begun();
     let forced = on(&mut session, drafted(1, &[10, 11, 12]));
-    assert_eq!(
-        forced,
-        [
-            emit(Origin::Accepted, &[10, 11, 12]),
-            send(2, 0, 3, verify(&[]))
-        ]
-    );
+    let told = emit(Origin::Accepted, &[10, 11, 12]);
+    assert_eq!(forced, [told, send(2, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
-    assert_eq!(
-        actions,
-        [emit(Origin::Deferred, &[20]), send(3, 0, 4, draft(3))]
-    );
+    let told = emit(Origin::Deferred, &[20]);
+    assert_eq!(actions, [told, send(3, 0, 4, draft(3))]);
     let statistics = session.statistics();
     assert_eq!((statistics.target_forwards, statistics.forced), (1, 1));
     assert_eq!(statistics.deferral_rate(), Some(0.25));
@@ -72,18 +56,11 @@ fn the_longest_run_forces_a_target_token() {
 fn a_run_spans_blocks_that_the_peer_cuts_short() {
     let mut session = begun();
     let actions = on(&mut session, drafted(1, &[10]));
-    assert_eq!(
-        actions,
-        [emit(Origin::Accepted, &[10]), send(2, 0, 1, draft(2))]
-    );
+    let told = emit(Origin::Accepted, &[10]);
+    assert_eq!(actions, [told, send(2, 0, 1, draft(2))]);
     let actions = on(&mut session, drafted(2, &[11, 12]));
-    assert_eq!(
-        actions,
-        [
-            emit(Origin::Accepted, &[11, 12]),
-            send(3, 0, 3, verify(&[]))
-        ]
-    );
+    let told = emit(Origin::Accepted, &[11, 12]);
+    assert_eq!(actions, [told, send(3, 0, 3, verify(&[]))]);
 }
 
 #[test]
@@ -92,9 +69,8 @@ fn a_run_has_no_limit_but_the_output_if_none_is_set() {
     let mut session = session(plan);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(8))]);
     let tokens: Vec<TokenId> = (10..18).collect();
-    let mut expected = vec![emit(Origin::Accepted, &tokens)];
-    expected.extend(finish(FinishReason::Length));
-    assert_eq!(on(&mut session, drafted(1, &tokens)), expected);
+    let then = on(&mut session, drafted(1, &tokens));
+    assert_eq!(then, ended(&tokens, FinishReason::Length));
     assert_eq!(session.statistics().deferral_rate(), Some(0.0));
     assert_eq!(session.statistics().target_forwards, 0);
 }
@@ -102,52 +78,31 @@ fn a_run_has_no_limit_but_the_output_if_none_is_set() {
 #[test]
 fn an_end_token_of_either_model_ends_the_output() {
     let mut session = begun();
-    let mut expected = vec![emit(Origin::Accepted, &[10, 2])];
-    expected.extend(finish(FinishReason::Stop));
-    assert_eq!(
-        on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken)),
-        expected
-    );
+    let then = on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
+    assert_eq!(then, ended(&[10, 2], FinishReason::Stop));
     let mut session = begun();
     on(&mut session, stopped(1, &[], DraftStop::Policy));
-    let mut expected = vec![emit(Origin::Deferred, &[2])];
-    expected.extend(finish(FinishReason::Stop));
-    assert_eq!(
-        on(&mut session, verified(2, &[2], 0, LastToken::Bonus)),
-        expected
-    );
+    let then = on(&mut session, verified(2, &[2], 0, LastToken::Bonus));
+    assert_eq!(then[0], emit(Origin::Deferred, &[2]));
+    assert_eq!(then[1..], finish(FinishReason::Stop));
 }
 
 #[test]
 fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() {
+    let full = "the draft model's context is full";
+    let empty = "malformed answer: 0 draft tokens, expected 1 to 3";
     for (answer, emitted, reason) in [
         (failed(1, Peer::Drafter, false), 0, "gone"),
-        (
-            stopped(1, &[], DraftStop::Context),
-            0,
-            "the draft model's context is full",
-        ),
-        (
-            stopped(1, &[10], DraftStop::Context),
-            1,
-            "the draft model's context is full",
-        ),
-        (
-            drafted(1, &[]),
-            0,
-            "malformed answer: 0 draft tokens, expected 1 to 3",
-        ),
+        (stopped(1, &[], DraftStop::Context), 0, full),
+        (stopped(1, &[10], DraftStop::Context), 1, full),
+        (drafted(1, &[]), 0, empty),
     ] {
         let mut session = begun();
         let actions = on(&mut session, answer);
-        let left = 8 - emitted;
-        let alone = send(1, 0, emitted, Request::Decode { max_tokens: left });
-        assert_eq!(actions.last(), Some(&alone));
+        let then = alone(1, emitted, 8 - emitted);
+        assert_eq!(actions.last(), Some(&then[0]));
         let fallback = &session.statistics().fallbacks[0];
-        assert_eq!(
-            (fallback.position, fallback.reason.as_str()),
-            (emitted, reason)
-        );
+        assert_eq!((fallback.position, &fallback.reason[..]), (emitted, reason));
         assert!(!session.is_exact());
         on(&mut session, decoded(1, emitted, &[20]));
         // Of what the target said alone no law was judged.
@@ -161,13 +116,11 @@ fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() 
 /// What the target says alone breaks a run off like any other token of its own.
 #[test]
 fn a_run_begins_anew_after_the_target_was_alone() {
-    let mut session = Session::new(
-        SessionConfig {
-            fallback_tokens: 1,
-            ..config(PLAN)
-        },
-        NOW,
-    );
+    let one_at_once = SessionConfig {
+        fallback_tokens: 1,
+        ..config(PLAN)
+    };
+    let mut session = Session::new(one_at_once, NOW);
     actions(&mut session);
     on(&mut session, drafted(1, &[10, 11]));
     on(&mut session, failed(2, Peer::Drafter, false));
@@ -182,12 +135,9 @@ fn the_verifier_cannot_be_done_without() {
     // Nothing of the drafter's stands in the request.
     let reason = "no mass".to_owned();
     let disbelieved = Input::ProposalsRejected { round: 2, reason };
-    let ended = on(&mut session, disbelieved);
-    assert!(matches!(
-        ended.last(),
-        Some(Action::Finish(FinishReason::Failed {
-            peer: Peer::Verifier,
-            ..
-        }))
-    ));
+    let end = on(&mut session, disbelieved);
+    let Some(Action::Finish(FinishReason::Failed { peer, .. })) = end.last() else {
+        panic!("{end:?}");
+    };
+    assert_eq!(*peer, Peer::Verifier);
 }

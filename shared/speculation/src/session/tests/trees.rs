@@ -24,43 +24,31 @@ fn comb() -> DraftTree {
 }
 
 fn grown(drafts: DraftTree, stop: DraftStop) -> Input {
-    Input::Drafted {
-        round: 1,
-        block: DraftBlock {
-            drafts,
-            stop,
-            logprobs: Vec::new(),
-            forwards: Vec::new(),
-        },
-    }
-}
-
-fn walked(emitted: &[TokenId], path: &[u32], last: LastToken) -> Input {
-    Input::Verified {
-        round: 1,
-        verdict: BlockVerdict {
-            emitted: emitted.to_vec(),
-            path: path.to_vec(),
-            last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
-        },
-    }
+    let block = DraftBlock {
+        stop,
+        ..block(drafts)
+    };
+    Input::Drafted { round: 1, block }
 }
 
 fn verify_tree(drafts: DraftTree) -> Request {
-    let horizon = drafts.len() as u32;
     Request::Verify {
+        horizon: drafts.len() as u32,
         drafts,
-        horizon,
         layers: Vec::new(),
     }
 }
 
-/// A session that waits for the verdict on the comb.
-fn waiting() -> Session {
+/// A session whose first request was sent.
+fn begun() -> Session {
     let mut session = Session::new(tree_config(), NOW);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
+    session
+}
+
+/// A session that waits for the verdict on the comb.
+fn waiting() -> Session {
+    let mut session = begun();
     let asked = on(&mut session, grown(comb(), DraftStop::Length));
     assert_eq!(asked, [send(1, 0, 0, verify_tree(comb()))]);
     session
@@ -73,23 +61,17 @@ fn balances(session: &Session) -> bool {
 
 #[test]
 fn a_path_through_the_tree_is_emitted_and_the_other_nodes_are_discarded() {
-    let accepted = |tokens: &[TokenId]| -> Vec<_> {
-        (tokens.iter().map(|&token| (token, Origin::Accepted))).collect()
-    };
+    use LastToken::{Bonus, Recovered};
     for (emitted, path, last, origin) in [
-        (
-            &[10, 21, 50][..],
-            &[0, 4][..],
-            LastToken::Bonus,
-            Origin::Bonus,
-        ),
-        (&[11, 50], &[1], LastToken::Bonus, Origin::Bonus),
-        (&[10, 50], &[0], LastToken::Recovered, Origin::Recovered),
-        (&[50], &[], LastToken::Recovered, Origin::Recovered),
+        (&[10, 21, 50][..], &[0, 4][..], Bonus, Origin::Bonus),
+        (&[11, 50], &[1], Bonus, Origin::Bonus),
+        (&[10, 50], &[0], Recovered, Origin::Recovered),
+        (&[50], &[], Recovered, Origin::Recovered),
     ] {
         let mut session = waiting();
-        let next = on(&mut session, walked(emitted, path, last));
-        let mut tokens = accepted(&emitted[..path.len()]);
+        let next = on(&mut session, walked(1, emitted, path, last));
+        let accepted = emitted[..path.len()].iter();
+        let mut tokens: Vec<_> = accepted.map(|&token| (token, Origin::Accepted)).collect();
         tokens.push((50, origin));
         assert_eq!(next[0], Action::Emit(tokens));
         let statistics = session.statistics();
@@ -97,7 +79,7 @@ fn a_path_through_the_tree_is_emitted_and_the_other_nodes_are_discarded() {
         assert_eq!(statistics.per_step_drafted, [5]);
         assert_eq!(statistics.per_step_accepted, [path.len() as u32]);
         assert_eq!(statistics.discarded, 5 - path.len() as u32);
-        let refusals = u32::from(last == LastToken::Recovered);
+        let refusals = u32::from(last == Recovered);
         assert_eq!(statistics.refusals, refusals);
         assert_eq!(statistics.tested, path.len() as u32 + refusals);
         assert_eq!(statistics.acceptance_histogram()[path.len()], 1);
@@ -130,7 +112,7 @@ fn a_verdict_that_does_not_follow_the_tree_is_refused() {
         (&[10, 100], &[0], LastToken::Recovered),
     ] {
         let mut session = waiting();
-        let next = on(&mut session, walked(emitted, path, last));
+        let next = on(&mut session, walked(1, emitted, path, last));
         let reason = match next.last() {
             Some(Action::Finish(FinishReason::Failed { peer, reason })) => {
                 assert_eq!(*peer, Peer::Verifier);
@@ -145,69 +127,36 @@ fn a_verdict_that_does_not_follow_the_tree_is_refused() {
 
 #[test]
 fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
-    let (none, chain) = (None, TreeShape::Chain);
-    let comb3 = TreeShape::Comb(3);
+    use DraftStop::{EndToken, Length};
+    let (none, some) = (None, Some);
     let deep: Vec<_> = (0..5_u32).map(|node| node.checked_sub(1)).collect();
+    let deep = tree(&[10, 11, 12, 13, 14], &deep);
     let wide: Vec<TokenId> = (10..23).collect();
+    let wide = tree(&wide, &[none; 13]);
+    let pair = tree(&[10, 11], &[none, none]);
+    let foreign = tree(&[10, 100], &[none, none]);
+    let below_end = tree(&[2, 11, 12], &[none, none, some(0)]);
+    let beside_end = tree(&[2, 11, 12], &[none, none, some(1)]);
+    let nothing = DraftTree::default();
+    let [chain, comb3] = [TreeShape::Chain, TreeShape::Comb(3)];
     for (shape, drafts, stop, reason) in [
-        (
-            chain,
-            tree(&[10, 11], &[none, none]),
-            DraftStop::Length,
-            "a draft tree, expected a chain",
-        ),
-        (
-            comb3,
-            tree(&wide, &[none; 13]),
-            DraftStop::Length,
-            "13 draft tokens, expected 1 to 12",
-        ),
-        (
-            comb3,
-            tree(&[10, 11, 12, 13, 14], &deep),
-            DraftStop::Length,
-            "5 levels, expected at most 4",
-        ),
-        (
-            comb3,
-            tree(&[10, 100], &[none, none]),
-            DraftStop::Length,
-            "token id 100",
-        ),
-        (
-            comb3,
-            tree(&[2, 11, 12], &[none, none, Some(0)]),
-            DraftStop::Length,
-            "follow the end token at index 0",
-        ),
-        (comb3, comb(), DraftStop::EndToken, "ends with no end token"),
-        (
-            comb3,
-            tree(&[2, 11, 12], &[none, none, Some(1)]),
-            DraftStop::EndToken,
-            "ends with no end token",
-        ),
-        (
-            comb3,
-            DraftTree::default(),
-            DraftStop::Length,
-            "0 draft tokens",
-        ),
+        (chain, pair, Length, "a draft tree, expected a chain"),
+        (comb3, wide, Length, "13 draft tokens, expected 1 to 12"),
+        (comb3, deep, Length, "5 levels, expected at most 4"),
+        (comb3, foreign, Length, "token id 100"),
+        (comb3, below_end, Length, "follow the end token at index 0"),
+        (comb3, comb(), EndToken, "ends with no end token"),
+        (comb3, beside_end, EndToken, "ends with no end token"),
+        (comb3, nothing, Length, "0 draft tokens"),
     ] {
-        let mut session = Session::new(
-            SessionConfig {
-                tree: shape,
-                ..tree_config()
-            },
-            NOW,
-        );
+        let config = SessionConfig {
+            tree: shape,
+            ..tree_config()
+        };
+        let mut session = Session::new(config, NOW);
         actions(&mut session);
         let next = on(&mut session, grown(drafts, stop));
-        assert_eq!(
-            next,
-            [send(1, 0, 0, Request::Decode { max_tokens: 8 })],
-            "{reason}"
-        );
+        assert_eq!(next, alone(1, 0, 8), "{reason}");
         let told = &session.statistics().fallbacks[0].reason;
         assert!(told.contains(reason), "{told}");
         // Nothing of it is counted.
@@ -220,48 +169,35 @@ fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
 fn an_end_token_ends_its_own_path_only() {
     let drafts = tree(&[10, 2, 20, 21], &[None, None, Some(0), Some(0)]);
     let begin = || {
-        let mut session = Session::new(tree_config(), NOW);
-        actions(&mut session);
+        let mut session = begun();
         let asked = on(&mut session, grown(drafts.clone(), DraftStop::Length));
         assert_eq!(asked, [send(1, 0, 0, verify_tree(drafts.clone()))]);
         session
     };
     let mut session = begin();
-    let next = on(&mut session, walked(&[2], &[1], LastToken::AcceptedEnd));
+    let next = on(&mut session, walked(1, &[2], &[1], LastToken::AcceptedEnd));
     assert_eq!(next[0], emit(Origin::Accepted, &[2]));
     assert_eq!(next[1..], finish(FinishReason::Stop));
     assert_eq!(session.statistics().withheld, 1);
     assert!(balances(&session));
     let mut session = begin();
-    let next = on(
-        &mut session,
-        walked(&[10, 21, 50], &[0, 3], LastToken::Bonus),
-    );
+    let verdict = walked(1, &[10, 21, 50], &[0, 3], LastToken::Bonus);
+    let next = on(&mut session, verdict);
     assert_eq!(next[1], send(2, 0, 3, draft(4)));
     // A block that ends in the last level.
     let ends = tree(&[10, 11, 20, 2], &[None, None, Some(0), Some(0)]);
-    let mut session = Session::new(tree_config(), NOW);
-    actions(&mut session);
+    let mut session = begun();
     let asked = on(&mut session, grown(ends.clone(), DraftStop::EndToken));
-    let request = Request::Verify {
-        drafts: ends,
-        horizon: 4,
-        layers: Vec::new(),
-    };
-    assert_eq!(asked, [send(1, 0, 0, request)]);
+    assert_eq!(asked, [send(1, 0, 0, verify_tree(ends))]);
 }
 
 #[test]
 fn a_tree_is_sent_again_as_it_was_and_discarded_whole_when_it_is_lost() {
     let mut session = waiting();
     assert_eq!(on(&mut session, failed(1, Peer::Verifier, true)), []);
-    let resume = session.poll_timeout().expect("a pause");
-    session.handle_timeout(resume);
-    assert_eq!(actions(&mut session), [send(1, 1, 0, verify_tree(comb()))]);
-    let next = on(
-        &mut session,
-        walked(&[10, 21, 50], &[0, 4], LastToken::Bonus),
-    );
+    assert_eq!(resumed(&mut session), [send(1, 1, 0, verify_tree(comb()))]);
+    let verdict = walked(1, &[10, 21, 50], &[0, 4], LastToken::Bonus);
+    let next = on(&mut session, verdict);
     assert_eq!(next[1], send(2, 0, 3, draft(4)));
     assert!(balances(&session));
 
@@ -280,33 +216,25 @@ fn a_tree_is_sent_again_as_it_was_and_discarded_whole_when_it_is_lost() {
 
 #[test]
 fn forwards_are_counted_by_model_where_the_drafter_tells_them() {
-    let mut session = Session::new(tree_config(), NOW);
-    actions(&mut session);
-    let told = |forwards: &[u32]| {
-        let mut input = grown(comb(), DraftStop::Length);
-        if let Input::Drafted { block, .. } = &mut input {
-            block.forwards = forwards.to_vec();
-        }
-        input
+    let mut session = begun();
+    let told = |round, forwards: &[u32]| {
+        let block = DraftBlock {
+            forwards: forwards.to_vec(),
+            ..block(comb())
+        };
+        Input::Drafted { round, block }
     };
-    on(&mut session, told(&[2, 9]));
+    on(&mut session, told(1, &[2, 9]));
     assert_eq!(session.statistics().draft_forwards_by_model, [2, 9]);
     assert_eq!(session.statistics().draft_forwards, 11);
     // A model that joins later; counts add up, and cannot overflow.
-    on(&mut session, walked(&[50], &[], LastToken::Recovered));
-    let mut next = told(&[1, 1, u32::MAX]);
-    if let Input::Drafted { round, .. } = &mut next {
-        *round = 2;
-    }
-    on(&mut session, next);
-    assert_eq!(
-        session.statistics().draft_forwards_by_model,
-        [3, 10, u32::MAX]
-    );
-    assert_eq!(session.statistics().draft_forwards, u32::MAX);
+    on(&mut session, walked(1, &[50], &[], LastToken::Recovered));
+    on(&mut session, told(2, &[1, 1, u32::MAX]));
+    let statistics = session.statistics();
+    assert_eq!(statistics.draft_forwards_by_model, [3, 10, u32::MAX]);
+    assert_eq!(statistics.draft_forwards, u32::MAX);
     // More models than there are levels in the key of a draw.
-    let mut session = Session::new(tree_config(), NOW);
-    actions(&mut session);
-    let next = on(&mut session, told(&[1; 17]));
-    assert_eq!(next, [send(1, 0, 0, Request::Decode { max_tokens: 8 })]);
+    let mut session = begun();
+    let next = on(&mut session, told(1, &[1; 17]));
+    assert_eq!(next, alone(1, 0, 8));
 }

@@ -6,7 +6,7 @@ use speculation::session::Plan;
 use speculation::target::{Beta, Rule, TargetDistribution};
 use speculation::verification::Verification;
 
-use super::{of, refused, resolve};
+use super::{aimed, of, planned, refused, resolve, set, verified};
 
 const ONE_TARGET: [&str; 5] = [
     "token-cascade",
@@ -18,10 +18,7 @@ const ONE_TARGET: [&str; 5] = [
 
 #[test]
 fn a_target_given_replaces_the_methods() {
-    let asked = Asked {
-        target: Some(TargetAsked::Lossy),
-        ..of("coupled")
-    };
+    let asked = aimed(TargetAsked::Lossy, "coupled");
     let choice = resolve(&asked).expect("fits");
     assert_eq!(
         choice.target,
@@ -31,18 +28,12 @@ fn a_target_given_replaces_the_methods() {
         }
     );
     assert!(!choice.is_lossless() && choice.is_reproducible() && choice.bonus_q());
-    let exact = Asked {
-        target: Some(TargetAsked::Exact),
-        ..of("spec-cascade")
-    };
+    let exact = aimed(TargetAsked::Exact, "spec-cascade");
     let choice = resolve(&exact).expect("fits");
     assert!(choice.is_lossless() && !choice.needs_draft_law() && !choice.bonus_q());
     for rule in Rule::ALL {
         for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
-            let asked = Asked {
-                target: Some(TargetAsked::Rule(rule)),
-                ..of(method)
-            };
+            let asked = aimed(TargetAsked::Rule(rule), method);
             let choice = resolve(&asked).expect(method);
             let alpha = rule.default_alpha();
             assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
@@ -60,10 +51,7 @@ fn a_verification_given_replaces_the_methods() {
         ("block-greedy", Verification::BlockGreedy),
     ] {
         for method in ["coupled", "lossy", "spec-cascade"] {
-            let asked = Asked {
-                verification: Some(names::verification(name).expect(name)),
-                ..of(method)
-            };
+            let asked = verified(names::verification(name).expect(name), method);
             let choice = resolve(&asked).expect(method);
             assert_eq!(choice.verification, verification);
             assert_eq!(
@@ -81,10 +69,7 @@ fn a_verification_given_replaces_the_methods() {
 fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
     for method in METHODS {
         for plan in PlanKind::ALL {
-            let asked = Asked {
-                plan: Some(plan),
-                ..of(method.name)
-            };
+            let asked = planned(plan, method.name);
             let choice = resolve(&asked).expect(method.name);
             assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);
             let is_bild = matches!(choice.verification, Verification::Bild { .. });
@@ -99,17 +84,11 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
             }
         }
     }
-    let asked = Asked {
-        plan: Some(PlanKind::TokenCascade),
-        ..of("spec-cascade")
-    };
+    let asked = planned(PlanKind::TokenCascade, "spec-cascade");
     let choice = resolve(&asked).expect("fits");
     assert_eq!(choice.plan, Plan::TokenCascade { max_run: 10 });
     assert_eq!(choice.stop_rule, StopRule::MaxBelow(0.5));
-    let asked = Asked {
-        plan: Some(PlanKind::TargetOnly),
-        ..of("lossy")
-    };
+    let asked = planned(PlanKind::TargetOnly, "lossy");
     assert!(resolve(&asked).expect("fits").is_lossless());
 }
 
@@ -118,10 +97,7 @@ fn plans_made_for_one_target_refuse_others() {
     for method in ONE_TARGET {
         for name in names::targets() {
             let target = names::target(name).expect(name);
-            let asked = Asked {
-                target: Some(target),
-                ..of(method)
-            };
+            let asked = aimed(target, method);
             let own = match method {
                 "token-cascade" => ["chow", "chow-log"].contains(&name),
                 "sequence-cascade" => name == "chow",
@@ -146,10 +122,7 @@ fn plans_made_for_one_target_refuse_others() {
 fn plans_without_a_block_to_verify_refuse_a_verification() {
     for method in ONE_TARGET.into_iter().chain(["oracle-cascade"]) {
         for name in names::verifications() {
-            let asked = Asked {
-                verification: Some(names::verification(name).expect(name)),
-                ..of(method)
-            };
+            let asked = verified(names::verification(name).expect(name), method);
             if name == "coupled" && method != "bild" {
                 resolve(&asked).expect(method);
             } else {
@@ -160,10 +133,7 @@ fn plans_without_a_block_to_verify_refuse_a_verification() {
         }
     }
     for method in ["coupled", "bild"] {
-        let asked = Asked {
-            verification: Some(Verification::Bild { rollback: 5.0 }),
-            ..of(method)
-        };
+        let asked = verified(Verification::Bild { rollback: 5.0 }, method);
         assert_eq!(refused(&asked, 1.0).0, "verification");
     }
 }
@@ -184,24 +154,22 @@ fn a_rule_that_contradicts_the_target_is_refused() {
 
 #[test]
 fn only_a_lossy_target_that_loses_nothing_is_lossless() {
-    let lossless = |alpha, beta| {
-        let asked = Asked {
-            parameters: Parameters {
-                alpha: Some(alpha),
-                beta: Some(beta),
-                ..Parameters::default()
-            },
-            ..of("lossy")
+    for (alpha, beta, lossless) in [
+        (0.0, Beta::Fixed(1.0), true),
+        (0.0, Beta::Tuned, true),
+        (0.0, Beta::Fixed(2.0), false),
+        (0.1, Beta::Fixed(1.0), false),
+        (0.1, Beta::Tuned, false),
+    ] {
+        let parameters = Parameters {
+            alpha: Some(alpha),
+            beta: Some(beta),
+            ..Parameters::default()
         };
-        let choice = resolve(&asked).expect("fits");
-        assert_eq!(choice.depends_on_draft(), !choice.is_lossless());
-        choice.is_lossless()
-    };
-    assert!(lossless(0.0, Beta::Fixed(1.0)));
-    assert!(lossless(0.0, Beta::Tuned));
-    assert!(!lossless(0.0, Beta::Fixed(2.0)));
-    assert!(!lossless(0.1, Beta::Fixed(1.0)));
-    assert!(!lossless(0.1, Beta::Tuned));
+        let choice = resolve(&set(parameters, "lossy")).expect("fits");
+        assert_eq!(choice.is_lossless(), lossless, "{alpha} {beta:?}");
+        assert_eq!(choice.depends_on_draft(), !lossless, "{alpha} {beta:?}");
+    }
 }
 
 #[test]
@@ -232,19 +200,14 @@ fn names_and_values_of_the_axes_belong_together() {
     }
     assert_eq!(names::rule("opt-log"), Ok(Rule::OptLog));
     for (field, error) in [
-        ("plan", names::plan("x").expect_err("unknown")),
-        ("target", names::target("x").expect_err("unknown")),
-        (
-            "verification",
-            names::verification("bild").expect_err("no axis"),
-        ),
-        ("proposal", names::proposal("x").expect_err("unknown")),
-        ("rule", names::rule("exact").expect_err("no rule")),
-        (
-            "accept_at",
-            names::accepts_at_coordinator("x").expect_err("unknown"),
-        ),
+        ("plan", names::plan("x").err()),
+        ("target", names::target("x").err()),
+        ("verification", names::verification("bild").err()),
+        ("proposal", names::proposal("x").err()),
+        ("rule", names::rule("exact").err()),
+        ("accept_at", names::accepts_at_coordinator("x").err()),
     ] {
+        let error = error.expect(field);
         assert_eq!(error.field, field);
         assert!(error.problem.contains("expected one of"), "{error}");
     }

@@ -1,14 +1,15 @@
 //! The axes of drafting: what goes with what, and what is told of drafts.
 
-use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use speculation::drafting::Drafting::{self, Cascade, MaxGram, Model};
+use speculation::drafting::{DraftLen, StopRule, TreeShape};
 use speculation::methods::{Asked, Choice, METHODS, Method, PlanKind, names};
-use speculation::proposal::ProposalForm;
+use speculation::proposal::ProposalForm::{self, Dense, Point, Sparse};
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
 use super::{of, refused, resolve};
 
-const DRAFTINGS: [Drafting; 3] = [Drafting::Model, Drafting::MaxGram, Drafting::Cascade];
+const DRAFTINGS: [Drafting; 3] = [Model, MaxGram, Cascade];
 pub(super) const LENS: [DraftLen; 5] = [
     DraftLen::Fixed,
     DraftLen::Stop(StopRule::MaxBelow(0.4)),
@@ -24,8 +25,11 @@ pub(super) const TREES: [TreeShape; 3] = [
     TreeShape::Comb(8),
     TreeShape::Alternates(2),
 ];
-const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
-const SPARSE: ProposalForm = ProposalForm::Sparse { top: 32 };
+const CHAIN: TreeShape = TreeShape::Chain;
+const COMB: TreeShape = TreeShape::Comb(8);
+const WHOLE: ProposalForm = Dense { half: false };
+const SPARSE: ProposalForm = Sparse { top: 32 };
+const NONE: ProposalForm = ProposalForm::None;
 
 pub(super) fn with(method: &str, drafting: Drafting, len: DraftLen, tree: TreeShape) -> Asked<'_> {
     Asked {
@@ -36,6 +40,11 @@ pub(super) fn with(method: &str, drafting: Drafting, len: DraftLen, tree: TreeSh
     }
 }
 
+/// A chain of a fixed length.
+fn drafted(method: &str, drafting: Drafting) -> Asked<'_> {
+    with(method, drafting, DraftLen::Fixed, CHAIN)
+}
+
 /// Whether the four go together, as the papers say.
 fn fit(
     method: &Method,
@@ -44,17 +53,17 @@ fn fit(
     tree: TreeShape,
     at_coordinator: bool,
 ) -> bool {
-    let is_chain = tree == TreeShape::Chain;
+    let is_chain = tree == CHAIN;
     let stops = matches!(len, DraftLen::Stop(_));
     if method.plan != PlanKind::Speculative {
-        return drafting == Drafting::Model && len == DraftLen::Fixed && is_chain;
+        return drafting == Model && len == DraftLen::Fixed && is_chain;
     }
     let exact = method.target == TargetDistribution::Exact;
     let greedy = method.verification == Verification::BlockGreedy;
     let coupled = method.verification == Verification::Coupled;
-    let has_laws = drafting != Drafting::MaxGram;
-    (drafting == Drafting::Model || exact && !stops)
-        && (!greedy || drafting != Drafting::Cascade && !stops)
+    let has_laws = drafting != MaxGram;
+    (drafting == Model || exact && !stops)
+        && (!greedy || drafting != Cascade && !stops)
         && (is_chain || exact && coupled && has_laws && !at_coordinator)
 }
 
@@ -73,10 +82,8 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
                         if fit(method, drafting, len, tree, accept_at_coordinator) {
                             let choice = resolve(&asked)
                                 .unwrap_or_else(|error| panic!("{asked:?}: {error}"));
-                            assert_eq!(
-                                (choice.drafting, choice.draft_len(), choice.tree),
-                                (drafting, len, tree)
-                            );
+                            let found = (choice.drafting, choice.draft_len(), choice.tree);
+                            assert_eq!(found, (drafting, len, tree));
                             accepted += 1;
                             continue;
                         }
@@ -88,15 +95,10 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
                             other => panic!("{asked:?} is refused for {other}"),
                         };
                         assert!(problem.starts_with(&format!("'{own}' ")), "{problem}");
-                        let says_what_to_do = ["choose", "expected"];
-                        assert!(
-                            says_what_to_do.iter().any(|word| problem.contains(word)),
-                            "{problem}"
-                        );
-                        assert!(
-                            !["model", "fixed", "chain"].contains(&own.as_str()),
-                            "{problem}"
-                        );
+                        let says_what_to_do =
+                            ["choose", "expected"].map(|word| problem.contains(word));
+                        let is_default = ["model", "fixed", "chain"].contains(&own.as_str());
+                        assert!(says_what_to_do.contains(&true) && !is_default, "{problem}");
                         turned_down += 1;
                     }
                 }
@@ -112,19 +114,13 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
 fn the_drafter_is_told_the_rule_asked_for() {
     for method in METHODS {
         let preset = resolve(&of(method.name)).expect(method.name);
-        let fixed = with(
-            method.name,
-            Drafting::Model,
-            DraftLen::Fixed,
-            TreeShape::Chain,
-        );
-        let fixed = resolve(&fixed).expect(method.name);
+        let fixed = resolve(&drafted(method.name, Model)).expect(method.name);
         assert_eq!(fixed.stop_rule, preset.stop_rule);
         assert_eq!(fixed.draft_len(), preset.draft_len());
     }
+    let lasting = |len| resolve(&with("coupled", Model, len, CHAIN)).expect("fits");
     for len in LENS {
-        let choice =
-            resolve(&with("coupled", Drafting::Model, len, TreeShape::Chain)).expect("fits");
+        let choice = lasting(len);
         let rule = match len {
             DraftLen::Stop(rule) => rule,
             _ => StopRule::Never,
@@ -134,174 +130,74 @@ fn the_drafter_is_told_the_rule_asked_for() {
         let most = if len == DraftLen::Fixed { 4 } else { 20 };
         assert_eq!(choice.default_draft_len(), most);
     }
-    let never = with(
-        "coupled",
-        Drafting::Model,
-        DraftLen::Stop(StopRule::Never),
-        TreeShape::Chain,
-    );
-    assert_eq!(resolve(&never).expect("fits").draft_len(), DraftLen::Fixed);
-    let cascade = with(
-        "coupled",
-        Drafting::Cascade,
-        DraftLen::Fixed,
-        TreeShape::Chain,
-    );
-    assert_eq!(resolve(&cascade).expect("fits").default_draft_len(), 20);
+    let never = lasting(DraftLen::Stop(StopRule::Never));
+    assert_eq!(never.draft_len(), DraftLen::Fixed);
+    let cascade = resolve(&drafted("coupled", Cascade)).expect("fits");
+    assert_eq!(cascade.default_draft_len(), 20);
 }
 
 #[test]
 fn what_is_drafted_without_a_model_is_told_as_a_point() {
-    for temperature in [0.0, 1.0] {
-        for (method, sampled) in [
-            ("coupled", ProposalForm::None),
-            ("rejection", SPARSE),
-            ("block", SPARSE),
-        ] {
+    for (method, point, sampled) in [
+        ("coupled", NONE, NONE),
+        ("rejection", Point, SPARSE),
+        ("block", Point, SPARSE),
+    ] {
+        for draws in [false, true] {
             let choice = |drafting| {
-                let asked = with(method, drafting, DraftLen::Fixed, TreeShape::Chain);
-                Choice::resolve(&asked, temperature, false).expect("fits")
+                let temperature = if draws { 1.0 } else { 0.0 };
+                Choice::resolve(&drafted(method, drafting), temperature, false).expect("fits")
             };
-            let coupled = method == "coupled";
-            let point = if coupled {
-                ProposalForm::None
-            } else {
-                ProposalForm::Point
-            };
-            let max_gram = choice(Drafting::MaxGram);
+            let max_gram = choice(MaxGram);
             assert_eq!(max_gram.proposal, point);
-            assert!(
-                !max_gram.needs_draft_law()
-                    && !max_gram.sends_emission_law()
-                    && !max_gram.bonus_q()
-            );
-            let cascade = choice(Drafting::Cascade);
-            let draws = temperature > 0.0;
-            assert_eq!(
-                cascade.proposal,
-                if draws { sampled } else { point },
-                "{method}"
-            );
+            assert!(!max_gram.needs_draft_law() && !max_gram.bonus_q());
+            assert!(!max_gram.sends_emission_law());
+            let cascade = choice(Cascade);
+            let coupled = method == "coupled";
+            let told = if draws { sampled } else { point };
+            assert_eq!(cascade.proposal, told, "{method}");
             assert_eq!(cascade.sends_emission_law(), draws && !coupled);
-            assert!(!choice(Drafting::Model).sends_emission_law());
+            assert!(!choice(Model).sends_emission_law());
             // How a seed's tokens come about does not depend on who proposes.
             assert_eq!(cascade.is_reproducible(), coupled);
             assert!(cascade.is_lossless());
         }
     }
-    let greedy = with(
-        "block-greedy",
-        Drafting::MaxGram,
-        DraftLen::Goodput,
-        TreeShape::Chain,
-    );
-    assert_eq!(
-        resolve(&greedy).expect("fits").proposal,
-        ProposalForm::Point
-    );
+    let greedy = with("block-greedy", MaxGram, DraftLen::Goodput, CHAIN);
+    assert_eq!(resolve(&greedy).expect("fits").proposal, Point);
 }
 
-fn proposed(
-    method: &str,
-    drafting: Drafting,
-    tree: TreeShape,
-    proposal: ProposalForm,
-) -> Asked<'_> {
+fn told(method: &str, drafting: Drafting, proposal: ProposalForm) -> Asked<'_> {
     Asked {
         proposal: Some(proposal),
-        ..with(method, drafting, DraftLen::Fixed, tree)
+        ..drafted(method, drafting)
     }
 }
 
 #[test]
 fn a_proposal_that_the_drafts_do_not_have_is_refused() {
-    let chain = TreeShape::Chain;
+    let law = "sparse:K or dense";
     for (method, drafting, tree, proposal, temperature, expected) in [
-        (
-            "rejection",
-            Drafting::MaxGram,
-            chain,
-            SPARSE,
-            1.0,
-            "expected point",
-        ),
-        (
-            "rejection",
-            Drafting::MaxGram,
-            chain,
-            WHOLE,
-            0.0,
-            "expected point",
-        ),
-        (
-            "rejection",
-            Drafting::MaxGram,
-            chain,
-            ProposalForm::None,
-            1.0,
-            "expected point",
-        ),
-        (
-            "coupled",
-            Drafting::MaxGram,
-            chain,
-            SPARSE,
-            1.0,
-            "expected none",
-        ),
-        (
-            "coupled",
-            Drafting::Cascade,
-            chain,
-            SPARSE,
-            1.0,
-            "expected none",
-        ),
-        (
-            "block",
-            Drafting::Cascade,
-            chain,
-            WHOLE,
-            0.0,
-            "expected point",
-        ),
-        (
-            "block",
-            Drafting::Cascade,
-            chain,
-            ProposalForm::Point,
-            1.0,
-            "expected sparse:K or dense",
-        ),
-        (
-            "block",
-            Drafting::Cascade,
-            chain,
-            ProposalForm::None,
-            1.0,
-            "expected sparse:K or dense",
-        ),
-        (
-            "coupled",
-            Drafting::Model,
-            TreeShape::Comb(8),
-            SPARSE,
-            1.0,
-            "expected none",
-        ),
-        (
-            "coupled",
-            Drafting::Model,
-            TreeShape::Comb(8),
-            ProposalForm::Point,
-            0.0,
-            "expected none",
-        ),
+        ("rejection", MaxGram, CHAIN, SPARSE, 1.0, "point"),
+        ("rejection", MaxGram, CHAIN, WHOLE, 0.0, "point"),
+        ("rejection", MaxGram, CHAIN, NONE, 1.0, "point"),
+        ("coupled", MaxGram, CHAIN, SPARSE, 1.0, "none"),
+        ("coupled", Cascade, CHAIN, SPARSE, 1.0, "none"),
+        ("block", Cascade, CHAIN, WHOLE, 0.0, "point"),
+        ("block", Cascade, CHAIN, Point, 1.0, law),
+        ("block", Cascade, CHAIN, NONE, 1.0, law),
+        ("coupled", Model, COMB, SPARSE, 1.0, "none"),
+        ("coupled", Model, COMB, Point, 0.0, "none"),
     ] {
-        let (field, problem) = refused(&proposed(method, drafting, tree, proposal), temperature);
+        let asked = Asked {
+            tree: Some(tree),
+            ..told(method, drafting, proposal)
+        };
+        let (field, problem) = refused(&asked, temperature);
         assert_eq!(field, "proposal");
+        let expected = format!("expected {expected}");
         assert!(
-            problem.contains(expected),
+            problem.contains(&expected),
             "{method} {drafting:?}: {problem}"
         );
     }
@@ -309,49 +205,33 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused() {
 
 #[test]
 fn what_to_ask_for_instead_of_a_law_is_said() {
-    for (method, drafting, temperature, parts) in [
-        (
-            "rejection",
-            Drafting::Cascade,
-            0.0,
-            [
-                "drafting 'cascade' has none to tell at temperature 0",
-                "ask for 'point'",
-            ],
-        ),
-        (
-            "coupled",
-            Drafting::Cascade,
-            1.0,
-            ["drafting 'cascade' has none to tell,", "ask for 'none'"],
-        ),
-        (
-            "rejection",
-            Drafting::MaxGram,
-            1.0,
-            ["drafting 'max-gram' has none to tell,", "ask for 'point'"],
-        ),
+    for (method, drafting, temperature, when, instead) in [
+        ("rejection", Cascade, 0.0, " at temperature 0", "point"),
+        ("coupled", Cascade, 1.0, ",", "none"),
+        ("rejection", MaxGram, 1.0, ",", "point"),
     ] {
-        let asked = proposed(method, drafting, TreeShape::Chain, WHOLE);
-        let (field, problem) = refused(&asked, temperature);
+        let (field, problem) = refused(&told(method, drafting, WHOLE), temperature);
         assert_eq!(field, "proposal");
-        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+        let name = names::of_drafting(drafting);
+        let none = format!("drafting '{name}' has none to tell{when}");
+        let ask = format!("ask for '{instead}'");
+        assert!(
+            problem.contains(&none) && problem.contains(&ask),
+            "{problem}"
+        );
     }
 }
 
 #[test]
 fn a_proposal_that_they_have_is_taken() {
     for (method, drafting, proposal, temperature) in [
-        ("rejection", Drafting::MaxGram, ProposalForm::Point, 1.0),
-        ("coupled", Drafting::MaxGram, ProposalForm::Point, 1.0),
-        ("block", Drafting::Cascade, SPARSE, 1.0),
-        ("block", Drafting::Cascade, ProposalForm::Point, 0.0),
+        ("rejection", MaxGram, Point, 1.0),
+        ("coupled", MaxGram, Point, 1.0),
+        ("block", Cascade, SPARSE, 1.0),
+        ("block", Cascade, Point, 0.0),
     ] {
-        let choice = Choice::resolve(
-            &proposed(method, drafting, TreeShape::Chain, proposal),
-            temperature,
-            false,
-        );
+        let asked = told(method, drafting, proposal);
+        let choice = Choice::resolve(&asked, temperature, false);
         assert_eq!(choice.expect("fits").proposal, proposal);
     }
 }

@@ -8,49 +8,38 @@ use super::{of, refused, resolve};
 
 #[test]
 fn numbers_lie_in_their_ranges() {
-    let stop = DraftLen::Stop;
-    let learned = |threshold, least| stop(StopRule::Learned { threshold, least });
-    for len in [
-        stop(StopRule::MaxBelow(0.0)),
-        stop(StopRule::MaxBelow(1.0)),
-        stop(StopRule::EntropyAbove(0.0)),
-        stop(StopRule::EntropyAbove(1e9)),
-        learned(0.0, 0),
-        learned(1.0, 64),
-    ] {
-        resolve(&with("coupled", Drafting::Model, len, TreeShape::Chain)).expect("in range");
+    use StopRule::{EntropyAbove, MaxBelow};
+    let learned = |threshold, least| StopRule::Learned { threshold, least };
+    let (chain, stop) = (TreeShape::Chain, DraftLen::Stop);
+    let [zero, one] = [learned(0.0, 0), learned(1.0, 64)];
+    let (sure, flat) = (MaxBelow(1.0), EntropyAbove(1e9));
+    for rule in [MaxBelow(0.0), sure, EntropyAbove(0.0), flat, zero, one] {
+        resolve(&with("coupled", Drafting::Model, stop(rule), chain)).expect("in range");
     }
-    for (len, expected) in [
-        (
-            stop(StopRule::MaxBelow(-0.01)),
-            "'confidence:-0.01' is out of range, expected a probability of 0 to 1",
-        ),
-        (stop(StopRule::MaxBelow(1.01)), "'confidence:1.01' is out"),
-        (
-            stop(StopRule::MaxBelow(f64::NAN)),
-            "'confidence:NaN' is out",
-        ),
-        (
-            stop(StopRule::EntropyAbove(-0.5)),
-            "'entropy:-0.5' is out of range, expected an entropy of at least 0",
-        ),
-        (
-            stop(StopRule::EntropyAbove(f64::INFINITY)),
-            "'entropy:inf' is out",
-        ),
-        (
-            learned(1.5, 1),
-            "'specdec++:1.5' is out of range, expected a threshold of 0 to 1",
-        ),
-        (learned(f64::NAN, 1), "'specdec++:NaN' is out"),
-        (learned(0.5, 65), "expected 0 to 64"),
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let probability = "a probability of 0 to 1";
+    let entropy = "an entropy of at least 0";
+    let threshold = "a threshold of 0 to 1";
+    for (rule, expected) in [
+        (MaxBelow(-0.01), probability),
+        (MaxBelow(1.01), probability),
+        (MaxBelow(nan), probability),
+        (EntropyAbove(-0.5), entropy),
+        (EntropyAbove(inf), entropy),
+        (learned(1.5, 1), threshold),
+        (learned(nan, 1), threshold),
+        (learned(0.5, 65), "0 to 64"),
     ] {
-        let (field, problem) = refused(
-            &with("coupled", Drafting::Model, len, TreeShape::Chain),
-            1.0,
-        );
+        let asked = with("coupled", Drafting::Model, stop(rule), chain);
+        let (field, problem) = refused(&asked, 1.0);
         assert_eq!(field, "draft_len");
-        assert!(problem.contains(expected), "{problem}");
+        assert!(
+            problem.contains(&format!("expected {expected}")),
+            "{problem}"
+        );
+        let own = names::of_draft_len(stop(rule));
+        let named = problem.starts_with(&format!("'{own}' is out of range"));
+        assert!(named || rule == learned(0.5, 65), "{problem}");
     }
     for (shape, expected) in [
         (TreeShape::Comb(1), "expected 2 to 64"),
@@ -58,10 +47,8 @@ fn numbers_lie_in_their_ranges() {
         (TreeShape::Alternates(0), "expected 1 to 16"),
         (TreeShape::Alternates(17), "expected 1 to 16"),
     ] {
-        let (field, problem) = refused(
-            &with("coupled", Drafting::Model, DraftLen::Fixed, shape),
-            1.0,
-        );
+        let asked = with("coupled", Drafting::Model, DraftLen::Fixed, shape);
+        let (field, problem) = refused(&asked, 1.0);
         assert_eq!(field, "tree");
         assert!(problem.contains(expected), "{problem}");
         names::tree(&names::of_tree(shape)).expect_err("out of range");
@@ -77,73 +64,33 @@ fn names_and_values_of_drafting_belong_together() {
         assert_eq!(names::draft_len(&names::of_draft_len(len)), Ok((len, None)));
     }
     for len in [1, 4, 64] {
-        assert_eq!(
-            names::draft_len(&len.to_string()),
-            Ok((DraftLen::Fixed, Some(len)))
-        );
+        let found = names::draft_len(&len.to_string());
+        assert_eq!(found, Ok((DraftLen::Fixed, Some(len))));
     }
-    for shape in TREES.into_iter().chain([
-        TreeShape::Comb(2),
-        TreeShape::Comb(64),
-        TreeShape::Alternates(16),
-    ]) {
+    let most = [TreeShape::Comb(64), TreeShape::Alternates(16)];
+    for shape in TREES.into_iter().chain([TreeShape::Comb(2)]).chain(most) {
         assert_eq!(names::tree(&names::of_tree(shape)), Ok(shape));
     }
-    for text in [
-        "",
-        "x",
-        "four",
-        "-1",
-        "+4",
-        "4.0",
-        "confidence",
-        "confidence:",
-        "confidence:x",
-        "goodput:3",
-        "entropy:x",
-    ] {
-        let error = names::draft_len(text).expect_err(text);
-        assert_eq!(error.field, "draft_len");
-        assert!(
-            error.problem.contains("expected one of K, confidence:MIN"),
-            "{error}"
-        );
-    }
-    for text in [
-        "0",
-        "65",
-        "99999999999",
-        "confidence:1.5",
-        "entropy:-1",
-        "specdec++:2",
-    ] {
-        let error = names::draft_len(text).expect_err(text);
-        assert!(
-            error.problem.contains("is out of range, expected"),
-            "{error}"
-        );
-    }
-    for text in [
-        "",
-        "comb",
-        "comb:",
-        "comb:x",
-        "comb:-1",
-        "alternates:2.5",
-        "chain:1",
-    ] {
-        let error = names::tree(text).expect_err(text);
-        assert_eq!(error.field, "tree");
-        assert!(
-            error.problem.contains("expected one of chain, comb:N"),
-            "{error}"
-        );
-    }
+    let refused = |field, texts: &str, expected: &str| {
+        for text in texts.split(' ') {
+            let error = match field {
+                "tree" => names::tree(text).expect_err(text),
+                _ => names::draft_len(text).expect_err(text),
+            };
+            assert_eq!(error.field, field);
+            assert!(error.problem.contains(expected), "{error}");
+        }
+    };
+    // The first of them is empty.
+    let unknown = " x four -1 +4 4.0 confidence confidence: confidence:x goodput:3 entropy:x";
+    refused("draft_len", unknown, "expected one of K, confidence:MIN");
+    let beyond = "0 65 99999999999 confidence:1.5 entropy:-1 specdec++:2";
+    refused("draft_len", beyond, "is out of range, expected");
+    let unknown = " comb comb: comb:x comb:-1 alternates:2.5 chain:1";
+    refused("tree", unknown, "expected one of chain, comb:N");
     let error = names::drafting("ngram").expect_err("unknown");
-    assert_eq!(
-        error.to_string(),
-        "drafting: 'ngram' is unknown, expected one of model, max-gram, cascade"
-    );
+    let told = "drafting: 'ngram' is unknown, expected one of model, max-gram, cascade";
+    assert_eq!(error.to_string(), told);
 }
 
 /// Whoever reads the listing can ask for what stands in it, and finds the fields of the reports.

@@ -9,7 +9,9 @@ mod parameters;
 mod presets;
 mod proposals;
 
-use speculation::methods::{Asked, BadChoice, Choice};
+use speculation::methods::{Asked, BadChoice, Choice, Parameters, PlanKind, TargetAsked};
+use speculation::proposal::ProposalForm;
+use speculation::verification::Verification;
 
 /// `asked` at temperature 1, nothing cut.
 fn resolve(asked: &Asked<'_>) -> Result<Choice, BadChoice> {
@@ -20,6 +22,41 @@ fn of(method: &str) -> Asked<'_> {
     Asked {
         method,
         ..Asked::default()
+    }
+}
+
+fn planned(plan: PlanKind, method: &str) -> Asked<'_> {
+    Asked {
+        plan: Some(plan),
+        ..of(method)
+    }
+}
+
+fn aimed(target: TargetAsked, method: &str) -> Asked<'_> {
+    Asked {
+        target: Some(target),
+        ..of(method)
+    }
+}
+
+fn verified(verification: Verification, method: &str) -> Asked<'_> {
+    Asked {
+        verification: Some(verification),
+        ..of(method)
+    }
+}
+
+fn proposed(proposal: ProposalForm, method: &str) -> Asked<'_> {
+    Asked {
+        proposal: Some(proposal),
+        ..of(method)
+    }
+}
+
+fn set(parameters: Parameters, method: &str) -> Asked<'_> {
+    Asked {
+        parameters,
+        ..of(method)
     }
 }
 

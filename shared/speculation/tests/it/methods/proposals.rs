@@ -1,11 +1,11 @@
 //! What the verifier is told of the draft law.
 
 use speculation::drafting::Telling;
-use speculation::methods::{Asked, Choice, METHODS, SPARSE_MOST, SPARSE_TOP, TargetAsked, names};
-use speculation::proposal::ProposalForm;
+use speculation::methods::{Asked, Choice, METHODS, SPARSE_TOP, TargetAsked, names};
+use speculation::proposal::{ProposalForm, SPARSE_MOST};
 use speculation::target::{Rule, TargetDistribution};
 
-use super::{of, refused};
+use super::{aimed, of, proposed, refused};
 
 const REJECTION: [&str; 3] = ["rejection", "block", "block-greedy"];
 const SPARSE: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
@@ -14,10 +14,7 @@ const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
 const HALF: ProposalForm = ProposalForm::Dense { half: true };
 
 fn rule(rule: Rule, method: &str) -> Asked<'_> {
-    Asked {
-        target: Some(TargetAsked::Rule(rule)),
-        ..of(method)
-    }
+    aimed(TargetAsked::Rule(rule), method)
 }
 
 fn form(asked: &Asked<'_>, temperature: f32) -> ProposalForm {
@@ -49,10 +46,7 @@ fn any_law_may_be_told_where_none_is_needed() {
     for method in METHODS {
         for temperature in [0.0, 1.0] {
             for proposal in [ONE, SPARSE, WHOLE, HALF] {
-                let asked = Asked {
-                    proposal: Some(proposal),
-                    ..of(method.name)
-                };
+                let asked = proposed(proposal, method.name);
                 assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
             }
         }
@@ -71,10 +65,7 @@ fn a_law_that_is_needed_cannot_be_left_out() {
                     0.0 => !mixes && (!rejects || is_point),
                     _ => !mixes && !rejects && !is_point,
                 };
-                let asked = Asked {
-                    proposal: Some(proposal),
-                    ..of(method.name)
-                };
+                let asked = proposed(proposal, method.name);
                 if fits {
                     assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
                 } else {
@@ -105,10 +96,7 @@ fn a_part_of_the_law_will_not_do_for_a_rule_that_averages_over_it() {
 #[test]
 fn a_sparse_law_has_between_one_and_the_most_tokens() {
     for top in [0, SPARSE_MOST + 1] {
-        let asked = Asked {
-            proposal: Some(ProposalForm::Sparse { top }),
-            ..of("rejection")
-        };
+        let asked = proposed(ProposalForm::Sparse { top }, "rejection");
         assert_eq!(refused(&asked, 1.0).0, "proposal");
         let error = names::proposal(&format!("sparse:{top}")).expect_err("out of range");
         assert_eq!(error.field, "proposal");

@@ -1,0 +1,11 @@
+//! Flags that several commands share.
+
+mod drafting;
+mod method;
+mod model;
+mod request;
+
+pub use drafting::DraftingArgs;
+pub use method::MethodArgs;
+pub use model::ModelArgs;
+pub(crate) use request::RequestArgs;

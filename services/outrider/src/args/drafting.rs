@@ -1,0 +1,154 @@
+//! Flags that choose who drafts, how much and in which shape; shared by the commands that generate.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use speculation::drafting::{DraftLen, Drafting};
+use speculation::methods::names;
+use wire::drafting::{self, Length};
+use wire::v1;
+
+/// The axes of drafting.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Drafting")]
+pub struct DraftingArgs {
+    /// Who proposes: `model` (the default), `max-gram` (what followed the longest earlier match of the
+    /// text's end; no model), or `cascade` (several draft models).
+    #[arg(long, value_name = "WHO")]
+    pub drafting: Option<String>,
+    /// Draft tokens a round: a number of 1 to 64 (4 if not given), or what decides: `confidence:P` and
+    /// `entropy:NATS` stop before a token the draft model is unsure of, `specdec++:H` where a trained
+    /// head expects a refusal, `goodput` drafts what measured times make worth while.
+    #[arg(long, value_name = "K|POLICY")]
+    pub draft_len: Option<String>,
+    /// Most draft tokens a round where a policy or a cascade decides, 1 to 64; 20 if not given.
+    #[arg(long, value_name = "N")]
+    pub draft_cap: Option<u32>,
+    /// Shape of blocks: `chain` (the default), `comb:N` (each token with its N - 1 most likely siblings),
+    /// or `alternates:N` (each with the N next choices under the shared noise). --draft-len is the depth.
+    #[arg(long, value_name = "SHAPE")]
+    pub tree: Option<String>,
+}
+
+impl DraftingArgs {
+    /// Writes the choice to `request`, in which a fixed number of draft tokens may stand already; what was
+    /// not given is left to the coordinator.
+    ///
+    /// # Errors
+    /// Names the flag whose value is unknown, and `--draft-cap` where a number is the length. Whether
+    /// they go together, the coordinator checks.
+    pub fn apply(&self, request: &mut v1::GenerateRequest) -> Result<()> {
+        let who = self.drafting.as_deref().map(names::drafting).transpose()?;
+        let len = self
+            .draft_len
+            .as_deref()
+            .map(names::draft_len)
+            .transpose()?;
+        if let Some(who) = who {
+            request.drafting = drafting::to_wire(who).into();
+        }
+        if let Some(shape) = &self.tree {
+            request.tree = drafting::shape_to_wire(names::tree(shape)?);
+        }
+        match len {
+            Some((DraftLen::Fixed, Some(number))) => request.draft_len = Some(number),
+            Some((DraftLen::Fixed, None)) => {}
+            Some((policy, _)) => {
+                request.draft_length = Some(drafting::length_to_wire(Length::Policy(policy)));
+                request.draft_len = self.draft_cap;
+                return Ok(());
+            }
+            None if who == Some(Drafting::Cascade) => {
+                request.draft_len = self.draft_cap;
+                return Ok(());
+            }
+            None => {}
+        }
+        if let Some(cap) = self.draft_cap {
+            bail!(
+                "--draft-cap: {cap} bounds what a policy or a cascade decides; --draft-len is the \
+                 length itself"
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(args: &DraftingArgs) -> Result<v1::GenerateRequest> {
+        let mut request = v1::GenerateRequest {
+            draft_len: Some(5),
+            ..Default::default()
+        };
+        args.apply(&mut request).map(|()| request)
+    }
+
+    fn len(text: &str, cap: Option<u32>) -> DraftingArgs {
+        DraftingArgs {
+            draft_len: Some(text.to_owned()),
+            draft_cap: cap,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_policy_has_a_cap_and_a_number_is_the_length() {
+        use v1::draft_length::Policy;
+        let told = |args: &DraftingArgs| {
+            let request = request(args).expect("flags");
+            let policy = request.draft_length.and_then(|length| length.policy);
+            (request.draft_len, policy)
+        };
+        assert_eq!(told(&DraftingArgs::default()), (Some(5), None));
+        assert_eq!(told(&len("7", None)), (Some(7), None));
+        // Not the number that stands there for fixed lengths.
+        let goodput = Some(Policy::Goodput(true));
+        assert_eq!(told(&len("goodput", None)), (None, goodput));
+        assert_eq!(told(&len("goodput", Some(9))), (Some(9), goodput));
+        let unsure = Some(Policy::Confidence(0.4));
+        assert_eq!(told(&len("confidence:0.4", None)), (None, unsure));
+        let cascade = DraftingArgs {
+            drafting: Some("cascade".to_owned()),
+            ..Default::default()
+        };
+        assert_eq!(told(&cascade), (None, None));
+        let error = request(&len("7", Some(9))).expect_err("both").to_string();
+        assert!(error.starts_with("--draft-cap: 9"), "{error}");
+    }
+
+    #[test]
+    fn who_and_shape_reach_the_request() {
+        let args = DraftingArgs {
+            drafting: Some("max-gram".to_owned()),
+            tree: Some("comb:8".to_owned()),
+            ..Default::default()
+        };
+        let request = request(&args).expect("flags");
+        assert_eq!(request.drafting(), v1::Drafting::MaxGram);
+        let shape = request.tree.and_then(|tree| tree.shape);
+        assert_eq!(shape, Some(v1::tree_shape::Shape::Comb(8)));
+    }
+
+    #[test]
+    fn what_is_unknown_is_named() {
+        let guess = DraftingArgs {
+            drafting: Some("guess".to_owned()),
+            ..Default::default()
+        };
+        let narrow = DraftingArgs {
+            tree: Some("comb:1".to_owned()),
+            ..Default::default()
+        };
+        for (args, words) in [
+            (len("specdec++", None), "specdec++"),
+            (len("confidence:2", None), "0 to 1"),
+            (guess, "max-gram"),
+            (narrow, "2 to 64"),
+        ] {
+            let error = request(&args).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Flags that choose a method, its axes and its parameters; shared by the commands that generate.
+
+use anyhow::Result;
+use clap::Args;
+use speculation::methods::{self, PlanKind, TargetAsked};
+use speculation::target::Beta;
+use wire::v1::target_distribution::Kind;
+use wire::{open, proposal, v1};
+
+use super::DraftingArgs;
+
+/// A method, and what overrides its presets.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Method")]
+pub struct MethodArgs {
+    /// How tokens are generated: see `outrider methods`.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "coupled",
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
+    )]
+    pub method: String,
+    /// Trade-off between the two models: range and default depend on the rule.
+    #[arg(long, value_name = "A", allow_hyphen_values = true)]
+    pub alpha: Option<f64>,
+    /// Deferral rule of a cascade: see `outrider methods`.
+    #[arg(long, value_name = "NAME")]
+    pub rule: Option<String>,
+    /// Residual parameter of lossy sampling, a number or `tuned`.
+    #[arg(long, value_name = "B", allow_hyphen_values = true)]
+    pub beta: Option<String>,
+    /// BiLD: the drafter hands over where its confidence is below this.
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    pub fallback: Option<f64>,
+    /// BiLD: most draft tokens before the verifier looks.
+    #[arg(long, value_name = "N")]
+    pub window: Option<u32>,
+    /// BiLD: the verifier looks at the last tokens too.
+    #[arg(long)]
+    pub verify_on_finish: bool,
+    /// Token cascade: most draft tokens in a row before the target must speak; 0 is no limit.
+    #[arg(long, value_name = "N")]
+    pub max_run: Option<u32>,
+    /// Sequence cascade: scores an answer by its mean log probability instead of the sum.
+    #[arg(long)]
+    pub mean: bool,
+    /// Overrides how the models take turns.
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<String>,
+    /// Overrides the distribution aimed at: `exact`, `lossy`, or a deferral rule.
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Overrides how draft blocks are verified.
+    #[arg(long, value_name = "NAME")]
+    pub verification: Option<String>,
+    /// Overrides what is sent of the draft law: `none`, `point`, `sparse:K`, `dense`, `dense:f16`.
+    #[arg(long, value_name = "FORM")]
+    pub proposal: Option<String>,
+    /// Who decides acceptance: `verifier` (the default) or `coordinator`.
+    #[arg(long, value_name = "WHO")]
+    pub accept_at: Option<String>,
+    #[command(flatten)]
+    /// Who drafts, how much and in which shape.
+    pub drafting: DraftingArgs,
+}
+
+impl MethodArgs {
+    /// Writes the choice to `request`; what was not given is left to the coordinator.
+    ///
+    /// # Errors
+    /// Names the flag whose value is unknown. Whether they go together, the coordinator checks.
+    pub fn apply(&self, request: &mut v1::GenerateRequest) -> Result<()> {
+        request.method.clone_from(&self.method);
+        if let Some(plan) = &self.plan {
+            request.plan = plan_to_wire(methods::names::plan(plan)?).into();
+        }
+        if let Some(target) = &self.target {
+            request.target = Some(target_to_wire(methods::names::target(target)?));
+        }
+        if let Some(verification) = &self.verification {
+            let verification = methods::names::verification(verification)?;
+            request.verification = open::verification_to_wire(verification).into();
+        }
+        if let Some(form) = &self.proposal {
+            let (form, top) = proposal::form_to_wire(methods::names::proposal(form)?);
+            (request.proposal_form, request.proposal_top) = (form.into(), top);
+        }
+        if let Some(who) = &self.accept_at {
+            let accept_at = if methods::names::accepts_at_coordinator(who)? {
+                v1::AcceptAt::Coordinator
+            } else {
+                v1::AcceptAt::Verifier
+            };
+            request.accept_at = accept_at.into();
+        }
+        let beta = self.beta.as_deref().map(methods::names::beta).transpose()?;
+        request.parameters = Some(v1::MethodParameters {
+            alpha: self.alpha,
+            rule: self.rule.clone(),
+            beta: match beta {
+                Some(Beta::Fixed(beta)) => Some(beta),
+                Some(Beta::Tuned) | None => None,
+            },
+            beta_tuned: beta == Some(Beta::Tuned),
+            fallback: self.fallback,
+            window: self.window,
+            verify_on_finish: self.verify_on_finish.then_some(true),
+            max_run: self.max_run,
+            mean: self.mean.then_some(true),
+        });
+        self.drafting.apply(request)
+    }
+}
+
+fn plan_to_wire(plan: PlanKind) -> v1::Plan {
+    match plan {
+        PlanKind::Speculative => v1::Plan::Speculative,
+        PlanKind::TargetOnly => v1::Plan::TargetOnly,
+        PlanKind::DraftOnly => v1::Plan::DraftOnly,
+        PlanKind::TokenCascade => v1::Plan::TokenCascade,
+        PlanKind::SequenceCascade => v1::Plan::SequenceCascade,
+        PlanKind::OracleCascade => v1::Plan::OracleCascade,
+        PlanKind::Bild => v1::Plan::Bild,
+    }
+}
+
+fn target_to_wire(target: TargetAsked) -> v1::TargetDistribution {
+    let (kind, rule) = match target {
+        TargetAsked::Exact => (Kind::Exact, String::new()),
+        TargetAsked::Lossy => (Kind::Lossy, String::new()),
+        TargetAsked::Rule(rule) => (Kind::Deferral, rule.name().to_owned()),
+    };
+    v1::TargetDistribution {
+        kind: kind.into(),
+        rule,
+        ..Default::default()
+    }
+}

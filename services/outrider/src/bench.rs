@@ -1,0 +1,216 @@
+//! `outrider bench`: a method beside the target alone, on the same prompts, in turn.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anstream::stdout;
+use anyhow::{bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use wire::v1::generate_request::Prompt;
+use wire::v1::{GenerateRequest, SamplingParams};
+
+use crate::args::{MethodArgs, ModelArgs};
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::connect::{self, Coordinator};
+use crate::global::Services;
+use crate::measure::{Measured, measure};
+use crate::{moved, progress, prompts};
+
+/// What the method is compared with.
+const BASELINE: &str = "target-only";
+
+/// Arguments of `outrider bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it some of each kind of text the default
+    /// pair knows.
+    #[arg(long, value_name = "FILE")]
+    prompts: Option<PathBuf>,
+    /// Most prompts of each kind.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    per_kind: usize,
+    /// Output tokens of each request, unless it ends before.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    max_tokens: u32,
+    /// Divides the logits; 0 is greedy.
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    temperature: f32,
+    /// Prints one JSON object instead of a table. A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    method: MethodArgs,
+    #[command(flatten)]
+    models: ModelArgs,
+    /// A command that outrider-bench has now, with its arguments.
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    moved: Vec<String>,
+}
+
+impl BenchArgs {
+    /// Whom requests go to.
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
+
+    /// A request by the method, or by the target alone.
+    fn request(
+        &self,
+        is_baseline: bool,
+        prompt: &str,
+        seed: u64,
+    ) -> anyhow::Result<GenerateRequest> {
+        let mut request = GenerateRequest {
+            prompt: Some(Prompt::Text(prompt.to_owned())),
+            max_tokens: Some(self.max_tokens),
+            sampling: Some(SamplingParams {
+                temperature: Some(self.temperature),
+                ..Default::default()
+            }),
+            seed: Some(seed),
+            ..Default::default()
+        };
+        if is_baseline {
+            BASELINE.clone_into(&mut request.method);
+        } else {
+            self.method.apply(&mut request)?;
+        }
+        Ok(request)
+    }
+}
+
+/// What both took, over all prompts.
+#[derive(Default)]
+struct Compared {
+    prompts: usize,
+    baseline: Measured,
+    method: Measured,
+}
+
+/// Measures and prints.
+pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
+    if let Some((command, rest)) = args.moved.split_first() {
+        return moved::of_bench(command, rest);
+    }
+    server::telemetry::init(&config.log)?;
+    if args.method.method == BASELINE {
+        bail!("--method: {BASELINE} is what the method is compared with");
+    }
+    let compared = if let Some(url) = &args.coordinator {
+        compare(&args, connect::to_coordinator(url, &config)?).await?
+    } else {
+        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
+        let client = connect::within(&cluster.coordinator_url)?;
+        let compared = compare(&args, client).await?;
+        cluster.stop().await?;
+        compared
+    };
+    let mut out = stdout().lock();
+    if args.json {
+        writeln!(out, "{}", compared.json(&args))?;
+    } else {
+        compared.write(&args, &mut out)?;
+    }
+    Ok(())
+}
+
+async fn compare(args: &BenchArgs, mut client: Coordinator) -> anyhow::Result<Compared> {
+    let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
+    ensure!(
+        !prompts.is_empty(),
+        "no prompt found: --prompts is empty, or --per-kind is 0"
+    );
+    let mut compared = Compared::default();
+    for (seed, prompt) in std::iter::once(&prompts[0]).chain(&prompts).enumerate() {
+        progress::show(&format!("prompt {seed} of {}", prompts.len()))?;
+        // In turn, so that both see the machine in the same mood.
+        let mut ask = async |is_baseline, name: &str| {
+            let request = args.request(is_baseline, &prompt.text, seed as u64)?;
+            measure(&mut client, &name, request).await
+        };
+        let baseline = ask(true, BASELINE).await?.measured;
+        let method = ask(false, &args.method.method).await?.measured;
+        // The first time caches are filled and pages faulted in; it counts not.
+        if seed > 0 {
+            compared.prompts += 1;
+            compared.baseline.add(&baseline);
+            compared.method.add(&method);
+        }
+    }
+    progress::clear()?;
+    Ok(compared)
+}
+
+impl Compared {
+    fn speedup(&self) -> f64 {
+        self.method.tokens_per_second() / self.baseline.tokens_per_second().max(1e-9)
+    }
+
+    fn rows<'a>(&'a self, args: &'a BenchArgs) -> [(&'a str, &'a Measured); 2] {
+        [
+            (BASELINE, &self.baseline),
+            (&args.method.method, &self.method),
+        ]
+    }
+
+    fn json(&self, args: &BenchArgs) -> Value {
+        let rows = self.rows(args).map(|(method, measured)| {
+            json!({
+                "method": method,
+                "tokens": measured.tokens,
+                "tokens_per_second": measured.tokens_per_second(),
+                "time_to_first_token_ms": measured.first_token_ms / self.prompts as f64,
+                "target_calls_per_token": measured.target_calls_per_token(),
+                "draft_acceptance_rate": measured.acceptance_rate(),
+            })
+        });
+        json!({
+            "prompts": self.prompts,
+            "temperature": args.temperature,
+            "max_tokens": args.max_tokens,
+            "methods": rows,
+            "speedup": self.speedup(),
+        })
+    }
+
+    fn write(&self, args: &BenchArgs, out: &mut impl Write) -> std::io::Result<()> {
+        let (prompts, most) = (self.prompts, args.max_tokens);
+        writeln!(
+            out,
+            "{prompts} prompts, up to {most} tokens each, temperature {}, one at a time\n\n\
+             {:<16} {:>9} {:>15} {:>18} {:>9}",
+            args.temperature,
+            "method",
+            "tokens/s",
+            "first token, ms",
+            "target calls/token",
+            "accepted"
+        )?;
+        for (method, measured) in self.rows(args) {
+            let accepted = measured.acceptance_rate();
+            writeln!(
+                out,
+                "{method:<16} {:>9.0} {:>15.1} {:>18.3} {:>9}",
+                measured.tokens_per_second(),
+                measured.first_token_ms / prompts as f64,
+                measured.target_calls_per_token(),
+                accepted.map_or_else(|| "-".to_owned(), |rate| format!("{:.0}%", 100.0 * rate)),
+            )?;
+        }
+        writeln!(
+            out,
+            "\n{} makes {:.2} times the tokens a second of {BASELINE}",
+            args.method.method,
+            self.speedup()
+        )
+    }
+}

@@ -1,0 +1,119 @@
+//! Options that every command has, and the configuration they lead to.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use server::config::{self as layers, Loaded};
+
+use crate::args::ModelArgs;
+use crate::config::Config;
+
+/// Options of all commands.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Configuration file, TOML or JSON. Overridden by OUTRIDER__SECTION__KEY variables, and those
+    /// by flags; `outrider config print` shows the outcome.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which events are logged on stderr, in the syntax of RUST_LOG: `info`, `warn,drafter=debug`.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    #[command(flatten)]
+    security: SecurityArgs,
+}
+
+/// Settings of the sections `tls` and `auth`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Security")]
+struct SecurityArgs {
+    /// File with the token that is shown to the coordinator; of several lines the first.
+    #[arg(long, global = true, value_name = "FILE", env = "OUTRIDER_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificates in PEM of the CAs by which servers are believed, for URLs that begin with https://; in
+    /// tls.mode mutual clients too.
+    #[arg(long, global = true, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Certificate chain in PEM to show: by a service, and by a client that is asked for one.
+    #[arg(long, global = true, value_name = "FILE")]
+    cert_file: Option<PathBuf>,
+    /// Private key of the certificate, in PEM.
+    #[arg(long, global = true, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Serves in clear on addresses that other machines can reach, and shows tokens over http:// to other
+    /// machines.
+    #[arg(long, global = true)]
+    insecure: bool,
+}
+
+impl SecurityArgs {
+    /// The flags given, as settings.
+    fn apply(&self, flags: &mut Value) {
+        flags["auth"] = json!({ "token_file": self.token_file });
+        flags["tls"] = json!({
+            "ca_file": self.ca_file,
+            "cert_file": self.cert_file,
+            "key_file": self.key_file,
+        });
+        if self.insecure {
+            flags["insecure"] = json!(true);
+        }
+    }
+}
+
+/// Whom a command asks.
+#[derive(Clone, Copy)]
+pub struct Services<'a> {
+    /// Models of its own services.
+    pub models: &'a ModelArgs,
+    /// A coordinator that runs already, which is asked instead.
+    pub coordinator: Option<&'a str>,
+}
+
+/// What is logged by commands whose output is what matters: errors, and how far the loading of a large
+/// model is.
+const QUIET_LOG: &str = "error,model::load_progress=info";
+
+/// Exit code after Ctrl-C, as a shell would have it: 128 and the signal's number.
+pub const INTERRUPTED: u8 = 130;
+
+impl Global {
+    /// Loads the configuration with the settings of a command's flags on top.
+    pub fn load(&self, mut flags: Value) -> anyhow::Result<Loaded<Config>> {
+        self.security.apply(&mut flags);
+        if let Some(filter) = &self.log {
+            flags["log"] = json!({ "filter": filter });
+        }
+        Ok(layers::load(self.config.as_deref(), &flags)?)
+    }
+}
+
+impl Global {
+    /// Loads the configuration for a command that asks a coordinator, its own or another.
+    pub fn load_for(&self, services: Services<'_>) -> anyhow::Result<Config> {
+        let Services {
+            models,
+            coordinator,
+        } = services;
+        models.refuse_beside(coordinator)?;
+        self.load_quietly(models.settings())
+    }
+
+    /// Loads the configuration for a command whose output is what matters: services in this
+    /// process tell only of what goes wrong, unless asked for more.
+    pub fn load_quietly(&self, flags: Value) -> anyhow::Result<Config> {
+        let mut loaded = self.load(flags)?;
+        if is_default(&loaded, "log.filter") {
+            QUIET_LOG.clone_into(&mut loaded.value.log.filter);
+        }
+        Ok(loaded.value)
+    }
+}
+
+pub(crate) fn is_default(loaded: &Loaded<Config>, key: &str) -> bool {
+    let found = loaded
+        .provenance()
+        .iter()
+        .find(|setting| setting.key == key);
+    found.is_some_and(|setting| setting.source == "default")
+}

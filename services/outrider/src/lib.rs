@@ -1,0 +1,35 @@
+//! The command line of `outrider`: `serve`, `generate`, `chat`, `models`, `bench`, `score`, `quantize`,
+//! `methods`, `config`, `health`, `completions`, `man`.
+//!
+//! What is public is what another program needs that runs or asks the three services as these commands do:
+//! their configuration, a cluster in one process, connections, and flags.
+
+pub mod args;
+mod bench;
+mod chat;
+mod cli;
+pub mod cluster;
+mod completions;
+pub mod config;
+pub mod connect;
+pub mod failure;
+mod generate;
+pub mod global;
+mod health;
+mod interrupt;
+mod man;
+pub mod measure;
+mod memory;
+mod methods;
+mod models;
+mod moved;
+mod print_config;
+mod process;
+pub mod program;
+pub mod progress;
+pub mod prompts;
+mod quantize;
+mod score;
+mod serve;
+
+pub use cli::main;

@@ -1,0 +1,81 @@
+//! Prompts by kind.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use serde::Deserialize;
+
+/// Twenty prompts of each kind of text the default pair was trained on, none of them seen then.
+const DEFAULT: &str = include_str!("../../../models/default/prompts.jsonl");
+
+/// A prompt and what kind of text it asks for.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Prompt {
+    /// What kind of text it asks for; may be empty.
+    #[serde(default)]
+    pub kind: String,
+    /// The prompt.
+    #[serde(rename = "prompt")]
+    pub text: String,
+}
+
+/// Reads prompts, at most `per_kind` of each kind.
+///
+/// # Errors
+/// Names the file and the line that is wrong.
+pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>> {
+    let (name, lines) = match file {
+        None => ("the built-in prompts".to_owned(), DEFAULT.to_owned()),
+        Some(file) => {
+            let name = file.display().to_string();
+            let lines = std::fs::read_to_string(file)
+                .with_context(|| format!("--prompts: {name} cannot be read"))?;
+            (name, lines)
+        }
+    };
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut prompts = Vec::new();
+    for (index, line) in lines
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let prompt: Prompt = serde_json::from_str(line).map_err(|error| {
+            // It counts lines of its own: this one is all it saw.
+            let told = error.to_string();
+            let problem = told
+                .rsplit_once(" at line ")
+                .map_or(told.as_str(), |(problem, _)| problem);
+            let (line, column) = (index + 1, error.column());
+            anyhow!("--prompts: {name}, line {line}, column {column}: {problem}")
+        })?;
+        let count = counts.entry(prompt.kind.clone()).or_default();
+        if *count < per_kind {
+            *count += 1;
+            prompts.push(prompt);
+        }
+    }
+    Ok(prompts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_prompts_are_twenty_of_five_kinds() {
+        assert_eq!(load(None, usize::MAX).expect("prompts").len(), 100);
+        assert_eq!(load(None, 3).expect("prompts").len(), 15);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let file = std::env::temp_dir().join(format!("prompts-{}.jsonl", std::process::id()));
+        std::fs::write(&file, "{\"prompt\": \"a\"}\nnonsense\n").expect("written");
+        let error = load(Some(&file), 9).expect_err("refused").to_string();
+        std::fs::remove_file(&file).expect("removed");
+        assert!(error.contains("line 2, column 2: expected"), "{error}");
+        assert_eq!(error.matches("line").count(), 1, "{error}");
+    }
+}

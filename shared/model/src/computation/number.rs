@@ -1,0 +1,86 @@
+//! The numbers that a device computes with.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+use super::Place;
+
+/// Format of weights, keys and values on a device, and of the inputs of its products. Norms, rotations,
+/// softmax and the sums between layers are computed in f32 whatever this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NumberFormat {
+    /// bfloat16: the range of f32, 8 bits of precision. What most models were trained in.
+    #[default]
+    Bf16,
+    /// Half precision: 11 bits, but large activations overflow.
+    F16,
+    /// Single precision.
+    F32,
+}
+
+impl NumberFormat {
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Bf16, Self::F16, Self::F32];
+
+    /// The name in configuration and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+        }
+    }
+
+    /// Names the arithmetic on `place`, for the numerics fingerprint. To be changed with every change
+    /// that changes a bit. It promises less than the families of our own kernels: a library chooses
+    /// the order of its sums by the shape of the batch.
+    pub(crate) fn kernel_family(self, place: Place) -> String {
+        let backend = match place {
+            Place::Cpu => "cpu",
+            Place::Cuda(_) => "cuda",
+        };
+        format!("candle-{backend}-{self}-v1")
+    }
+}
+
+impl fmt::Display for NumberFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No number format has that name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no format {0:?} on a GPU: bf16, f16 and f32 are known")]
+pub struct UnknownNumberFormat(pub String);
+
+impl FromStr for NumberFormat {
+    type Err = UnknownNumberFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == name);
+        found.ok_or_else(|| UnknownNumberFormat(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_families_tell_formats_apart() {
+        for format in NumberFormat::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+        let unknown = "q8_0".parse::<NumberFormat>().unwrap_err().to_string();
+        assert!(unknown.contains("q8_0") && unknown.contains("bf16"));
+        // The number of a GPU is not in its arithmetic.
+        let family = |format: NumberFormat, place| format.kernel_family(place);
+        assert_eq!(
+            family(NumberFormat::Bf16, Place::Cuda(3)),
+            "candle-cuda-bf16-v1"
+        );
+        assert_eq!(family(NumberFormat::F32, Place::Cpu), "candle-cpu-f32-v1");
+    }
+}

@@ -1,0 +1,155 @@
+//! Commands and flags.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use outrider::global::Global;
+use serde_json::json;
+
+use crate::{
+    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, speedup, sweep,
+    telemetry, train_head,
+};
+
+/// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
+/// data.
+///
+/// Every figure printed was measured in this run, and stands beside what it is compared with.
+#[derive(Debug, Parser)]
+#[command(
+    name = "outrider-bench",
+    version,
+    verbatim_doc_comment,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compares methods with the target alone, on the same prompts, in the same run.
+    Compare(compare::CompareArgs),
+    /// Times acceptance alone, without a model: every target distribution under every verification,
+    /// as a multiple of one softmax over a row of the same size.
+    Laws(laws::LawsArgs),
+    /// Times products with one matrix at 1 to 256 rows, as multiples of one row and against the
+    /// bandwidth of the memory they read, candle's beside.
+    Kernels(kernels::KernelsArgs),
+    /// Compares who drafts and how far: discard rate, verification rate, and the speedup modelled
+    /// from what forwards cost, the best of each family beside the best fixed draft length.
+    Drafting(drafting::DraftingArgs),
+    /// Times single parts of a round, as multiples of one another: forwards of token trees, Max-Gram,
+    /// acceptance heads, forwards of several positions.
+    Parts(parts::PartsArgs),
+    /// Times decoding: a step and what of it is no matrix product, tokens a second against what memory
+    /// allows, forwards of several positions; llama.cpp beside it on request.
+    ///
+    /// A decoding step reads every weight once, so memory bounds it: the bound printed is the time in
+    /// which all cores read as many bytes, measured in this process. What a step spends outside of
+    /// matrix products is found by computing the products alone, on the same shapes. Everything is
+    /// measured in turn, and ratios are medians over turns, so that a machine in another mood changes
+    /// both sides alike.
+    Decode(decode::DecodeArgs),
+    /// Times sessions that decode together on one engine, as multiples of the tokens of one.
+    ///
+    /// A step of several sessions reads the weights once for all of them, so together they make more
+    /// tokens in the same time than one alone, and each waits little longer for its own. The sessions go
+    /// through the engine that services use, each with a sequence of its own.
+    Batch(batch::BatchArgs),
+    /// Measures what coupled drafts bring from a request's start to its end, through the three services in
+    /// this process, against the target alone.
+    ///
+    /// The target alone is the verifier's own decode stream in q8_0, the fastest there is without drafts.
+    /// Draft lengths are tried on some prompts, and the best is measured on others. Beside the built-in pair
+    /// a synthetic one is measured, and called so: a larger target of random weights whose draft is its own
+    /// first layers. What its deeper layers add is scaled down until as many drafts are accepted as of
+    /// a good draft model; the scale is searched anew for each temperature, and printed.
+    Speedup(speedup::SpeedupArgs),
+    /// Measures what traces cost: the same requests through the three services in this process, with traces
+    /// sent to a collector that throws them away, and without any.
+    ///
+    /// Every prompt is asked of all in turn, and who comes first changes from one to the next. Two ratios are
+    /// printed: of all time, and of the medians of each prompt, which other work of the machine changes less. A
+    /// share of 0 in `--sample-ratios` shows how far equal things differ.
+    Telemetry(telemetry::TelemetryArgs),
+    /// Measures what quality each method keeps at which cost, on a task whose answers are known.
+    Sweep(sweep::SweepArgs),
+    /// Generates, and records both models' distributions at every draft token in a file.
+    Record(record::RecordArgs),
+    /// Evaluates methods on recorded distributions, without any model.
+    Replay(replay::ReplayArgs),
+    /// Makes the table that Max-Gram drafts from where it has nothing to copy.
+    Bigram(bigram::BigramArgs),
+    /// Trains an acceptance head, which stops drafting where a refusal is likely (SpecDec++).
+    ///
+    /// Learnt stopping (SpecDec++) needs an acceptance head: a small network that tells from the draft model's
+    /// hidden state how likely a draft token is to be accepted. This command trains one. It lets the target
+    /// model answer prompts, through its verifier service; draws at each position what the draft model would
+    /// have drafted; labels it with the probability of acceptance under the verification the head is meant
+    /// for; and learns. Sampling takes most of the time; what was sampled is kept in --cache, so an
+    /// interrupted run goes on where it stopped, and a second head from the same samples costs little.
+    ///
+    /// The head belongs to the draft model's weights and to the label: serve it as head-coupled.safetensors or
+    /// head-rejection.safetensors beside the draft model's weights. Same inputs and seed, same file.
+    ///
+    /// At the end it prints how far predictions are from labels (mean divergence in nats) beside the best
+    /// constant prediction, on responses not learnt from; how predictions agree with labels; and which
+    /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
+    /// labels along the response: a round's second token would follow the first one drafted instead.
+    TrainHead(Box<train_head::TrainHeadArgs>),
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let Cli { command, global } = cli;
+    let config = match &command {
+        Command::Compare(args) => global.load_for(args.services())?,
+        Command::Drafting(args) => global.load_for(args.services())?,
+        Command::Sweep(args) => global.load_for(args.services())?,
+        Command::Record(args) => global.load_for(args.services())?,
+        _ => global.load_quietly(json!({}))?,
+    };
+    server::telemetry::init(&config.log)?;
+    let done = |measured: anyhow::Result<()>| measured.map(|()| ExitCode::SUCCESS);
+    match command {
+        Command::Compare(args) => done(Box::pin(compare::run(args, config)).await),
+        Command::Drafting(args) => done(Box::pin(drafting::run(args, config)).await),
+        Command::Speedup(args) => done(speedup::run(&args, config).await),
+        Command::Telemetry(args) => done(Box::pin(telemetry::run(&args, config)).await),
+        Command::Kernels(args) => done(kernels::run(&args)),
+        Command::Laws(args) => done(laws::run(&args)),
+        Command::Parts(args) => done(parts::run(&args)),
+        Command::Decode(args) => done(decode::run(&args)),
+        Command::Batch(args) => done(batch::run(&args)),
+        Command::Sweep(args) => Box::pin(sweep::run(args, config)).await,
+        Command::Record(args) => Box::pin(record::run(args, config)).await,
+        Command::Replay(args) => done(replay::run(&args)),
+        Command::Bigram(args) => done(bigram::run(&args)),
+        Command::TrainHead(args) => train_head::run(*args, config).await,
+    }
+}
+
+/// What `flags` come to.
+#[cfg(test)]
+pub(crate) fn parsed<A: clap::Args>(flags: &[&str]) -> A {
+    let command = A::augment_args(clap::Command::new("bench").args_override_self(true));
+    let flags = [&["bench"], flags].concat();
+    let matches = command.try_get_matches_from(flags).expect("flags");
+    A::from_arg_matches(&matches).expect("flags")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,142 @@
+//! One model in one format, and forwards of it.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use crate::read_probe::ReadProbe;
+use anyhow::{Context, ensure};
+use model::decoder::products::Products;
+use model::{Checkpoint, Model, SequenceCache, WeightFormat};
+use speculation::TokenId;
+use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
+
+/// What one measurement takes at least, so that neither the clock nor a single interruption counts.
+const LEAST: Duration = Duration::from_millis(4);
+
+/// Most forwards of one measurement.
+const MOST: u32 = 64;
+
+/// Runs before those that count, which find threads asleep and caches full of what was measured before: memory
+/// that comes from the outermost cache takes more than one pass to settle there.
+const UNCOUNTED: u32 = 3;
+
+/// A model that holds a sequence.
+pub(super) struct Subject {
+    model: Model,
+    cache: SequenceCache,
+    rows: Rows,
+}
+
+impl Subject {
+    /// Loads the model and fills a sequence with `context` tokens; `more` must fit behind them.
+    ///
+    /// # Errors
+    /// If the weights are refused, or the context is too long for the model.
+    pub(super) fn new(
+        checkpoint: &Checkpoint,
+        format: WeightFormat,
+        context: usize,
+        more: usize,
+    ) -> anyhow::Result<Self> {
+        let limit = checkpoint.config().context_len.saturating_sub(more);
+        ensure!(
+            (1..=limit).contains(&context),
+            "--context: {context} is out of range, expected 1 to {limit}"
+        );
+        let model = checkpoint.load(format).context("the model")?;
+        let mut subject = Self {
+            cache: model.new_cache(),
+            model,
+            rows: Rows::default(),
+        };
+        for chunk in subject.tokens(context).chunks(128) {
+            subject.forward(chunk, chunk.len())?;
+        }
+        Ok(subject)
+    }
+
+    /// `count` tokens of no meaning.
+    fn tokens(&self, count: usize) -> Vec<TokenId> {
+        let vocab = self.model.shape().vocab_size;
+        (0..count)
+            .map(|i| ((i * i * 31 + i * 7 + 3) % vocab) as TokenId)
+            .collect()
+    }
+
+    fn forward(&mut self, tokens: &[TokenId], scored_from: usize) -> anyhow::Result<()> {
+        let segment = Segment {
+            cache: &mut self.cache,
+            tokens,
+            parents: &[],
+            scored_from,
+        };
+        Ok(self.model.forward(&mut [segment], &mut self.rows)?)
+    }
+
+    /// The mean time of `count` forwards that score `positions` positions each, after [`UNCOUNTED`].
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(super) fn forwards(&mut self, positions: usize, count: u32) -> anyhow::Result<Duration> {
+        let tokens = self.tokens(positions);
+        let held = self.cache.len();
+        mean(count, || {
+            self.forward(&tokens, 0)?;
+            self.cache.truncate(held);
+            Ok(())
+        })
+    }
+
+    /// The mean time of the matrix products of `count` such forwards, and of nothing else.
+    pub(super) fn products(&self, products: &mut Products, count: u32) -> Duration {
+        let Ok(time) = mean::<Infallible>(count, || {
+            products.run(&self.model);
+            Ok(())
+        });
+        time
+    }
+
+    /// Room for [`Subject::products`] of forwards of `positions` positions.
+    ///
+    /// # Errors
+    /// If the model is no decoder on CPUs.
+    pub(super) fn room(&self, positions: usize) -> anyhow::Result<Products> {
+        Products::new(&self.model, positions).context("only decoders on CPUs are measured")
+    }
+
+    /// How many forwards of one position make a measurement.
+    ///
+    /// # Errors
+    /// What the model refuses.
+    pub(super) fn enough(&mut self) -> anyhow::Result<u32> {
+        let one = self.forwards(1, 3)?.max(Duration::from_nanos(1));
+        let count = LEAST.as_secs_f64() / one.as_secs_f64();
+        Ok((count.ceil() as u32).clamp(1, MOST))
+    }
+}
+
+/// The mean time of `count` passes over the memory of `probe`, after [`UNCOUNTED`].
+pub(super) fn passes(probe: &ReadProbe, count: u32) -> Duration {
+    probe.awake(|| {
+        let Ok(time) = mean::<Infallible>(count, || {
+            probe.pass();
+            Ok(())
+        });
+        time
+    })
+}
+
+/// The mean time of `count` times `run`, after [`UNCOUNTED`].
+///
+/// # Errors
+/// The first of `run`.
+fn mean<E>(count: u32, mut run: impl FnMut() -> Result<(), E>) -> Result<Duration, E> {
+    for _ in 0..UNCOUNTED {
+        run()?;
+    }
+    let started = Instant::now();
+    for _ in 0..count {
+        run()?;
+    }
+    Ok(started.elapsed() / count)
+}

@@ -1,0 +1,264 @@
+//! `outrider-bench drafting`: who drafts and how far, by the measures of "SpecDec++" (Huang et al.,
+//! 2024, §4): discard rate, verification rate, and the speedup that follows from them and from what
+//! forwards cost.
+
+mod cost;
+mod table;
+
+use std::io::Write;
+
+use anstream::stdout;
+use anyhow::{Context, ensure};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::measure::{Measured, Setting, measure};
+use super::spec::BASELINE;
+use super::spec::{self, MethodSpec, Series};
+use cost::{Costs, Fit};
+use outrider::args::ModelArgs;
+use outrider::cluster::Cluster;
+use outrider::config::Config;
+use outrider::connect::{self, Coordinator};
+use outrider::global::Services;
+use outrider::progress;
+use outrider::prompts::{self, Prompt};
+use table::{Family, Measurement, Way};
+
+/// Arguments of `outrider-bench drafting`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The discard rate is drafted tokens not emitted, the verification rate target forwards, and draft is \
+draft forwards, each over emitted tokens. What things cost is fitted by least squares over all requests \
+of a kind and temperature: a target forward, each draft token in it, a draft forward, a round that \
+drafts. `forwards` is the speedup over the target alone if only forwards cost, and equally much however \
+long, as SpecDec++ models it; `fitted` counts draft tokens and rounds too; wall time is what the clock \
+said.
+
+Example: which threshold of learned stopping is best where a draft forward costs a tenth of a target's
+  outrider-bench drafting --draft-cost 0.1 \\
+    --methods coupled:draft-len=2/4/6/8,coupled:draft-len=specdec++:0.3/specdec++:0.7")]
+pub(super) struct DraftingArgs {
+    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it those of the default pair.
+    #[arg(long, value_name = "FILE")]
+    prompts: Option<std::path::PathBuf>,
+    /// Kinds of prompts.
+    #[arg(
+        long,
+        value_name = "KINDS",
+        value_delimiter = ',',
+        default_value = "story,maths,python"
+    )]
+    kinds: Vec<String>,
+    /// Most prompts of each kind.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    per_kind: usize,
+    /// Families of ways to draft, as `--methods` of `outrider-bench compare`; alternatives between slashes
+    /// make a family. The best of each is compared with the best of the first.
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', default_value = DEFAULT_WAYS)]
+    methods: Vec<String>,
+    /// Temperatures.
+    #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
+    temperatures: Vec<f32>,
+    /// Models the speedup also where a forward of the draft model costs so much, in forwards of the
+    /// target. With several draft models one cost each, as in 0.1+0.03; the last stands for the rest.
+    #[arg(long, value_name = "COSTS", value_delimiter = ',', value_parser = draft_cost)]
+    draft_cost: Vec<Vec<f64>>,
+    /// Output tokens of each request, unless it ends before.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    max_tokens: u32,
+    /// Prints one JSON object a way instead of tables. A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl DraftingArgs {
+    /// Whom requests go to.
+    pub(super) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
+}
+
+/// Fixed lengths first; each policy over its parameter; then other drafters.
+const DEFAULT_WAYS: &str = "coupled:draft-len=2/4/6/8/10/12/14,\
+coupled:draft-len=confidence:0.2/confidence:0.4/confidence:0.6/confidence:0.8,\
+coupled:draft-len=specdec++:0.1/specdec++:0.3/specdec++:0.5/specdec++:0.7/specdec++:0.9,\
+coupled:draft-len=goodput,\
+coupled:drafting=max-gram:draft-len=4/10,\
+coupled:drafting=cascade";
+
+/// Costs of the draft models, with a plus between them.
+fn draft_cost(text: &str) -> Result<Vec<f64>, String> {
+    let cost = |part: &str| match part.parse::<f64>() {
+        Ok(cost) if cost.is_finite() && cost >= 0.0 => Ok(cost),
+        _ => Err(format!("'{part}' is not a cost; give a number from 0 on")),
+    };
+    text.split('+').map(cost).collect()
+}
+
+/// Measures and prints.
+pub(super) async fn run(args: DraftingArgs, config: Config) -> anyhow::Result<()> {
+    let series = spec::series(&args.methods).context("--methods")?;
+    ensure!(!series.is_empty(), "--methods: name at least one method");
+    let mut prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
+    for kind in &args.kinds {
+        ensure!(
+            prompts.iter().any(|prompt| prompt.kind == *kind),
+            "--kinds: there is no prompt of kind '{kind}'"
+        );
+    }
+    prompts.retain(|prompt| args.kinds.contains(&prompt.kind));
+    let Some(url) = &args.coordinator else {
+        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
+        let client = connect::within(&cluster.coordinator_url)?;
+        compare(&args, &series, client, &prompts).await?;
+        return cluster.stop().await;
+    };
+    let client = connect::to_coordinator(url, &config)?;
+    compare(&args, &series, client, &prompts).await
+}
+
+async fn compare(
+    args: &DraftingArgs,
+    series: &[Series],
+    mut client: Coordinator,
+    prompts: &[Prompt],
+) -> anyhow::Result<()> {
+    let setting = |method: &MethodSpec, temperature| Setting {
+        method: method.clone(),
+        temperature,
+        draft_len: None,
+        max_tokens: args.max_tokens,
+        stop: Vec::new(),
+    };
+    let baseline = MethodSpec::parse(BASELINE)?;
+    let methods = || series.iter().flat_map(|series| &series.methods);
+    // Caches are filled and pages faulted in before anything is timed; and what the coordinator
+    // refuses is refused now.
+    for method in std::iter::once(&baseline).chain(methods().map(|variant| &variant.method)) {
+        for &temperature in &args.temperatures {
+            let setting = setting(method, temperature);
+            measure(&mut client, &setting, &prompts[0].text, 0).await?;
+        }
+    }
+    for kind in &args.kinds {
+        let prompts: Vec<_> = prompts.iter().filter(|of| of.kind == *kind).collect();
+        for &temperature in &args.temperatures {
+            let mut requests = Vec::new();
+            let mut alone = Measured::default();
+            let mut families: Vec<Family> = series.iter().map(family).collect();
+            for (seed, prompt) in prompts.iter().enumerate() {
+                let (done, all) = (seed + 1, prompts.len());
+                progress::show(&format!("{kind}, T={temperature}: prompt {done} of {all}"))?;
+                // In turn, so that all of them see the machine in the same mood.
+                let mut one = async |method: &MethodSpec| {
+                    let setting = setting(method, temperature);
+                    let answer = measure(&mut client, &setting, &prompt.text, seed as u64).await?;
+                    anyhow::Ok(answer.measured)
+                };
+                let measured = one(&baseline).await?;
+                alone.add(&measured);
+                requests.push(measured);
+                for way in families.iter_mut().flat_map(|family| &mut family.ways) {
+                    let measured = one(&way.method).await?;
+                    way.sum.add(&measured);
+                    requests.push(measured);
+                }
+            }
+            progress::clear()?;
+            let fit = Fit::of(&requests);
+            let mut models = Vec::new();
+            if let Some(fit) = &fit {
+                let forwards = Costs {
+                    position: 0.0,
+                    round: 0.0,
+                    ..fit.costs.clone()
+                };
+                models.push(("forwards".to_owned(), forwards));
+                models.push(("fitted".to_owned(), fit.costs.clone()));
+            }
+            let counts = requests.iter().map(|of| of.draft_forwards.len());
+            let drafts = counts.max().unwrap_or_default();
+            models.extend(args.draft_cost.iter().map(|given| {
+                let name: Vec<_> = given.iter().map(f64::to_string).collect();
+                let costs = Costs::given(given, drafts);
+                (format!("c={}", name.join("+")), costs)
+            }));
+            let measurement = Measurement {
+                kind: kind.clone(),
+                temperature,
+                prompts: prompts.len(),
+                baseline: alone,
+                families,
+                fit,
+                models,
+            };
+            let mut out = stdout().lock();
+            if args.json {
+                measurement.write_json(&mut out)?;
+            } else {
+                measurement.write(&mut out)?;
+            }
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn family(series: &Series) -> Family {
+    let ways = series.methods.iter().map(|variant| Way {
+        method: variant.method.clone(),
+        sum: Measured::default(),
+    });
+    let ways: Vec<Way> = ways.collect();
+    Family {
+        label: label(&ways),
+        ways,
+    }
+}
+
+/// What the names of `ways` begin with, up to where a value stands.
+fn label(ways: &[Way]) -> String {
+    let names: Vec<String> = ways.iter().map(|way| way.method.to_string()).collect();
+    let [first, others @ ..] = names.as_slice() else {
+        return String::new();
+    };
+    let common = others.iter().fold(first.len(), |common, name| {
+        let same = first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
+        common.min(same.count())
+    });
+    if others.is_empty() {
+        return first.clone();
+    }
+    let end = first[..common].rfind([':', '=']).unwrap_or(common);
+    first[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_called_by_what_its_ways_have_in_common() {
+        let items: Vec<String> = DEFAULT_WAYS.split(',').map(str::to_owned).collect();
+        let series = spec::series(&items).expect("methods");
+        let labels: Vec<String> = series.iter().map(|series| family(series).label).collect();
+        let default = [
+            "coupled:draft-len",
+            "coupled:draft-len=confidence",
+            "coupled:draft-len=specdec++",
+            "coupled:draft-len=goodput",
+            "coupled:drafting=max-gram:draft-len",
+            "coupled:drafting=cascade",
+        ];
+        assert_eq!(labels, default);
+    }
+}

@@ -1,0 +1,272 @@
+//! One thing to measure: a target distribution, a verification, and a proposal form.
+
+use std::time::{Duration, Instant};
+
+use speculation::chance::RoundChance;
+use speculation::confidence::Confidence;
+use speculation::drafting::{draw, propose};
+use speculation::methods::{Asked, Choice, Parameters, TargetAsked};
+use speculation::noise::{InnerCall, Noise};
+use speculation::pipeline::Want;
+use speculation::proposal::{BadProposal, Proposal, ProposalForm};
+use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::target::{Beta, Rule, TargetLaw};
+use speculation::verification::{Block, Verification, verify};
+use speculation::{TokenId, methods};
+
+use super::inputs::{DRAFTS, Inputs, POSITIONS, softmax};
+use crate::timing::{median, microseconds};
+
+/// Tokens of a sparse proposal.
+pub(super) const TOP: u32 = methods::SPARSE_TOP;
+
+/// Least vocabulary: a sparse law must leave something out.
+pub(super) const LEAST_VOCAB: usize = TOP as usize + 1;
+
+/// The seed of all noise.
+const SEED: u64 = 1;
+
+/// The two forms of a proposal that are measured.
+pub(super) const FORMS: [ProposalForm; 2] = [
+    ProposalForm::Dense { half: false },
+    ProposalForm::Sparse { top: TOP },
+];
+
+/// The verifications, and how many softmaxes a position may cost under each.
+pub(super) const VERIFICATIONS: [(Verification, f64); 4] = [
+    (Verification::Coupled, 6.0),
+    (Verification::Token, 4.0),
+    (Verification::Block, 6.0),
+    (Verification::BlockGreedy, 6.0),
+];
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    /// Name of the target distribution.
+    pub(super) target: String,
+    /// Softmaxes that a position may cost.
+    pub(super) goal: f64,
+    pub(super) choice: Choice,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// Positions looked at, in all blocks together.
+    pub(super) positions: usize,
+    pub(super) softmax_us: f64,
+    pub(super) position_us: f64,
+    /// Softmaxes that a position costs: the median of the ratios, which is not the ratio of medians.
+    pub(super) ratio: f64,
+}
+
+/// A block as it came from a drafter.
+struct Drafted {
+    drafts: Vec<TokenId>,
+    proposals: Vec<Proposal>,
+    bonus: Option<Proposal>,
+}
+
+impl Case {
+    /// Every target distribution under every verification with every form that goes with it.
+    pub(super) fn all() -> Vec<Self> {
+        let lossy = [Beta::Fixed(1.0), Beta::Tuned].map(|beta| (TargetAsked::Lossy, Some(beta)));
+        let rules = Rule::ALL.map(|rule| (TargetAsked::Rule(rule), None));
+        let targets = [(TargetAsked::Exact, None)]
+            .into_iter()
+            .chain(lossy)
+            .chain(rules);
+        let mut cases = Vec::new();
+        for (target, beta) in targets {
+            for (verification, goal) in VERIFICATIONS {
+                for form in FORMS {
+                    let asked = Asked {
+                        target: Some(target),
+                        verification: Some(verification),
+                        proposal: Some(form),
+                        parameters: Parameters {
+                            beta,
+                            ..Default::default()
+                        },
+                        ..Default::default()
+                    };
+                    // What does not go together is not there to be measured.
+                    if let Ok(choice) = Choice::resolve(&asked, 1.0, false) {
+                        let target = match beta {
+                            Some(Beta::Tuned) => "lossy, tuned".to_owned(),
+                            Some(Beta::Fixed(beta)) => format!("lossy, beta {beta}"),
+                            None => target.name().to_owned(),
+                        };
+                        cases.push(Self {
+                            target,
+                            goal,
+                            choice,
+                        });
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    /// Measures `repeats` times over all blocks; every block between softmaxes of as many rows.
+    ///
+    /// # Errors
+    /// If a block cannot be decided.
+    pub(super) fn measure(
+        &self,
+        inputs: &mut Inputs,
+        repeats: usize,
+    ) -> Result<Figures, BadProposal> {
+        let drafted: Vec<_> = (0..inputs.blocks)
+            .map(|block| self.draft(inputs, block))
+            .collect();
+        let mut scratch = Scratch::default();
+        let mut positions = 0;
+        let (mut softmaxes, mut each, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        // The first time fills the caches and counts not.
+        for repeat in 0..=repeats {
+            let (mut baseline, mut measured) = (Duration::ZERO, Duration::ZERO);
+            positions = 0;
+            for (block, drafted) in drafted.iter().enumerate() {
+                baseline += time_softmax(inputs, block);
+                let (took, made) = self.decide(inputs, block, drafted, &mut scratch)?;
+                measured += took;
+                positions += made;
+            }
+            if repeat > 0 {
+                let softmax = microseconds(baseline) / (inputs.blocks * POSITIONS) as f64;
+                let position = microseconds(measured) / positions as f64;
+                softmaxes.push(softmax);
+                each.push(position);
+                ratios.push(position / softmax);
+            }
+        }
+        Ok(Figures {
+            positions,
+            softmax_us: median(softmaxes),
+            position_us: median(each),
+            ratio: median(ratios),
+        })
+    }
+
+    /// Drafts a block as a drafter does.
+    fn draft(&self, inputs: &Inputs, block: usize) -> Drafted {
+        let telling = self.choice.telling();
+        let noise = Noise::new(SEED, 0);
+        let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
+        let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
+        let rows = inputs.of_block(&inputs.draft, block);
+        for (offset, law) in rows.chunks(inputs.vocab).enumerate() {
+            let mut law = law.to_vec();
+            let confidence = Confidence::of(&law, true);
+            proposals.push(propose(&mut law, None, confidence, telling));
+            if offset < DRAFTS {
+                let at = (base_len(block), offset as u32);
+                let verification = self.choice.verification;
+                drafts.push(draw(&law, verification, &noise, at, &mut chance));
+            }
+        }
+        let bonus = proposals.pop().filter(|_| self.choice.bonus_q());
+        Drafted {
+            drafts,
+            proposals,
+            bonus,
+        }
+    }
+
+    /// Decides a block as a verifier does; how long that took, and how many positions it looked at.
+    fn decide(
+        &self,
+        inputs: &mut Inputs,
+        block: usize,
+        drafted: &Drafted,
+        scratch: &mut Scratch<f32>,
+    ) -> Result<(Duration, usize), BadProposal> {
+        let vocab_size = inputs.vocab;
+        let mut work = std::mem::take(&mut inputs.work);
+        work.copy_from_slice(inputs.of_block(&inputs.target, block));
+        let mut made = 0;
+        let noise = Noise::new(SEED, 0);
+        let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
+        let began = Instant::now();
+        let rows = Laws {
+            rows: &mut work,
+            vocab: vocab_size,
+            want: Want::of_target(self.choice.needs()),
+            made: &mut made,
+        };
+        let round = RoundInputs {
+            target: &self.choice.target,
+            verification: self.choice.verification,
+            greedy: false,
+            drafts: &drafted.drafts,
+            proposals: &drafted.proposals,
+            bonus: drafted.bonus.as_ref(),
+            vocab_size,
+        };
+        let mut round = Round::new(round, rows, scratch);
+        let block = Block {
+            drafts: &drafted.drafts,
+            base_len: base_len(block),
+            ends: &[],
+            horizon: DRAFTS as u32,
+            layers: &[],
+        };
+        let verification = self.choice.verification;
+        let verdict = verify(verification, &block, &noise, &mut chance, &mut round);
+        let took = began.elapsed();
+        inputs.work = work;
+        std::hint::black_box(verdict?);
+        Ok((took, made))
+    }
+}
+
+/// Output tokens before a block: every block draws its own noise.
+fn base_len(block: usize) -> u32 {
+    (block * POSITIONS) as u32
+}
+
+/// How long it takes to make laws of the rows of `block`.
+fn time_softmax(inputs: &mut Inputs, block: usize) -> Duration {
+    let mut work = std::mem::take(&mut inputs.work);
+    work.copy_from_slice(inputs.of_block(&inputs.logits, block));
+    let began = Instant::now();
+    for row in work.chunks_mut(inputs.vocab) {
+        softmax(&mut inputs.pipeline, row);
+    }
+    let took = began.elapsed();
+    inputs.work = work;
+    took
+}
+
+/// The target's rows, which are laws already.
+struct Laws<'a> {
+    rows: &'a mut [f32],
+    vocab: usize,
+    want: Want,
+    /// Rows asked for.
+    made: &'a mut usize,
+}
+
+impl TargetRows<f32> for Laws<'_> {
+    type Error = BadProposal;
+
+    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+        *self.made += 1;
+        let law = &mut self.rows[offset * self.vocab..][..self.vocab];
+        // At temperature 1, nothing cut, a law is its own unscaled law.
+        let seen = self.want.max || self.want.entropy;
+        let confidence = seen.then(|| Confidence::of(law, self.want.entropy));
+        Ok(TargetLaw {
+            law,
+            unscaled: None,
+            confidence: confidence.unwrap_or_default(),
+        })
+    }
+
+    fn row(&self, offset: usize) -> &[f32] {
+        &self.rows[offset * self.vocab..][..self.vocab]
+    }
+}

@@ -1,0 +1,33 @@
+//! The laboratory: measures methods, kernels and models, and makes what drafting learns from data.
+
+mod batch;
+mod bigram;
+mod cli;
+mod compare;
+mod decode;
+mod drafting;
+mod kernels;
+mod laws;
+mod measure;
+mod models;
+mod parts;
+mod read_probe;
+mod record;
+mod replay;
+mod spec;
+mod speedup;
+mod sweep;
+mod table;
+mod telemetry;
+mod timing;
+mod train_head;
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    outrider::program::run(cli::run).await
+}

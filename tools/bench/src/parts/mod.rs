@@ -1,0 +1,166 @@
+//! `outrider-bench parts`: what single parts of a round cost, as multiples of one another, each
+//! pair measured in turn in one run.
+//!
+//! A part is a file with a function `rows`. To add one: the file, and its line in [`Part`].
+
+mod forwards;
+mod head;
+mod max_gram;
+mod row;
+mod subjects;
+mod trees;
+
+use std::io::Write;
+
+use anstream::stdout;
+use anyhow::ensure;
+use clap::{Args, ValueEnum};
+
+use self::{row::Row, subjects::Subjects};
+use outrider::progress;
+
+/// Arguments of `outrider-bench parts`.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PartsArgs {
+    /// What to measure.
+    #[arg(
+        long,
+        value_name = "PARTS",
+        value_delimiter = ',',
+        default_value = "trees,max-gram,head,forwards"
+    )]
+    parts: Vec<Part>,
+    /// Tokens that a sequence holds before what is measured.
+    #[arg(
+        long,
+        value_name = "NS",
+        value_delimiter = ',',
+        default_value = "128,480"
+    )]
+    contexts: Vec<usize>,
+    /// Times that each figure is measured, in turn with what it is compared with; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 21)]
+    repeats: usize,
+    /// Width of the larger model, whose weights are random; a multiple of 64.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    hidden: usize,
+    /// Layers of the larger model.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    layers: usize,
+    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The forward of a token tree against that of a chain of as many tokens.
+    Trees,
+    /// A token proposed by Max-Gram, against what it may take.
+    MaxGram,
+    /// A prediction of an acceptance head against a forward of its draft model.
+    Head,
+    /// The forward of several positions against that of one.
+    Forwards,
+}
+
+impl Part {
+    fn rows(self, args: &PartsArgs, subjects: &mut Subjects) -> anyhow::Result<Vec<Row>> {
+        match self {
+            Self::Trees => trees::rows(args, subjects),
+            Self::MaxGram => max_gram::rows(args),
+            Self::Head => head::rows(args, subjects),
+            Self::Forwards => forwards::rows(args, subjects),
+        }
+    }
+}
+
+impl PartsArgs {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.repeats > 0,
+            "--repeats: 0 is out of range, expected at least 1"
+        );
+        let least = self.contexts.iter().min().copied().unwrap_or_default();
+        ensure!(
+            least > 0,
+            "--contexts: {least} is out of range, expected at least 1"
+        );
+        Ok(())
+    }
+}
+
+/// Measures and prints.
+pub(super) fn run(args: &PartsArgs) -> anyhow::Result<()> {
+    args.check()?;
+    let mut subjects = Subjects::new(args.hidden, args.layers)?;
+    for part in &args.parts {
+        let rows = part.rows(args, &mut subjects)?;
+        progress::clear()?;
+        let mut out = stdout().lock();
+        if args.json {
+            for row in &rows {
+                writeln!(out, "{}", row.json())?;
+            }
+        } else {
+            row::write(&mut out, &rows)?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> PartsArgs {
+        PartsArgs {
+            parts: vec![Part::Trees],
+            contexts: vec![3, 40],
+            repeats: 2,
+            hidden: 64,
+            layers: 1,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn every_part_has_its_rows() {
+        let args = args();
+        let mut subjects = Subjects::new(args.hidden, args.layers).expect("subjects");
+        // Two models or texts, two contexts, and what is compared.
+        let compared = [
+            (Part::Trees, 2),
+            (Part::MaxGram, 1),
+            (Part::Head, 5),
+            (Part::Forwards, 4),
+        ];
+        for (part, compared) in compared {
+            let rows = part.rows(&args, &mut subjects).expect("measured");
+            assert_eq!(rows.len(), 2 * 2 * compared, "{part:?}");
+            for row in &rows {
+                assert!(row.ratio > 0.0 && row.us > 0.0, "{row:?}");
+                assert_eq!(row.json()["ratio"], row.ratio);
+            }
+            let mut text = Vec::new();
+            row::write(&mut text, &rows).expect("written");
+            let text = String::from_utf8(text).expect("text");
+            assert!(rows.iter().all(|row| text.contains(&row.what)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let refused = |change: fn(&mut PartsArgs)| {
+            let mut args = args();
+            change(&mut args);
+            run(&args).expect_err("refused").to_string()
+        };
+        assert!(refused(|args| args.repeats = 0).starts_with("--repeats: 0"));
+        assert!(refused(|args| args.contexts = vec![0]).starts_with("--contexts: 0"));
+        let error = refused(|args| args.contexts = vec![1 << 30]);
+        assert!(error.starts_with("--contexts: 1073741824"), "{error}");
+    }
+}

@@ -1,0 +1,131 @@
+//! One prompt, generated and recorded.
+
+use anyhow::{Context, bail, ensure};
+use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use speculation::replay::{RecordedBlock, WholeLaw, cut};
+use v1::generate_response::Part;
+use wire::open::Telling;
+use wire::{proposal, slice, v1};
+
+use super::file::File;
+use outrider::connect::Coordinator;
+
+/// The form in which the draft model's laws are asked for.
+const FORM: ProposalForm = ProposalForm::Dense { half: false };
+
+/// What a prompt's blocks are recorded with.
+pub(super) struct Recorded<'a> {
+    pub(super) index: usize,
+    pub(super) kind: &'a str,
+    pub(super) vocab_size: u32,
+    /// Whether sampling laws differ from unscaled ones, which then come beside them.
+    pub(super) is_scaled: bool,
+    /// Most likely tokens kept of each law; 0 keeps all.
+    pub(super) top: usize,
+}
+
+/// Generates, and appends every draft block to `file`.
+///
+/// # Errors
+/// If the request is refused or fails, or the drafter is lost on the way.
+pub(super) async fn record(
+    client: &mut Coordinator,
+    request: v1::GenerateRequest,
+    recorded: &Recorded<'_>,
+    file: &mut File,
+) -> anyhow::Result<()> {
+    let refused = |status: tonic::Status| anyhow::anyhow!("{}", status.message().to_owned());
+    let mut parts = client
+        .generate(request)
+        .await
+        .map_err(refused)?
+        .into_inner();
+    while let Some(message) = parts.message().await? {
+        match message.part {
+            Some(Part::Round(round)) if round.drafted > 0 => {
+                file.append(recorded.block(round)?)?;
+            }
+            Some(Part::Finished(finished)) => {
+                if finished.reason() == v1::FinishReason::Error {
+                    bail!("prompt {}: {}", recorded.index, finished.error);
+                }
+                let speculation = finished.speculation.unwrap_or_default();
+                ensure!(
+                    speculation.fallbacks.is_empty(),
+                    "prompt {}: the drafter was lost",
+                    recorded.index
+                );
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+    bail!("prompt {}: the answer has no end", recorded.index)
+}
+
+impl Recorded<'_> {
+    /// What is recorded of a round.
+    fn block(&self, round: v1::RoundReport) -> anyhow::Result<RecordedBlock> {
+        let Some(laws) = round.laws else {
+            bail!("the coordinator reports no laws; it is of an earlier version");
+        };
+        let drafts = laws.draft_token_ids;
+        let telling = Telling {
+            confidences: true,
+            entropies: true,
+            unscaled: self.is_scaled,
+            logprobs: false,
+        };
+        let proposals = proposal::from_wire(laws.draft, drafts.len(), FORM, telling);
+        let proposals = proposals.context("the draft model's laws")?;
+        ensure!(
+            laws.target.len() == drafts.len() + 1,
+            "{} laws of the target model for {} draft tokens",
+            laws.target.len(),
+            drafts.len()
+        );
+        let mut positions = Vec::with_capacity(drafts.len());
+        for (offset, ((&token, proposal), slice)) in
+            drafts.iter().zip(&proposals).zip(laws.target).enumerate()
+        {
+            let scored = slice::from_wire(slice, offset, self.vocab_size, self.is_scaled)?;
+            let target = WholeLaw {
+                law: &scored.law,
+                unscaled: scored.unscaled.as_deref(),
+                confidence: scored.confidence,
+            };
+            let draft = whole(proposal)?;
+            ensure!(
+                draft.law.len() == target.law.len() && token < self.vocab_size,
+                "a draft law is not of the vocabulary's {} tokens",
+                self.vocab_size
+            );
+            positions.push(cut(draft, target, token, self.top));
+        }
+        Ok(RecordedBlock {
+            prompt: u32::try_from(self.index)?,
+            kind: self.kind.to_owned(),
+            base_len: round.base_len,
+            drafts,
+            positions,
+            accepted: round.accepted,
+        })
+    }
+}
+
+/// What was told of the draft model, whole.
+fn whole(proposal: &Proposal) -> anyhow::Result<WholeLaw<'_>> {
+    let (ProposalLaw::Dense(law), Some(confidence)) = (&proposal.law, proposal.confidence) else {
+        bail!("the drafter told no whole law");
+    };
+    let unscaled = proposal.unscaled.as_deref();
+    ensure!(
+        unscaled.is_none_or(|unscaled| unscaled.len() == law.len()),
+        "the unscaled draft law has another length than the law"
+    );
+    Ok(WholeLaw {
+        law,
+        unscaled,
+        confidence,
+    })
+}

@@ -1,0 +1,96 @@
+//! `outrider-bench replay`: methods evaluated on recorded laws, without any model.
+
+mod choices;
+mod load;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use speculation::replay::Evaluation;
+
+use choices::Row;
+use load::Recording;
+use table::KindFigures;
+
+/// Arguments of `outrider-bench replay`.
+///
+/// Without a method it evaluates every target distribution, deferral rules at their default alpha,
+/// under every verification. For a trade-off curve, sweep alpha:
+///
+///   outrider-bench replay FILE --method spec-cascade --rule chow,opt --alpha 0.1,0.3,0.5,0.7,0.9
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ReplayArgs {
+    /// A recording, made by `outrider-bench record`.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    choice: choices::ChoiceArgs,
+    /// Draft tokens a block, at most those recorded; blocks are cut to it.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    draft_len: Option<u32>,
+    /// Adds one row for each kind of prompt.
+    #[arg(long)]
+    by_kind: bool,
+    /// Prints one JSON object a line: the recording, then one for each row.
+    /// A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Evaluates and prints.
+pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let file = args.file.display();
+    let recording = Recording::load(&args.file).with_context(|| format!("{file}"))?;
+    let recorded = recording.header.draft_len;
+    let draft_len = args.draft_len.unwrap_or(recorded);
+    ensure!(
+        draft_len <= recorded,
+        "--draft-len: {draft_len} is out of range, blocks were recorded with {recorded} draft tokens"
+    );
+    let sampling = recording.header.sampling.clone().unwrap_or_default();
+    let rows = args.choice.rows(&sampling)?;
+    let summary = recording.summary()?;
+    table::print_recording(&recording, &summary, args.json)?;
+    table::print_heading(args.json)?;
+    for row in &rows {
+        for result in evaluate(row, &recording, draft_len as usize, args.by_kind)? {
+            table::print_row(row, &result, args.json)?;
+        }
+    }
+    Ok(())
+}
+
+/// The figures of `row` over each kind of prompt, if wanted, and over all.
+fn evaluate(
+    row: &Row,
+    recording: &Recording,
+    draft_len: usize,
+    by_kind: bool,
+) -> anyhow::Result<Vec<KindFigures>> {
+    let new = || Evaluation::new(row.target, row.verification, recording.is_greedy());
+    let mut kinds: Vec<(&str, Evaluation)> = Vec::new();
+    let mut all = new();
+    for block in &recording.blocks {
+        all.add(block, draft_len)?;
+        if by_kind {
+            let known = kinds.iter().position(|(kind, _)| *kind == block.kind);
+            let index = known.unwrap_or_else(|| {
+                kinds.push((&block.kind, new()));
+                kinds.len() - 1
+            });
+            kinds[index].1.add(block, draft_len)?;
+        }
+    }
+    let rows = kinds.into_iter().chain([("all", all)]);
+    let result = |(kind, evaluation): (&str, Evaluation)| {
+        let figures = evaluation.figures().context("no blocks")?;
+        Ok(KindFigures {
+            kind: kind.to_owned(),
+            figures,
+        })
+    };
+    rows.map(result).collect()
+}

@@ -1,0 +1,307 @@
+//! `outrider-bench speedup`: what drafts bring from a request's start to its end, through the three
+//! services, against the fastest that the target can do alone.
+
+mod calibration;
+mod outcome;
+mod pair;
+mod trial;
+
+use std::io::Write;
+
+use anstream::stdout;
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+
+use self::calibration::calibrate;
+use self::outcome::Outcome;
+use self::pair::{Pair, Synthetic};
+use self::trial::{DraftLen, Trial};
+use super::models::{millions, parameters, random};
+use outrider::config::Config;
+use outrider::progress;
+use outrider::prompts;
+
+/// Words of a synthetic prompt.
+const PROMPT_WORDS: usize = 32;
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct SpeedupArgs {
+    /// Pairs to measure.
+    #[arg(
+        long,
+        value_name = "PAIRS",
+        value_delimiter = ',',
+        default_value = "synthetic,embedded"
+    )]
+    pairs: Vec<Which>,
+    /// Temperatures. The synthetic pair is made anew for each.
+    #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
+    temperatures: Vec<f32>,
+    /// Draft tokens a round to try, beside those that goodput chooses.
+    #[arg(
+        long,
+        value_name = "KS",
+        value_delimiter = ',',
+        default_value = "1,2,3,4,5,6,8"
+    )]
+    draft_lens: Vec<u32>,
+    /// Prompts that draft lengths are tried on.
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    sweep_prompts: usize,
+    /// Other prompts, that the best draft length is measured on, and goodput.
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    prompts: usize,
+    /// Output tokens of each request, unless it ends before.
+    #[arg(long, value_name = "N", default_value_t = 96)]
+    max_tokens: u32,
+    /// Width of the synthetic target, a multiple of 64.
+    #[arg(long, value_name = "N", default_value_t = 576)]
+    hidden: usize,
+    /// Layers of the synthetic target.
+    #[arg(long, value_name = "N", default_value_t = 23)]
+    layers: usize,
+    /// Vocabulary of the synthetic target.
+    #[arg(long, value_name = "N", default_value_t = 32_000)]
+    vocab: usize,
+    /// Layers of the synthetic target that are its draft too.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    draft_layers: usize,
+    /// Share of coupled drafts that the synthetic target accepts.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
+    acceptance: f64,
+    /// Prints one JSON object a line instead of text. A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A pair to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// The built-in pair, on the built-in prompts.
+    Embedded,
+    /// A large target of random weights and its own first layers, on random prompts.
+    Synthetic,
+}
+
+impl SpeedupArgs {
+    fn check(&self) -> anyhow::Result<()> {
+        for (flag, count) in [
+            ("pairs", self.pairs.len()),
+            ("temperatures", self.temperatures.len()),
+            ("sweep-prompts", self.sweep_prompts),
+            ("prompts", self.prompts),
+            ("max-tokens", self.max_tokens as usize),
+        ] {
+            ensure!(
+                count > 0,
+                "--{flag}: 0 is out of range, expected at least 1"
+            );
+        }
+        for &temperature in &self.temperatures {
+            ensure!(
+                (0.0..=100.0).contains(&temperature),
+                "--temperatures: {temperature} is out of range, expected 0 to 100"
+            );
+        }
+        for &draft_len in &self.draft_lens {
+            ensure!(
+                (1..=64).contains(&draft_len),
+                "--draft-lens: {draft_len} is out of range, expected 1 to 64"
+            );
+        }
+        ensure!(
+            (1..self.layers).contains(&self.draft_layers),
+            "--draft-layers: {} is out of range, expected 1 to {}, fewer than --layers",
+            self.draft_layers,
+            self.layers.saturating_sub(1)
+        );
+        ensure!(
+            self.acceptance > 0.0 && self.acceptance < 1.0,
+            "--acceptance: {} is out of range, expected a share between 0 and 1",
+            self.acceptance
+        );
+        let config = random(self.hidden, self.layers, self.vocab)?;
+        let room = config.context_len - PROMPT_WORDS;
+        ensure!(
+            self.max_tokens as usize <= room,
+            "--max-tokens: {} is out of range, expected 1 to {room}",
+            self.max_tokens
+        );
+        Ok(())
+    }
+
+    fn synthetic(&self) -> anyhow::Result<Synthetic> {
+        Ok(Synthetic {
+            target: random(self.hidden, self.layers, self.vocab)?,
+            draft_layers: self.draft_layers,
+        })
+    }
+
+    /// Prompts for the sweep, and others for the measurement.
+    fn prompts(&self, which: Which) -> anyhow::Result<[Vec<String>; 2]> {
+        let all = self.sweep_prompts + self.prompts;
+        let mut texts: Vec<String> = match which {
+            Which::Synthetic => (0..all)
+                // Calibration has the first ones.
+                .map(|seed| pair::prompt(self.vocab, PROMPT_WORDS, 1000 + seed))
+                .collect(),
+            Which::Embedded => {
+                let known = prompts::load(None, usize::MAX)?;
+                ensure!(
+                    all <= known.len(),
+                    "--prompts: {} and {} to sweep are more than the {} built-in ones",
+                    self.prompts,
+                    self.sweep_prompts,
+                    known.len()
+                );
+                // Spread over the kinds of text, which stand one after another.
+                let at = |index: usize| index * known.len() / all;
+                (0..all)
+                    .map(|index| known[at(index)].text.clone())
+                    .collect()
+            }
+        };
+        // Every so manieth is for the sweep, so that it too has all kinds.
+        let (mut sweep, mut rest) = (Vec::new(), Vec::new());
+        for (index, text) in texts.drain(..).enumerate() {
+            let is_next = index * self.sweep_prompts / all >= sweep.len();
+            if is_next && sweep.len() < self.sweep_prompts {
+                sweep.push(text);
+            } else {
+                rest.push(text);
+            }
+        }
+        Ok([sweep, rest])
+    }
+}
+
+/// Measures and prints.
+pub(super) async fn run(args: &SpeedupArgs, config: Config) -> anyhow::Result<()> {
+    args.check()?;
+    for &which in &args.pairs {
+        for &temperature in &args.temperatures {
+            // Boxed: the services' start is a large future, which no other command should carry.
+            let outcome = Box::pin(measure(args, which, temperature, config.clone())).await?;
+            progress::clear()?;
+            let mut out = stdout().lock();
+            if args.json {
+                writeln!(out, "{}", outcome.json())?;
+            } else {
+                outcome.write(&mut out)?;
+            }
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+async fn measure(
+    args: &SpeedupArgs,
+    which: Which,
+    temperature: f32,
+    config: Config,
+) -> anyhow::Result<Outcome> {
+    let config = pair::without_extras(config);
+    let [sweep_prompts, prompts] = args.prompts(which)?;
+    let (name, calibrated, pair) = match which {
+        Which::Embedded => ("embedded", None, Pair::embedded()?),
+        Which::Synthetic => {
+            let synthetic = args.synthetic()?;
+            let found = calibrate(&synthetic, temperature, args.acceptance)?;
+            ("synthetic", Some(found), synthetic.pair(found.scale)?)
+        }
+    };
+    let description = describe(&pair, calibrated.is_some());
+    let start = Trial::start(pair, config, temperature, args.max_tokens, &prompts[0]);
+    let mut trial = Box::pin(start).await?;
+    let fixed = args.draft_lens.iter().copied().map(DraftLen::Fixed);
+    let lens: Vec<DraftLen> = fixed.chain([DraftLen::Goodput]).collect();
+    let tried = trial.compare(&sweep_prompts, &lens).await?;
+    let sweep: Vec<_> = lens.into_iter().zip(tried).collect();
+    let fixed = sweep.iter().filter(|tried| tried.0 != DraftLen::Goodput);
+    let best = fixed.max_by(|a, b| a.1.speedup().total_cmp(&b.1.speedup()));
+    let chosen = [best.context("a draft length")?.0, DraftLen::Goodput];
+    let compared = trial.compare(&prompts, &chosen).await?;
+    trial.stop().await?;
+    Ok(Outcome {
+        pair: name,
+        description,
+        temperature,
+        calibrated,
+        sweep,
+        prompts: prompts.len(),
+        compared: chosen.into_iter().zip(compared).collect(),
+    })
+}
+
+/// What a pair is, in words.
+fn describe(pair: &Pair, is_synthetic: bool) -> String {
+    let [target, draft] = [&pair.target, &pair.draft].map(|served| served.model.config());
+    let sizes = [target, draft].map(|config| millions(parameters(config)));
+    if is_synthetic {
+        format!(
+            "a target of random weights, {} parameters in {} layers, and its first {} as draft, {}, with the \
+             same embedding; vocabulary {}",
+            sizes[0], target.layers, draft.layers, sizes[1], target.vocab_size
+        )
+    } else {
+        format!(
+            "the built-in target of {} parameters and its draft of {}; vocabulary {}",
+            sizes[0], sizes[1], target.vocab_size
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::parsed;
+
+    fn args(flags: &[&str]) -> SpeedupArgs {
+        parsed(flags)
+    }
+
+    #[test]
+    fn the_synthetic_target_has_110_million_parameters() {
+        let config = args(&[]).synthetic().expect("a pair").target;
+        assert_eq!(millions(parameters(&config)), "110 M");
+    }
+
+    #[test]
+    fn no_prompt_serves_twice() {
+        let args = args(&["--sweep-prompts=3", "--prompts=8"]);
+        for which in [Which::Embedded, Which::Synthetic] {
+            let [sweep, rest] = args.prompts(which).expect("prompts");
+            assert_eq!((sweep.len(), rest.len()), (3, 8), "{which:?}");
+            let mut all = [sweep, rest].concat();
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), 11, "{which:?}");
+        }
+        let many = SpeedupArgs {
+            prompts: 100,
+            ..args
+        };
+        let error = many
+            .prompts(Which::Embedded)
+            .expect_err("refused")
+            .to_string();
+        assert!(error.starts_with("--prompts: 100"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        for (flag, words) in [
+            ("--temperatures=-1", "--temperatures: -1"),
+            ("--draft-lens=0", "--draft-lens: 0"),
+            ("--draft-layers=23", "--draft-layers: 23"),
+            ("--acceptance=1", "--acceptance: 1"),
+            ("--prompts=0", "--prompts: 0"),
+            ("--max-tokens=3000", "--max-tokens: 3000"),
+            ("--hidden=100", "--hidden: 100"),
+        ] {
+            let error = args(&[flag]).check().expect_err(flag).to_string();
+            assert!(error.starts_with(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `outrider-bench sweep`: what quality each method keeps at which cost, on a task whose answers are known.
+
+mod plot;
+mod point;
+mod table;
+mod task;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anstream::{eprintln, stdout};
+use anyhow::{Context, ensure};
+use clap::Args;
+use server::shutdown;
+use tokio_util::sync::CancellationToken;
+
+use crate::measure::{Setting, measure};
+use crate::spec::BASELINE;
+use crate::spec::{self, Series};
+use outrider::args::ModelArgs;
+use outrider::cluster::Cluster;
+use outrider::config::Config;
+use outrider::connect::{self, Coordinator};
+use outrider::global::{INTERRUPTED, Services};
+use point::Point;
+use task::Task;
+
+/// The methods of the default sweep. Both ends first, then every trade-off from the target's side to
+/// the draft model's.
+const METHODS: &str = "target-only,draft-only,coupled,\
+    lossy:alpha=0/0.2/0.4/0.6/0.8/0.9,\
+    spec-cascade:rule=chow:alpha=0/0.05/0.1/0.2/0.3/0.4/0.5/0.7/1,\
+    spec-cascade:rule=diff:alpha=-1/0/0.05/0.1/0.2/0.3/0.5/1,\
+    spec-cascade:rule=opt:alpha=0/0.1/0.25/0.5/1/2,\
+    spec-cascade:rule=token-v3:alpha=-0.01/0/0.1/0.3/0.5/0.7/0.9,\
+    token-cascade:rule=chow:alpha=0/0.05/0.1/0.2/0.3/0.4/0.5/0.7/1,\
+    bild:alpha=0/0.5/1/2/3/5,\
+    bild:alpha=2:fallback=0/0.2/0.4/0.6/0.8/0.95";
+
+/// Arguments of `outrider-bench sweep`.
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// Prompts and answers as JSON lines {"prompt": ..., "answer": ...}; without it 200 sentences
+    /// to be translated into German, which the default pair has learnt and was not trained on. An
+    /// output is right if its first line is the answer, white space around them aside.
+    #[arg(long, value_name = "FILE")]
+    task: Option<PathBuf>,
+    /// Most prompts.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    prompts: usize,
+    /// Methods; alternatives between slashes make a line of the plot:
+    /// `lossy:alpha=0/0.2/0.5,target-only`. Without it both ends and every trade-off between them.
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', default_value = METHODS, hide_default_value = true)]
+    methods: Vec<String>,
+    /// Temperature. At 0 an output does not depend on chance.
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    temperature: f32,
+    /// Outputs of each prompt, each with a seed of its own; at temperature 0 one is made.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    seeds: usize,
+    /// Draft tokens a round, of methods that do not say.
+    #[arg(long, value_name = "K", default_value_t = 4)]
+    draft_len: u32,
+    /// Output tokens of each request, unless it ends before.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    max_tokens: u32,
+    /// Prints one JSON object a line, as soon as it is measured, instead of a table.
+    /// A failure is {"error": {"message": ...}}.
+    #[arg(long)]
+    json: bool,
+    /// Draws quality against target calls per token, one line a series of methods.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    models: ModelArgs,
+}
+
+impl SweepArgs {
+    /// Whom requests go to.
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            models: &self.models,
+            coordinator: self.coordinator.as_deref(),
+        }
+    }
+}
+
+/// Measures, prints and draws.
+pub(crate) async fn run(args: SweepArgs, config: Config) -> anyhow::Result<ExitCode> {
+    ensure!(
+        args.seeds > 0,
+        "--seeds: 0 is out of range, expected at least 1"
+    );
+    let series = spec::series(&args.methods).context("--methods")?;
+    let task = Task::load(args.task.as_deref(), args.prompts)?;
+    let stop = shutdown::on_signal()?;
+    let Some(url) = &args.coordinator else {
+        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
+        let client = connect::within(&cluster.coordinator_url)?;
+        let code = sweep(&args, &series, &task, client, &stop).await?;
+        cluster.stop().await?;
+        return Ok(code);
+    };
+    let client = connect::to_coordinator(url, &config)?;
+    sweep(&args, &series, &task, client, &stop).await
+}
+
+async fn sweep(
+    args: &SweepArgs,
+    series: &[Series],
+    task: &Task,
+    client: Coordinator,
+    stop: &CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &args.svg {
+        // Found out now, and not after everything was measured.
+        std::fs::File::create(file)
+            .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
+    }
+    let mut points = Vec::new();
+    let complete = tokio::select! {
+        done = measure_all(args, series, task, client, &mut points) => Some(done),
+        () = stop.cancelled() => None,
+    };
+    if !args.json && !points.is_empty() {
+        table::write(&mut stdout().lock(), task, args.temperature, &points)?;
+    }
+    // What was measured stands above, also if it ended early.
+    let complete = complete.transpose()?.is_some();
+    if !complete {
+        eprintln!("interrupted: what was measured until then stands above, no plot was drawn");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if let Some(file) = &args.svg {
+        let drawn = plot::svg(&task.name, args.temperature, &points)?;
+        std::fs::write(file, drawn)
+            .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures every method; each is told on stderr as soon as it is done, and on stdout as JSON if
+/// that was asked for.
+async fn measure_all(
+    args: &SweepArgs,
+    series: &[Series],
+    task: &Task,
+    mut client: Coordinator,
+    points: &mut Vec<Point>,
+) -> anyhow::Result<()> {
+    let setting = |method: &spec::MethodSpec| Setting {
+        method: method.clone(),
+        temperature: args.temperature,
+        draft_len: Some(args.draft_len),
+        max_tokens: args.max_tokens,
+        stop: vec!["\n".to_owned()],
+    };
+    let variants = || {
+        let each = |series: &'_ Series| series.methods.len();
+        series.iter().map(each).sum::<usize>()
+    };
+    // Caches are filled before anything is timed, and what the coordinator refuses is refused now.
+    let baseline = spec::MethodSpec::parse(BASELINE)?;
+    measure(&mut client, &setting(&baseline), &task.items[0].prompt, 0).await?;
+    for variant in series.iter().flat_map(|series| &series.methods) {
+        let setting = setting(&variant.method);
+        measure(&mut client, &setting, &task.items[0].prompt, 0).await?;
+    }
+    let seeds = if args.temperature == 0.0 {
+        1
+    } else {
+        args.seeds
+    };
+    for series in series {
+        for variant in &series.methods {
+            let setting = setting(&variant.method);
+            let mut point = Point::new(series, variant);
+            for seed in 0..seeds {
+                for (index, item) in task.items.iter().enumerate() {
+                    let seed = (seed * task.items.len() + index) as u64;
+                    let answer = measure(&mut client, &setting, &item.prompt, seed).await?;
+                    point.add(item.is_answered_by(&answer.text), &answer.measured);
+                }
+            }
+            eprintln!(
+                "{}/{} {}: {:.1}% right, {:.3} target calls a token",
+                points.len() + 1,
+                variants(),
+                variant.method,
+                100.0 * point.quality(),
+                point.measured.target_calls_per_token()
+            );
+            if args.json {
+                let mut out = stdout().lock();
+                writeln!(
+                    out,
+                    "{}",
+                    point.json(task, args.temperature, args.draft_len)
+                )?;
+                out.flush()?;
+            }
+            points.push(point);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_methods_can_be_read() {
+        let items: Vec<_> = METHODS
+            .split(',')
+            .map(|item| item.trim().to_owned())
+            .collect();
+        let series = spec::series(&items).expect("series");
+        let count: usize = series.iter().map(|series| series.methods.len()).sum();
+        assert_eq!((series.len(), count), (items.len(), 60));
+    }
+}

@@ -1,0 +1,118 @@
+//! What the command is told.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use model::head::train::FitOptions;
+use speculation::drafting::AcceptanceLabel;
+
+/// Arguments of `outrider-bench train-head`.
+#[derive(Debug, Args)]
+pub(crate) struct TrainHeadArgs {
+    /// Prompts as JSON lines {"kind": ..., "prompt": ...}, at least 10; one of every ten is held
+    /// out. A thousand is a good number.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prompts: PathBuf,
+    /// The draft model: a checkpoint folder, or embedded:draft. Without it, drafter.model of the
+    /// configuration.
+    #[arg(long, value_name = "SOURCE")]
+    pub(super) draft: Option<String>,
+    /// The target model: a checkpoint folder, or embedded:target. A verifier is started in this process
+    /// for it. Without it, verifier.model of the configuration.
+    #[arg(long, value_name = "SOURCE", conflicts_with = "verifier")]
+    pub(super) target: Option<String>,
+    /// A running verifier to ask instead, http://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub(super) verifier: Option<String>,
+    /// Verification the head is meant for: coupled, or rejection for all that test against the draft law
+    /// (token, block, block-greedy), where what is drafted and tested against is the law as told, by default its
+    /// 32 most likely tokens. Coupling accepts less, so the heads differ.
+    #[arg(long, value_name = "LABEL", default_value_t = AcceptanceLabel::Coupled)]
+    pub(super) label: AcceptanceLabel,
+    /// Residual blocks, 0 to 4. More predict better and cost more at each draft token.
+    #[arg(long, value_name = "D", default_value_t = 1)]
+    depth: usize,
+    /// One weight for all blocks, as in the authors' release.
+    #[arg(long)]
+    tied: bool,
+    /// Weight of refusals in the loss. With 1 the prediction is a probability as it stands; the paper
+    /// tries 1, 3, 6 and 12, which make it warier.
+    #[arg(
+        long,
+        value_name = "W",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    w_rej: f64,
+    /// Share of the target's own tokens in the contexts that are learnt from, the others being drafted.
+    /// With 1 the context is all the target's and each drafted token branches off it: what a drafter sees
+    /// while all it drafts is accepted, at twice the draft forwards.
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 0.15,
+        allow_negative_numbers = true
+    )]
+    pub(super) mix: f64,
+    /// Passes over the positions learnt from.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    epochs: usize,
+    /// Largest learning rate; it rises over the first 3 % of the steps, then falls along a cosine.
+    #[arg(
+        long,
+        value_name = "RATE",
+        default_value_t = 1e-3,
+        allow_negative_numbers = true
+    )]
+    lr: f64,
+    /// Positions a step.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    batch: usize,
+    /// Tokens of each response, unless it ends before.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(super) max_tokens: u32,
+    /// Temperature of both models' laws, in responses, drafts and labels.
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub(super) temperature: f32,
+    /// Seed of everything that is drawn.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Milliseconds of a draft forward, for the best h; measured if not given.
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub(super) draft_ms: Option<f64>,
+    /// Milliseconds of a target forward, for the best h; measured if not given.
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub(super) target_ms: Option<f64>,
+    /// Folder that keeps what was sampled.
+    #[arg(long, value_name = "DIR", default_value = "outrider-cache")]
+    pub(super) cache: PathBuf,
+    /// File to write the head to.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: PathBuf,
+    /// Replaces that file if it is there already.
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+impl TrainHeadArgs {
+    /// How to learn, for the draft model with this fingerprint.
+    pub(super) fn options(&self, draft_fingerprint: &str) -> FitOptions {
+        FitOptions {
+            depth: self.depth,
+            tied: self.tied,
+            label: self.label,
+            draft_fingerprint: draft_fingerprint.to_owned(),
+            w_rej: self.w_rej,
+            mix: self.mix,
+            epochs: self.epochs,
+            learning_rate: self.lr,
+            batch: self.batch,
+            seed: self.seed,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Responses from the target, drafts from the draft model, labels from both laws.
+
+use std::collections::VecDeque;
+
+use anyhow::Context;
+use speculation::TokenId;
+use speculation::chance::{Chance, RoundChance};
+use speculation::drafting::AcceptanceLabel;
+use speculation::methods::SPARSE_TOP;
+use speculation::noise::{InnerCall, Noise, Purpose};
+use speculation::proposal::{ProposalForm, ProposalLaw};
+use speculation::sampling::SamplingParams;
+
+use super::dataset::{Dataset, Drafts, Sample};
+use super::draft::Draft;
+use super::target::{Asked, Response, Target};
+use outrider::progress;
+
+/// Responses asked for at once, so that the verifier can batch them.
+const AT_ONCE: usize = 8;
+/// How a draft law is told to verification by rejection, where a request does not say.
+const TOLD: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
+
+/// Samples what `dataset` lacks of one response a prompt; the response to the prompt at index i has the
+/// seed `asked.seed + i`.
+///
+/// # Errors
+/// If the verifier is lost or refuses, or the file cannot be written.
+pub(super) async fn complete(
+    dataset: &mut Dataset,
+    draft: &mut Draft,
+    target: &Target,
+    (prompts, asked): (&[Vec<TokenId>], &Asked),
+) -> anyhow::Result<()> {
+    let mut coming = VecDeque::new();
+    let mut next = dataset.samples.len();
+    while dataset.samples.len() < prompts.len() {
+        while next < prompts.len() && coming.len() < AT_ONCE {
+            let asked = Asked {
+                prompt: prompts[next].clone(),
+                seed: asked.seed.wrapping_add(next as u64),
+                ..asked.clone()
+            };
+            let target = target.clone();
+            coming.push_back(tokio::spawn(async move {
+                let response = target.respond(&asked).await;
+                response.map(|response| (asked, response))
+            }));
+            next += 1;
+        }
+        let Some(first) = coming.pop_front() else {
+            break;
+        };
+        let (index, responded) = (dataset.samples.len(), first.await?);
+        let sample = responded.and_then(|(asked, response)| {
+            tokio::task::block_in_place(|| label(draft, &asked, response))
+        });
+        dataset
+            .push(sample.with_context(|| {
+                format!("prompt {}; run again to go on from here", index + 1)
+            })?)?;
+        let positions: usize = (dataset.samples.iter())
+            .map(|sample| sample.response.len())
+            .sum();
+        let (done, of) = (index + 1, prompts.len());
+        progress::show(&format!("response {done} of {of}, {positions} positions"))?;
+    }
+    progress::clear()?;
+    Ok(())
+}
+
+/// Draws what would have been drafted along `response`, and labels it.
+fn label(draft: &mut Draft, asked: &Asked, response: Response) -> anyhow::Result<Sample> {
+    let laws = draft.laws(&asked.prompt, &response.tokens, &asked.sampling)?;
+    let noise = Noise::new(asked.seed, 0);
+    let mut chance = RoundChance::new(noise, 0, InnerCall::default());
+    Ok(drafts(laws, response, &mut chance))
+}
+
+/// The sample of draft laws (positions), each (vocab), along `response`.
+///
+/// For coupling Y comes from the law q, for rejection from q', the law as it is told where a request does
+/// not say: that is what verification tests against. The drafts are independent of the response: coupled
+/// ones would be what the label predicts.
+fn drafts(laws: Vec<Vec<f32>>, response: Response, chance: &mut impl Chance<f32>) -> Sample {
+    let (mut coupled, mut rejection) = (Drafts::default(), Drafts::default());
+    for (position, (mut q, p)) in laws.into_iter().zip(&response.laws).enumerate() {
+        let mut draw = |drafts: &mut Drafts, label: AcceptanceLabel, q: &[f32]| {
+            let token = chance.token(Purpose::Draft, position as u32, q);
+            drafts.tokens.push(token);
+            let accepted = label.probability(q, p, token);
+            drafts.labels.push(accepted.clamp(0.0, 1.0));
+        };
+        draw(&mut coupled, AcceptanceLabel::Coupled, &q);
+        ProposalLaw::of(&mut q, TOLD);
+        draw(&mut rejection, AcceptanceLabel::Rejection, &q);
+    }
+    Sample {
+        response: response.tokens,
+        coupled,
+        rejection,
+    }
+}
+
+/// The settings all responses share.
+pub(super) fn settings(temperature: f32, end_tokens: &[TokenId]) -> SamplingParams {
+    SamplingParams {
+        temperature,
+        end_tokens: end_tokens.to_vec(),
+        ..SamplingParams::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(positions: usize, p: &[f32]) -> Response {
+        Response {
+            tokens: vec![2; positions],
+            laws: vec![p.to_vec(); positions],
+        }
+    }
+
+    #[test]
+    fn drafts_follow_the_draft_law_and_labels_both() {
+        let (q, p) = ([0.75_f32, 0.25, 0.0], [0.25_f32, 0.25, 0.5]);
+        let mut chance = RoundChance::new(Noise::new(3, 0), 0, InnerCall::default());
+        let sample = drafts(vec![q.to_vec(); 4000], response(4000, &p), &mut chance);
+        let first = |drafts: &Drafts| drafts.tokens.iter().filter(|&&token| token == 0).count();
+        // Five standard deviations are 137.
+        for drafts in [&sample.coupled, &sample.rejection] {
+            assert!(first(drafts).abs_diff(3000) < 137, "{}", first(drafts));
+        }
+        for position in 0..4000 {
+            // 1 / Σ max(q_i, p_i q_x / p_x).
+            let coupled = match sample.coupled.tokens[position] {
+                0 => 1.0 / (0.75 + 0.75 + 1.5),
+                1 => 1.0 / (0.75 + 0.25 + 0.5),
+                _ => panic!("a token the draft law has not"),
+            };
+            assert!((sample.coupled.labels[position] - coupled).abs() < 1e-6);
+            // min(1, p / q'); q' has weights 65,535 and 21,845, a third of it.
+            let rejection = [1.0 / 3.0, 1.0][sample.rejection.tokens[position] as usize];
+            assert!((sample.rejection.labels[position] - rejection).abs() < 1e-6);
+        }
+    }
+
+    /// Gives the token of a list for each position, and remembers the laws it was to draw from.
+    #[derive(Default)]
+    struct Listed {
+        laws: Vec<Vec<f32>>,
+    }
+
+    impl Chance<f32> for Listed {
+        fn accepts(&mut self, _: u32, _: f32) -> bool {
+            panic!("nothing is accepted or refused here")
+        }
+
+        fn token(&mut self, purpose: Purpose, offset: u32, law: &[f32]) -> TokenId {
+            assert_eq!(purpose, Purpose::Draft);
+            self.laws.push(law.to_vec());
+            offset
+        }
+    }
+
+    /// 40 tokens, of which the 32 most likely are told: the mean label over all that can be drafted is
+    /// Σ min(q', p), what verification accepts.
+    #[test]
+    fn rejection_is_learnt_from_the_law_that_is_told_and_coupling_from_the_whole() {
+        let total: f64 = (1..=40).map(f64::from).sum();
+        let q: Vec<f32> = (1..=40).map(|v| (f64::from(v) / total) as f32).collect();
+        let p: Vec<f32> = q.iter().rev().copied().collect();
+        let mut chance = Listed::default();
+        let sample = drafts(vec![q.clone(); 40], response(40, &p), &mut chance);
+        // By hand: 65,535 for the 40 most likely of all, in proportion for the others, from 9 on.
+        let weight = |v: usize| {
+            if v < 8 {
+                0.0
+            } else {
+                ((v + 1) as f64 / 40.0 * 65_535.0).round()
+            }
+        };
+        let weights: f64 = (0..40).map(weight).sum();
+        let told: Vec<f64> = (0..40).map(|v| weight(v) / weights).collect();
+        let (mut mean, mut accepted) = (0.0, 0.0);
+        for v in 0..40 {
+            assert_eq!(chance.laws[2 * v], q, "the law drawn from for coupling");
+            for (found, expected) in chance.laws[2 * v + 1].iter().zip(&told) {
+                assert!((f64::from(*found) - expected).abs() < 1e-7, "for rejection");
+            }
+            assert_eq!(
+                (sample.coupled.tokens[v], sample.rejection.tokens[v]),
+                (v as u32, v as u32)
+            );
+            let coupled = AcceptanceLabel::Coupled.probability(&q, &p, v as u32);
+            assert_eq!(sample.coupled.labels[v], coupled);
+            mean += told[v] * f64::from(sample.rejection.labels[v]);
+            accepted += told[v].min(f64::from(p[v]));
+        }
+        assert!((mean - accepted).abs() < 1e-7, "{mean}, {accepted}");
+    }
+}

@@ -1,0 +1,241 @@
+//! The target model, asked through its verifier service: what it answers, and its law at every position.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use speculation::TokenId;
+use speculation::sampling::SamplingParams;
+use tokio::sync::mpsc;
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+use v1::verify_reply::Reply;
+use v1::verify_request::Request;
+use wire::digest::digest;
+use wire::{sampling, slice, v1};
+
+use outrider::connect::Verifier;
+
+/// How long the verifier may take over one round.
+const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// A verifier, and what it says it is.
+#[derive(Clone)]
+pub(super) struct Target {
+    client: Verifier,
+    pub(super) description: v1::PeerDescription,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) prompt: Vec<TokenId>,
+    pub(super) sampling: SamplingParams,
+    pub(super) seed: u64,
+    pub(super) max_tokens: u32,
+}
+
+/// The target's own tokens.
+pub(super) struct Decoded {
+    pub(super) tokens: Vec<TokenId>,
+    /// Time in the model for each of them, in microseconds.
+    pub(super) forward_us: Vec<u32>,
+}
+
+/// A response, with the target's law before each of its tokens.
+pub(super) struct Response {
+    pub(super) tokens: Vec<TokenId>,
+    /// Sampling laws (positions), each (vocab).
+    pub(super) laws: Vec<Vec<f32>>,
+}
+
+/// An open session.
+struct Session {
+    requests: mpsc::Sender<v1::VerifyRequest>,
+    replies: Streaming<v1::VerifyReply>,
+    round: u64,
+}
+
+/// What a verifier answered with instead.
+fn refused(status: &Status) -> anyhow::Error {
+    anyhow::anyhow!("the verifier: {}", wire::status::describe(status))
+}
+
+impl Target {
+    /// Asks the verifier at `url` what it is.
+    ///
+    /// # Errors
+    /// If nobody answers there.
+    pub(super) async fn connect(mut client: Verifier, url: &str) -> anyhow::Result<Self> {
+        let described = client.describe(v1::DescribeRequest {}).await;
+        let description = described
+            .map_err(|status| refused(&status).context(format!("verifier {url}")))?
+            .into_inner();
+        Ok(Self {
+            client,
+            description,
+        })
+    }
+
+    /// Decodes a response.
+    ///
+    /// # Errors
+    /// If the verifier refuses or is lost.
+    pub(super) async fn decode(&self, asked: &Asked) -> anyhow::Result<Decoded> {
+        let mut session = self.open(asked).await?;
+        session.decode(asked.max_tokens).await
+    }
+
+    /// Decodes a response, then scores it.
+    ///
+    /// # Errors
+    /// If the verifier refuses or is lost, or a law is none.
+    pub(super) async fn respond(&self, asked: &Asked) -> anyhow::Result<Response> {
+        let mut session = self.open(asked).await?;
+        let tokens = session.decode(asked.max_tokens).await?.tokens;
+        let limits = self.description.limits.unwrap_or_default();
+        let most = limits.max_draft_tokens.max(1) as usize;
+        let vocab_size = self.description.vocab_size;
+        let mut laws = Vec::with_capacity(tokens.len());
+        while laws.len() < tokens.len() {
+            // The law after the last draft token comes too.
+            let (base, end) = (laws.len(), tokens.len() - 1);
+            let drafts = &tokens[base..end.min(base + most)];
+            laws.extend(session.score(&tokens[..base], drafts, vocab_size).await?);
+        }
+        let _ = (session.requests)
+            .send(request(Request::Close(v1::Close {})))
+            .await;
+        Ok(Response { tokens, laws })
+    }
+
+    async fn open(&self, asked: &Asked) -> anyhow::Result<Session> {
+        let description = &self.description;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&asked.seed.to_le_bytes());
+        id[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+        id[12..].copy_from_slice(&asked.max_tokens.to_le_bytes());
+        let open = v1::Open {
+            session_id: id.to_vec(),
+            epoch: 1,
+            model: description.model.clone(),
+            prompt_token_ids: asked.prompt.clone(),
+            sampling: Some(sampling::to_wire(&asked.sampling)),
+            seed: asked.seed,
+            end_token_ids: asked.sampling.end_tokens.clone(),
+            vocab_size: description.vocab_size,
+            vocab_fingerprint: description.vocab_fingerprint.clone(),
+            verification: v1::Verification::Coupled.into(),
+            proposal_form: v1::ProposalForm::None.into(),
+            accept_at: v1::AcceptAt::Coordinator.into(),
+            ..Default::default()
+        };
+        let (requests, outgoing) = mpsc::channel(2);
+        requests.send(request(Request::Open(open))).await?;
+        let mut client = self.client.clone();
+        let replies = client.verify(ReceiverStream::new(outgoing)).await;
+        let replies = replies.map_err(|status| refused(&status))?;
+        let mut session = Session {
+            requests,
+            replies: replies.into_inner(),
+            round: 0,
+        };
+        match session.receive().await? {
+            Reply::Opened(_) => Ok(session),
+            _ => bail!("the verifier does not begin with opened"),
+        }
+    }
+}
+
+fn request(request: Request) -> v1::VerifyRequest {
+    v1::VerifyRequest {
+        request: Some(request),
+    }
+}
+
+impl Session {
+    async fn receive(&mut self) -> anyhow::Result<Reply> {
+        loop {
+            let received = tokio::time::timeout(TIMEOUT, self.replies.message())
+                .await
+                .with_context(|| format!("the verifier is silent for {} s", TIMEOUT.as_secs()))?;
+            let message = received.map_err(|status| refused(&status))?;
+            match message.and_then(|message| message.reply) {
+                // One that drains goes on within its grace; what is not done by then is said to have failed.
+                Some(Reply::Draining(_) | Reply::Progress(_)) => {}
+                Some(reply) => return Ok(reply),
+                None => bail!("the verifier ended the stream"),
+            }
+        }
+    }
+
+    /// The header of the next round, after `output`.
+    fn header(&mut self, digest: u64, output: &[TokenId]) -> v1::RoundHeader {
+        self.round += 1;
+        v1::RoundHeader {
+            round: self.round,
+            epoch: 1,
+            timeout_ms: TIMEOUT.as_millis() as u32,
+            from_len: 0,
+            committed: output.to_vec(),
+            digest,
+            trace_context: Vec::new(),
+        }
+    }
+
+    async fn decode(&mut self, max_tokens: u32) -> anyhow::Result<Decoded> {
+        let mut round = v1::DecodeRound {
+            max_tokens,
+            header: None,
+        };
+        round.header = Some(self.header(digest(&round), &[]));
+        (self.requests.send(request(Request::Decode(round)))).await?;
+        let (mut tokens, mut forward_us) = (Vec::new(), Vec::new());
+        loop {
+            let Reply::Decoded(decoded) = self.receive().await? else {
+                bail!("the verifier answers a decode round with something else");
+            };
+            forward_us.push(decoded.timing.unwrap_or_default().forward_us);
+            tokens.extend(decoded.token_ids);
+            ensure!(
+                tokens.len() <= max_tokens as usize,
+                "the verifier decodes more than {max_tokens} tokens"
+            );
+            if decoded.last {
+                ensure!(!tokens.is_empty(), "the verifier decodes nothing");
+                return Ok(Decoded { tokens, forward_us });
+            }
+        }
+    }
+
+    /// The laws after `output` and each prefix of `drafts`.
+    async fn score(
+        &mut self,
+        output: &[TokenId],
+        drafts: &[TokenId],
+        vocab_size: u32,
+    ) -> anyhow::Result<Vec<Vec<f32>>> {
+        let mut round = v1::VerifyRound {
+            drafts: Some(v1::TokenTree {
+                token_ids: drafts.to_vec(),
+                parents: Vec::new(),
+            }),
+            slices: Some(v1::SliceRequest::default()),
+            ..Default::default()
+        };
+        round.header = Some(self.header(digest(&round), output));
+        (self.requests.send(request(Request::Round(round)))).await?;
+        let mut laws = Vec::with_capacity(drafts.len() + 1);
+        for offset in 0..=drafts.len() {
+            let Reply::Slice(slice) = self.receive().await? else {
+                bail!("the verifier answers a scoring round with something else");
+            };
+            ensure!(
+                slice.last == (offset == drafts.len()),
+                "the verifier sends not one law for each position"
+            );
+            let scored = slice::from_wire(slice, offset, vocab_size, false);
+            laws.push(scored.context("the verifier's law")?.law);
+        }
+        Ok(laws)
+    }
+}

@@ -1,0 +1,97 @@
+//! Methods compared, and what is measured beside them.
+
+use serde_json::Value;
+
+use super::{each_refused, json_lines, program, succeeds, words};
+
+#[test]
+fn a_benchmark_prints_ratios_for_every_kind() {
+    let line = "compare --per-kind 1 --max-tokens 16 --json --temperatures 1";
+    let rows = json_lines(&words(line));
+    assert_eq!(rows.len(), 6);
+    assert!(
+        rows.iter()
+            .all(|row| row["ratio"].as_f64().expect("a number") > 0.0)
+    );
+}
+
+#[test]
+fn a_benchmark_names_the_method_it_cannot_read() {
+    each_refused(
+        &["compare", "--methods"],
+        &[
+            "coupled,lossy:alhpa=0.5 | --methods | lossy:alhpa=0.5",
+            // What is out of range the coordinator says, before anything is measured.
+            "lossy:alpha=2 | alpha | below 1",
+        ],
+    );
+}
+
+#[test]
+fn methods_with_parameters_are_compared_in_one_run() {
+    let line = "compare --methods spec-cascade:rule=chow:alpha=0/1,draft-only --per-kind 1 --max-tokens 16 \
+                --temperatures 1 --json";
+    let mut rows = json_lines(&words(line));
+    rows.retain(|row| row["kind"] == "all");
+    let deferral: Vec<_> = rows
+        .iter()
+        .map(|row| row["deferral_rate"].as_f64())
+        .collect();
+    // At one end every position is the target's, at the other none, and then all drafts stand.
+    assert_eq!(deferral, [Some(1.0), Some(0.0), None]);
+    assert_eq!(rows[1]["draft_acceptance_rate"], 1.0);
+    assert_eq!(rows[2]["target_calls_per_token"], 0.0);
+}
+
+#[test]
+fn acceptance_alone_is_timed_over_a_small_vocabulary() {
+    let rows = json_lines(&words("laws --vocab 64 --repeats 1 --blocks 1 --json"));
+    assert_eq!(rows.len(), 100);
+    each_refused(&["laws"], &["--vocab 3 | --vocab: 3"]);
+}
+
+#[test]
+fn parts_of_a_round_are_timed_on_both_models() {
+    let line = "parts --contexts 8 --repeats 1 --hidden 64 --layers 1 --json";
+    let rows = json_lines(&words(line));
+    // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
+    // two contexts.
+    let counts = [
+        ("embedded", 6),
+        ("random, 64 x 1", 11),
+        ("embedded draft", 5),
+        ("few tokens often", 2),
+        ("a passage repeated", 2),
+    ];
+    for (on, count) in counts {
+        assert_eq!(rows.iter().filter(|row| row["on"] == on).count(), count);
+    }
+    assert_eq!(rows.len(), 26);
+    each_refused(&["parts"], &["--contexts 510 | --contexts: 510"]);
+}
+
+#[test]
+fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plot = folder.path().join("plot.svg");
+    let line = "sweep --prompts 20 --methods target-only,draft-only,spec-cascade:rule=chow:alpha=0/1 --json --svg";
+    let (stdout, stderr) = succeeds(program(&words(line)).arg(&plot));
+    let quality: Vec<f64> = stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
+        .map(|point| point["quality"].as_f64().expect("a number"))
+        .collect();
+    // At its ends the cascade is each of the two models.
+    assert_eq!(
+        (quality[2], quality[3]),
+        (quality[0], quality[1]),
+        "{stderr}"
+    );
+    assert!(quality[0] > 0.9, "{quality:?}");
+    assert!(
+        stderr.contains("4/4 spec-cascade:rule=chow:alpha=1"),
+        "{stderr}"
+    );
+    let drawn = std::fs::read_to_string(plot).expect("drawn");
+    assert!(drawn.contains("draft-only") && drawn.contains("spec-cascade:rule=chow"));
+}

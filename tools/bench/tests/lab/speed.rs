@@ -1,0 +1,118 @@
+//! The benchmarks of the model runtime and of the whole, on models so small that they end at once.
+
+use serde_json::Value;
+
+use super::{each_refused, json_lines, words};
+
+/// The JSON lines of a benchmark.
+fn lines(command: &str, flags: &str) -> Vec<Value> {
+    json_lines(&[&[command, "--json"][..], &words(flags)].concat())
+}
+
+fn number(line: &Value, key: &str) -> f64 {
+    let number = line[key].as_f64();
+    number.unwrap_or_else(|| panic!("{key} of {line}"))
+}
+
+#[test]
+fn decoding_is_measured_against_memory_and_its_own_products() {
+    let flags =
+        "--models=embedded,random --repeats=1 --context=9 --hidden=64 --layers=2 --vocab=256";
+    let measured = lines("decode", flags);
+    let named = |line: &Value| (line["on"].clone(), line["format"].clone());
+    let names: Vec<_> = measured.iter().map(named).collect();
+    let expected = [
+        ("embedded target", "q8_0"),
+        ("embedded target", "f32"),
+        ("random, 0.1 M", "q8_0"),
+        ("random, 0.1 M", "f32"),
+    ];
+    assert_eq!(
+        names,
+        expected.map(|(on, format)| (on.into(), format.into()))
+    );
+    for line in &measured {
+        assert!(number(line, "tokens_per_second") > 0.0, "{line}");
+        assert!(number(line, "outside_products") < 1.0, "{line}");
+        assert!(number(line, "of_bound") > 0.0, "{line}");
+        assert_eq!(line["positions"][2]["positions"], 5);
+    }
+    // The same weights in four times the bytes, but for the scales.
+    let bytes = |line: usize| number(&measured[line], "weight_bytes");
+    assert!((bytes(1) / bytes(0) - 4.0 * 32.0 / 34.0).abs() < 0.01);
+}
+
+#[test]
+fn llama_cpp_is_asked_for_with_all_it_needs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("empty.gguf");
+    std::fs::write(&file, "").expect("written");
+    for line in [
+        "--gguf=model.gguf | --llama-cpp",
+        // The embedded target is written for it.
+        "--llama-cpp --python=no-such-python | --python: no-such-python",
+        "--repeats=1 --llama-cpp --gguf=no-such-file.gguf --python=python3 | --gguf: no-such-file.gguf",
+        "--repeats=1 --llama-cpp --gguf=EMPTY --python=no-such-python | --python: no-such-python",
+        // An interpreter that says nothing.
+        "--repeats=1 --llama-cpp --gguf=EMPTY --python=true | pip install llama-cpp-python",
+    ] {
+        let line = line.replace("EMPTY", file.to_str().expect("UTF-8"));
+        each_refused(&["decode"], &[&line]);
+    }
+}
+
+#[test]
+fn sessions_decode_together() {
+    let flags =
+        "--models=random --sessions=1,3 --tokens=4 --repeats=1 --hidden=64 --layers=2 --vocab=256";
+    let measured = lines("batch", flags);
+    assert_eq!(measured.len(), 2);
+    assert_eq!(
+        (
+            number(&measured[0], "ratio"),
+            number(&measured[1], "sessions")
+        ),
+        (1.0, 3.0)
+    );
+    assert!(number(&measured[1], "tokens_per_second") > 0.0);
+    let wrong = ["--format=q3 | q8_0", "--sessions=0 | --sessions: 0"];
+    each_refused(&["batch"], &wrong);
+}
+
+#[test]
+fn a_synthetic_pair_is_made_and_says_so() {
+    let flags = "--layers=3 --hidden=64 --vocab=512 --prompts=3 --sweep-prompts=2 --draft-lens=2,3 \
+                 --max-tokens=24 --temperatures=1";
+    let measured = lines("speedup", flags);
+    assert_eq!(measured.len(), 2);
+    let [synthetic, embedded] = &measured[..] else {
+        panic!("two pairs")
+    };
+    assert_eq!(
+        (&synthetic["synthetic"], &embedded["synthetic"]),
+        (&true.into(), &false.into())
+    );
+    // What was calibrated on some sequences holds for others: of 48 tokens each, five standard errors.
+    let calibrated = number(synthetic, "calibrated_acceptance");
+    assert!((calibrated - 0.8).abs() < 0.03, "{synthetic}");
+    for draft_len in 0..2 {
+        let accepted = number(&synthetic["sweep"][draft_len], "draft_acceptance_rate");
+        assert!((0.4..0.99).contains(&accepted), "{synthetic}");
+    }
+    let fixed = &synthetic["compared"][0];
+    for line in &measured {
+        assert_eq!(line["sweep"].as_array().expect("an array").len(), 3);
+        let compared = line["compared"].as_array().expect("an array");
+        assert_eq!(compared.len(), 2, "{line}");
+        assert_eq!(compared[1]["draft_len"], "goodput");
+        for compared in compared {
+            assert!(number(compared, "speedup") > 0.0, "{line}");
+            assert!(
+                number(&compared["round_ms"], "verify_forward") > 0.0,
+                "{line}"
+            );
+        }
+    }
+    assert_eq!(number(fixed, "tokens"), 72.0);
+    each_refused(&["speedup"], &["--acceptance=0 | --acceptance: 0"]);
+}
