@@ -10,16 +10,6 @@ const COORDINATOR: [&str; 11] = [
     "config", "error",
 ];
 
-/// Modules that import one another still, to be taken apart.
-const LEFT: [&str; 6] = [
-    "model: architecture",
-    "model: config",
-    "model: engine::budget",
-    "model: engine::worker",
-    "wire: open",
-    "wire: proposal",
-];
-
 /// A module's path within its crate; empty for the root.
 type Module = Vec<String>;
 
@@ -181,7 +171,7 @@ fn coordinator() -> BTreeMap<Module, BTreeSet<Module>> {
 }
 
 #[test]
-fn no_crate_has_another_circle_of_modules() {
+fn no_crate_has_a_circle_of_modules() {
     let mut crates = 0;
     let mut circles = Vec::new();
     for folder in ["services", "shared", "tools"] {
@@ -200,8 +190,7 @@ fn no_crate_has_another_circle_of_modules() {
         }
     }
     assert!(crates >= 10, "{crates} crates were found");
-    circles.sort();
-    assert_eq!(circles, LEFT);
+    assert_eq!(circles, Vec::<String>::new());
 }
 
 #[test]

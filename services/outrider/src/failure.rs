@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]
-pub struct Told(pub anyhow::Error);
+pub(crate) struct Told(pub(crate) anyhow::Error);
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,12 +20,12 @@ impl std::error::Error for Told {}
 
 /// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
-pub fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
+pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| argument == "--json")
 }
 
 /// Tells why a command failed.
-pub fn tell(error: &anyhow::Error, as_json: bool) {
+pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
     let message = one_line(error);
     if as_json && !error.is::<Told>() {
         print(&message);
@@ -34,7 +34,7 @@ pub fn tell(error: &anyhow::Error, as_json: bool) {
 }
 
 /// Tells what is wrong with a command line, or shows the help it asks for, and ends the program.
-pub fn refuse(error: &clap::Error, as_json: bool) -> ! {
+pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
     if as_json && error.use_stderr() {
         let text = error.render().to_string();
         // The first paragraph says what is wrong, the others how it is done.
@@ -46,7 +46,7 @@ pub fn refuse(error: &clap::Error, as_json: bool) -> ! {
 }
 
 /// The object of a failure, in a line.
-pub fn object(message: &str) -> String {
+pub(crate) fn object(message: &str) -> String {
     json!({ "error": { "message": message } }).to_string()
 }
 
@@ -56,7 +56,7 @@ fn print(message: &str) {
 }
 
 /// Whether the reader of the output went away.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error
         .chain()
         .find_map(|cause| cause.downcast_ref::<std::io::Error>());
@@ -64,7 +64,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// An error and its causes in one line, without those that the message quotes already.
-pub fn one_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error
         .chain()
         .skip(1)

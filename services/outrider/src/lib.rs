@@ -12,7 +12,7 @@ pub mod cluster;
 mod completions;
 pub mod config;
 pub mod connect;
-pub mod failure;
+mod failure;
 mod generate;
 pub mod global;
 mod health;

@@ -1,7 +1,8 @@
 //! What a checkpoint's `config.json` says about a model, whatever its family.
 //!
-//! How the files of a family are read stands in the module `architecture`.
+//! How the files of a family are read stands in [`architecture`].
 
+pub(crate) mod architecture;
 mod error;
 mod raw;
 mod rope;
@@ -11,7 +12,7 @@ use speculation::TokenId;
 
 pub use self::error::ConfigError;
 pub(crate) use self::raw::RawConfig;
-use crate::{architecture, rope::RopeScaling};
+use crate::rope::RopeScaling;
 
 /// Families of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

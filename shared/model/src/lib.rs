@@ -10,7 +10,6 @@
 //! must be the token that decoding one by one would have chosen.
 
 mod activation;
-mod architecture;
 mod attention;
 pub mod bigram;
 mod cache;

@@ -25,11 +25,10 @@ use self::{
     position::{Direction, RelativeBias},
 };
 use crate::{
-    architecture::t5::relative_bias,
     attention::AttentionScratch,
     cache::{CrossCache, PagePool, SequenceCache, memory},
     computation::CpuFormat,
-    config::{EncoderConfig, ModelConfig},
+    config::{EncoderConfig, ModelConfig, architecture::t5::relative_bias},
     cpu::Cpu,
     forward_error::ForwardError,
     linear::{Linear, LinearScratch, Order, WeightFormat},

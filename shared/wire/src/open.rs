@@ -9,6 +9,7 @@ use speculation::sampling::SamplingParams;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
+pub use crate::proposal::Telling;
 use crate::status::BadField;
 use crate::{describe, proposal, sampling, target, v1};
 
@@ -60,23 +61,6 @@ impl SessionSpec {
             None => &[],
         }
     }
-}
-
-/// What a drafter tells of its law beside the law.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "numbers that are asked for one by one"
-)]
-pub struct Telling {
-    /// Maximum of the unscaled law.
-    pub confidences: bool,
-    /// Its entropy too.
-    pub entropies: bool,
-    /// Unscaled probabilities.
-    pub unscaled: bool,
-    /// Each draft token's unscaled log probability.
-    pub logprobs: bool,
 }
 
 /// Longest name of a tenant, in bytes.

@@ -2,16 +2,32 @@
 
 use half::f16;
 use speculation::confidence::Confidence;
-use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use speculation::proposal::{Proposal, ProposalForm, ProposalLaw, SPARSE_MOST};
 use v1::dense_law::Format;
 use v1::proposal::Law;
 
-use crate::open::Telling;
 use crate::status::BadField;
 use crate::v1;
 
+/// What a drafter tells of its law beside the law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "numbers that are asked for one by one"
+)]
+pub struct Telling {
+    /// Maximum of the unscaled law.
+    pub confidences: bool,
+    /// Its entropy too.
+    pub entropies: bool,
+    /// Unscaled probabilities.
+    pub unscaled: bool,
+    /// Each draft token's unscaled log probability.
+    pub logprobs: bool,
+}
+
 /// Most tokens of a sparse law.
-pub const MAX_SPARSE: usize = 1_024;
+pub const MAX_SPARSE: usize = SPARSE_MOST as usize;
 
 /// Reads how much of the draft law is sent.
 ///

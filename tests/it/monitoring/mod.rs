@@ -5,15 +5,15 @@
 
 mod panels;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use server::metrics::{Kind, Metric, names};
 
-/// Labels that every target has, and that of buckets.
-const OF_ALL: [&str; 3] = ["job", "instance", "le"];
+/// Labels that every target has.
+const TARGET: [&str; 2] = ["job", "instance"];
 
 /// Labels whose values the operator chooses.
 const FREE: [&str; 4] = ["job", "instance", "model", "method"];
@@ -163,6 +163,43 @@ fn expressions() -> Vec<(String, String)> {
     all
 }
 
+/// The labels of a sample, and what defines it, unless it is a rule or Prometheus itself.
+type Known = BTreeMap<String, (BTreeSet<String>, Option<&'static Metric>)>;
+
+/// What can be asked for: what processes expose, `up`, and what rules record, whose labels are those that its
+/// expression names.
+fn known() -> Known {
+    let all = |labels: &[&str]| -> BTreeSet<String> {
+        let labels = labels.iter().chain(&TARGET);
+        labels.map(|&label| label.to_owned()).collect()
+    };
+    let samples = names::ALL.iter().flat_map(|&metric| {
+        let named = metric.sample_names().into_iter();
+        named.map(move |sample| {
+            let mut labels = all(metric.labels);
+            if sample.ends_with("_bucket") {
+                labels.insert("le".to_owned());
+            }
+            (sample, (labels, Some(metric)))
+        })
+    });
+    let mut known: Known = samples.collect();
+    known.insert("up".to_owned(), (all(&[]), None));
+    for rule in rules("record") {
+        let expression = rule.expression();
+        let labels = words(&expression).map(str::to_owned).collect();
+        known.insert(rule.name, (labels, None));
+    }
+    known
+}
+
+/// The names in code: ranges, numbers with their units, and Grafana's variables are none.
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "_:$.".contains(c);
+    let words = code.split(move |c| !is_inside(c));
+    words.filter(|word| word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'))
+}
+
 /// Whether a label can have the value: a bucket's bound is one of them, and a metric's help lists the values of
 /// labels that have a few.
 fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
@@ -170,44 +207,89 @@ fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
         Kind::Histogram(bounds) | Kind::Traced(bounds) if label == "le" => value
             .parse()
             .is_ok_and(|value: f64| bounds.contains(&value)),
-        _ => metric.labels.contains(&label) && metric.help.contains(value),
+        _ => label != "le" && (value.is_empty() || metric.help.contains(value)),
     }
+}
+
+/// What `expression` names that does not exist.
+fn problems(known: &Known, expression: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    // Strings are every second piece; what they are compared with stands before them.
+    let pieces: Vec<&str> = expression.split('"').collect();
+    let code = || pieces.iter().step_by(2).flat_map(|code| words(code));
+    let asked: Vec<_> = code().filter_map(|word| known.get(word)).collect();
+    let labels: BTreeSet<&String> = asked.iter().flat_map(|(labels, _)| labels).collect();
+    let is_word = |word: &str| LANGUAGE.split(' ').any(|other| other == word);
+    let unknown = code().filter(|word| {
+        !known.contains_key(*word) && !is_word(word) && !labels.contains(&(*word).to_owned())
+    });
+    problems.extend(unknown.map(|word| format!("nothing asked for here is called {word}")));
+    if asked.is_empty() {
+        problems.push("asks for no metric".to_owned());
+    }
+    let mut metric = "";
+    for compared in pieces.windows(2).step_by(2) {
+        if let Some((before, _)) = compared[0].rsplit_once('{') {
+            metric = words(before).last().unwrap_or_default();
+        }
+        let label = compared[0].trim_end_matches(['=', '!', '~']);
+        let label = label.rsplit(['{', ',', ' ']).next().unwrap_or_default();
+        let Some((labels, definition)) = known.get(metric) else {
+            problems.push(format!("there is no metric {metric}"));
+            continue;
+        };
+        if !labels.contains(label) {
+            problems.push(format!("{metric} has no label {label}"));
+        } else if let Some(definition) = definition
+            && !FREE.contains(&label)
+        {
+            let values = compared[1].split('|');
+            let wrong = values.filter(|value| !can_be(definition, label, value));
+            problems.extend(wrong.map(|value| format!("{metric} has no {label} {value}")));
+        }
+    }
+    problems
 }
 
 #[test]
 fn rules_and_panels_ask_for_metrics_labels_and_values_that_exist() {
-    let samples = names::ALL.iter().flat_map(|metric| metric.sample_names());
-    let labels = names::ALL.iter().flat_map(|metric| metric.labels);
-    let mut known: BTreeSet<String> = samples.collect();
-    known.extend(labels.chain(&OF_ALL).map(|&name| name.to_owned()));
-    known.extend(LANGUAGE.split(' ').map(str::to_owned));
-    known.extend(rules("record").into_iter().map(|rule| rule.name));
-    let mut problems = Vec::new();
-    for (whose, expression) in expressions() {
-        // Strings are every second piece; what they are compared with stands before them.
-        let pieces: Vec<&str> = expression.split('"').collect();
-        for code in pieces.iter().step_by(2) {
-            // Ranges, numbers with their units, and Grafana's variables are no names.
-            let is_inside = |c: char| c.is_ascii_alphanumeric() || "_:$.".contains(c);
-            let words = code.split(|c| !is_inside(c)).filter(|word| {
-                word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            });
-            let unknown = words.filter(|word| !known.contains(*word));
-            problems.extend(unknown.map(|word| format!("{whose}: nothing is called {word}")));
-        }
-        for compared in pieces.windows(2).step_by(2) {
-            let label = compared[0].trim_end_matches(['=', '!', '~']);
-            let label = label.rsplit(['{', ',', ' ']).next().unwrap_or_default();
-            let is_one = |value: &str| names::ALL.iter().any(|metric| can_be(metric, label, value));
-            let wrong = compared[1]
-                .split('|')
-                .filter(|value| !value.is_empty() && !is_one(value));
-            if !FREE.contains(&label) {
-                problems.extend(wrong.map(|value| format!("{whose}: no {label} is {value}")));
-            }
-        }
+    let known = known();
+    let all = expressions().into_iter().flat_map(|(whose, expression)| {
+        let problems = problems(&known, &expression).into_iter();
+        problems.map(move |problem| format!("{whose}: {problem}"))
+    });
+    let all: Vec<String> = all.collect();
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn what_does_not_exist_is_found() {
+    for (expression, expected) in [
+        (
+            "sum by (role) (outrider_no_such_total)",
+            "outrider_no_such_total",
+        ),
+        (
+            r#"outrider_ready{role="x"}"#,
+            "outrider_ready has no label role",
+        ),
+        (
+            r#"outrider_peers{state="asleep"}"#,
+            "outrider_peers has no state asleep",
+        ),
+        (
+            r#"sum by (le) (outrider_accepted_length_tokens_bucket{le="3.5"})"#,
+            "no le 3.5",
+        ),
+        ("sum by (service) (outrider_peers)", "called service"),
+        ("1 > 0", "asks for no metric"),
+    ] {
+        let found = problems(&known(), expression);
+        assert!(
+            found.iter().any(|line| line.contains(expected)),
+            "{expression}: {found:?}"
+        );
     }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]

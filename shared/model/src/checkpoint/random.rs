@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use safetensors::{Dtype, serialize, tensor::TensorView};
 
 use crate::{
-    architecture,
-    config::{Architecture, ModelConfig},
+    config::{Architecture, ModelConfig, architecture},
     decoder::tensors::{Part, TensorNames},
     weights::WeightsError,
 };

@@ -1,5 +1,7 @@
 //! The loop of the engine thread.
 
+mod room;
+
 use std::{
     any::Any,
     collections::{HashSet, VecDeque},

@@ -15,6 +15,9 @@ use super::budget::Share;
 /// What goes before a message, and says how long it is.
 const MESSAGE_HEADER_BYTES: usize = 5;
 
+/// Most room that is made for a message because its header says so, before it has come.
+const MOST_RESERVED: usize = 4 << 20;
+
 /// A body whose bytes are handed on when all of them have come, but for the header of the message: whoever reads
 /// it refuses a message that is too long before it comes.
 #[derive(Debug)]
@@ -54,7 +57,14 @@ impl ReceivedBody {
             return Ok(None);
         }
         self.is_header_told = true;
-        let header = self.held.split_to(MESSAGE_HEADER_BYTES);
+        let mut header = [0; MESSAGE_HEADER_BYTES];
+        header.copy_from_slice(&self.held[..MESSAGE_HEADER_BYTES]);
+        let [_, len @ ..] = header;
+        // At once, or what is held would be copied and twice as large again and again; it takes memory as it comes.
+        let len = u32::from_be_bytes(len) as usize;
+        let mut held = BytesMut::with_capacity(len.min(MOST_RESERVED));
+        held.extend_from_slice(&self.held[MESSAGE_HEADER_BYTES..]);
+        self.held = held;
         Ok(Some(Bytes::copy_from_slice(&header)))
     }
 

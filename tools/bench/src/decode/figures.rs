@@ -172,7 +172,7 @@ mod tests {
         write(&mut text, &[figures]).expect("written");
         let text = String::from_utf8(text).expect("text");
         assert!(
-            text.contains("20%") && text.contains("2.50 times"),
+            text.contains("20%") && text.contains("2.50 times") && text.contains("q8_0"),
             "{text}"
         );
     }
