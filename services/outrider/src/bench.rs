@@ -4,26 +4,24 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anstream::stdout;
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use wire::v1::generate_request::Prompt;
-use wire::v1::{GenerateRequest, SamplingParams};
+use wire::v1::GenerateRequest;
 
 use crate::args::{MethodArgs, ModelArgs};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
 use crate::global::Services;
-use crate::measure::{Measured, measure};
-use crate::{moved, progress, prompts};
-
-/// What the method is compared with.
-const BASELINE: &str = "target-only";
+use crate::measure::{self, BASELINE, Measured, measure};
+use crate::moved::{self, MovedCommand};
+use crate::{progress, prompts};
 
 /// Arguments of `outrider bench`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct BenchArgs {
     /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
     #[arg(long, value_name = "URL")]
@@ -48,9 +46,14 @@ pub(crate) struct BenchArgs {
     method: MethodArgs,
     #[command(flatten)]
     models: ModelArgs,
-    /// A command that outrider-bench has now, with its arguments.
-    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    moved: Vec<String>,
+    /// See outrider-bench compare.
+    #[arg(long, hide = true)]
+    methods: Option<String>,
+    /// See outrider-bench compare.
+    #[arg(long, hide = true)]
+    temperatures: Option<String>,
+    #[command(subcommand)]
+    moved: Option<MovedCommand>,
 }
 
 impl BenchArgs {
@@ -69,16 +72,7 @@ impl BenchArgs {
         prompt: &str,
         seed: u64,
     ) -> anyhow::Result<GenerateRequest> {
-        let mut request = GenerateRequest {
-            prompt: Some(Prompt::Text(prompt.to_owned())),
-            max_tokens: Some(self.max_tokens),
-            sampling: Some(SamplingParams {
-                temperature: Some(self.temperature),
-                ..Default::default()
-            }),
-            seed: Some(seed),
-            ..Default::default()
-        };
+        let mut request = measure::request(prompt, self.max_tokens, self.temperature, seed);
         if is_baseline {
             BASELINE.clone_into(&mut request.method);
         } else {
@@ -98,8 +92,16 @@ struct Compared {
 
 /// Measures and prints.
 pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
-    if let Some((command, rest)) = args.moved.split_first() {
-        return moved::of_bench(command, rest);
+    if let Some(command) = &args.moved {
+        return moved::of_bench(command);
+    }
+    for (flag, value) in [
+        ("--methods", &args.methods),
+        ("--temperatures", &args.temperatures),
+    ] {
+        if let Some(value) = value {
+            return moved::flag_of_bench(flag, value);
+        }
     }
     server::telemetry::init(&config.log)?;
     if args.method.method == BASELINE {
@@ -125,10 +127,6 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
 
 async fn compare(args: &BenchArgs, mut client: Coordinator) -> anyhow::Result<Compared> {
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    ensure!(
-        !prompts.is_empty(),
-        "no prompt found: --prompts is empty, or --per-kind is 0"
-    );
     let mut compared = Compared::default();
     for (seed, prompt) in std::iter::once(&prompts[0]).chain(&prompts).enumerate() {
         progress::show(&format!("prompt {seed} of {}", prompts.len()))?;

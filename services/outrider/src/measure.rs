@@ -3,12 +3,17 @@
 use std::fmt::Display;
 
 use anyhow::{Context, anyhow, bail};
+use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{
-    FinishReason, Finished, GenerateRequest, RoundReport, SpeculationStatistics, Timing,
+    FinishReason, Finished, GenerateRequest, RoundReport, SamplingParams, SpeculationStatistics,
+    Timing,
 };
 
 use crate::connect::Coordinator;
+
+/// The method every other one is compared with.
+pub const BASELINE: &str = "target-only";
 
 /// An output and what it took.
 #[derive(Clone, Debug, Default)]
@@ -182,6 +187,20 @@ impl RoundTimes {
             verify_rest: inside(&verifier) - ms(verifier.forward_us),
             wire: ms(round.draft_us) - inside(&drafter) + ms(round.verify_us) - inside(&verifier),
         }
+    }
+}
+
+/// The request for an answer of so many tokens to `prompt`, by the default method.
+pub fn request(prompt: &str, max_tokens: u32, temperature: f32, seed: u64) -> GenerateRequest {
+    GenerateRequest {
+        prompt: Some(Prompt::Text(prompt.to_owned())),
+        max_tokens: Some(max_tokens),
+        sampling: Some(SamplingParams {
+            temperature: Some(temperature),
+            ..Default::default()
+        }),
+        seed: Some(seed),
+        ..Default::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use serde::Deserialize;
 
 /// Twenty prompts of each kind of text the default pair was trained on, none of them seen then.
@@ -23,7 +23,7 @@ pub struct Prompt {
 /// Reads prompts, at most `per_kind` of each kind.
 ///
 /// # Errors
-/// Names the file and the line that is wrong.
+/// Names the file and the line that is wrong; and if there is no prompt at all.
 pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>> {
     let (name, lines) = match file {
         None => ("the built-in prompts".to_owned(), DEFAULT.to_owned()),
@@ -56,6 +56,8 @@ pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>>
             prompts.push(prompt);
         }
     }
+    ensure!(per_kind > 0, "--per-kind: 0 leaves no prompt");
+    ensure!(!prompts.is_empty(), "--prompts: there is none in {name}");
     Ok(prompts)
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anstream::stdout;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
 use outrider::args::ModelArgs;
 use outrider::cluster::Cluster;
@@ -14,8 +14,9 @@ use outrider::{progress, prompts};
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Setting, measure};
-use crate::spec::{self, BASELINE, MethodSpec};
+use crate::spec::{self, MethodSpec};
 use crate::table::{self, Heading, Rows};
+use outrider::measure::BASELINE;
 
 /// Arguments of `outrider-bench compare`.
 #[derive(Debug, Args)]
@@ -71,10 +72,6 @@ impl CompareArgs {
 pub(crate) async fn run(args: CompareArgs, config: Config) -> anyhow::Result<()> {
     let methods = methods(&args.methods)?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    ensure!(
-        !prompts.is_empty(),
-        "no prompt found: --prompts is empty, or --per-kind is 0"
-    );
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let client = connect::within(&cluster.coordinator_url)?;

@@ -3,8 +3,7 @@
 pub(crate) use outrider::measure::{Answer, Measured};
 
 use outrider::connect::Coordinator;
-use wire::v1::generate_request::Prompt;
-use wire::v1::{GenerateRequest, SamplingParams};
+use wire::v1::GenerateRequest;
 
 use super::spec::MethodSpec;
 
@@ -31,16 +30,9 @@ pub(crate) async fn measure(
     seed: u64,
 ) -> anyhow::Result<Answer> {
     let mut request = GenerateRequest {
-        prompt: Some(Prompt::Text(prompt.to_owned())),
-        max_tokens: Some(setting.max_tokens),
-        sampling: Some(SamplingParams {
-            temperature: Some(setting.temperature),
-            ..Default::default()
-        }),
-        seed: Some(seed),
         draft_len: setting.draft_len,
         stop: setting.stop.clone(),
-        ..Default::default()
+        ..outrider::measure::request(prompt, setting.max_tokens, setting.temperature, seed)
     };
     setting.method.apply(&mut request)?;
     outrider::measure::measure(client, &setting.method, request).await

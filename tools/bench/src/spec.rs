@@ -10,9 +10,6 @@ use wire::v1;
 
 use outrider::args::MethodArgs;
 
-/// The method every other one is compared with.
-pub(crate) const BASELINE: &str = "target-only";
-
 /// Stands for every registered method with its defaults.
 pub(crate) const ALL: &str = "all";
 

@@ -67,6 +67,12 @@ fn a_failure_is_json_where_json_was_asked_for() {
 fn a_command_that_moved_says_where_it_went() {
     for (line, there) in [
         ("bench decode --models=random", "decode --models=random"),
+        ("bench laws", "laws"),
+        (
+            "bench --methods coupled --temperatures 1",
+            "compare --methods coupled",
+        ),
+        ("bench --temperatures 0,1", "compare --temperatures 0,1"),
         ("record --out x", "record --out x"),
         ("replay --help", "replay --help"),
         ("train-head", "train-head"),
@@ -76,4 +82,15 @@ fn a_command_that_moved_says_where_it_went() {
         let command = format!("cargo run --release -p outrider-bench -- {there}`");
         assert!(said.contains(&command), "{line}: {said}");
     }
+}
+
+#[test]
+fn what_never_was_a_command_is_not_said_to_have_moved() {
+    each_refused(
+        &["bench"],
+        &[
+            "kernel | unexpected argument 'kernel'",
+            "--per-knd 3 | unexpected argument '--per-knd'",
+        ],
+    );
 }

@@ -13,7 +13,6 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::measure::{Measured, Setting, measure};
-use super::spec::BASELINE;
 use super::spec::{self, MethodSpec, Series};
 use cost::{Costs, Fit};
 use outrider::args::ModelArgs;
@@ -21,6 +20,7 @@ use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
 use outrider::global::Services;
+use outrider::measure::BASELINE;
 use outrider::progress;
 use outrider::prompts::{self, Prompt};
 use table::{Family, Measurement, Way};

@@ -6,7 +6,7 @@ mod prompt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::Args;
 use speculation::methods::names::{DRAFT_CAP, DRAFT_LEN};
 use tokio_util::sync::CancellationToken;
@@ -102,10 +102,6 @@ impl RecordArgs {
 pub(crate) async fn run(args: RecordArgs, config: Config) -> anyhow::Result<ExitCode> {
     args.check()?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    ensure!(
-        !prompts.is_empty(),
-        "no prompt found: --prompts is empty, or --per-kind is 0"
-    );
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let url = cluster.coordinator_url.clone();

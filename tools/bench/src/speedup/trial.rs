@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::pair::Pair;
 use crate::measure::{Measured, Setting, measure};
-use crate::spec::BASELINE;
 use crate::spec::MethodSpec;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
+use outrider::measure::BASELINE;
 use outrider::progress;
 
 /// How long drafts are.

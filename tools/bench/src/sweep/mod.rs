@@ -16,13 +16,13 @@ use server::shutdown;
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Setting, measure};
-use crate::spec::BASELINE;
 use crate::spec::{self, Series};
 use outrider::args::ModelArgs;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
 use outrider::global::{INTERRUPTED, Services};
+use outrider::measure::BASELINE;
 use point::Point;
 use task::Task;
 
