@@ -1,6 +1,6 @@
 //! What a checkpoint's `config.json` says about a model, whatever its family.
 //!
-//! How the files of a family are read stands in [`architecture`].
+//! `architecture` says how the files of a family are read.
 
 pub(crate) mod architecture;
 mod error;
