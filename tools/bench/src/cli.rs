@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::report::{Report, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, speedup, sweep,
-    telemetry, train_head,
+    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, results,
+    speedup, sweep, telemetry, train_head,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -106,6 +106,14 @@ enum Command {
     /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
     /// labels along the response: a round's second token would follow the first one drafted instead.
     TrainHead(Box<train_head::TrainHeadArgs>),
+    /// Runs the commands that a page names, and puts what they print into it.
+    ///
+    /// A section stands between two lines of comments: `<!-- outrider-bench laws --repeats 41; takes 2 min -->`
+    /// and `<!-- end -->`. The program runs itself with the command's flags and replaces what stands between
+    /// with what it prints: where and when it was measured, tables and notes. Nothing else changes; the page is
+    /// written after each section. A section that names what it needs (`; needs python llama_cpp`, `; needs file
+    /// laws.rec`, `; needs gpu`) is left as it is where that is missing.
+    Results(results::ResultsArgs),
 }
 
 /// Runs a command to its end.
@@ -155,6 +163,7 @@ async fn carry_out(
         Command::Record(args) => return Box::pin(record::run(args, config)).await,
         Command::Bigram(args) => bigram::run(&args)?,
         Command::TrainHead(args) => return train_head::run(*args, config, report).await,
+        Command::Results(args) => results::run(&args, is_measurement)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -162,8 +171,22 @@ async fn carry_out(
 impl Command {
     /// Whether it prints a report.
     fn reports(&self) -> bool {
-        !matches!(self, Self::Record(_) | Self::Bigram(_))
+        !matches!(self, Self::Record(_) | Self::Bigram(_) | Self::Results(_))
     }
+}
+
+/// Whether `line` is the line of a command that measures and prints a report.
+///
+/// # Errors
+/// Says what is wrong with a flag, in a line.
+pub(crate) fn is_measurement(line: &[&str]) -> Result<bool, String> {
+    let cli = Cli::try_parse_from(line).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        first.trim_start_matches("error: ").to_owned()
+    })?;
+    // What trains writes a file.
+    Ok(cli.command.reports() && !matches!(cli.command, Command::TrainHead(_)))
 }
 
 /// What `flags` come to.

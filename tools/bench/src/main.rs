@@ -15,6 +15,7 @@ mod read_probe;
 mod record;
 mod replay;
 mod report;
+mod results;
 mod spec;
 mod speedup;
 mod sweep;

@@ -7,6 +7,7 @@ mod command_line;
 mod commands;
 mod compare;
 mod record_replay;
+mod results;
 mod speed;
 mod train_head;
 
