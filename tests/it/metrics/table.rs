@@ -72,11 +72,11 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
             let metric = names::ALL.iter().find(|metric| metric.name == name);
             let metric = metric.unwrap_or_else(|| panic!("{name} is not defined"));
             assert_eq!(family.kind, metric.type_name(), "{name}");
-            assert_eq!(family.unit, metric.unit, "{name}");
+            assert_eq!(family.unit, metric.unit(), "{name}");
             assert_eq!(family.help, format!("{}.", metric.help), "{name}");
             let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
             let found = family.labels();
-            let bounds = matches!(metric.kind, Kind::Histogram(_) | Kind::Traced(_));
+            let bounds = matches!(metric.kind, Kind::Histogram(_));
             assert_eq!(found.contains("le"), bounds, "{name}");
             let found: BTreeSet<&str> = found.into_iter().filter(|&label| label != "le").collect();
             assert_eq!(found, expected, "{name}");

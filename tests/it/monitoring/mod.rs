@@ -204,7 +204,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 /// labels that have a few.
 fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
     match metric.kind {
-        Kind::Histogram(bounds) | Kind::Traced(bounds) if label == "le" => value
+        Kind::Histogram(bounds) if label == "le" => value
             .parse()
             .is_ok_and(|value: f64| bounds.contains(&value)),
         _ => label != "le" && (value.is_empty() || metric.help.contains(value)),
