@@ -11,11 +11,9 @@ mod material;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -83,13 +81,6 @@ impl TlsConfig {
     }
 }
 
-/// Makes ring the crypto provider of this process. Only a `main` and tests should call it; a second call
-/// does nothing.
-pub fn install_provider() {
-    // An error only says that there is one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
 #[derive(Clone, Default)]
 pub struct Tls {
@@ -115,13 +106,9 @@ impl Tls {
         if config.mode == TlsMode::Off && files.is_empty() {
             return Ok(Self::default());
         }
-        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
-        let (provider, interval) = (
-            Arc::clone(provider),
-            Duration::from_secs(config.reload_seconds),
-        );
+        let interval = Duration::from_secs(config.reload_seconds);
         let (mode, config) = (config.mode, config.clone());
-        let read = move || material::read(&config, &provider);
+        let read = move || material::read(&config);
         let material = Reloading::start("TLS certificates", files, interval, read)?;
         Ok(Self {
             mode,
@@ -132,21 +119,11 @@ impl Tls {
     /// What believes servers whose certificates `roots` sign, and speaks `protocol` with them (ALPN).
     ///
     /// # Errors
-    /// If no crypto provider is installed, or it cannot be used.
-    pub(crate) fn believing(
-        roots: RootCertStore,
-        protocol: &'static [u8],
-    ) -> Result<Self, TlsError> {
-        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
-        let mut client = ClientConfig::builder_with_provider(Arc::clone(provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Unusable(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        client.alpn_protocols = vec![protocol.to_vec()];
+    /// If TLS cannot be spoken.
+    pub(crate) fn believing(roots: RootCertStore, protocol: &[u8]) -> Result<Self, TlsError> {
         let material = Material {
             server: None,
-            client: Some(Arc::new(client)),
+            client: Some(material::client(None, roots, protocol)?),
             expires: None,
         };
         Ok(Self {

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::reload::FileError;
+
 /// Why the section `tls` of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// `main` installed no crypto provider.
-    #[error("no crypto provider is installed; call tls::install_provider first")]
-    NoProvider,
-
     /// A file is needed that is not named.
     #[error("tls.{setting} is not set, and {why}")]
     Missing {
@@ -18,27 +16,9 @@ pub enum TlsError {
         why: &'static str,
     },
 
-    /// A file cannot be read.
-    #[error("tls.{setting}: {} cannot be read: {source}", file.display())]
-    Unreadable {
-        /// The key in section `tls`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-
-    /// A file does not hold what it should.
-    #[error("tls.{setting}: {}: {problem}", file.display())]
-    Contents {
-        /// The key in section `tls`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What was expected and what was found.
-        problem: String,
-    },
+    /// A file cannot be read, or does not hold what it should.
+    #[error(transparent)]
+    File(#[from] FileError),
 
     /// Key and certificate are of two pairs.
     #[error(
@@ -56,5 +36,5 @@ pub enum TlsError {
 
     /// TLS refuses the certificates for another reason.
     #[error("tls: the certificates cannot be used: {0}")]
-    Unusable(String),
+    Unusable(#[from] rustls::Error),
 }
