@@ -91,7 +91,7 @@ pub async fn serve(
     let closing = CancellationToken::new();
     let mut serving = pin!(
         builder(config)
-            .layer(ReceivingLayer::new(config, client_streaming))
+            .layer(ReceivingLayer::new(config, client_streaming).layer())
             .layer(InterceptorLayer::new(process.auth.guard()))
             .add_routes(health.add_to(routes))
             .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned())
@@ -108,9 +108,9 @@ pub async fn serve(
     let now = Instant::now();
     let end = now + grace;
     let last_call = end - LAST_CALL.min(grace / 4);
-    let close = (now + config.drain_delay()).min(last_call);
+    let close = (now + Duration::from_millis(config.drain_delay_ms)).min(last_call);
     tracing::info!(%address, grace_ms = config.drain_grace_ms, "draining");
-    health.drain().await;
+    health.drain();
     if let Ok(ended) = tokio::time::timeout_at(close, &mut serving).await {
         return ended.map_err(failed);
     }

@@ -8,8 +8,8 @@ use axum::routing::get;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
-use super::grpc_health::ProcessHealth;
 use crate::health::Services;
+use crate::health::grpc::HealthOf;
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::process::Process;
 
@@ -29,7 +29,8 @@ pub(super) fn routes(process: &Process) -> Routes {
         .route("/metrics", get(exposition))
         .with_state(metrics)
         .merge(health);
-    Routes::from(router).add_service(HealthServer::new(ProcessHealth(services)))
+    let only = None;
+    Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }))
 }
 
 async fn exposition(State(metrics): State<Metrics>) -> Response {
