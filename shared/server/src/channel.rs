@@ -87,24 +87,15 @@ pub fn connect(
     process: &Process,
 ) -> Result<PeerChannel, ChannelError> {
     let uri = parse(url, process)?;
-    Ok(channel(uri, None, config, process).0)
+    Ok(connect_to(uri, None, config, process).0)
 }
 
-/// Like [`connect`], to `address`, which is one of those behind the host that `uri` names: a certificate is
-/// checked against the name. [`Connections`] tells when a connection came about or broke.
+/// Like [`connect`], to `address` if there is one, which is one of those behind the host that `uri` names: a
+/// certificate is checked against the name. [`Connections`] tells when a connection came about or broke.
 ///
 /// # Panics
 /// Outside a Tokio runtime.
 pub fn connect_to(
-    uri: Uri,
-    address: SocketAddr,
-    config: &ChannelConfig,
-    process: &Process,
-) -> (PeerChannel, Connections) {
-    channel(uri, Some(address), config, process)
-}
-
-fn channel(
     uri: Uri,
     address: Option<SocketAddr>,
     config: &ChannelConfig,

@@ -54,22 +54,6 @@ impl Connections {
     }
 }
 
-/// Counts a connection, and its end.
-struct Counted(Connections);
-
-impl Counted {
-    fn new(connections: Connections) -> Self {
-        connections.changed();
-        Self(connections)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.changed();
-    }
-}
-
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectFault {
@@ -86,30 +70,22 @@ pub(crate) enum ConnectFault {
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
 pub fn is_tls_fault(status: &Status) -> bool {
-    let mut cause = Error::source(status);
-    while let Some(error) = cause {
-        if let Some(ConnectFault::Tls { .. }) = error.downcast_ref() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let mut causes = causes(status);
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
 }
 
 /// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
 pub fn connection_fault(status: &Status) -> Option<String> {
-    let mut cause = Error::source(status)?;
-    loop {
-        match cause.downcast_ref() {
-            Some(ConnectFault::Tcp { source, .. }) => return Some(source.to_string()),
-            Some(ConnectFault::Tls { why, .. }) => return Some(why.clone()),
-            None => {}
-        }
-        match cause.source() {
-            Some(beneath) => cause = beneath,
-            None => return Some(cause.to_string()),
-        }
-    }
+    let fault = causes(status).find_map(|cause| match cause.downcast_ref()? {
+        ConnectFault::Tcp { source, .. } => Some(source.to_string()),
+        ConnectFault::Tls { why, .. } => Some(why.clone()),
+    });
+    fault.or_else(|| causes(status).last().map(ToString::to_string))
+}
+
+/// What lies beneath `status`, the nearest first.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Error::source(status), |&cause| cause.source())
 }
 
 impl Service<Uri> for Connector {
@@ -180,7 +156,7 @@ pub(crate) struct Outgoing {
     transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
     /// Whether nothing was read yet.
     is_new: bool,
-    _counted: Counted,
+    connections: Connections,
 }
 
 impl Outgoing {
@@ -188,11 +164,18 @@ impl Outgoing {
         transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
         connections: &Connections,
     ) -> Self {
+        connections.changed();
         Self {
             transport,
             is_new: true,
-            _counted: Counted::new(connections.clone()),
+            connections: connections.clone(),
         }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.connections.changed();
     }
 }
 

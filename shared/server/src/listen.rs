@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 /// It is an IP address and not a host name, so that what a service exposes does not depend on a
 /// resolver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Listen(SocketAddr);
 
 impl Listen {
@@ -103,12 +103,6 @@ impl TryFrom<String> for Listen {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
-    }
-}
-
-impl From<Listen> for String {
-    fn from(listen: Listen) -> Self {
-        listen.to_string()
     }
 }
 

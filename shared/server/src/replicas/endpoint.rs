@@ -50,18 +50,6 @@ struct State<D> {
     overloaded_until: Option<Instant>,
 }
 
-impl<D> Default for State<D> {
-    fn default() -> Self {
-        Self {
-            breaker: Breaker::default(),
-            budget: RetryBudget::default(),
-            description: None,
-            draining_until: None,
-            overloaded_until: None,
-        }
-    }
-}
-
 impl<D: Send + Sync + 'static> Endpoint<D> {
     /// The endpoint at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
@@ -70,13 +58,20 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         config: &ChannelConfig,
         process: &Process,
     ) -> Self {
-        let (channel, connections) = channel::connect_to(url.clone(), address, config, process);
+        let (channel, connections) =
+            channel::connect_to(url.clone(), Some(address), config, process);
         Self {
             address: Self::url_of(url, address),
             socket: address,
             channel,
             connections,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State {
+                breaker: Breaker::default(),
+                budget: RetryBudget::default(),
+                description: None,
+                draining_until: None,
+                overloaded_until: None,
+            }),
             suspected: watch::Sender::new(false),
         }
     }
@@ -170,11 +165,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             state.overloaded_until = Some(Instant::now() + retry_after);
             state.budget.take()
         });
-        let pause = if is_within_budget {
-            retry_after
-        } else {
-            retry_after * OVER_BUDGET
-        };
+        let pause = retry_after * if is_within_budget { 1 } else { OVER_BUDGET };
         pause.mul_f64(1.0 + 0.5 * jitter)
     }
 
