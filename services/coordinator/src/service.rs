@@ -92,8 +92,7 @@ impl Coordinator {
         let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let descriptors = (wire::FILE_DESCRIPTOR_SET, wire::CLIENT_STREAMING);
-        let routes = reflection::add_to(Routes::new(service), descriptors, NAME)?;
+        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
         let serving = lifecycle::serve(
             routes,
             listener,
@@ -101,6 +100,7 @@ impl Coordinator {
             &self.process,
             &self.shared.health,
             shutdown,
+            || true,
         );
         let ready = async {
             find_verifiers(&self.shared.models, &self.shared.health).await;

@@ -132,12 +132,11 @@ impl Verifier {
         let service = VerifierServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let descriptors = (wire::FILE_DESCRIPTOR_SET, wire::CLIENT_STREAMING);
-        let routes = reflection::add_to(Routes::new(service), descriptors, NAME)?;
+        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
         self.health.ready();
         let server = &self.config.server;
         let healthy = || engine.is_healthy();
-        let serving = lifecycle::serve_while_healthy(
+        let serving = lifecycle::serve(
             routes,
             listener,
             server,

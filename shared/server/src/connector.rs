@@ -106,15 +106,16 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, uri: &Uri) -> Result<Outgoing, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        let to = match self.address {
-            Some(address) => format!("{address} ({host})"),
-            None => uri
-                .authority()
-                .map_or_else(String::new, ToString::to_string),
-        };
-        let connected = match self.address {
-            Some(address) => TcpStream::connect(address).await,
-            None => TcpStream::connect((host, port(uri))).await,
+        let named = uri.authority().map(ToString::to_string);
+        let (to, connected) = match self.address {
+            Some(address) => (
+                format!("{address} ({host})"),
+                TcpStream::connect(address).await,
+            ),
+            None => (
+                named.unwrap_or_default(),
+                TcpStream::connect((host, port(uri))).await,
+            ),
         };
         let refused = |source| ConnectFault::Tcp {
             to: to.clone(),
@@ -151,19 +152,19 @@ fn port(uri: &Uri) -> u16 {
     uri.port_u16().unwrap_or(usual)
 }
 
+/// In clear, or inside of TLS.
+type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
 /// A connection to a peer.
 pub(crate) struct Outgoing {
-    transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    transport: Transport,
     /// Whether nothing was read yet.
     is_new: bool,
     connections: Connections,
 }
 
 impl Outgoing {
-    fn new(
-        transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
-        connections: &Connections,
-    ) -> Self {
+    fn new(transport: Transport, connections: &Connections) -> Self {
         connections.changed();
         Self {
             transport,

@@ -54,7 +54,6 @@ pub(crate) struct Connection {
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivingLayer {
     timeout: Duration,
-    most_per_connection: usize,
     all: Budget,
     client_streaming: Arc<[&'static str]>,
 }
@@ -63,7 +62,6 @@ impl ReceivingLayer {
     pub(crate) fn new(config: &ServerConfig, client_streaming: Arc<[&'static str]>) -> Self {
         Self {
             timeout: Duration::from_millis(config.receive_timeout_ms.get()),
-            most_per_connection: config.max_receiving_bytes_per_connection.get(),
             all: Budget::new(
                 "server.max_receiving_bytes",
                 config.max_receiving_bytes.get(),
@@ -94,7 +92,7 @@ impl ReceivingLayer {
                 connection.received
             }
             // Every connection of a server has it.
-            None => Self::of_connection(self.most_per_connection),
+            None => self.all.clone(),
         };
         if self.client_streaming.contains(&request.uri().path()) {
             return request;

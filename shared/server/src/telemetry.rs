@@ -192,9 +192,7 @@ impl Telemetry {
             round_every: config.round_every,
             capture_text: config.capture_text,
         };
-        let traces = tracer
-            .clone()
-            .map(|provider| Traces::new(provider, options));
+        let traces = tracer.clone().map(|tracer| Traces::new(tracer, options));
         Ok(Self {
             tracer,
             logger,
@@ -249,9 +247,10 @@ fn resource(service_name: Option<String>, role: &str) -> Resource {
 }
 
 fn install(config: &LogConfig, logger: Option<&SdkLoggerProvider>) -> Result<(), TelemetryError> {
-    let lines = fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(wants_colour());
+    let mut lines = fmt::layer().with_writer(io::stderr);
+    if !io::stderr().is_terminal() {
+        lines.set_ansi(false);
+    }
     let lines = match config.format {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines
@@ -287,11 +286,6 @@ fn filter(text: &str) -> Result<EnvFilter, TelemetryError> {
         filter: text.to_owned(),
         source,
     })
-}
-
-fn wants_colour() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !refused
 }
 
 #[cfg(test)]

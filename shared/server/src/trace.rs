@@ -31,7 +31,7 @@ pub use share::Share;
 pub use span::Span;
 
 /// Which rounds of a traced request have spans, and whether its text may be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Round 0 and then one in so many have spans at the peers; 0 is none but those that are made after the
     /// fact.
@@ -116,11 +116,9 @@ impl Traces {
     }
 
     fn options(&self) -> TraceOptions {
-        let off = TraceOptions {
-            round_every: 0,
-            capture_text: false,
-        };
-        self.0.as_ref().map_or(off, |tracing| tracing.options)
+        self.0
+            .as_ref()
+            .map_or_else(TraceOptions::default, |tracing| tracing.options)
     }
 }
 

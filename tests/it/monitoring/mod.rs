@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use server::metrics::{Kind, Metric, names};
 
+use crate::metrics::in_openmetrics;
+
 /// Labels that every target has.
 const TARGET: [&str; 2] = ["job", "instance"];
 
@@ -174,8 +176,9 @@ fn known() -> Known {
         labels.map(|&label| label.to_owned()).collect()
     };
     let samples = names::ALL.iter().flat_map(|&metric| {
-        let named = metric.sample_names().into_iter();
-        named.map(move |sample| {
+        let (_, suffixes) = in_openmetrics(metric);
+        suffixes.iter().map(move |suffix| {
+            let sample = format!("{}{suffix}", metric.name);
             let mut labels = all(metric.labels);
             if sample.ends_with("_bucket") {
                 labels.insert("le".to_owned());

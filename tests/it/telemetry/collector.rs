@@ -54,7 +54,15 @@ impl Collector {
         let routes = Routes::new(TraceServiceServer::new(self));
         let health = Health::new("collector", &process);
         let (config, forever) = (ServerConfig::default(), std::future::pending());
-        let served = serve(routes, listener, &config, &process, &health, forever);
+        let served = serve(
+            routes,
+            listener,
+            &config,
+            &process,
+            &health,
+            forever,
+            || true,
+        );
         served.await.expect("it serves");
     }
 

@@ -44,6 +44,7 @@ async fn start(drain_grace_ms: u64) -> Running {
                 &process,
                 &health,
                 stop.cancelled(),
+                || true,
             )
             .await
         }

@@ -35,53 +35,22 @@ pub struct Metric {
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 impl Metric {
-    /// The name it is written and asked for under; a histogram's samples add `_bucket`, `_sum`, `_count`.
-    pub fn exposed_name(&self) -> String {
-        let suffix = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram(_) => "",
-        };
-        format!("{}{suffix}", self.name)
-    }
-
-    /// The names of its samples.
-    pub fn sample_names(&self) -> Vec<String> {
-        match self.kind {
-            Kind::Histogram(_) => ["_bucket", "_sum", "_count"]
-                .map(|suffix| format!("{}{suffix}", self.name))
-                .into(),
-            _ => vec![self.exposed_name()],
-        }
-    }
-
-    /// Its type in OpenMetrics.
-    pub fn type_name(&self) -> &'static str {
-        match self.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
-            Kind::Info => "info",
-        }
-    }
-
     /// The base unit that its name ends with; empty for what is just counted.
     pub fn unit(&self) -> &'static str {
-        self.parts().1
+        let end = self.name.rsplit('_').next().unwrap_or_default();
+        if UNITS.contains(&end) { end } else { "" }
     }
 
     /// The name without the unit, which the library appends, and the unit.
-    pub(super) fn parts(&self) -> (&'static str, &'static str) {
-        let parts = self.name.rsplit_once('_');
-        parts
-            .filter(|(_, unit)| UNITS.contains(unit))
-            .unwrap_or((self.name, ""))
-    }
-
-    /// Its unit as the library has it.
-    pub(super) fn declared_unit(&self) -> Option<Unit> {
+    pub(super) fn parts(&self) -> (&'static str, Option<Unit>) {
         let unit = self.unit();
-        (!unit.is_empty()).then(|| Unit::Other(unit.to_owned()))
+        match self.name.strip_suffix(unit) {
+            Some(stem) if !unit.is_empty() => {
+                let stem = stem.trim_end_matches('_');
+                (stem, Some(Unit::Other(unit.to_owned())))
+            }
+            _ => (self.name, None),
+        }
     }
 
     /// Its labels with `values`, in their order.

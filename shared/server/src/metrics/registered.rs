@@ -70,9 +70,8 @@ impl Registered {
 }
 
 fn add(registry: &mut Registry, metric: &Metric, figures: impl registry::Metric) {
-    let (stem, _) = metric.parts();
-    match metric.declared_unit() {
-        Some(unit) => registry.register_with_unit(stem, metric.help, unit, figures),
-        None => registry.register(stem, metric.help, figures),
+    match metric.parts() {
+        (stem, Some(unit)) => registry.register_with_unit(stem, metric.help, unit, figures),
+        (name, None) => registry.register(name, metric.help, figures),
     }
 }

@@ -30,8 +30,8 @@ impl Samples {
 
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for (metric, family) in self.0.values() {
-            let (stem, _) = metric.parts();
-            let (help, unit) = (format!("{}.", metric.help), metric.declared_unit());
+            let (stem, unit) = metric.parts();
+            let help = format!("{}.", metric.help);
             let is_counter = metric.kind == Kind::Counter;
             let kind = if is_counter {
                 MetricType::Counter

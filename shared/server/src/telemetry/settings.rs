@@ -135,13 +135,9 @@ pub(super) fn destination(
         uri = whole.parse().map_err(|_| refused(&key, &url, expected))?;
     }
     let timeout = match either("TIMEOUT") {
-        None => TIMEOUT,
-        Some((name, text)) => {
-            let milliseconds = text.parse();
-            let milliseconds =
-                milliseconds.map_err(|_| refused(&name, &text, "expected milliseconds"));
-            Duration::from_millis(milliseconds?)
-        }
+        None => Ok(TIMEOUT),
+        Some((name, text)) => (text.parse().map(Duration::from_millis))
+            .map_err(|_| refused(&name, &text, "expected milliseconds")),
     };
     let authorities =
         set("ca_file", &config.ca_file.to_string_lossy()).or_else(|| either("CERTIFICATE"));
@@ -149,7 +145,7 @@ pub(super) fn destination(
         uri,
         protocol,
         authorities: authorities.map(|(key, file)| (key, file.into())),
-        timeout,
+        timeout: timeout?,
     }))
 }
 

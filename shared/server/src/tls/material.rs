@@ -37,10 +37,14 @@ type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 /// [`TlsError`] naming the setting and the file.
 pub(super) fn read(config: &TlsConfig) -> Result<Material, TlsError> {
     made_of(config).map_err(|error| match error {
-        TlsError::Unusable(Error::InconsistentKeys(_)) => TlsError::KeyMismatch {
-            key_file: config.key_file.clone(),
-            cert_file: config.cert_file.clone(),
-        },
+        TlsError::Unusable(Error::InconsistentKeys(_)) => {
+            let problem = format!(
+                "the key in it does not belong to the first certificate in tls.cert_file, {}; the chain must begin \
+                 with the key's own certificate",
+                config.cert_file.display()
+            );
+            FileError::new("tls.key_file", &config.key_file, problem).into()
+        }
         error => error,
     })
 }

@@ -42,7 +42,15 @@ impl Served {
             let health = health.clone();
             async move {
                 let forever = std::future::pending();
-                let served = serve(routes, listener, &config, &process, &health, forever);
+                let served = serve(
+                    routes,
+                    listener,
+                    &config,
+                    &process,
+                    &health,
+                    forever,
+                    || true,
+                );
                 served.await.unwrap();
             }
         });
