@@ -75,7 +75,7 @@ impl Auth {
         Ok(Self {
             asked: config.tokens("client_tokens_file", &config.client_tokens_file)?,
             shown: config.tokens("peer_token_file", &config.peer_token_file)?,
-            in_clear: false,
+            ..Self::default()
         })
     }
 
@@ -91,7 +91,7 @@ impl Auth {
         Ok(Self {
             asked: tokens.clone(),
             shown: tokens,
-            in_clear: false,
+            ..Self::default()
         })
     }
 
@@ -104,9 +104,8 @@ impl Auth {
     /// Outside a Tokio runtime.
     pub fn of_client(config: &AuthConfig) -> Result<Self, FileError> {
         Ok(Self {
-            asked: None,
             shown: config.tokens("token_file", &config.token_file)?,
-            in_clear: false,
+            ..Self::default()
         })
     }
 

@@ -142,9 +142,7 @@ fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
         Some(other) => return Err(Fault::Scheme(other.to_owned())),
         None => return Err(Fault::MissingScheme),
     };
-    let Some(authority) = uri.authority() else {
-        return Err(Fault::MissingHost);
-    };
+    let authority = uri.authority().ok_or(Fault::MissingHost)?;
     if authority.as_str().contains('@') {
         return Err(Fault::UserInfo);
     }
@@ -155,9 +153,8 @@ fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
     if authority.port_u16().is_none() {
         return Err(Fault::MissingPort);
     }
-    match (uri.path(), uri.query()) {
-        ("" | "/", None) => {}
-        (path, _) => return Err(Fault::Path(path.to_owned())),
+    if !matches!((uri.path(), uri.query()), ("" | "/", None)) {
+        return Err(Fault::Path(uri.path().to_owned()));
     }
     if is_encrypted && !process.tls.is_believing() {
         return Err(Fault::NobodyBelieved);

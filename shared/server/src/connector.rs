@@ -106,6 +106,8 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, uri: &Uri) -> Result<Outgoing, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let is_encrypted = uri.scheme_str() == Some("https");
+        let port = (uri.port_u16()).unwrap_or(if is_encrypted { 443 } else { 80 });
         let named = uri.authority().map(ToString::to_string);
         let (to, connected) = match self.address {
             Some(address) => (
@@ -114,7 +116,7 @@ impl Connector {
             ),
             None => (
                 named.unwrap_or_default(),
-                TcpStream::connect((host, port(uri))).await,
+                TcpStream::connect((host, port)).await,
             ),
         };
         let refused = |source| ConnectFault::Tcp {
@@ -123,7 +125,7 @@ impl Connector {
         };
         let connection = connected.map_err(refused)?;
         connection.set_nodelay(true).map_err(refused)?;
-        if uri.scheme_str() != Some("https") {
+        if !is_encrypted {
             return Ok(Outgoing::new(Either::Left(connection), &self.connections));
         }
         let fault = |why: String| ConnectFault::Tls {
@@ -140,16 +142,6 @@ impl Connector {
         let transport = Either::Right(Box::new(stream));
         Ok(Outgoing::new(transport, &self.connections))
     }
-}
-
-/// The port that `uri` names, or that of its scheme.
-fn port(uri: &Uri) -> u16 {
-    let usual = if uri.scheme_str() == Some("https") {
-        443
-    } else {
-        80
-    };
-    uri.port_u16().unwrap_or(usual)
 }
 
 /// In clear, or inside of TLS.
@@ -170,6 +162,17 @@ impl Outgoing {
             transport,
             is_new: true,
             connections: connections.clone(),
+        }
+    }
+
+    /// A server that refuses a connection may have closed it before the client wrote all it has to say. Then
+    /// what the client reads next tells why; that it could not write does not.
+    fn forgive<T>(&self, written: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
+        match written {
+            Poll::Ready(Err(error)) if self.is_new && is_hung_up(error.kind()) => {
+                Poll::Ready(Ok(all))
+            }
+            written => written,
         }
     }
 }
@@ -212,19 +215,6 @@ impl AsyncRead for Outgoing {
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
         };
         Poll::Ready(Err(io::Error::new(kind, why)))
-    }
-}
-
-impl Outgoing {
-    /// A server that refuses a connection may have closed it before the client wrote all it has to say. Then
-    /// what the client reads next tells why; that it could not write does not.
-    fn forgive<T>(&self, written: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
-        match written {
-            Poll::Ready(Err(error)) if self.is_new && is_hung_up(error.kind()) => {
-                Poll::Ready(Ok(all))
-            }
-            written => written,
-        }
     }
 }
 

@@ -84,10 +84,7 @@ pub async fn serve(
     let most_received = config.max_receiving_bytes_per_connection.get();
     let tls = process.tls.clone();
     let incoming = Incoming::new(listener, tls, max_connections, most_received, severed);
-    let Described {
-        routes,
-        client_streaming,
-    } = services.into();
+    let services = services.into();
 
     let closing = CancellationToken::new();
     let max_streams = config.max_streams_per_connection.get();
@@ -101,9 +98,9 @@ pub async fn serve(
         // The default of 20 takes a client that cancels all its sessions at once for an attacker,
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
-        .layer(ReceivingLayer::new(config, client_streaming).layer())
+        .layer(ReceivingLayer::new(config, services.client_streaming).layer())
         .layer(InterceptorLayer::new(process.auth.guard()))
-        .add_routes(health.add_to(routes))
+        .add_routes(health.add_to(services.routes))
         .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
     let failing = async {
         while is_healthy() {

@@ -47,7 +47,13 @@ impl<T> Clone for Reloading<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Reloading<T> {
+impl<T: Default> Default for Reloading<T> {
+    fn default() -> Self {
+        Self::fixed(T::default())
+    }
+}
+
+impl<T> Reloading<T> {
     /// Reads now, and again every `interval` in which a file of `files` has changed; never again if it is
     /// zero. `read` reads and checks those files; `what` names them in the log. What cannot be used is
     /// logged, and what was there before stays.
@@ -67,6 +73,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         read: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, E>
     where
+        T: Send + Sync + 'static,
         E: Display + Send + 'static,
     {
         // Before reading: what changes in between is read once more.

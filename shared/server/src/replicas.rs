@@ -66,16 +66,6 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         process: &Process,
         believed_for: Duration,
     ) -> Result<Self, ChannelError> {
-        Self::with_lookup(urls, config, process, believed_for, look_up)
-    }
-
-    fn with_lookup(
-        urls: &[String],
-        config: &ChannelConfig,
-        process: &Process,
-        believed_for: Duration,
-        lookup: Lookup,
-    ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
             .map(|url| channel::parse(url, process))
@@ -85,7 +75,7 @@ impl<D: Send + Sync + 'static> Replicas<D> {
             config: config.clone(),
             process: process.clone(),
             believed_for,
-            lookup,
+            lookup: look_up,
             resolving: watch::Sender::new(false),
             known: Mutex::new(Known {
                 endpoints: BTreeMap::new(),
@@ -307,7 +297,9 @@ mod tests {
     fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {
         let urls = ["http://verifier:7".to_owned()];
         let (config, process) = (ChannelConfig::default(), Process::default());
-        Replicas::with_lookup(&urls, &config, &process, believed_for, lookup).expect("a URL")
+        let mut replicas = Replicas::new(&urls, &config, &process, believed_for).expect("a URL");
+        Arc::get_mut(&mut replicas.0).expect("nobody else").lookup = lookup;
+        replicas
     }
 
     /// It answers once, and never again.

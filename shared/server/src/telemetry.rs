@@ -167,7 +167,7 @@ impl Telemetry {
         let resource = resource(named.or_else(|| variable("OTEL_SERVICE_NAME")), role);
         let sampler = settings::sampler(config, &variable)?;
         let destination = |signal| settings::destination(config, signal, &variable);
-        let mut tracer = None;
+        let mut started = Self::default();
         if let Some(destination) = destination("traces")? {
             let mut provider = SdkTracerProvider::builder();
             if let Some(sampler) = sampler {
@@ -176,28 +176,24 @@ impl Telemetry {
             let provider = provider
                 .with_batch_exporter(export::spans(&destination)?)
                 .with_max_events_per_span(EVENTS)
-                .with_resource(resource.clone());
-            tracer = Some(provider.build());
+                .with_resource(resource.clone())
+                .build();
+            let options = TraceOptions {
+                round_every: config.round_every,
+                capture_text: config.capture_text,
+            };
+            started.traces = Traces::new(provider.clone(), options);
+            started.tracer = Some(provider);
         }
-        let mut logger = None;
         if config.logs
             && let Some(destination) = destination("logs")?
         {
             let provider = SdkLoggerProvider::builder()
                 .with_batch_exporter(export::logs(&destination)?)
                 .with_resource(resource);
-            logger = Some(provider.build());
+            started.logger = Some(provider.build());
         }
-        let options = TraceOptions {
-            round_every: config.round_every,
-            capture_text: config.capture_text,
-        };
-        let traces = tracer.clone().map(|tracer| Traces::new(tracer, options));
-        Ok(Self {
-            tracer,
-            logger,
-            traces: traces.unwrap_or_default(),
-        })
+        Ok(started)
     }
 
     /// What the services of the process trace with.

@@ -83,10 +83,7 @@ impl TlsConfig {
 
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
 #[derive(Clone, Default)]
-pub struct Tls {
-    mode: TlsMode,
-    material: Option<Reloading<Material>>,
-}
+pub struct Tls(Reloading<Material>);
 
 impl Tls {
     /// Reads the files that `config` names, and goes on watching them.
@@ -107,13 +104,9 @@ impl Tls {
             return Ok(Self::default());
         }
         let interval = Duration::from_secs(config.reload_seconds);
-        let (mode, config) = (config.mode, config.clone());
+        let config = config.clone();
         let read = move || material::read(&config);
-        let material = Reloading::start("TLS certificates", files, interval, read)?;
-        Ok(Self {
-            mode,
-            material: Some(material),
-        })
+        Reloading::start("TLS certificates", files, interval, read).map(Self)
     }
 
     /// What believes servers whose certificates `roots` sign, and speaks `protocol` with them (ALPN).
@@ -121,22 +114,15 @@ impl Tls {
     /// # Errors
     /// If TLS cannot be spoken.
     pub(crate) fn believing(roots: RootCertStore, protocol: &[u8]) -> Result<Self, TlsError> {
-        let material = Material {
-            server: None,
+        Ok(Self(Reloading::fixed(Material {
             client: Some(material::client(None, roots, protocol)?),
-            expires: None,
-        };
-        Ok(Self {
-            mode: TlsMode::Off,
-            material: Some(Reloading::fixed(material)),
-        })
+            ..Material::default()
+        })))
     }
 
     /// Has `metrics` tell when the certificate that is shown expires: the one in use at each scrape.
     pub fn sample(&self, metrics: &Metrics) {
-        let Some(material) = self.material.clone() else {
-            return;
-        };
+        let material = self.0.clone();
         metrics.sample(move |samples| {
             if let Some(expires) = material.get().expires {
                 samples.add(&names::TLS_EXPIRY, &[], expires.as_secs_f64());
@@ -147,7 +133,7 @@ impl Tls {
 
     /// Whether services of this process speak TLS.
     pub fn is_serving(&self) -> bool {
-        self.mode != TlsMode::Off
+        self.acceptor().is_some()
     }
 
     /// Whether servers' certificates can be checked, so that `https://` can be connected to.
@@ -157,22 +143,18 @@ impl Tls {
 
     /// What answers a handshake now; none where services speak in clear.
     pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
-        let material = self.material.as_ref().filter(|_| self.is_serving())?.get();
-        material.server.clone().map(TlsAcceptor::from)
+        self.0.get().server.clone().map(TlsAcceptor::from)
     }
 
     /// What begins a handshake now; none where no CA is known.
     pub(crate) fn connector(&self) -> Option<TlsConnector> {
-        let material = self.material.as_ref()?.get();
-        material.client.clone().map(TlsConnector::from)
+        self.0.get().client.clone().map(TlsConnector::from)
     }
 }
 
 // What is behind it holds private keys.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
+        f.debug_struct("Tls").finish_non_exhaustive()
     }
 }

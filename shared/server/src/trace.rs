@@ -133,7 +133,7 @@ pub async fn within<T>(context: Option<TraceContext>, future: impl Future<Output
     let Some(context) = context else {
         return future.await;
     };
-    let (trace_id, span_id) = (context.trace_id(), context.span_id());
+    let (trace_id, span_id) = (context.trace_id(), context.span_id.to_string());
     // Of the highest level, so that lines of every level have their ids.
     let lines = tracing::error_span!("trace", trace_id, span_id);
     let attached = future.with_context(context.to_parent());

@@ -6,7 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, Uri};
 use tower::ServiceExt;
 
-use super::http::READY;
+use super::http::{NOT_READY, READY};
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::process::Process;
 
@@ -90,12 +90,7 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
         // A gRPC port answers with 200 too, whatever it is asked.
         let is_ready = match status {
             200 if line == READY => true,
-            503 if line
-                .strip_prefix("not ")
-                .is_some_and(|rest| rest.starts_with(READY)) =>
-            {
-                false
-            }
+            503 if line.starts_with(NOT_READY) => false,
             status => {
                 let url = url.to_owned();
                 return Err(AskError::Foreign { url, status });

@@ -48,6 +48,9 @@ async fn live(State(process): State<Process>) -> Response {
 /// What `/readyz` says of a process that is.
 pub(super) const READY: &str = "ready";
 
+/// What that begins with of one that is not.
+pub(super) const NOT_READY: &str = "not ready";
+
 /// Whether requests should be sent here.
 async fn ready(State(process): State<Process>) -> Response {
     verdict(process.services.are_ready(), READY, &process.services)

@@ -191,20 +191,12 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
 
     /// One round failed.
     pub fn failed(&self) {
-        self.note_failure(
-            "peer keeps failing, left alone for a while",
-            "",
-            Breaker::failed,
-        );
+        self.note_failure("peer keeps failing", "", Breaker::failed);
     }
 
     /// It could not be reached at all.
     pub fn unreachable(&self, why: &str) {
-        self.note_failure(
-            "peer does not answer, left alone for a while",
-            why,
-            Breaker::unreachable,
-        );
+        self.note_failure("peer does not answer", why, Breaker::unreachable);
     }
 
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
@@ -246,7 +238,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             failed(&mut state.breaker, Instant::now())
         });
         if opened {
-            tracing::warn!(peer = self.address, why, "{what}");
+            tracing::warn!(peer = self.address, why, "{what}, left alone for a while");
         }
     }
 

@@ -19,6 +19,7 @@ use crate::reload::{FileError, contents};
 const ALPN: &[u8] = b"h2";
 
 /// What handshakes are made with.
+#[derive(Default)]
 pub(super) struct Material {
     /// Where services speak TLS.
     pub(super) server: Option<Arc<ServerConfig>>,

@@ -11,7 +11,7 @@ use tonic::metadata::MetadataMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: TraceId,
-    span_id: SpanId,
+    pub(super) span_id: SpanId,
     flags: TraceFlags,
 }
 
@@ -48,11 +48,6 @@ impl TraceContext {
     /// The trace, in hexadecimal.
     pub fn trace_id(self) -> String {
         self.trace_id.to_string()
-    }
-
-    /// The span, in hexadecimal.
-    pub(super) fn span_id(self) -> String {
-        self.span_id.to_string()
     }
 
     /// The parent of what is started in it.
