@@ -3,8 +3,6 @@
 pub(crate) mod grpc;
 pub(crate) mod services;
 
-use std::sync::Arc;
-
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
@@ -24,10 +22,7 @@ pub use services::{Condition, Services};
 /// another replica; and when its grace is nearly over, the [last call](Self::last_call) asks what is
 /// left to end in order before it is cut.
 #[derive(Debug, Clone)]
-pub struct Health(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
+pub struct Health {
     services: Services,
     /// Where the service stands among them.
     index: usize,
@@ -38,21 +33,20 @@ struct Inner {
 impl Health {
     /// Starts as NOT_SERVING, for the gRPC service of that full name (`outrider.v1.Verifier`) in `process`.
     pub fn new(service: &'static str, process: &Process) -> Self {
-        let inner = Arc::new(Inner {
-            services: process.services.clone(),
-            index: process.services.add(service),
-            draining: CancellationToken::new(),
-            last_call: CancellationToken::new(),
-        });
-        let looked_at = Arc::downgrade(&inner);
+        let (services, index) = (process.services.clone(), process.services.add(service));
+        let looked_at = services.clone();
         process.metrics.sample(move |samples| {
-            let inner = looked_at.upgrade()?;
-            let (_, condition) = inner.services.conditions()[inner.index];
+            let (_, condition) = looked_at.conditions()[index];
             let is_ready = u8::from(condition == Condition::Ready);
             samples.add(&names::READY, &[service], is_ready.into());
             Some(())
         });
-        Self(inner)
+        Self {
+            services,
+            index,
+            draining: CancellationToken::new(),
+            last_call: CancellationToken::new(),
+        }
     }
 
     /// Reports SERVING: models are loaded and warmed up. Does nothing once draining.
@@ -64,7 +58,7 @@ impl Health {
     /// readiness is told before the first connection is refused.
     pub fn drain(&self) {
         self.go_on(Condition::Draining);
-        self.0.draining.cancel();
+        self.draining.cancel();
     }
 
     /// Notes that the service can do no more work: its process should be started anew.
@@ -73,32 +67,32 @@ impl Health {
     }
 
     fn go_on(&self, condition: Condition) {
-        self.0.services.go_on(self.0.index, condition);
+        self.services.go_on(self.index, condition);
     }
 
     /// Completes when draining begins. Streams that are open go on within the grace.
     pub fn draining(&self) -> WaitForCancellationFutureOwned {
-        self.0.draining.clone().cancelled_owned()
+        self.draining.clone().cancelled_owned()
     }
 
     /// Tells whether draining has begun.
     pub fn is_draining(&self) -> bool {
-        self.0.draining.is_cancelled()
+        self.draining.is_cancelled()
     }
 
     /// Completes when what is still open must end at once, each stream with a word why.
     pub fn last_call(&self) -> WaitForCancellationFutureOwned {
-        self.0.last_call.clone().cancelled_owned()
+        self.last_call.clone().cancelled_owned()
     }
 
     /// Completes [`last_call`](Self::last_call).
     pub(crate) fn call_last(&self) {
-        self.0.last_call.cancel();
+        self.last_call.cancel();
     }
 
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
-        let services = self.0.services.clone();
-        let only = Some(self.0.index);
+        let services = self.services.clone();
+        let only = Some(self.index);
         routes.add_service(HealthServer::new(HealthOf { services, only }))
     }
 }

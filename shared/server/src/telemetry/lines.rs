@@ -52,43 +52,20 @@ fn add(line: &mut Map<String, Value>, fields: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::io::{Read, Seek};
+    use std::sync::Arc;
 
-    use tracing_subscriber::fmt::MakeWriter;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for Written {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
-
     #[test]
     fn a_line_carries_the_ids_of_its_request() {
-        let written = Written::default();
+        let written = Arc::new(tempfile::tempfile().expect("a file"));
         let lines = tracing_subscriber::fmt::layer()
             .fmt_fields(JsonFields::new())
             .event_format(JsonLines)
-            .with_writer(written.clone());
+            .with_writer(Arc::clone(&written));
         let subscriber = tracing_subscriber::registry().with(lines);
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(tokens = 3, "alone");
@@ -98,8 +75,9 @@ mod tests {
             let _in_round = round.enter();
             tracing::warn!(error = ?"no", level = 9, "within");
         });
-        let bytes = written.0.lock().expect("no panic").clone();
-        let text = String::from_utf8(bytes).expect("UTF-8");
+        let mut text = String::new();
+        (&*written).rewind().expect("a file");
+        (&*written).read_to_string(&mut text).expect("UTF-8");
         let lines: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).expect("one object a line"))

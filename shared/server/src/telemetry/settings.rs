@@ -174,7 +174,7 @@ pub(super) fn sampler(
             "expected always_on, always_off or traceidratio, or one of them after parentbased_";
         return Err(refused(name, &named, expected));
     }
-    match variable(argument) {
+    match variable(argument).filter(|_| root == "traceidratio") {
         Some(ratio) if !ratio.parse().is_ok_and(|ratio| is_share(&ratio)) => {
             Err(refused(argument, &ratio, "expected 0 to 1"))
         }
