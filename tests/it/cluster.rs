@@ -108,9 +108,7 @@ pub(crate) async fn drafter_in(
     config: DrafterConfig,
 ) -> (Service, drafter::Monitor) {
     let (listener, address) = listener().await;
-    let drafter = Drafter::start(loaded, config, process)
-        .await
-        .expect("a drafter");
+    let drafter = Drafter::start(loaded, config, process).expect("a drafter");
     let monitor = drafter.monitor();
     let task = tokio::spawn(async move {
         drafter
@@ -147,9 +145,7 @@ where
     M::Cache: Send,
 {
     let (listener, address) = listener().await;
-    let verifier = Verifier::start(model, config, process)
-        .await
-        .expect("a verifier");
+    let verifier = Verifier::start(model, config, process).expect("a verifier");
     let monitor = verifier.monitor();
     let task = tokio::spawn(async move {
         verifier
@@ -182,9 +178,7 @@ pub(crate) async fn coordinator(config: CoordinatorConfig) -> Service {
 /// The same in a process that is watched.
 pub(crate) async fn coordinator_in(process: Process, config: CoordinatorConfig) -> Service {
     let (listener, address) = listener().await;
-    let coordinator = Coordinator::new(config, process)
-        .await
-        .expect("a coordinator");
+    let coordinator = Coordinator::new(config, process).expect("a coordinator");
     let task = tokio::spawn(async move {
         coordinator
             .serve(listener, std::future::pending())

@@ -65,7 +65,7 @@ impl Stoppable {
         let mut config = VerifierConfig::default();
         config.server.drain_grace_ms = grace_ms;
         config.server.drain_delay_ms = delay_ms;
-        let verifier = Verifier::start(model, config, Process::default()).await;
+        let verifier = Verifier::start(model, config, Process::default());
         let verifier = verifier.expect("a verifier");
         let monitor = verifier.monitor();
         let serve = |listener, stop: CancellationToken| async move {
@@ -79,7 +79,7 @@ impl Stoppable {
         let mut config = DrafterConfig::default();
         config.server.drain_grace_ms = grace_ms;
         let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
-        let drafter = Drafter::start(loaded, config, Process::default()).await;
+        let drafter = Drafter::start(loaded, config, Process::default());
         let drafter = drafter.expect("a drafter");
         let monitor = drafter.monitor();
         let serve = |listener, stop: CancellationToken| async move {
@@ -90,7 +90,7 @@ impl Stoppable {
     }
 
     async fn coordinator(config: CoordinatorConfig) -> Self {
-        let coordinator = Coordinator::new(config, Process::default()).await;
+        let coordinator = Coordinator::new(config, Process::default());
         let coordinator = coordinator.expect("a coordinator");
         let serve = |listener, stop: CancellationToken| async move {
             let served = coordinator.serve(listener, stop.cancelled()).await;

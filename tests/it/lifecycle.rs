@@ -165,7 +165,6 @@ impl LanguageModel for Fragile {
 async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
     let fragile = with_model(target(), Fragile);
     let verifier = Verifier::start(fragile, VerifierConfig::default(), Process::default())
-        .await
         .expect("a verifier");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

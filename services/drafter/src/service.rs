@@ -52,8 +52,7 @@ pub async fn run(
     let Some(loaded) = loading.await else {
         return Ok(());
     };
-    Drafter::start(loaded?, config, process)
-        .await?
+    Drafter::start(loaded?, config, process)?
         .serve(listener, shutdown)
         .await
 }
@@ -63,7 +62,7 @@ impl Drafter {
     ///
     /// # Errors
     /// If a model fails its first forward.
-    pub async fn start(
+    pub fn start(
         loaded: Loaded,
         config: DrafterConfig,
         process: Process,
@@ -74,7 +73,7 @@ impl Drafter {
         if let Some(longest) = proposers.longest_sequence() {
             description.context_len = longest as u32;
         }
-        let health = Health::new(NAME, &process).await;
+        let health = Health::new(NAME, &process);
         let shared = Arc::new(Shared {
             health: health.clone(),
             description,
@@ -111,11 +110,11 @@ impl Drafter {
         let service = DrafterServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
-        self.health.ready().await;
+        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
+        self.health.ready();
         let server = &self.config.server;
         let healthy = || shared.proposers.is_healthy();
-        let serving = lifecycle::serve_while_healthy(
+        let serving = lifecycle::serve(
             routes,
             listener,
             server,

@@ -67,8 +67,7 @@ pub async fn run(
     let Some(model) = loading.await else {
         return Ok(());
     };
-    Verifier::start(model?, config, process)
-        .await?
+    Verifier::start(model?, config, process)?
         .serve(listener, shutdown)
         .await
 }
@@ -78,7 +77,7 @@ impl Verifier {
     ///
     /// # Errors
     /// If the model has no tokenizer, or fails its first forward.
-    pub async fn start<M>(
+    pub fn start<M>(
         served: ServedModel<M>,
         config: VerifierConfig,
         process: Process,
@@ -93,7 +92,7 @@ impl Verifier {
         let mut description = describe(&served, &config);
         let (engine, _thread) = engine::spawn(served.model, config.engine(), "target-engine")?;
         description.context_len = engine.longest_sequence() as u32;
-        let health = Health::new(NAME, &process).await;
+        let health = Health::new(NAME, &process);
         let shared = Arc::new(Shared {
             health: health.clone(),
             engine,
@@ -133,11 +132,11 @@ impl Verifier {
         let service = VerifierServer::new(Service(self.shared))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
-        self.health.ready().await;
+        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
+        self.health.ready();
         let server = &self.config.server;
         let healthy = || engine.is_healthy();
-        let serving = lifecycle::serve_while_healthy(
+        let serving = lifecycle::serve(
             routes,
             listener,
             server,

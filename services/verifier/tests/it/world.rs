@@ -84,7 +84,7 @@ impl World {
             ..VerifierConfig::default()
         };
         let verifier = Verifier::start(served(model), config, Process::default());
-        let verifier = verifier.await.expect("a verifier");
+        let verifier = verifier.expect("a verifier");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let monitor = verifier.monitor();

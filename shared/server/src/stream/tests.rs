@@ -116,7 +116,7 @@ impl SessionService for Left {
 async fn detached_after(leave: Leave) -> usize {
     let service = Arc::new(Left {
         sessions: Leases::new(4),
-        health: Health::new("test", &Process::default()).await,
+        health: Health::new("test", &Process::default()),
         leave,
         client: Mutex::default(),
     });

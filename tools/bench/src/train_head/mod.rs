@@ -277,8 +277,7 @@ impl Started {
             served.await?.context("--target")?,
             config,
             Process::default(),
-        )
-        .await?;
+        )?;
         let stop = CancellationToken::new();
         let until = stop.clone().cancelled_owned();
         Ok(Self {
