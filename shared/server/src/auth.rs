@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::reload::Reloading;
 pub use file::AuthError;
 use file::TokenFile;
-pub(crate) use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
+pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{Client, Guard};
 pub use shown::Shown;
 

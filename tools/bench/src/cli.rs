@@ -129,7 +129,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Record(args) => Box::pin(record::run(args, config)).await,
         Command::Replay(args) => done(replay::run(&args)),
         Command::Bigram(args) => done(bigram::run(&args)),
-        Command::TrainHead(args) => train_head::run(*args, config).await,
+        Command::TrainHead(args) => Box::pin(train_head::run(*args, config)).await,
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
-use verifier::{Monitor, Verifier, VerifierConfig};
+use verifier::{Verifier, VerifierConfig};
 use wire::digest::{Digestible, digest};
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::verify_reply::Reply;
@@ -69,7 +69,7 @@ impl LanguageModel for Paced {
 /// A running verifier; it is killed when dropped.
 pub(crate) struct World {
     pub(crate) control: Arc<Control>,
-    pub(crate) monitor: Monitor,
+    pub(crate) monitor: Arc<Verifier>,
     url: String,
     serving: JoinHandle<()>,
 }
@@ -79,15 +79,13 @@ impl World {
     pub(crate) async fn start() -> Self {
         let control = Arc::new(Control::default());
         let model = Paced(ToyModel::new(3, VOCAB as usize), Arc::clone(&control));
-        let config = VerifierConfig {
-            max_batch_tokens: 8.try_into().expect("not zero"),
-            ..VerifierConfig::default()
-        };
-        let verifier = Verifier::start(served(model), config, Process::default());
+        let mut config = VerifierConfig::default();
+        config.engine.max_batch_tokens = 8.try_into().expect("not zero");
+        let verifier = verifier::start(served(model), config, Process::default());
         let verifier = verifier.await.expect("a verifier");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let monitor = verifier.monitor();
+        let monitor = Arc::clone(&verifier);
         let serving = tokio::spawn(async move {
             let served = verifier.serve(listener, std::future::pending()).await;
             served.expect("served");
@@ -144,7 +142,7 @@ impl World {
     }
 
     /// Waits until the monitor says what it should.
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Monitor) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Verifier) -> bool) {
         for _ in 0..500 {
             if holds(&self.monitor) {
                 return;

@@ -10,10 +10,10 @@ use tonic::metadata::{Ascii, MetadataValue};
 use super::guard::Client;
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
-pub(crate) const MIN_TOKEN_CHARS: usize = 16;
+pub const MIN_TOKEN_CHARS: usize = 16;
 
 /// Longest token, and longest name before one, in characters.
-pub(crate) const MAX_TOKEN_CHARS: usize = 256;
+pub const MAX_TOKEN_CHARS: usize = 256;
 
 /// Why a file of tokens cannot be used. It never quotes a token.
 #[derive(Debug, thiserror::Error)]

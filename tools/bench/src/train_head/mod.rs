@@ -19,7 +19,7 @@ use speculation::TokenId;
 use speculation::methods::SPARSE_TOP;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use verifier::{Verifier, VerifierConfig};
+use verifier::VerifierConfig;
 
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
@@ -249,7 +249,7 @@ async fn costs(
 /// A verifier in this process, on loopback.
 struct Started {
     url: String,
-    serving: JoinHandle<Result<(), verifier::VerifierError>>,
+    serving: JoinHandle<Result<(), verifier::PeerError>>,
     stop: CancellationToken,
     /// Stops it too where the command ends early.
     _stops: DropGuard,
@@ -265,7 +265,7 @@ impl Started {
         let url = cluster::url(&listener)?;
         let source = config.model.clone();
         let served = tokio::task::spawn_blocking(move || source.load_without_heads());
-        let verifier = Verifier::start(
+        let verifier = verifier::start(
             served.await?.context("--target")?,
             config,
             Process::default(),
