@@ -15,6 +15,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.join("outrider.v1.bin"),
         compiler.encode_file_descriptor_set(),
     )?;
+    let mut streaming = Vec::new();
+    for file in compiler.file_descriptor_set().file {
+        for service in &file.service {
+            let methods = service.method.iter();
+            let methods = methods.filter(|method| method.client_streaming());
+            let service = format!("/{}.{}", file.package(), service.name());
+            streaming.extend(methods.map(|method| format!("{service}/{}", method.name())));
+        }
+    }
+    std::fs::write(out.join("client_streaming.rs"), format!("&{streaming:?}"))?;
     tonic_prost_build::configure()
         // Whole rows are large, and pass through the coordinator: they are shared, not copied.
         .bytes(".outrider.v1.DenseLaw.row")

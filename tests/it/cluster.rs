@@ -105,9 +105,7 @@ pub(crate) async fn drafter_in(
     config: DrafterConfig,
 ) -> (Service, Arc<Drafter>) {
     let (listener, address) = listener().await;
-    let drafter = drafter::start(loaded, config, process)
-        .await
-        .expect("a drafter");
+    let drafter = drafter::start(loaded, &config, process).expect("a drafter");
     let monitor = Arc::clone(&drafter);
     let task = tokio::spawn(async move {
         drafter
@@ -144,9 +142,7 @@ where
     M::Cache: Send,
 {
     let (listener, address) = listener().await;
-    let verifier = verifier::start(model, config, process)
-        .await
-        .expect("a verifier");
+    let verifier = verifier::start(model, &config, process).expect("a verifier");
     let monitor = Arc::clone(&verifier);
     let task = tokio::spawn(async move {
         verifier
@@ -179,9 +175,7 @@ pub(crate) async fn coordinator(config: CoordinatorConfig) -> Service {
 /// The same in a process that is watched.
 pub(crate) async fn coordinator_in(process: Process, config: CoordinatorConfig) -> Service {
     let (listener, address) = listener().await;
-    let coordinator = Coordinator::new(config, process)
-        .await
-        .expect("a coordinator");
+    let coordinator = Coordinator::new(config, process).expect("a coordinator");
     let task = tokio::spawn(async move {
         coordinator
             .serve(listener, std::future::pending())

@@ -66,7 +66,7 @@ impl Stoppable {
         let mut config = VerifierConfig::default();
         config.server.drain_grace_ms = grace_ms;
         config.server.drain_delay_ms = delay_ms;
-        let verifier = verifier::start(model, config, Process::default()).await;
+        let verifier = verifier::start(model, &config, Process::default());
         let verifier = verifier.expect("a verifier");
         let monitor = Arc::clone(&verifier);
         let serve = |listener, stop: CancellationToken| async move {
@@ -80,7 +80,7 @@ impl Stoppable {
         let mut config = DrafterConfig::default();
         config.server.drain_grace_ms = grace_ms;
         let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
-        let drafter = drafter::start(loaded, config, Process::default()).await;
+        let drafter = drafter::start(loaded, &config, Process::default());
         let drafter = drafter.expect("a drafter");
         let monitor = Arc::clone(&drafter);
         let serve = |listener, stop: CancellationToken| async move {
@@ -91,7 +91,7 @@ impl Stoppable {
     }
 
     async fn coordinator(config: CoordinatorConfig) -> Self {
-        let coordinator = Coordinator::new(config, Process::default()).await;
+        let coordinator = Coordinator::new(config, Process::default());
         let coordinator = coordinator.expect("a coordinator");
         let serve = |listener, stop: CancellationToken| async move {
             let served = coordinator.serve(listener, stop.cancelled()).await;

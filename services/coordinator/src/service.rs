@@ -46,8 +46,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), CoordinatorError> {
     let listener = config.listen.bind().await?;
-    Coordinator::new(config, process)
-        .await?
+    Coordinator::new(config, process)?
         .serve(listener, shutdown)
         .await
 }
@@ -57,12 +56,9 @@ impl Coordinator {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub async fn new(
-        config: CoordinatorConfig,
-        process: Process,
-    ) -> Result<Self, CoordinatorError> {
+    pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
         config.check()?;
-        let health = Health::new(NAME, &process).await;
+        let health = Health::new(NAME, &process);
         let process = Process {
             traces: process.traces.of("coordinator"),
             ..process
@@ -96,7 +92,7 @@ impl Coordinator {
         let service = CoordinatorServer::new(Service::new(Arc::clone(&self.shared)))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::FILE_DESCRIPTOR_SET, NAME)?;
+        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
         let serving = lifecycle::serve(
             routes,
             listener,
@@ -104,6 +100,7 @@ impl Coordinator {
             &self.process,
             &self.shared.health,
             shutdown,
+            || true,
         );
         let ready = async {
             find_verifiers(&self.shared.models, &self.shared.health).await;
@@ -144,7 +141,7 @@ fn gauges(
 async fn find_verifiers(models: &Models, health: &Health) {
     let mut searches: FuturesUnordered<_> = models.iter().map(find_verifier).collect();
     searches.next().await;
-    health.ready().await;
+    health.ready();
     searches.collect::<()>().await;
 }
 

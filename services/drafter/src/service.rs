@@ -28,7 +28,7 @@ pub async fn run(
 ) -> Result<(), PeerError> {
     let (listen, of_models) = (config.listen, config.clone());
     let load = move || Loaded::load(&of_models);
-    let start = async |loaded| start(loaded, config, process).await;
+    let start = |loaded| start(loaded, &config, process);
     peer::run(listen, load, start, shutdown).await
 }
 
@@ -36,13 +36,13 @@ pub async fn run(
 ///
 /// # Errors
 /// If a model fails its first forward.
-pub async fn start(
+pub fn start(
     loaded: Loaded,
-    config: DrafterConfig,
+    config: &DrafterConfig,
     process: Process,
 ) -> Result<Arc<Drafter>, PeerError> {
     let bounds = config.bounds();
-    let description = describe(&loaded, &config);
+    let description = describe(&loaded, config);
     let models = loaded.models.iter();
     let load_times = models
         .map(|served| (served.name.clone(), served.load_time))
@@ -57,7 +57,14 @@ pub async fn start(
     let engines = engines
         .collect::<Result<_, _>>()
         .map_err(PeerError::engine(ROLE))?;
-    Ok(Peer::new(proposers, engines, description, load_times, bounds, process).await)
+    Ok(Peer::new(
+        proposers,
+        engines,
+        description,
+        load_times,
+        &bounds,
+        process,
+    ))
 }
 
 /// The service as tonic calls it.

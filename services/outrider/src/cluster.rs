@@ -86,9 +86,9 @@ impl Cluster {
         let coordinator_url = url(&coordinator_listener)?;
 
         let Processes { coordinator, peers } = processes;
-        let drafter = drafter::start(draft, config.drafter, peers.clone()).await?;
-        let verifier = verifier::start(target, config.verifier, peers).await?;
-        let coordinator = Coordinator::new(config.coordinator, coordinator).await?;
+        let drafter = drafter::start(draft, &config.drafter, peers.clone())?;
+        let verifier = verifier::start(target, &config.verifier, peers)?;
+        let coordinator = Coordinator::new(config.coordinator, coordinator)?;
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.

@@ -1,9 +1,10 @@
 //! What the configuration makes of a process: who it is, and whom it believes.
 
 use anyhow::ensure;
-use server::auth::{Auth, AuthError};
+use server::auth::Auth;
 use server::listen::{Listen, check_exposed};
 use server::process::Process;
+use server::reload::FileError;
 use server::tls::{Tls, TlsConfig, TlsMode};
 
 use crate::config::Config;
@@ -53,7 +54,7 @@ fn of(
     config: &Config,
     watched: &Process,
     tls: Tls,
-    auth: Result<Auth, AuthError>,
+    auth: Result<Auth, FileError>,
 ) -> anyhow::Result<Process> {
     tls.sample(&watched.metrics);
     Ok(Process {

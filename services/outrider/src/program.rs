@@ -12,7 +12,6 @@ pub async fn run<C: Parser>(
     carry_out: impl AsyncFnOnce(C) -> anyhow::Result<ExitCode>,
 ) -> ExitCode {
     memory::keep_pages();
-    server::tls::install_provider();
     let as_json = failure::wants_json(std::env::args_os());
     let cli = C::try_parse().unwrap_or_else(|error| failure::refuse(&error, as_json));
     match Box::pin(carry_out(cli)).await {

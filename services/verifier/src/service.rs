@@ -44,7 +44,7 @@ pub async fn run(
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
     let load = move || load(&of_model);
-    let start = async |model| start(model, config, process).await;
+    let start = |model| start(model, &config, process);
     peer::run(listen, load, start, shutdown).await
 }
 
@@ -52,9 +52,9 @@ pub async fn run(
 ///
 /// # Errors
 /// If the model has no tokenizer, or fails its first forward.
-pub async fn start<M>(
+pub fn start<M>(
     served: ServedModel<M>,
-    config: VerifierConfig,
+    config: &VerifierConfig,
     process: Process,
 ) -> Result<Arc<Verifier>, PeerError>
 where
@@ -85,10 +85,9 @@ where
         vec![engine],
         description,
         load_times,
-        bounds,
+        &bounds,
         process,
-    )
-    .await)
+    ))
 }
 
 /// The service as tonic calls it.

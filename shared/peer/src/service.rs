@@ -25,7 +25,7 @@ use crate::role::{Peer, Role};
 pub async fn run<R: Role, L: Send + 'static>(
     listen: Listen,
     load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
-    start: impl AsyncFnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
+    start: impl FnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let mut shutdown = std::pin::pin!(shutdown);
@@ -33,17 +33,17 @@ pub async fn run<R: Role, L: Send + 'static>(
     let Some(loaded) = startup::unless_stopped(shutdown.as_mut(), load).await else {
         return Ok(());
     };
-    start(loaded?).await?.serve(listener, shutdown).await
+    start(loaded?)?.serve(listener, shutdown).await
 }
 
 impl<R: Role> Peer<R> {
     /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
-    pub async fn new(
+    pub fn new(
         role: R,
         engines: Vec<EngineHandle>,
         mut description: v1::PeerDescription,
         load_times: Vec<(String, Duration)>,
-        bounds: Bounds,
+        bounds: &Bounds,
         process: Process,
     ) -> Arc<Self> {
         if let Some(largest) = engines.first() {
@@ -56,11 +56,11 @@ impl<R: Role> Peer<R> {
             traces: process.traces.of(R::NAME),
             metrics: PeerMetrics::new(&process.metrics, R::NAME),
             sessions: Leases::new(bounds.max_sessions.get()),
-            health: Health::new(R::SERVICE, &process).await,
+            health: Health::new(R::SERVICE, &process),
             server: bounds.server.clone(),
             process,
         });
-        peer.tell(&bounds, load_times);
+        peer.tell(bounds, load_times);
         peer
     }
 
@@ -75,9 +75,9 @@ impl<R: Role> Peer<R> {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), PeerError> {
         let routes = R::routes(Arc::clone(&self));
-        let routes = reflection::add_to(routes, wire::FILE_DESCRIPTOR_SET, R::SERVICE)?;
-        self.health.ready().await;
-        let serving = lifecycle::serve_while_healthy(
+        let routes = reflection::add_to(routes, wire::DESCRIPTORS, R::SERVICE)?;
+        self.health.ready();
+        let serving = lifecycle::serve(
             routes,
             listener,
             &self.server,

@@ -6,7 +6,6 @@
 //! what happens in between can be watched.
 
 mod ask;
-mod grpc_health;
 mod http;
 
 use std::io;
@@ -15,9 +14,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
@@ -81,7 +80,7 @@ impl From<AdminListen> for String {
     fn from(listen: AdminListen) -> Self {
         match listen {
             AdminListen::Off => "off".to_owned(),
-            AdminListen::At(address) => address.into(),
+            AdminListen::At(address) => address.to_string(),
         }
     }
 }
@@ -105,19 +104,13 @@ pub enum AdminError {
 pub struct Admin {
     address: SocketAddr,
     _sever: DropGuard,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Admin {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-}
-
-impl Drop for Admin {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -180,7 +173,7 @@ pub fn serve(listener: TcpListener, process: &Process) -> Result<Admin, AdminErr
     Ok(Admin {
         address,
         _sever: sever,
-        task,
+        _task: AbortOnDropHandle::new(task),
     })
 }
 

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reload::Reloading;
-pub use file::AuthError;
+use crate::reload::{FileError, Reloading};
 use file::TokenFile;
 pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{Client, Guard};
@@ -62,26 +61,21 @@ pub struct Auth {
 }
 
 /// The tokens of one file, as it is now.
-#[derive(Clone, Debug)]
-struct Tokens {
-    /// The key in section `auth`.
-    setting: &'static str,
-    file: Reloading<TokenFile>,
-}
+type Tokens = Reloading<TokenFile>;
 
 impl Auth {
     /// Of a coordinator: it asks its clients, and shows its peers who it is.
     ///
     /// # Errors
-    /// [`AuthError`] naming the setting, the file and the line.
+    /// [`FileError`] naming the setting, the file and the line.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn of_coordinator(config: &AuthConfig) -> Result<Self, AuthError> {
+    pub fn of_coordinator(config: &AuthConfig) -> Result<Self, FileError> {
         Ok(Self {
             asked: config.tokens("client_tokens_file", &config.client_tokens_file)?,
             shown: config.tokens("peer_token_file", &config.peer_token_file)?,
-            in_clear: false,
+            ..Self::default()
         })
     }
 
@@ -92,12 +86,12 @@ impl Auth {
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn of_peer(config: &AuthConfig) -> Result<Self, AuthError> {
+    pub fn of_peer(config: &AuthConfig) -> Result<Self, FileError> {
         let tokens = config.tokens("peer_token_file", &config.peer_token_file)?;
         Ok(Self {
             asked: tokens.clone(),
             shown: tokens,
-            in_clear: false,
+            ..Self::default()
         })
     }
 
@@ -108,11 +102,10 @@ impl Auth {
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub fn of_client(config: &AuthConfig) -> Result<Self, AuthError> {
+    pub fn of_client(config: &AuthConfig) -> Result<Self, FileError> {
         Ok(Self {
-            asked: None,
             shown: config.tokens("token_file", &config.token_file)?,
-            in_clear: false,
+            ..Self::default()
         })
     }
 
@@ -130,34 +123,27 @@ impl Auth {
 
     /// What looks at every request that comes in.
     pub(crate) fn guard(&self) -> Guard {
-        Guard::new(self.asked.clone())
+        Guard {
+            asked: self.asked.clone(),
+            refused: Arc::default(),
+        }
     }
 
     /// What goes with every request that goes out.
     pub(crate) fn shown(&self) -> Shown {
-        Shown::new(self.shown.clone())
+        Shown(self.shown.clone())
     }
 }
 
 impl AuthConfig {
     /// The tokens of `file`; none if no file is named.
-    fn tokens(&self, setting: &'static str, file: &Path) -> Result<Option<Tokens>, AuthError> {
+    fn tokens(&self, setting: &'static str, file: &Path) -> Result<Option<Tokens>, FileError> {
         if file.as_os_str().is_empty() {
             return Ok(None);
         }
         let (path, interval) = (file.to_owned(), Duration::from_secs(self.reload_seconds));
-        let read = {
-            let path = path.clone();
-            move || TokenFile::read(setting, &path)
-        };
-        let file = Reloading::start("tokens", vec![path], interval, read)?;
-        Ok(Some(Tokens { setting, file }))
-    }
-}
-
-impl Tokens {
-    fn now(&self) -> Arc<TokenFile> {
-        self.file.get()
+        let read = move || TokenFile::read(setting, &path);
+        Reloading::start("tokens", vec![file.to_owned()], interval, read).map(Some)
     }
 }
 

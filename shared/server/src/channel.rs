@@ -87,24 +87,15 @@ pub fn connect(
     process: &Process,
 ) -> Result<PeerChannel, ChannelError> {
     let uri = parse(url, process)?;
-    Ok(channel(uri, None, config, process).0)
+    Ok(connect_to(uri, None, config, process).0)
 }
 
-/// Like [`connect`], to `address`, which is one of those behind the host that `uri` names: a certificate is
-/// checked against the name. [`Connections`] tells when a connection came about or broke.
+/// Like [`connect`], to `address` if there is one, which is one of those behind the host that `uri` names: a
+/// certificate is checked against the name. [`Connections`] tells when a connection came about or broke.
 ///
 /// # Panics
 /// Outside a Tokio runtime.
 pub fn connect_to(
-    uri: Uri,
-    address: SocketAddr,
-    config: &ChannelConfig,
-    process: &Process,
-) -> (PeerChannel, Connections) {
-    channel(uri, Some(address), config, process)
-}
-
-fn channel(
     uri: Uri,
     address: Option<SocketAddr>,
     config: &ChannelConfig,
@@ -151,9 +142,7 @@ fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
         Some(other) => return Err(Fault::Scheme(other.to_owned())),
         None => return Err(Fault::MissingScheme),
     };
-    let Some(authority) = uri.authority() else {
-        return Err(Fault::MissingHost);
-    };
+    let authority = uri.authority().ok_or(Fault::MissingHost)?;
     if authority.as_str().contains('@') {
         return Err(Fault::UserInfo);
     }
@@ -164,9 +153,8 @@ fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
     if authority.port_u16().is_none() {
         return Err(Fault::MissingPort);
     }
-    match (uri.path(), uri.query()) {
-        ("" | "/", None) => {}
-        (path, _) => return Err(Fault::Path(path.to_owned())),
+    if !matches!((uri.path(), uri.query()), ("" | "/", None)) {
+        return Err(Fault::Path(uri.path().to_owned()));
     }
     if is_encrypted && !process.tls.is_believing() {
         return Err(Fault::NobodyBelieved);

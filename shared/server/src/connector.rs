@@ -54,22 +54,6 @@ impl Connections {
     }
 }
 
-/// Counts a connection, and its end.
-struct Counted(Connections);
-
-impl Counted {
-    fn new(connections: Connections) -> Self {
-        connections.changed();
-        Self(connections)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.changed();
-    }
-}
-
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectFault {
@@ -86,30 +70,22 @@ pub(crate) enum ConnectFault {
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
 pub fn is_tls_fault(status: &Status) -> bool {
-    let mut cause = Error::source(status);
-    while let Some(error) = cause {
-        if let Some(ConnectFault::Tls { .. }) = error.downcast_ref() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let mut causes = causes(status);
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
 }
 
 /// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
 pub fn connection_fault(status: &Status) -> Option<String> {
-    let mut cause = Error::source(status)?;
-    loop {
-        match cause.downcast_ref() {
-            Some(ConnectFault::Tcp { source, .. }) => return Some(source.to_string()),
-            Some(ConnectFault::Tls { why, .. }) => return Some(why.clone()),
-            None => {}
-        }
-        match cause.source() {
-            Some(beneath) => cause = beneath,
-            None => return Some(cause.to_string()),
-        }
-    }
+    let fault = causes(status).find_map(|cause| match cause.downcast_ref()? {
+        ConnectFault::Tcp { source, .. } => Some(source.to_string()),
+        ConnectFault::Tls { why, .. } => Some(why.clone()),
+    });
+    fault.or_else(|| causes(status).last().map(ToString::to_string))
+}
+
+/// What lies beneath `status`, the nearest first.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Error::source(status), |&cause| cause.source())
 }
 
 impl Service<Uri> for Connector {
@@ -130,15 +106,18 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, uri: &Uri) -> Result<Outgoing, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        let to = match self.address {
-            Some(address) => format!("{address} ({host})"),
-            None => uri
-                .authority()
-                .map_or_else(String::new, ToString::to_string),
-        };
-        let connected = match self.address {
-            Some(address) => TcpStream::connect(address).await,
-            None => TcpStream::connect((host, port(uri))).await,
+        let is_encrypted = uri.scheme_str() == Some("https");
+        let port = (uri.port_u16()).unwrap_or(if is_encrypted { 443 } else { 80 });
+        let named = uri.authority().map(ToString::to_string);
+        let (to, connected) = match self.address {
+            Some(address) => (
+                format!("{address} ({host})"),
+                TcpStream::connect(address).await,
+            ),
+            None => (
+                named.unwrap_or_default(),
+                TcpStream::connect((host, port)).await,
+            ),
         };
         let refused = |source| ConnectFault::Tcp {
             to: to.clone(),
@@ -146,7 +125,7 @@ impl Connector {
         };
         let connection = connected.map_err(refused)?;
         connection.set_nodelay(true).map_err(refused)?;
-        if uri.scheme_str() != Some("https") {
+        if !is_encrypted {
             return Ok(Outgoing::new(Either::Left(connection), &self.connections));
         }
         let fault = |why: String| ConnectFault::Tls {
@@ -165,34 +144,42 @@ impl Connector {
     }
 }
 
-/// The port that `uri` names, or that of its scheme.
-fn port(uri: &Uri) -> u16 {
-    let usual = if uri.scheme_str() == Some("https") {
-        443
-    } else {
-        80
-    };
-    uri.port_u16().unwrap_or(usual)
-}
+/// In clear, or inside of TLS.
+type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection to a peer.
 pub(crate) struct Outgoing {
-    transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    transport: Transport,
     /// Whether nothing was read yet.
     is_new: bool,
-    _counted: Counted,
+    connections: Connections,
 }
 
 impl Outgoing {
-    fn new(
-        transport: Either<TcpStream, Box<TlsStream<TcpStream>>>,
-        connections: &Connections,
-    ) -> Self {
+    fn new(transport: Transport, connections: &Connections) -> Self {
+        connections.changed();
         Self {
             transport,
             is_new: true,
-            _counted: Counted::new(connections.clone()),
+            connections: connections.clone(),
         }
+    }
+
+    /// A server that refuses a connection may have closed it before the client wrote all it has to say. Then
+    /// what the client reads next tells why; that it could not write does not.
+    fn forgive<T>(&self, written: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
+        match written {
+            Poll::Ready(Err(error)) if self.is_new && is_hung_up(error.kind()) => {
+                Poll::Ready(Ok(all))
+            }
+            written => written,
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.connections.changed();
     }
 }
 
@@ -228,19 +215,6 @@ impl AsyncRead for Outgoing {
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
         };
         Poll::Ready(Err(io::Error::new(kind, why)))
-    }
-}
-
-impl Outgoing {
-    /// A server that refuses a connection may have closed it before the client wrote all it has to say. Then
-    /// what the client reads next tells why; that it could not write does not.
-    fn forgive<T>(&self, written: Poll<io::Result<T>>, all: T) -> Poll<io::Result<T>> {
-        match written {
-            Poll::Ready(Err(error)) if self.is_new && is_hung_up(error.kind()) => {
-                Poll::Ready(Ok(all))
-            }
-            written => written,
-        }
     }
 }
 

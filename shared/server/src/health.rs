@@ -1,18 +1,15 @@
 //! Readiness: loading, serving, draining.
 
+pub(crate) mod grpc;
 pub(crate) mod services;
-
-use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;
-use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
-use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::metrics::names;
 use crate::process::Process;
-use services::State;
+use grpc::HealthOf;
 pub use services::{Condition, Services};
 
 /// The state of a service as `grpc.health.v1` reports it on the service's own port, for the service named and
@@ -26,57 +23,51 @@ pub use services::{Condition, Services};
 /// left to end in order before it is cut.
 #[derive(Debug, Clone)]
 pub struct Health {
-    reporter: HealthReporter,
-    service: &'static str,
-    state: Arc<State>,
+    services: Services,
+    /// Where the service stands among them.
+    index: usize,
     draining: CancellationToken,
     last_call: CancellationToken,
 }
 
 impl Health {
     /// Starts as NOT_SERVING, for the gRPC service of that full name (`outrider.v1.Verifier`) in `process`.
-    pub async fn new(service: &'static str, process: &Process) -> Self {
-        let state = process.services.add(service);
-        let looked_at = Arc::downgrade(&state);
+    pub fn new(service: &'static str, process: &Process) -> Self {
+        let (services, index) = (process.services.clone(), process.services.add(service));
+        let looked_at = services.clone();
         process.metrics.sample(move |samples| {
-            let is_ready = looked_at.upgrade()?.condition() == Condition::Ready;
-            samples.add(&names::READY, &[service], f64::from(u8::from(is_ready)));
+            let (_, condition) = looked_at.conditions()[index];
+            let is_ready = u8::from(condition == Condition::Ready);
+            samples.add(&names::READY, &[service], is_ready.into());
             Some(())
         });
-        let health = Self {
-            reporter: HealthReporter::new(),
-            service,
-            state,
+        Self {
+            services,
+            index,
             draining: CancellationToken::new(),
             last_call: CancellationToken::new(),
-        };
-        health.report(ServingStatus::NotServing).await;
-        health
+        }
     }
 
     /// Reports SERVING: models are loaded and warmed up. Does nothing once draining.
-    pub async fn ready(&self) {
-        if !self.state.ready() {
-            return;
-        }
-        self.report(ServingStatus::Serving).await;
-        // A drain may have begun while this was reporting; whichever came first, draining wins.
-        if self.state.condition() != Condition::Ready {
-            self.report(ServingStatus::NotServing).await;
-        }
+    pub fn ready(&self) {
+        self.go_on(Condition::Ready);
     }
 
     /// Reports NOT_SERVING for good, and then completes [`draining`](Self::draining): whoever looks at
     /// readiness is told before the first connection is refused.
-    pub async fn drain(&self) {
-        self.state.drain();
-        self.report(ServingStatus::NotServing).await;
+    pub fn drain(&self) {
+        self.go_on(Condition::Draining);
         self.draining.cancel();
     }
 
     /// Notes that the service can do no more work: its process should be started anew.
     pub fn died(&self) {
-        self.state.die();
+        self.go_on(Condition::Dead);
+    }
+
+    fn go_on(&self, condition: Condition) {
+        self.services.go_on(self.index, condition);
     }
 
     /// Completes when draining begins. Streams that are open go on within the grace.
@@ -100,12 +91,8 @@ impl Health {
     }
 
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
-        let service = HealthService::from_health_reporter(self.reporter.clone());
-        routes.add_service(HealthServer::new(service))
-    }
-
-    async fn report(&self, status: ServingStatus) {
-        self.reporter.set_service_status("", status).await;
-        self.reporter.set_service_status(self.service, status).await;
+        let services = self.services.clone();
+        let only = Some(self.index);
+        routes.add_service(HealthServer::new(HealthOf { services, only }))
     }
 }

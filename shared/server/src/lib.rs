@@ -22,7 +22,7 @@ pub mod process;
 pub mod progress;
 pub mod receiving;
 pub mod reflection;
-mod reload;
+pub mod reload;
 pub mod replicas;
 pub mod replies;
 pub mod request_id;

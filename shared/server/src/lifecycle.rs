@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
@@ -54,9 +54,9 @@ pub enum ServeError {
     },
 }
 
-/// Serves `services`, and gRPC health beside them, until `shutdown` completes or the service itself
-/// begins to [drain](Health::drain). All of them ask for a token where `process` does, and are reached by TLS
-/// where it speaks that.
+/// Serves `services`, and gRPC health beside them, until `shutdown` completes, the service itself begins to
+/// [drain](Health::drain), or `is_healthy` does not hold any more. All of them ask for a token where `process`
+/// does, and are reached by TLS where it speaks that.
 ///
 /// Then health turns to NOT_SERVING; after the delay of `config` no connection is accepted any more;
 /// what is open may go on until shortly before the end of the grace, when the
@@ -64,76 +64,9 @@ pub enum ServeError {
 /// its end is cut, also when the future is dropped.
 ///
 /// # Errors
-/// [`ServeError`] if the server fails before it is told to stop.
+/// [`ServeError`] if the server fails before it is told to stop, or is not healthy: whoever supervises the process
+/// should start it anew.
 pub async fn serve(
-    services: impl Into<Described>,
-    listener: TcpListener,
-    config: &ServerConfig,
-    process: &Process,
-    health: &Health,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let address = listener.local_addr().map_err(ServeError::Address)?;
-    let failed = |source| ServeError::Transport { address, source };
-
-    // tonic serves each connection in a task of its own; dropping its future leaves those running.
-    let severed = CancellationToken::new();
-    let _sever = severed.clone().drop_guard();
-    let max_connections = config.max_connections.get();
-    let most_received = config.max_receiving_bytes_per_connection.get();
-    let tls = process.tls.clone();
-    let incoming = Incoming::new(listener, tls, max_connections, most_received, severed);
-    let Described {
-        routes,
-        client_streaming,
-    } = services.into();
-
-    let closing = CancellationToken::new();
-    let mut serving = pin!(
-        builder(config)
-            .layer(ReceivingLayer::new(config, client_streaming))
-            .layer(InterceptorLayer::new(process.auth.guard()))
-            .add_routes(health.add_to(routes))
-            .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned())
-    );
-    tracing::info!(%address, "serving");
-    tokio::select! {
-        ended = &mut serving => return ended.map_err(failed),
-        () = shutdown => {}
-        // The service gave up by itself, its engine having failed.
-        () = health.draining() => {}
-    }
-
-    let grace = config.drain_grace();
-    let now = Instant::now();
-    let end = now + grace;
-    let last_call = end - LAST_CALL.min(grace / 4);
-    let close = (now + config.drain_delay()).min(last_call);
-    tracing::info!(%address, grace_ms = config.drain_grace_ms, "draining");
-    health.drain().await;
-    if let Ok(ended) = tokio::time::timeout_at(close, &mut serving).await {
-        return ended.map_err(failed);
-    }
-    closing.cancel();
-    if let Ok(ended) = tokio::time::timeout_at(last_call, &mut serving).await {
-        tracing::info!(%address, "drained");
-        return ended.map_err(failed);
-    }
-    tracing::warn!(%address, "drain grace is nearly over; the streams still open are asked to end");
-    health.call_last();
-    if let Ok(ended) = tokio::time::timeout_at(end, &mut serving).await {
-        return ended.map_err(failed);
-    }
-    tracing::warn!(%address, "drain grace is over; cutting the connections still open");
-    Ok(())
-}
-
-/// Like [`serve`], as long as `is_healthy` holds. Once it does not, the service drains as if told to
-/// stop, and ends with an error, so that whoever supervises the process starts it anew.
-///
-/// # Errors
-/// [`ServeError`] if the server fails before it is told to stop, or is not healthy.
-pub async fn serve_while_healthy(
     services: impl Into<Described>,
     listener: TcpListener,
     config: &ServerConfig,
@@ -143,31 +76,19 @@ pub async fn serve_while_healthy(
     is_healthy: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
-    let failing = async {
-        while is_healthy() {
-            tokio::time::sleep(HEARTBEAT).await;
-        }
-    };
-    let stop = async {
-        tokio::select! {
-            () = shutdown => {}
-            () = failing => {
-                health.died();
-                tracing::error!(%address, "not healthy any more");
-            }
-        }
-    };
-    serve(services, listener, config, process, health, stop).await?;
-    if is_healthy() {
-        Ok(())
-    } else {
-        Err(ServeError::Unhealthy { address })
-    }
-}
 
-fn builder(config: &ServerConfig) -> Server {
+    // tonic serves each connection in a task of its own; dropping its future leaves those running.
+    let severed = CancellationToken::new();
+    let _sever = severed.clone().drop_guard();
+    let max_connections = config.max_connections.get();
+    let most_received = config.max_receiving_bytes_per_connection.get();
+    let tls = process.tls.clone();
+    let incoming = Incoming::new(listener, tls, max_connections, most_received, severed);
+    let services = services.into();
+
+    let closing = CancellationToken::new();
     let max_streams = config.max_streams_per_connection.get();
-    Server::builder()
+    let serving = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -177,6 +98,58 @@ fn builder(config: &ServerConfig) -> Server {
         // The default of 20 takes a client that cancels all its sessions at once for an attacker,
         // and closes the connection that every other session of that client is on.
         .http2_max_pending_accept_reset_streams(Some(max_streams as usize))
+        .layer(ReceivingLayer::new(config, services.client_streaming).layer())
+        .layer(InterceptorLayer::new(process.auth.guard()))
+        .add_routes(health.add_to(services.routes))
+        .serve_with_incoming_shutdown(incoming, closing.clone().cancelled_owned());
+    let failing = async {
+        while is_healthy() {
+            tokio::time::sleep(HEARTBEAT).await;
+        }
+        health.died();
+        tracing::error!(%address, "not healthy any more");
+    };
+    let served = async {
+        let mut serving = pin!(serving);
+        tracing::info!(%address, "serving");
+        tokio::select! {
+            ended = &mut serving => return ended,
+            () = shutdown => {}
+            () = failing => {}
+            // The service gave up by itself.
+            () = health.draining() => {}
+        }
+
+        let grace = config.drain_grace();
+        let now = Instant::now();
+        let end = now + grace;
+        let last_call = end - LAST_CALL.min(grace / 4);
+        let close = (now + Duration::from_millis(config.drain_delay_ms)).min(last_call);
+        tracing::info!(%address, grace_ms = config.drain_grace_ms, "draining");
+        health.drain();
+        if let Ok(ended) = timeout_at(close, &mut serving).await {
+            return ended;
+        }
+        closing.cancel();
+        if let Ok(ended) = timeout_at(last_call, &mut serving).await {
+            tracing::info!(%address, "drained");
+            return ended;
+        }
+        tracing::warn!(%address, "drain grace is nearly over; the streams still open are asked to end");
+        health.call_last();
+        if let Ok(ended) = timeout_at(end, &mut serving).await {
+            return ended;
+        }
+        tracing::warn!(%address, "drain grace is over; cutting the connections still open");
+        Ok(())
+    };
+    let served = served.await;
+    served.map_err(|source| ServeError::Transport { address, source })?;
+    if is_healthy() {
+        Ok(())
+    } else {
+        Err(ServeError::Unhealthy { address })
+    }
 }
 
 #[cfg(test)]

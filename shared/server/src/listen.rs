@@ -1,7 +1,7 @@
 //! Addresses to listen on.
 
 use std::fmt;
-use std::net::{AddrParseError, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 /// It is an IP address and not a host name, so that what a service exposes does not depend on a
 /// resolver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Listen(SocketAddr);
 
 impl Listen {
@@ -70,7 +70,6 @@ pub struct ExposedError {
 #[error("{text:?} is no address to listen on; write IP:PORT, for example 127.0.0.1:7001")]
 pub struct ListenError {
     text: String,
-    source: AddrParseError,
 }
 
 /// An address that cannot be bound.
@@ -91,9 +90,8 @@ impl FromStr for Listen {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|source| ListenError {
+        text.parse().map(Self).map_err(|_| ListenError {
             text: text.to_owned(),
-            source,
         })
     }
 }
@@ -103,12 +101,6 @@ impl TryFrom<String> for Listen {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
-    }
-}
-
-impl From<Listen> for String {
-    fn from(listen: Listen) -> Self {
-        listen.to_string()
     }
 }
 

@@ -6,25 +6,20 @@
 
 mod body;
 mod budget;
-mod methods;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tonic::body::Body;
-use tonic::codegen::Service;
 use tonic::codegen::http::Request;
 use tonic::service::Routes;
 use tonic::transport::server::TcpConnectInfo;
-use tower_layer::Layer;
+use tower::util::MapRequestLayer;
 
 use crate::lifecycle::config::ServerConfig;
 use body::ReceivedBody;
 pub(crate) use budget::Budget;
 use budget::Share;
-pub(crate) use methods::client_streaming;
 
 /// How long a client should wait for whose request there is no room.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -34,7 +29,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub struct Described {
     pub(crate) routes: Routes,
     /// Paths of requests.
-    pub(crate) client_streaming: BTreeSet<String>,
+    pub(crate) client_streaming: Arc<[&'static str]>,
 }
 
 /// Services none of whose methods takes a stream of messages.
@@ -42,7 +37,7 @@ impl From<Routes> for Described {
     fn from(routes: Routes) -> Self {
         Self {
             routes,
-            client_streaming: BTreeSet::new(),
+            client_streaming: Arc::default(),
         }
     }
 }
@@ -52,35 +47,40 @@ impl From<Routes> for Described {
 pub(crate) struct Connection {
     pub(crate) info: TcpConnectInfo,
     /// Bytes of its requests.
-    pub(crate) received: Arc<Budget>,
+    pub(crate) received: Budget,
 }
 
 /// Bounds the requests of all connections of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivingLayer {
     timeout: Duration,
-    most_per_connection: usize,
-    all: Arc<Budget>,
-    client_streaming: Arc<BTreeSet<String>>,
+    all: Budget,
+    client_streaming: Arc<[&'static str]>,
 }
 
 impl ReceivingLayer {
-    pub(crate) fn new(config: &ServerConfig, client_streaming: BTreeSet<String>) -> Self {
+    pub(crate) fn new(config: &ServerConfig, client_streaming: Arc<[&'static str]>) -> Self {
         Self {
-            timeout: config.receive_timeout(),
-            most_per_connection: config.max_receiving_bytes_per_connection.get(),
-            all: Arc::new(Budget::new(
+            timeout: Duration::from_millis(config.receive_timeout_ms.get()),
+            all: Budget::new(
                 "server.max_receiving_bytes",
                 config.max_receiving_bytes.get(),
-            )),
-            client_streaming: Arc::new(client_streaming),
+            ),
+            client_streaming,
         }
     }
 
     /// What counts the bytes of one connection.
-    pub(crate) fn of_connection(most: usize) -> Arc<Budget> {
+    pub(crate) fn of_connection(most: usize) -> Budget {
         let setting = "server.max_receiving_bytes_per_connection";
-        Arc::new(Budget::new(setting, most))
+        Budget::new(setting, most)
+    }
+
+    /// What stands before all services.
+    pub(crate) fn layer(
+        self,
+    ) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {
+        MapRequestLayer::new(move |request| self.bound(request))
     }
 
     fn bound(&self, mut request: Request<Body>) -> Request<Body> {
@@ -92,45 +92,13 @@ impl ReceivingLayer {
                 connection.received
             }
             // Every connection of a server has it.
-            None => Self::of_connection(self.most_per_connection),
+            None => self.all.clone(),
         };
-        if self.client_streaming.contains(request.uri().path()) {
+        if self.client_streaming.contains(&request.uri().path()) {
             return request;
         }
-        let share = Share::new([received, Arc::clone(&self.all)]);
+        let share = Share::new([received, self.all.clone()]);
         let timeout = self.timeout;
         request.map(|body| Body::new(ReceivedBody::new(body, share, timeout)))
-    }
-}
-
-impl<S> Layer<S> for ReceivingLayer {
-    type Service = Receiving<S>;
-
-    fn layer(&self, inner: S) -> Receiving<S> {
-        Receiving {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// A service whose requests are bounded.
-#[derive(Clone, Debug)]
-pub(crate) struct Receiving<S> {
-    inner: S,
-    layer: ReceivingLayer,
-}
-
-impl<S: Service<Request<Body>>> Service<Request<Body>> for Receiving<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> S::Future {
-        self.inner.call(self.layer.bound(request))
     }
 }

@@ -2,21 +2,58 @@
 
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// What was last read of some files, and could be used. Clones share it.
-#[derive(Debug)]
-pub(crate) struct Reloading<T>(Arc<RwLock<Arc<T>>>);
+use tokio::sync::watch;
 
-impl<T> Clone for Reloading<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+/// A file that a setting names and that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}: {}: {problem}", file.display())]
+pub struct FileError {
+    setting: String,
+    file: PathBuf,
+    problem: String,
+}
+
+impl FileError {
+    /// What is wrong with the `file` that `setting` names.
+    pub(crate) fn new(setting: &str, file: &Path, problem: impl Into<String>) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            file: file.to_owned(),
+            problem: problem.into(),
+        }
     }
 }
 
-impl<T: Send + Sync + 'static> Reloading<T> {
+/// The contents of the `file` that `setting` names.
+///
+/// # Errors
+/// [`FileError`] if it cannot be read.
+pub(crate) fn contents(setting: &str, file: &Path) -> Result<Vec<u8>, FileError> {
+    std::fs::read(file)
+        .map_err(|error| FileError::new(setting, file, format!("cannot be read: {error}")))
+}
+
+/// What was last read of some files, and could be used. Clones share it.
+#[derive(Debug)]
+pub(crate) struct Reloading<T>(watch::Receiver<Arc<T>>);
+
+impl<T> Clone for Reloading<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Default> Default for Reloading<T> {
+    fn default() -> Self {
+        Self::fixed(T::default())
+    }
+}
+
+impl<T> Reloading<T> {
     /// Reads now, and again every `interval` in which a file of `files` has changed; never again if it is
     /// zero. `read` reads and checks those files; `what` names them in the log. What cannot be used is
     /// logged, and what was there before stays.
@@ -36,20 +73,17 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         read: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, E>
     where
+        T: Send + Sync + 'static,
         E: Display + Send + 'static,
     {
         // Before reading: what changes in between is read once more.
         let mut seen = fingerprint(&files);
-        let current = Arc::new(RwLock::new(Arc::new(read()?)));
+        let (sender, current) = watch::channel(Arc::new(read()?));
         if !interval.is_zero() {
-            let current = Arc::downgrade(&current);
             let source = Arc::new((files, read));
             tokio::spawn(async move {
-                loop {
+                while !sender.is_closed() {
                     tokio::time::sleep(interval).await;
-                    let Some(current) = current.upgrade() else {
-                        return;
-                    };
                     let source = Arc::clone(&source);
                     // A file may lie on a disk that does not answer.
                     let reading = tokio::task::spawn_blocking(move || {
@@ -63,8 +97,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                     seen = found;
                     match outcome {
                         Ok(new) => {
-                            *current.write().unwrap_or_else(PoisonError::into_inner) =
-                                Arc::new(new);
+                            sender.send_replace(Arc::new(new));
                             tracing::info!("{what} read again");
                         }
                         Err(error) => tracing::warn!(
@@ -80,12 +113,12 @@ impl<T: Send + Sync + 'static> Reloading<T> {
 
     /// What never changes.
     pub(crate) fn fixed(value: T) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(value))))
+        Self(watch::channel(Arc::new(value)).1)
     }
 
     /// What holds now.
     pub(crate) fn get(&self) -> Arc<T> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.borrow())
     }
 }
 

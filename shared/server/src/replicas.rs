@@ -24,7 +24,8 @@ use crate::process::Process;
 pub use endpoint::{Endpoint, SILENT};
 
 /// How the addresses behind a name are found.
-type Lookup = fn(String, u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+type Lookup = fn(String, u16) -> Found;
+type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// How long a request waits for a name server where no address is known.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -65,16 +66,6 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         process: &Process,
         believed_for: Duration,
     ) -> Result<Self, ChannelError> {
-        Self::with_lookup(urls, config, process, believed_for, look_up)
-    }
-
-    fn with_lookup(
-        urls: &[String],
-        config: &ChannelConfig,
-        process: &Process,
-        believed_for: Duration,
-        lookup: Lookup,
-    ) -> Result<Self, ChannelError> {
         let urls = urls
             .iter()
             .map(|url| channel::parse(url, process))
@@ -84,7 +75,7 @@ impl<D: Send + Sync + 'static> Replicas<D> {
             config: config.clone(),
             process: process.clone(),
             believed_for,
-            lookup,
+            lookup: look_up,
             resolving: watch::Sender::new(false),
             known: Mutex::new(Known {
                 endpoints: BTreeMap::new(),
@@ -123,45 +114,38 @@ impl<D: Send + Sync + 'static> Replicas<D> {
         suits: &impl Fn(&Endpoint<D>) -> bool,
     ) -> Option<Arc<Endpoint<D>>> {
         let mut endpoints = self.all().await;
-        endpoints.retain(|endpoint| suits(endpoint));
-        let weight = |endpoint: &Arc<Endpoint<D>>| {
+        endpoints.retain(|endpoint| suits(endpoint) && (even_dead || endpoint.is_alive()));
+        endpoints.into_iter().max_by_key(|endpoint| {
             let mut hasher = DefaultHasher::new();
             (session, endpoint.address()).hash(&mut hasher);
-            hasher.finish()
-        };
-        let rank = |endpoint: &Arc<Endpoint<D>>| {
             let is_well = !endpoint.is_suspected() && !endpoint.is_draining();
-            let standing = (endpoint.is_alive(), is_well);
-            (standing, weight(endpoint))
-        };
-        let candidates = endpoints
-            .iter()
-            .filter(|endpoint| even_dead || endpoint.is_alive());
-        candidates.max_by_key(|endpoint| rank(endpoint)).cloned()
+            (endpoint.is_alive(), is_well, hasher.finish())
+        })
     }
 
     /// All of them, dead or alive. Where some are known, their names are resolved anew in the background: no
     /// request waits for a name server then.
     pub async fn all(&self) -> Vec<Arc<Endpoint<D>>> {
-        let (is_due, is_empty) = self.with(|known| {
-            let before = known.resolved_at;
-            let is_stale = before.is_none_or(|at| at.elapsed() >= self.0.believed_for);
-            // Where all are dead or about to stop, new ones may have been started meanwhile.
-            let stays =
-                |endpoint: &Arc<Endpoint<D>>| endpoint.is_alive() && !endpoint.is_draining();
-            let nobody = !known.endpoints.values().any(stays);
-            (is_stale || nobody, known.endpoints.is_empty())
-        });
-        if is_due {
+        let (known, resolved_at) = (self.known(), self.0.with(|known| known.resolved_at));
+        let is_stale = resolved_at.is_none_or(|at| at.elapsed() >= self.0.believed_for);
+        // Where all are dead or about to stop, new ones may have been started meanwhile.
+        let mut stay = known.iter().filter(|it| it.is_alive() && !it.is_draining());
+        if is_stale || stay.next().is_none() {
             self.resolve();
         }
-        if is_empty {
-            // What goes on in the background serves those who come later.
-            let mut resolving = self.0.resolving.subscribe();
-            let resolved = resolving.wait_for(|resolving| !resolving);
-            let _ = tokio::time::timeout(RESOLVE_TIMEOUT, resolved).await;
+        if !known.is_empty() {
+            return known;
         }
-        self.with(|known| known.endpoints.values().cloned().collect())
+        // What goes on in the background serves those who come later.
+        let mut resolving = self.0.resolving.subscribe();
+        let resolved = resolving.wait_for(|resolving| !resolving);
+        let _ = tokio::time::timeout(RESOLVE_TIMEOUT, resolved).await;
+        self.known()
+    }
+
+    fn known(&self) -> Vec<Arc<Endpoint<D>>> {
+        self.0
+            .with(|known| known.endpoints.values().cloned().collect())
     }
 
     /// Resolves all names in the background, unless that is going on already.
@@ -182,25 +166,17 @@ impl<D: Send + Sync + 'static> Replicas<D> {
 
     /// For how long all of them that are alive are overloaded, by their own words; none if one is not.
     pub fn overloaded_for(&self) -> Option<Duration> {
-        self.with(|known| {
-            let endpoints = known.endpoints.values();
-            let alive = endpoints.filter(|endpoint| endpoint.is_alive());
-            let left: Option<Vec<_>> = alive.map(|it| it.overloaded_for()).collect();
-            left?.into_iter().min()
-        })
+        let known = self.known();
+        let alive = known.iter().filter(|endpoint| endpoint.is_alive());
+        let left: Option<Vec<_>> = alive.map(|it| it.overloaded_for()).collect();
+        left?.into_iter().min()
     }
 
     /// Addresses known by now: those alive, and those left alone for a while.
     pub fn counts(&self) -> (usize, usize) {
-        self.with(|known| {
-            let endpoints = known.endpoints.values();
-            let alive = endpoints.filter(|endpoint| endpoint.is_alive()).count();
-            (alive, known.endpoints.len() - alive)
-        })
-    }
-
-    fn with<T>(&self, action: impl FnOnce(&mut Known<D>) -> T) -> T {
-        self.0.with(action)
+        let known = self.known();
+        let alive = known.iter().filter(|it| it.is_alive()).count();
+        (alive, known.len() - alive)
     }
 }
 
@@ -215,11 +191,8 @@ impl<D: Send + Sync + 'static> Shared<D> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_u16().unwrap_or_default();
         let asked = (self.lookup)(host.to_owned(), port);
-        let found = match within(LOOKUP_TIMEOUT, "the name server", asked).await {
-            Ok(found) => found,
-            Err(late) => Err(io::Error::new(io::ErrorKind::TimedOut, late)),
-        };
-        match found {
+        let found = within(LOOKUP_TIMEOUT, "the name server", asked).await;
+        match found.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late))) {
             Ok(found) => found.into_iter().map(|it| (url.clone(), it)).collect(),
             Err(error) => {
                 tracing::warn!(host, %error, "peer's name cannot be resolved");
@@ -251,10 +224,7 @@ impl<D: Send + Sync + 'static> Shared<D> {
     }
 }
 
-fn look_up(
-    host: String,
-    port: u16,
-) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {
+fn look_up(host: String, port: u16) -> Found {
     Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
 }
 
@@ -327,7 +297,9 @@ mod tests {
     fn looked_up_by(lookup: Lookup, believed_for: Duration) -> Replicas<()> {
         let urls = ["http://verifier:7".to_owned()];
         let (config, process) = (ChannelConfig::default(), Process::default());
-        Replicas::with_lookup(&urls, &config, &process, believed_for, lookup).expect("a URL")
+        let mut replicas = Replicas::new(&urls, &config, &process, believed_for).expect("a URL");
+        Arc::get_mut(&mut replicas.0).expect("nobody else").lookup = lookup;
+        replicas
     }
 
     /// It answers once, and never again.

@@ -8,28 +8,44 @@ use tokio::time::Instant;
 /// How often one kind of event is logged at most.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Lets the first of many events through, and then one every five seconds: whoever can reach a port must
-/// not be able to fill a disk.
-#[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<State>);
+/// Lets the first of many events through, and then one in every interval: whoever can reach a port must not be
+/// able to fill a disk.
+#[derive(Debug)]
+pub(crate) struct Seldom {
+    interval: Duration,
+    /// When one was let through, and how many were not since then.
+    latest: Mutex<(Option<Instant>, u64)>,
+}
 
-#[derive(Debug, Default)]
-struct State {
-    latest: Option<Instant>,
-    passed_over: u64,
+impl Default for Seldom {
+    fn default() -> Self {
+        Self::every(INTERVAL)
+    }
 }
 
 impl Seldom {
+    /// Lets one through in so much time.
+    pub(crate) fn every(interval: Duration) -> Self {
+        let latest = Mutex::default();
+        Self { interval, latest }
+    }
+
     /// Whether this event is let through; how many were not since the last one that was.
     pub(crate) fn passes(&self) -> Option<u64> {
+        self.passes_many(1)
+    }
+
+    /// The same of an event that counts for so many.
+    pub(crate) fn passes_many(&self, events: u64) -> Option<u64> {
         let now = Instant::now();
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.latest.is_some_and(|latest| now - latest < INTERVAL) {
-            state.passed_over += 1;
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, passed_over) = &mut *latest;
+        if at.is_some_and(|at| now - at < self.interval) {
+            *passed_over += events;
             return None;
         }
-        state.latest = Some(now);
-        Some(std::mem::take(&mut state.passed_over))
+        *at = Some(now);
+        Some(std::mem::take(passed_over))
     }
 }
 

@@ -7,7 +7,6 @@ mod lines;
 mod settings;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -15,6 +14,7 @@ use opentelemetry_appender_tracing::layer::{OpenTelemetryTracingBridge, TracingS
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
+use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracerProvider};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
@@ -24,10 +24,10 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, fmt};
 
+use crate::reload::FileError;
 use crate::tls::TlsError;
 use crate::trace::{TraceOptions, Traces};
 use lines::JsonLines;
-use settings::Settings;
 
 pub use settings::{Protocol, TelemetryConfig};
 
@@ -94,15 +94,8 @@ pub enum TelemetryError {
     },
 
     /// The CAs by which a collector is to be believed cannot be used.
-    #[error("{key}: {}: {problem}", file.display())]
-    Authorities {
-        /// The key or the variable.
-        key: String,
-        /// The file it names.
-        file: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error(transparent)]
+    Authorities(#[from] FileError),
 
     /// TLS cannot be spoken.
     #[error("telemetry: {0}")]
@@ -164,40 +157,43 @@ impl Telemetry {
         role: &str,
         environment: &impl Fn(&str) -> Option<String>,
     ) -> Result<Self, TelemetryError> {
-        let settings = Settings::resolve(config, environment)?;
-        let resource = resource(settings.service_name, role);
-        let tracer = match &settings.traces {
-            None => None,
-            Some(destination) => {
-                let provider = SdkTracerProvider::builder()
-                    .with_batch_exporter(export::spans(destination)?)
-                    .with_sampler(settings.sampler)
-                    .with_max_events_per_span(EVENTS)
-                    .with_resource(resource.clone());
-                Some(provider.build())
+        // OpenTelemetry takes an empty variable for one that is not set.
+        let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let disabled = variable("OTEL_SDK_DISABLED");
+        if disabled.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Ok(Self::default());
+        }
+        let named = Some(config.service_name.clone()).filter(|name| !name.is_empty());
+        let resource = resource(named.or_else(|| variable("OTEL_SERVICE_NAME")), role);
+        let sampler = settings::sampler(config, &variable)?;
+        let destination = |signal| settings::destination(config, signal, &variable);
+        let mut started = Self::default();
+        if let Some(destination) = destination("traces")? {
+            let mut provider = SdkTracerProvider::builder();
+            if let Some(sampler) = sampler {
+                provider = provider.with_sampler(sampler);
             }
-        };
-        let logger = match &settings.logs {
-            None => None,
-            Some(destination) => {
-                let provider = SdkLoggerProvider::builder()
-                    .with_batch_exporter(export::logs(destination)?)
-                    .with_resource(resource);
-                Some(provider.build())
-            }
-        };
-        let options = TraceOptions {
-            round_every: config.round_every,
-            capture_text: config.capture_text,
-        };
-        let traces = tracer
-            .clone()
-            .map(|provider| Traces::new(provider, options));
-        Ok(Self {
-            tracer,
-            logger,
-            traces: traces.unwrap_or_default(),
-        })
+            let provider = provider
+                .with_batch_exporter(export::spans(&destination)?)
+                .with_max_events_per_span(EVENTS)
+                .with_resource(resource.clone())
+                .build();
+            let options = TraceOptions {
+                round_every: config.round_every,
+                capture_text: config.capture_text,
+            };
+            started.traces = Traces::new(provider.clone(), options);
+            started.tracer = Some(provider);
+        }
+        if config.logs
+            && let Some(destination) = destination("logs")?
+        {
+            let provider = SdkLoggerProvider::builder()
+                .with_batch_exporter(export::logs(&destination)?)
+                .with_resource(resource);
+            started.logger = Some(provider.build());
+        }
+        Ok(started)
     }
 
     /// What the services of the process trace with.
@@ -232,38 +228,25 @@ impl Telemetry {
 /// What is told of the process: what the environment says of it, and in any case a name, and what tells it
 /// from other replicas.
 fn resource(service_name: Option<String>, role: &str) -> Resource {
-    // What the environment tells is stronger.
-    let detected = Resource::builder().build();
-    let told = detected.get(&INSTANCE.into()).is_some();
-    let instance = KeyValue::new(
-        INSTANCE,
-        RandomIdGenerator::default().new_trace_id().to_string(),
-    );
-    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let builder = Resource::builder()
-        .with_attributes((!told).then_some(instance))
-        .with_attribute(version);
-    if let Some(name) = service_name {
-        return builder.with_service_name(name).build();
-    }
-    let told = builder.build();
-    let name = told.get(&"service.name".into());
-    if name.is_some_and(|name| !name.as_str().starts_with("unknown_service")) {
-        return told;
-    }
-    let attributes = told
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-    Resource::builder_empty()
-        .with_attributes(attributes)
+    let instance = RandomIdGenerator::default().new_trace_id().to_string();
+    let resource = Resource::builder_empty()
+        .with_attribute(KeyValue::new(INSTANCE, instance))
         .with_service_name(format!("outrider-{role}"))
-        .build()
+        // What the environment tells is stronger than what stands before it.
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_detector(Box::new(EnvResourceDetector::new()))
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    match service_name {
+        Some(name) => resource.with_service_name(name).build(),
+        None => resource.build(),
+    }
 }
 
 fn install(config: &LogConfig, logger: Option<&SdkLoggerProvider>) -> Result<(), TelemetryError> {
-    let lines = fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(wants_colour());
+    let mut lines = fmt::layer().with_writer(io::stderr);
+    if !io::stderr().is_terminal() {
+        lines.set_ansi(false);
+    }
     let lines = match config.format {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines
@@ -301,11 +284,6 @@ fn filter(text: &str) -> Result<EnvFilter, TelemetryError> {
     })
 }
 
-fn wants_colour() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !refused
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +299,25 @@ mod tests {
         };
         assert_eq!(instance().len(), 32);
         assert_ne!(instance(), instance());
+    }
+
+    #[test]
+    fn what_is_disabled_or_left_empty_sends_nothing() {
+        let somewhere = TelemetryConfig {
+            endpoint: "http://here:4317".to_owned(),
+            ..TelemetryConfig::default()
+        };
+        for (config, variable) in [
+            (somewhere, ("OTEL_SDK_DISABLED", "True")),
+            (
+                TelemetryConfig::default(),
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
+            ),
+        ] {
+            let environment = |name: &str| (name == variable.0).then(|| variable.1.to_owned());
+            let telemetry = Telemetry::new(&config, "drafter", &environment).expect("in order");
+            assert!(telemetry.tracer.is_none() && telemetry.logger.is_none());
+        }
     }
 
     #[test]

@@ -11,11 +11,9 @@ mod material;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -83,19 +81,9 @@ impl TlsConfig {
     }
 }
 
-/// Makes ring the crypto provider of this process. Only a `main` and tests should call it; a second call
-/// does nothing.
-pub fn install_provider() {
-    // An error only says that there is one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// The process's certificates, and whom it believes. Clones share them; the default has none.
 #[derive(Clone, Default)]
-pub struct Tls {
-    mode: TlsMode,
-    material: Option<Reloading<Material>>,
-}
+pub struct Tls(Reloading<Material>);
 
 impl Tls {
     /// Reads the files that `config` names, and goes on watching them.
@@ -115,51 +103,26 @@ impl Tls {
         if config.mode == TlsMode::Off && files.is_empty() {
             return Ok(Self::default());
         }
-        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
-        let (provider, interval) = (
-            Arc::clone(provider),
-            Duration::from_secs(config.reload_seconds),
-        );
-        let (mode, config) = (config.mode, config.clone());
-        let read = move || material::read(&config, &provider);
-        let material = Reloading::start("TLS certificates", files, interval, read)?;
-        Ok(Self {
-            mode,
-            material: Some(material),
-        })
+        let interval = Duration::from_secs(config.reload_seconds);
+        let config = config.clone();
+        let read = move || material::read(&config);
+        Reloading::start("TLS certificates", files, interval, read).map(Self)
     }
 
     /// What believes servers whose certificates `roots` sign, and speaks `protocol` with them (ALPN).
     ///
     /// # Errors
-    /// If no crypto provider is installed, or it cannot be used.
-    pub(crate) fn believing(
-        roots: RootCertStore,
-        protocol: &'static [u8],
-    ) -> Result<Self, TlsError> {
-        let provider = CryptoProvider::get_default().ok_or(TlsError::NoProvider)?;
-        let mut client = ClientConfig::builder_with_provider(Arc::clone(provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Unusable(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        client.alpn_protocols = vec![protocol.to_vec()];
-        let material = Material {
-            server: None,
-            client: Some(Arc::new(client)),
-            expires: None,
-        };
-        Ok(Self {
-            mode: TlsMode::Off,
-            material: Some(Reloading::fixed(material)),
-        })
+    /// If TLS cannot be spoken.
+    pub(crate) fn believing(roots: RootCertStore, protocol: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self(Reloading::fixed(Material {
+            client: Some(material::client(None, roots, protocol)?),
+            ..Material::default()
+        })))
     }
 
     /// Has `metrics` tell when the certificate that is shown expires: the one in use at each scrape.
     pub fn sample(&self, metrics: &Metrics) {
-        let Some(material) = self.material.clone() else {
-            return;
-        };
+        let material = self.0.clone();
         metrics.sample(move |samples| {
             if let Some(expires) = material.get().expires {
                 samples.add(&names::TLS_EXPIRY, &[], expires.as_secs_f64());
@@ -170,7 +133,7 @@ impl Tls {
 
     /// Whether services of this process speak TLS.
     pub fn is_serving(&self) -> bool {
-        self.mode != TlsMode::Off
+        self.acceptor().is_some()
     }
 
     /// Whether servers' certificates can be checked, so that `https://` can be connected to.
@@ -180,22 +143,18 @@ impl Tls {
 
     /// What answers a handshake now; none where services speak in clear.
     pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
-        let material = self.material.as_ref().filter(|_| self.is_serving())?.get();
-        material.server.clone().map(TlsAcceptor::from)
+        self.0.get().server.clone().map(TlsAcceptor::from)
     }
 
     /// What begins a handshake now; none where no CA is known.
     pub(crate) fn connector(&self) -> Option<TlsConnector> {
-        let material = self.material.as_ref()?.get();
-        material.client.clone().map(TlsConnector::from)
+        self.0.get().client.clone().map(TlsConnector::from)
     }
 }
 
 // What is behind it holds private keys.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
+        f.debug_struct("Tls").finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use opentelemetry::context::FutureExt;
-use opentelemetry::trace::{SpanContext, TraceContextExt, TracerProvider as _};
+use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{Array, Context, InstrumentationScope, StringValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tonic::metadata::MetadataMap;
@@ -26,11 +26,12 @@ use clock::Clock;
 
 pub use context::TraceContext;
 pub use opentelemetry::KeyValue as Attribute;
+pub use opentelemetry::trace::SpanKind as Kind;
 pub use share::Share;
-pub use span::{Kind, Span};
+pub use span::Span;
 
 /// Which rounds of a traced request have spans, and whether its text may be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Round 0 and then one in so many have spans at the peers; 0 is none but those that are made after the
     /// fact.
@@ -53,7 +54,22 @@ struct Tracing {
 impl Traces {
     /// Spans go to `provider`.
     pub fn new(provider: SdkTracerProvider, options: TraceOptions) -> Self {
-        let tracer = tracer(&provider, "outrider");
+        Self::named("outrider", provider, options)
+    }
+
+    /// The same for one service of the process, which its spans name.
+    #[must_use]
+    pub fn of(&self, service: &'static str) -> Self {
+        self.0.as_ref().map_or_else(Self::default, |tracing| {
+            Self::named(service, tracing.provider.clone(), tracing.options)
+        })
+    }
+
+    fn named(name: &'static str, provider: SdkTracerProvider, options: TraceOptions) -> Self {
+        let scope = InstrumentationScope::builder(name)
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .with_schema_url(names::SCHEMA_URL);
+        let tracer = provider.tracer_with_scope(scope.build());
         Self(Some(Arc::new(Tracing {
             provider,
             tracer,
@@ -61,43 +77,31 @@ impl Traces {
         })))
     }
 
-    /// The same for one service of the process, which its spans name.
-    #[must_use]
-    pub fn of(&self, service: &'static str) -> Self {
-        let tracing = self.0.as_ref().map(|tracing| {
-            Arc::new(Tracing {
-                provider: tracing.provider.clone(),
-                tracer: tracer(&tracing.provider, service),
-                options: tracing.options,
-            })
-        });
-        Self(tracing)
-    }
-
     /// A request that came in just now. Its parent is the span that `metadata` names, if it names one
     /// (W3C `traceparent`); baggage is ignored. Nothing if it is not sampled.
     pub fn request(&self, name: &'static str, metadata: &MetadataMap) -> Span {
-        let Some(tracing) = &self.0 else {
-            return Span::default();
-        };
-        let parent = context::of_client(metadata);
-        Span::start(tracing, name, Kind::Server, &parent)
+        self.server(name, Instant::now(), || Some(context::of_client(metadata)))
     }
 
     /// What a coordinator asked, which came at `began`, and `context` with it; nothing if that is empty,
     /// malformed or not sampled.
     pub fn round(&self, name: &'static str, context: &[u8], began: Instant) -> Span {
-        let (Some(tracing), Some(parent)) = (&self.0, TraceContext::from_bytes(context)) else {
-            return Span::default();
-        };
-        Span::start_at(
-            tracing,
-            name,
-            Kind::Server,
-            &parent.to_parent(),
-            Clock::now(),
-            began,
-        )
+        self.server(name, began, || {
+            Some(TraceContext::from_bytes(context)?.to_parent())
+        })
+    }
+
+    fn server(
+        &self,
+        name: &'static str,
+        began: Instant,
+        parent: impl FnOnce() -> Option<Context>,
+    ) -> Span {
+        let started = self.0.as_ref().and_then(|tracing| {
+            let (kind, parent, clock) = (Kind::Server, parent()?, Clock::now());
+            Some(Span::start_at(tracing, name, kind, &parent, clock, began))
+        });
+        started.unwrap_or_default()
     }
 
     /// Whether the `index`th round of a traced request, from 0 on, has spans at the peers.
@@ -112,19 +116,10 @@ impl Traces {
     }
 
     fn options(&self) -> TraceOptions {
-        let off = TraceOptions {
-            round_every: 0,
-            capture_text: false,
-        };
-        self.0.as_ref().map_or(off, |tracing| tracing.options)
+        self.0
+            .as_ref()
+            .map_or_else(TraceOptions::default, |tracing| tracing.options)
     }
-}
-
-fn tracer(provider: &SdkTracerProvider, name: &'static str) -> SdkTracer {
-    let scope = InstrumentationScope::builder(name)
-        .with_version(env!("CARGO_PKG_VERSION"))
-        .with_schema_url(names::SCHEMA_URL);
-    provider.tracer_with_scope(scope.build())
 }
 
 /// A list of texts, as the value of an attribute.
@@ -138,16 +133,11 @@ pub async fn within<T>(context: Option<TraceContext>, future: impl Future<Output
     let Some(context) = context else {
         return future.await;
     };
-    let (trace_id, span_id) = (context.trace_id(), context.span_id());
+    let (trace_id, span_id) = (context.trace_id(), context.span_id.to_string());
     // Of the highest level, so that lines of every level have their ids.
     let lines = tracing::error_span!("trace", trace_id, span_id);
     let attached = future.with_context(context.to_parent());
     attached.instrument(lines).await
-}
-
-/// A context whose span is the parent of what is started in it.
-fn parent(context: SpanContext) -> Context {
-    Context::new().with_remote_span_context(context)
 }
 
 #[cfg(test)]

@@ -28,8 +28,11 @@ pub mod verdict;
 /// Version of the protocol; peers of another one are refused.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// The descriptors of all services, for reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/outrider.v1.bin"));
+/// The descriptors of all services, for reflection, and the paths of the methods whose requests are streams.
+pub const DESCRIPTORS: (&[u8], &[&str]) = (
+    include_bytes!(concat!(env!("OUT_DIR"), "/outrider.v1.bin")),
+    include!(concat!(env!("OUT_DIR"), "/client_streaming.rs")),
+);
 
 /// Generated from `proto/outrider/v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

@@ -11,6 +11,7 @@ mod table;
 mod world;
 
 pub(crate) use openmetrics::Scrape;
+pub(crate) use table::in_openmetrics;
 use world::{Cluster, Watched, process};
 
 /// Labels of requests for the model of these tests.

@@ -7,6 +7,16 @@ use server::metrics::{Kind, Metric, names};
 use super::Cluster;
 use crate::client::{With, generate, request};
 
+/// The type of `metric` in OpenMetrics, and what its samples' names add to its own.
+pub(crate) fn in_openmetrics(metric: &Metric) -> (&'static str, &'static [&'static str]) {
+    match metric.kind {
+        Kind::Counter => ("counter", &["_total"]),
+        Kind::Gauge => ("gauge", &[""]),
+        Kind::Histogram(_) => ("histogram", &["_bucket", "_sum", "_count"]),
+        Kind::Info => ("info", &["_info"]),
+    }
+}
+
 /// The line of the table in `docs/reference/telemetry.md`.
 fn row(metric: &Metric) -> String {
     let labels: Vec<String> = metric
@@ -14,10 +24,12 @@ fn row(metric: &Metric) -> String {
         .iter()
         .map(|label| format!("`{label}`"))
         .collect();
+    let (kind, suffixes) = in_openmetrics(metric);
+    // Where there are several, the table leaves them out.
+    let suffix = if let [suffix] = suffixes { suffix } else { "" };
     format!(
-        "| `{}` | {} | {} | {} |",
-        metric.exposed_name(),
-        metric.type_name(),
+        "| `{}{suffix}` | {kind} | {} | {} |",
+        metric.name,
         labels.join(", "),
         metric.help
     )
@@ -71,12 +83,12 @@ async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
             exposed.insert(name.clone());
             let metric = names::ALL.iter().find(|metric| metric.name == name);
             let metric = metric.unwrap_or_else(|| panic!("{name} is not defined"));
-            assert_eq!(family.kind, metric.type_name(), "{name}");
-            assert_eq!(family.unit, metric.unit, "{name}");
+            assert_eq!(family.kind, in_openmetrics(metric).0, "{name}");
+            assert_eq!(family.unit, metric.unit(), "{name}");
             assert_eq!(family.help, format!("{}.", metric.help), "{name}");
             let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
             let found = family.labels();
-            let bounds = matches!(metric.kind, Kind::Histogram(_) | Kind::Traced(_));
+            let bounds = matches!(metric.kind, Kind::Histogram(_));
             assert_eq!(found.contains("le"), bounds, "{name}");
             let found: BTreeSet<&str> = found.into_iter().filter(|&label| label != "le").collect();
             assert_eq!(found, expected, "{name}");

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use server::metrics::{Kind, Metric, names};
 
+use crate::metrics::in_openmetrics;
+
 /// Labels that every target has.
 const TARGET: [&str; 2] = ["job", "instance"];
 
@@ -174,8 +176,9 @@ fn known() -> Known {
         labels.map(|&label| label.to_owned()).collect()
     };
     let samples = names::ALL.iter().flat_map(|&metric| {
-        let named = metric.sample_names().into_iter();
-        named.map(move |sample| {
+        let (_, suffixes) = in_openmetrics(metric);
+        suffixes.iter().map(move |suffix| {
+            let sample = format!("{}{suffix}", metric.name);
             let mut labels = all(metric.labels);
             if sample.ends_with("_bucket") {
                 labels.insert("le".to_owned());
@@ -204,7 +207,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
 /// labels that have a few.
 fn can_be(metric: &Metric, label: &str, value: &str) -> bool {
     match metric.kind {
-        Kind::Histogram(bounds) | Kind::Traced(bounds) if label == "le" => value
+        Kind::Histogram(bounds) if label == "le" => value
             .parse()
             .is_ok_and(|value: f64| bounds.contains(&value)),
         _ => label != "le" && (value.is_empty() || metric.help.contains(value)),

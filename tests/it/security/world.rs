@@ -7,7 +7,7 @@ use drafter::{DrafterConfig, Loaded};
 use server::auth::{Auth, AuthConfig};
 use server::channel::{ChannelConfig, PeerChannel, connect};
 use server::process::Process;
-use server::tls::{Tls, TlsConfig, TlsMode, install_provider};
+use server::tls::{Tls, TlsConfig, TlsMode};
 use tempfile::TempDir;
 use tonic::Status;
 use verifier::VerifierConfig;
@@ -34,7 +34,6 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        install_provider();
         let folder = tempfile::tempdir().expect("a folder");
         let ours = Authority::new("ours");
         let (cert_file, key_file) = ours.issue(folder.path(), "service", &["localhost"]);

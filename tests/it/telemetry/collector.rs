@@ -52,9 +52,17 @@ impl Collector {
     /// Takes spans over TLS on `listener`, with the certificates of `process`.
     pub(super) async fn serve(self, listener: TcpListener, process: Process) {
         let routes = Routes::new(TraceServiceServer::new(self));
-        let health = Health::new("collector", &process).await;
+        let health = Health::new("collector", &process);
         let (config, forever) = (ServerConfig::default(), std::future::pending());
-        let served = serve(routes, listener, &config, &process, &health, forever);
+        let served = serve(
+            routes,
+            listener,
+            &config,
+            &process,
+            &health,
+            forever,
+            || true,
+        );
         served.await.expect("it serves");
     }
 

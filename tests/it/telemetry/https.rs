@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use server::process::Process;
 use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
-use server::tls::{Tls, TlsConfig, TlsMode, install_provider};
+use server::tls::{Tls, TlsConfig, TlsMode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -131,7 +131,6 @@ async fn bind() -> (TcpListener, u16) {
 
 #[tokio::test]
 async fn spans_go_to_collectors_that_are_believed_and_to_no_others() {
-    install_provider();
     let folder = tempfile::tempdir().expect("a folder");
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let our_ca = ours.write(folder.path(), "ours.pem");
@@ -157,7 +156,6 @@ async fn spans_go_to_collectors_that_are_believed_and_to_no_others() {
 
 #[tokio::test]
 async fn authorities_that_cannot_be_read_are_named() {
-    install_provider();
     let folder = tempfile::tempdir().expect("a folder");
     let empty = write(folder.path(), "empty.pem", "");
     let missing = folder.path().join("missing.pem");

@@ -2,13 +2,16 @@
 
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::{Parser, Subcommand};
+use outrider::config::Config;
 use outrider::global::Global;
 use serde_json::json;
 
+use crate::report::{Report, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, speedup, sweep,
-    telemetry, train_head,
+    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, results,
+    speedup, sweep, telemetry, train_head,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -27,6 +30,8 @@ pub(crate) struct Cli {
     command: Command,
     #[command(flatten)]
     global: Global,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,11 +106,27 @@ enum Command {
     /// threshold h of the stopping loop would have emitted most tokens by time, approximated by products of
     /// labels along the response: a round's second token would follow the first one drafted instead.
     TrainHead(Box<train_head::TrainHeadArgs>),
+    /// Runs the commands that a page names, and puts what they print into it.
+    ///
+    /// A section stands between two lines of comments: `<!-- outrider-bench laws --repeats 41; takes 2 min -->`
+    /// and `<!-- end -->`. The program runs itself with the command's flags and replaces what stands between
+    /// with what it prints: where and when it was measured, tables and notes. Nothing else changes; the page is
+    /// written after each section. A section that names what it needs (`; needs python llama_cpp`, `; needs file
+    /// laws.rec`, `; needs gpu`) is left as it is where that is missing.
+    Results(results::ResultsArgs),
 }
 
 /// Runs a command to its end.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let Cli { command, global } = cli;
+    let Cli {
+        command,
+        report,
+        global,
+    } = cli;
+    ensure!(
+        command.reports() || report == ReportArgs::default(),
+        "--json, --tables, --columns: this command prints no report"
+    );
     let config = match &command {
         Command::Compare(args) => global.load_for(args.services())?,
         Command::Drafting(args) => global.load_for(args.services())?,
@@ -114,23 +135,60 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         _ => global.load_quietly(json!({}))?,
     };
     server::telemetry::init(&config.log)?;
-    let done = |measured: anyhow::Result<()>| measured.map(|()| ExitCode::SUCCESS);
+    let mut report = Report::new(report);
+    let outcome = Box::pin(carry_out(command, config, &mut report)).await;
+    // What was measured is printed also where it ended early.
+    let printed = report.finish();
+    let code = outcome?;
+    printed.map(|()| code)
+}
+
+async fn carry_out(
+    command: Command,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Compare(args) => done(Box::pin(compare::run(args, config)).await),
-        Command::Drafting(args) => done(Box::pin(drafting::run(args, config)).await),
-        Command::Speedup(args) => done(speedup::run(&args, config).await),
-        Command::Telemetry(args) => done(Box::pin(telemetry::run(&args, config)).await),
-        Command::Kernels(args) => done(kernels::run(&args)),
-        Command::Laws(args) => done(laws::run(&args)),
-        Command::Parts(args) => done(parts::run(&args)),
-        Command::Decode(args) => done(decode::run(&args)),
-        Command::Batch(args) => done(batch::run(&args)),
-        Command::Sweep(args) => Box::pin(sweep::run(args, config)).await,
-        Command::Record(args) => Box::pin(record::run(args, config)).await,
-        Command::Replay(args) => done(replay::run(&args)),
-        Command::Bigram(args) => done(bigram::run(&args)),
-        Command::TrainHead(args) => Box::pin(train_head::run(*args, config)).await,
+        Command::Compare(args) => Box::pin(compare::run(args, config, report)).await?,
+        Command::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
+        Command::Speedup(args) => speedup::run(&args, config, report).await?,
+        Command::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
+        Command::Kernels(args) => kernels::run(&args, report)?,
+        Command::Laws(args) => laws::run(&args, report)?,
+        Command::Parts(args) => parts::run(&args, report)?,
+        Command::Decode(args) => decode::run(&args, report)?,
+        Command::Batch(args) => batch::run(&args, report)?,
+        Command::Replay(args) => replay::run(&args, report)?,
+        Command::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,
+        Command::Record(args) => return Box::pin(record::run(args, config)).await,
+        Command::Bigram(args) => bigram::run(&args)?,
+        Command::TrainHead(args) => {
+            return Box::pin(train_head::run(*args, config, report)).await;
+        }
+        Command::Results(args) => results::run(&args, is_measurement)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Command {
+    /// Whether it prints a report.
+    fn reports(&self) -> bool {
+        !matches!(self, Self::Record(_) | Self::Bigram(_) | Self::Results(_))
+    }
+}
+
+/// Whether `line` is the line of a command that measures and prints a report.
+///
+/// # Errors
+/// Says what is wrong with a flag, in a line.
+pub(crate) fn is_measurement(line: &[&str]) -> Result<bool, String> {
+    let cli = Cli::try_parse_from(line).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        first.trim_start_matches("error: ").to_owned()
+    })?;
+    // What trains writes a file.
+    Ok(cli.command.reports() && !matches!(cli.command, Command::TrainHead(_)))
 }
 
 /// What `flags` come to.

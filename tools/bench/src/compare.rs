@@ -1,8 +1,5 @@
 //! `outrider-bench compare`: methods against the target alone, on the same prompts, in the same run.
 
-use std::io::Write;
-
-use anstream::stdout;
 use anyhow::{Context, bail};
 use clap::Args;
 use outrider::args::ModelArgs;
@@ -13,9 +10,9 @@ use outrider::global::Services;
 use outrider::{progress, prompts};
 use tokio_util::sync::CancellationToken;
 
-use crate::measure::{Setting, measure};
+use crate::measure::{Measured, Setting, measure, round_times};
+use crate::report::{Field, Report, Row, number, only_json, percent, text};
 use crate::spec::{self, MethodSpec};
-use crate::table::{self, Heading, Rows};
 use outrider::measure::BASELINE;
 
 /// Arguments of `outrider-bench compare`.
@@ -51,9 +48,6 @@ pub(crate) struct CompareArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    /// Prints one JSON object a line instead of tables. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     models: ModelArgs,
 }
@@ -68,18 +62,23 @@ impl CompareArgs {
     }
 }
 
-/// Measures and prints.
-pub(crate) async fn run(args: CompareArgs, config: Config) -> anyhow::Result<()> {
+/// Measures.
+pub(crate) async fn run(
+    args: CompareArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.title("Methods beside `target-only`");
     let methods = methods(&args.methods)?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let client = connect::within(&cluster.coordinator_url)?;
-        compare(&args, &methods, client, &prompts).await?;
+        compare(&args, &methods, client, &prompts, report).await?;
         return cluster.stop().await;
     };
     let client = connect::to_coordinator(url, &config)?;
-    compare(&args, &methods, client, &prompts).await
+    compare(&args, &methods, client, &prompts, report).await
 }
 
 /// The methods to compare; the baseline among `all` is left out, and refused if it was named.
@@ -100,6 +99,7 @@ async fn compare(
     methods: &[MethodSpec],
     mut client: Coordinator,
     prompts: &[prompts::Prompt],
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let setting = |method: &MethodSpec, temperature| Setting {
         method: method.clone(),
@@ -118,43 +118,96 @@ async fn compare(
         }
     }
     for &temperature in &args.temperatures {
-        let mut measured = Vec::new();
         for method in methods {
-            let mut rows = Rows::default();
+            let mut kinds: Vec<Compared> = Vec::new();
+            let mut all = Compared::of("all");
             for (seed, prompt) in prompts.iter().enumerate() {
-                let (done, all) = (seed + 1, prompts.len());
+                let (done, all_prompts) = (seed + 1, prompts.len());
                 progress::show(&format!(
-                    "{method}, T={temperature}: prompt {done} of {all}"
+                    "{method}, T={temperature}: prompt {done} of {all_prompts}"
                 ))?;
                 let seed = seed as u64;
                 // In turn, so that both see the machine in the same mood.
                 let baseline = setting(&baseline, temperature);
                 let baseline = measure(&mut client, &baseline, &prompt.text, seed).await?;
-                let method = setting(method, temperature);
-                let method = measure(&mut client, &method, &prompt.text, seed).await?;
-                rows.add(&prompt.kind, &baseline.measured, &method.measured);
+                let measured = setting(method, temperature);
+                let measured = measure(&mut client, &measured, &prompt.text, seed).await?;
+                let known = kinds.iter().position(|of| of.kind == prompt.kind);
+                let index = known.unwrap_or_else(|| {
+                    kinds.push(Compared::of(&prompt.kind));
+                    kinds.len() - 1
+                });
+                kinds[index].add(&baseline.measured, &measured.measured);
+                all.add(&baseline.measured, &measured.measured);
             }
-            progress::clear()?;
-            let name = method.to_string();
-            let heading = Heading {
-                method: &name,
-                temperature,
-                draft_len: args.draft_len,
-            };
-            let mut out = stdout().lock();
-            if args.json {
-                rows.write_json(&mut out, heading)?;
-            } else {
-                rows.write(&mut out, heading)?;
+            let told = [
+                text("method", method.to_string()),
+                text("temperature", temperature),
+            ];
+            for kind in &kinds {
+                report.row("by-kind", kind.row(&told, args.draft_len))?;
             }
-            out.flush()?;
-            measured.push((name, rows));
-        }
-        if measured.len() > 1 && !args.json {
-            table::write_summary(&mut stdout().lock(), &measured, temperature)?;
+            report.row("all", all.row(&told, args.draft_len))?;
+            let times = round_times(&all.method.times);
+            report.row("rounds", told.into_iter().chain(times).collect())?;
         }
     }
+    report.note("Calls are those of the target model; accepted and deferred are shares of draft tokens and of output.");
     Ok(())
+}
+
+/// A method beside the target alone, on prompts of a kind.
+#[derive(Debug, Default)]
+struct Compared {
+    kind: String,
+    prompts: usize,
+    baseline: Measured,
+    method: Measured,
+}
+
+impl Compared {
+    fn of(kind: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, baseline: &Measured, method: &Measured) {
+        self.prompts += 1;
+        self.baseline.add(baseline);
+        self.method.add(method);
+    }
+
+    /// Its figures, behind what names the method.
+    fn row(&self, told: &[Field], draft_len: u32) -> Row {
+        let Self {
+            baseline, method, ..
+        } = self;
+        let ratio = method.tokens_per_second() / baseline.tokens_per_second().max(1e-9);
+        let kind = text("kind", self.kind.clone());
+        let figures = [
+            text("prompts", self.prompts),
+            number(
+                "baseline_tokens_per_second",
+                baseline.tokens_per_second(),
+                0,
+            )
+            .called("target tokens/s"),
+            number("tokens_per_second", method.tokens_per_second(), 0).called("tokens/s"),
+            number("ratio", ratio, 2),
+            number("target_calls_per_token", method.target_calls_per_token(), 3)
+                .called("calls/token"),
+            number("mean_acceptance_length", method.mean_acceptance_length(), 2)
+                .called("tokens/round"),
+            percent("draft_acceptance_rate", method.acceptance_rate(), 0).called("accepted"),
+            percent("deferral_rate", method.deferral_rate(), 0).called("deferred"),
+            number("wire_bytes_per_round", method.wire_bytes_per_round(), 0).called("bytes/round"),
+            only_json("tokens", method.tokens),
+            only_json("draft_len", draft_len),
+        ];
+        told.iter().cloned().chain([kind]).chain(figures).collect()
+    }
 }
 
 #[cfg(test)]

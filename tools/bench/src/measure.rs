@@ -3,8 +3,10 @@
 pub(crate) use outrider::measure::{Answer, Measured};
 
 use outrider::connect::Coordinator;
+use outrider::measure::RoundTimes;
 use wire::v1::GenerateRequest;
 
+use super::report::{Field, number};
 use super::spec::MethodSpec;
 
 /// How a request is made.
@@ -36,4 +38,17 @@ pub(crate) async fn measure(
     };
     setting.method.apply(&mut request)?;
     outrider::measure::measure(client, &setting.method, request).await
+}
+
+/// Where the time of a round went, in milliseconds; nothing where no round was counted.
+pub(crate) fn round_times(times: &RoundTimes) -> [Field; 5] {
+    let RoundTimes { counted, .. } = *times;
+    let mean = |key, ms: f64| number(key, (counted > 0.0).then(|| ms / counted), 3);
+    [
+        mean("draft_forward_ms", times.draft_forward),
+        mean("drafter_rest_ms", times.draft_rest),
+        mean("verify_forward_ms", times.verify_forward),
+        mean("verifier_rest_ms", times.verify_rest),
+        mean("wire_ms", times.wire),
+    ]
 }

@@ -201,7 +201,7 @@ impl<P: Protocol> PeerStream<P> {
         output: &[TokenId],
     ) -> v1::RoundHeader {
         let from_len = self.held.min(output.len());
-        let trace_context = position.trace.map(|context| context.to_bytes().to_vec());
+        let trace_context = position.trace.map(TraceContext::to_bytes);
         let timeout_ms = (position.allowance.left() + self.prefill).as_millis();
         v1::RoundHeader {
             round: position.round,

@@ -76,7 +76,7 @@ impl World {
         config.engine.max_batch_tokens = 1.try_into().expect("not zero");
         let small = ModelSource::embedded("small").load().expect("embedded");
         let loaded = Loaded::of(vec![slow(), small], &config).expect("in order");
-        let drafter = drafter::start(loaded, config, Process::default()).await;
+        let drafter = drafter::start(loaded, &config, Process::default());
         let drafter = drafter.expect("a drafter");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -81,8 +81,8 @@ impl World {
         let model = Paced(ToyModel::new(3, VOCAB as usize), Arc::clone(&control));
         let mut config = VerifierConfig::default();
         config.engine.max_batch_tokens = 8.try_into().expect("not zero");
-        let verifier = verifier::start(served(model), config, Process::default());
-        let verifier = verifier.await.expect("a verifier");
+        let verifier = verifier::start(served(model), &config, Process::default());
+        let verifier = verifier.expect("a verifier");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let monitor = Arc::clone(&verifier);

@@ -139,7 +139,7 @@ async fn detached_after(leave: Leave) -> usize {
         traces: process.traces.clone(),
         metrics: PeerMetrics::new(&process.metrics, Left::NAME),
         sessions: Leases::new(4),
-        health: Health::new(Left::SERVICE, &process).await,
+        health: Health::new(Left::SERVICE, &process),
         server: ServerConfig::default(),
         process,
     });

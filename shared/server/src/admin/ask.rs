@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::http::Request;
-use tonic::codegen::Service;
+use axum::http::{Request, Uri};
+use tower::ServiceExt;
 
-use super::http::READY;
+use super::http::{NOT_READY, READY};
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::process::Process;
 
@@ -72,20 +72,16 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
     let config = ChannelConfig {
         connect_timeout_ms: TIMEOUT.as_millis() as u64,
     };
-    let mut channel = channel::connect(url, &config, &Process::default())?;
+    let channel = channel::connect(url, &config, &Process::default())?;
     let unreachable = |reason: String| AskError::Unreachable {
         url: url.to_owned(),
         reason,
     };
     let asked = async {
-        let request = Request::get("/readyz").body(tonic::body::Body::empty());
-        let request = request.map_err(|error| unreachable(error.to_string()))?;
-        std::future::poll_fn(|context| Service::poll_ready(&mut channel, context))
-            .await
-            .map_err(|error| unreachable(with_causes(&error)))?;
-        let answer = Service::call(&mut channel, request)
-            .await
-            .map_err(|error| unreachable(with_causes(&error)))?;
+        let mut request = Request::new(tonic::body::Body::empty());
+        *request.uri_mut() = Uri::from_static("/readyz");
+        let answer = channel.oneshot(request).await;
+        let answer = answer.map_err(|error| unreachable(with_causes(&error)))?;
         let status = answer.status().as_u16();
         let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES)
             .await
@@ -94,12 +90,7 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
         // A gRPC port answers with 200 too, whatever it is asked.
         let is_ready = match status {
             200 if line == READY => true,
-            503 if line
-                .strip_prefix("not ")
-                .is_some_and(|rest| rest.starts_with(READY)) =>
-            {
-                false
-            }
+            503 if line.starts_with(NOT_READY) => false,
             status => {
                 let url = url.to_owned();
                 return Err(AskError::Foreign { url, status });
@@ -114,13 +105,11 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
 /// What happened, and beneath it what the system said.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
+    for cause in std::iter::successors(error.source(), |cause| cause.source()) {
         let said = cause.to_string();
         if !text.contains(&said) {
             text = format!("{text}: {said}");
         }
-        source = cause.source();
     }
     text
 }

@@ -8,9 +8,9 @@ use axum::routing::get;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
-use super::grpc_health::ProcessHealth;
 use crate::health::Services;
-use crate::metrics::{CONTENT_TYPE, Metrics};
+use crate::health::grpc::HealthOf;
+use crate::metrics::CONTENT_TYPE;
 use crate::process::Process;
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
@@ -20,20 +20,17 @@ const NOT_KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store")
 
 /// All routes. Others are not found; methods but GET and HEAD are not allowed.
 pub(super) fn routes(process: &Process) -> Routes {
-    let (metrics, services) = (process.metrics.clone(), process.services.clone());
-    let health = Router::new()
-        .route("/livez", get(live))
-        .route("/readyz", get(ready))
-        .with_state(services.clone());
     let router = Router::new()
         .route("/metrics", get(exposition))
-        .with_state(metrics)
-        .merge(health);
-    Routes::from(router).add_service(HealthServer::new(ProcessHealth(services)))
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+        .with_state(process.clone());
+    let (services, only) = (process.services.clone(), None);
+    Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }))
 }
 
-async fn exposition(State(metrics): State<Metrics>) -> Response {
-    match metrics.encode() {
+async fn exposition(State(process): State<Process>) -> Response {
+    match process.metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE), NOT_KEPT], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "metrics cannot be written");
@@ -44,16 +41,19 @@ async fn exposition(State(metrics): State<Metrics>) -> Response {
 
 /// The process's own heartbeat: that it answers at all, and that no engine of its has failed. Peers do not
 /// matter, or all processes would be started anew for the loss of one.
-async fn live(State(services): State<Services>) -> Response {
-    verdict(services.are_alive(), "alive", &services)
+async fn live(State(process): State<Process>) -> Response {
+    verdict(process.services.are_alive(), "alive", &process.services)
 }
 
 /// What `/readyz` says of a process that is.
 pub(super) const READY: &str = "ready";
 
+/// What that begins with of one that is not.
+pub(super) const NOT_READY: &str = "not ready";
+
 /// Whether requests should be sent here.
-async fn ready(State(services): State<Services>) -> Response {
-    verdict(services.are_ready(), READY, &services)
+async fn ready(State(process): State<Process>) -> Response {
+    verdict(process.services.are_ready(), READY, &process.services)
 }
 
 /// One line: what is asked about, or how the services are that it fails for.

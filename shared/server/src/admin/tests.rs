@@ -87,12 +87,12 @@ async fn health_follows_the_services_of_the_process() {
     assert_eq!(grpc(&admin, "").await, Ok(ServingStatus::NotServing));
     assert_eq!(grpc(&admin, SERVICE).await, Err(Code::NotFound));
 
-    let health = Health::new(SERVICE, &process).await;
+    let health = Health::new(SERVICE, &process);
     let starting = line(503, "not ready: outrider.v1.Verifier is starting");
     assert_eq!(told("/readyz").await, starting);
     assert_eq!(grpc(&admin, SERVICE).await, Ok(ServingStatus::NotServing));
 
-    health.ready().await;
+    health.ready();
     assert_eq!(told("/readyz").await, line(200, "ready"));
     for service in ["", SERVICE] {
         assert_eq!(grpc(&admin, service).await, Ok(ServingStatus::Serving));
@@ -100,7 +100,7 @@ async fn health_follows_the_services_of_the_process() {
     let ready = "outrider_ready{service=\"outrider.v1.Verifier\"} 1.0\n";
     assert!(told("/metrics").await.1.contains(ready));
 
-    health.drain().await;
+    health.drain();
     let draining = line(503, "not ready: outrider.v1.Verifier is draining");
     assert_eq!(told("/readyz").await, draining);
     let unready = "outrider_ready{service=\"outrider.v1.Verifier\"} 0.0\n";
@@ -129,24 +129,24 @@ async fn a_watch_is_told_of_changes() {
     let mut watch = watch.unwrap().into_inner();
     let mut next = async || watch.message().await.unwrap().unwrap().status();
     assert_eq!(next().await, ServingStatus::ServiceUnknown);
-    let health = Health::new(SERVICE, &process).await;
+    let health = Health::new(SERVICE, &process);
     assert_eq!(next().await, ServingStatus::NotServing);
-    health.ready().await;
+    health.ready();
     assert_eq!(next().await, ServingStatus::Serving);
-    health.drain().await;
+    health.drain();
     assert_eq!(next().await, ServingStatus::NotServing);
 }
 
 #[tokio::test]
 async fn others_can_ask_it() {
     let process = Process::default();
-    let health = Health::new(SERVICE, &process).await;
+    let health = Health::new(SERVICE, &process);
     let admin = open(&process).await;
     let url = format!("http://{}", admin.address());
     let asked = readiness(&url).await.unwrap();
     let line = "not ready: outrider.v1.Verifier is starting";
     assert_eq!((asked.is_ready, asked.line.as_str()), (false, line));
-    health.ready().await;
+    health.ready();
     let asked = readiness(&url).await.unwrap();
     assert_eq!((asked.is_ready, asked.line.as_str()), (true, "ready"));
     drop(admin);

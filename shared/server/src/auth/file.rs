@@ -1,13 +1,14 @@
 //! A file of tokens.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 use tonic::metadata::{Ascii, MetadataValue};
 
 use super::guard::Client;
+use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
 pub const MIN_TOKEN_CHARS: usize = 16;
@@ -15,48 +16,12 @@ pub const MIN_TOKEN_CHARS: usize = 16;
 /// Longest token, and longest name before one, in characters.
 pub const MAX_TOKEN_CHARS: usize = 256;
 
-/// Why a file of tokens cannot be used. It never quotes a token.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthError {
-    /// The file cannot be read.
-    #[error("auth.{setting}: {} cannot be read: {source}", file.display())]
-    Unreadable {
-        /// The key in section `auth`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-
-    /// A line is not a token.
-    #[error("auth.{setting}: {}, line {line}: {problem}", file.display())]
-    Line {
-        /// The key in section `auth`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// Number of the line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        problem: String,
-    },
-
-    /// There is no token in the file.
-    #[error(
-        "auth.{setting}: {} holds no token; write one a line, for example what `openssl rand -hex 32` prints",
-        file.display()
-    )]
-    Empty {
-        /// The key in section `auth`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-    },
-}
-
 /// The tokens of a file, in its order; at least one.
-pub(super) struct TokenFile(Vec<Token>);
+pub(super) struct TokenFile {
+    /// The key in section `auth`.
+    pub(super) setting: &'static str,
+    tokens: Vec<Token>,
+}
 
 /// A token, and whom it stands for.
 struct Token {
@@ -66,25 +31,19 @@ struct Token {
 
 impl TokenFile {
     /// # Errors
-    /// [`AuthError`] naming the file and the line, never the token.
-    pub(super) fn read(setting: &'static str, file: &Path) -> Result<Self, AuthError> {
-        let text = std::fs::read_to_string(file).map_err(|source| AuthError::Unreadable {
-            setting,
-            file: file.to_owned(),
-            source,
-        })?;
+    /// [`FileError`] naming the file and the line, never the token.
+    pub(super) fn read(setting: &'static str, file: &Path) -> Result<Self, FileError> {
+        let key = format!("auth.{setting}");
+        let text = String::from_utf8(contents(&key, file)?);
+        let text = text.map_err(|error| FileError::new(&key, file, error.to_string()))?;
         let mut tokens: Vec<Token> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let fault = |problem: String| AuthError::Line {
-                setting,
-                file: file.to_owned(),
-                line: index + 1,
-                problem,
-            };
+            let fault =
+                |problem| FileError::new(&key, file, format!("line {}: {problem}", index + 1));
             let token = Token::parse(line).map_err(fault)?;
             if tokens.iter().any(|other| other.secret == token.secret) {
                 return Err(fault("this token stands in an earlier line too".to_owned()));
@@ -92,17 +51,18 @@ impl TokenFile {
             tokens.push(token);
         }
         if tokens.is_empty() {
-            let file = file.to_owned();
-            return Err(AuthError::Empty { setting, file });
+            let problem =
+                "holds no token; write one a line, for example what `openssl rand -hex 32` prints";
+            return Err(FileError::new(&key, file, problem));
         }
-        Ok(Self(tokens))
+        Ok(Self { setting, tokens })
     }
 
     /// Who shows `shown`, if it is one of these tokens. How long it takes tells nothing of how much of a
     /// token was guessed.
     pub(super) fn find(&self, shown: &[u8]) -> Option<Client> {
         let mut found = None;
-        for token in &self.0 {
+        for token in &self.tokens {
             if token.secret.as_bytes().ct_eq(shown).into() {
                 let tenant = token.name.clone();
                 found = Some(Client { tenant });
@@ -113,7 +73,7 @@ impl TokenFile {
 
     /// The first token as a header shows it.
     pub(super) fn header(&self) -> Option<MetadataValue<Ascii>> {
-        let token = self.0.first()?;
+        let token = self.tokens.first()?;
         let mut header: MetadataValue<Ascii> = format!("Bearer {}", token.secret).parse().ok()?;
         // HTTP/2 keeps it out of its compression table, and whoever prints the header sees no value.
         header.set_sensitive(true);
@@ -154,6 +114,6 @@ impl Token {
 // A token must not end up in a log.
 impl fmt::Debug for TokenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenFile({} tokens)", self.0.len())
+        write!(f, "TokenFile({} tokens)", self.tokens.len())
     }
 }

@@ -21,22 +21,14 @@ pub struct Client {
 /// Refuses requests that show no token, or one that is not known.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    asked: Option<Tokens>,
-    refused: Arc<Seldom>,
+    pub(super) asked: Option<Tokens>,
+    pub(super) refused: Arc<Seldom>,
 }
 
 impl Guard {
-    pub(super) fn new(asked: Option<Tokens>) -> Self {
-        Self {
-            asked,
-            refused: Arc::default(),
-        }
-    }
-
-    fn refusal(&self, request: &Request<()>, tokens: &Tokens, why: &str) -> Status {
+    fn refusal(&self, request: &Request<()>, setting: &str, why: &str) -> Status {
         if let Some(others) = self.refused.passes() {
             let client = request.remote_addr();
-            let setting = tokens.setting;
             tracing::warn!(
                 ?client,
                 why,
@@ -44,14 +36,13 @@ impl Guard {
                 "request refused, see auth.{setting}; `others` were refused since the last such line"
             );
         }
-        let hint = match tokens.setting {
+        let hint = match setting {
             "client_tokens_file" => "--token-file, auth.token_file",
             _ => "auth.peer_token_file",
         };
         Status::unauthenticated(format!(
             "{why}; `authorization: Bearer TOKEN` must show a token of the file that this service's \
-             auth.{} names ({hint})",
-            tokens.setting
+             auth.{setting} names ({hint})"
         ))
     }
 }
@@ -60,19 +51,15 @@ impl Interceptor for Guard {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         // Nobody behind this needs it.
         let header = request.metadata_mut().remove(HEADER);
-        let Some(tokens) = &self.asked else {
+        let Some(tokens) = self.asked.as_ref().map(Tokens::get) else {
             return Ok(request);
         };
-        let Some(header) = header else {
-            return Err(self.refusal(&request, tokens, "no token was shown"));
+        let client = match header.as_ref().map(|header| bearer(header.as_bytes())) {
+            None => Err("no token was shown"),
+            Some(None) => Err("the authorization shown is not of the kind Bearer"),
+            Some(Some(shown)) => tokens.find(shown).ok_or("the token shown is not known"),
         };
-        let Some(shown) = bearer(header.as_bytes()) else {
-            let why = "the authorization shown is not of the kind Bearer";
-            return Err(self.refusal(&request, tokens, why));
-        };
-        let Some(client) = tokens.now().find(shown) else {
-            return Err(self.refusal(&request, tokens, "the token shown is not known"));
-        };
+        let client = client.map_err(|why| self.refusal(&request, tokens.setting, why))?;
         request.extensions_mut().insert(client);
         Ok(request)
     }

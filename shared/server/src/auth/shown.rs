@@ -8,17 +8,11 @@ use super::guard::HEADER;
 
 /// Adds the process's token, as it is now, to what is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Shown(Option<Tokens>);
-
-impl Shown {
-    pub(super) fn new(tokens: Option<Tokens>) -> Self {
-        Self(tokens)
-    }
-}
+pub struct Shown(pub(super) Option<Tokens>);
 
 impl Interceptor for Shown {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(header) = self.0.as_ref().and_then(|tokens| tokens.now().header()) {
+        if let Some(header) = self.0.as_ref().and_then(|tokens| tokens.get().header()) {
             request.metadata_mut().insert(HEADER, header);
         }
         Ok(request)

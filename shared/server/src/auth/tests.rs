@@ -16,7 +16,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn coordinator(tokens: PathBuf) -> Result<Auth, AuthError> {
+fn coordinator(tokens: PathBuf) -> Result<Auth, FileError> {
     let config = AuthConfig {
         client_tokens_file: tokens,
         reload_seconds: 0,
@@ -159,5 +159,5 @@ fn what_is_no_file_of_tokens_names_the_line_and_never_the_token() {
         assert!(!error.contains("-token-"), "{error}");
     }
     let error = coordinator("no/such/file".into()).unwrap_err().to_string();
-    assert!(error.contains("no/such/file cannot be read"), "{error}");
+    assert!(error.contains("no/such/file: cannot be read"), "{error}");
 }

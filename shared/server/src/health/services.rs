@@ -1,10 +1,9 @@
-//! The services of a process, as its admin port reports them.
+//! The services of a process, and how each is.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
-/// How a service is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a service is. It only ever goes on, from starting to dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// It loads its model, warms up, or looks for what it needs.
     Starting,
@@ -28,80 +27,59 @@ impl Condition {
     }
 }
 
-/// The condition of one service. It only ever goes on, from starting to dead.
-#[derive(Debug, Default)]
-pub(super) struct State(AtomicU8);
-
-const ORDER: [Condition; 4] = [
-    Condition::Starting,
-    Condition::Ready,
-    Condition::Draining,
-    Condition::Dead,
-];
-
-impl State {
-    pub(super) fn condition(&self) -> Condition {
-        ORDER[usize::from(self.0.load(Ordering::Acquire))]
-    }
-
-    /// Whether it is ready now: a service that drains already is not.
-    pub(super) fn ready(&self) -> bool {
-        self.go_on_to(1);
-        self.condition() == Condition::Ready
-    }
-
-    pub(super) fn drain(&self) {
-        self.go_on_to(2);
-    }
-
-    pub(super) fn die(&self) {
-        self.go_on_to(3);
-    }
-
-    fn go_on_to(&self, index: u8) {
-        self.0.fetch_max(index, Ordering::AcqRel);
-    }
-}
-
-/// The services of a process. Clones share the list.
+/// The services of a process by their names, in the order in which they were made. Clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Services(Arc<Mutex<Vec<Service>>>);
-
-/// A service's name and condition.
-type Service = (&'static str, Arc<State>);
+pub struct Services(watch::Sender<Vec<(&'static str, Condition)>>);
 
 impl Services {
-    pub(super) fn add(&self, name: &'static str) -> Arc<State> {
-        let state = Arc::new(State::default());
-        self.with(|services| services.push((name, Arc::clone(&state))));
-        state
+    /// A service that starts; where it stands in the list.
+    pub(super) fn add(&self, name: &'static str) -> usize {
+        let mut index = 0;
+        self.0.send_modify(|services| {
+            index = services.len();
+            services.push((name, Condition::Starting));
+        });
+        index
+    }
+
+    /// The service at `index` goes on to `condition`, if it is not beyond that.
+    pub(super) fn go_on(&self, index: usize, condition: Condition) {
+        self.0.send_if_modified(|services| {
+            let (_, now) = &mut services[index];
+            let goes_on = *now < condition;
+            *now = condition.max(*now);
+            goes_on
+        });
+    }
+
+    /// Tells of every change.
+    pub(super) fn watch(&self) -> watch::Receiver<Vec<(&'static str, Condition)>> {
+        self.0.subscribe()
     }
 
     /// The services that were made so far, and how each is.
     pub fn conditions(&self) -> Vec<(&'static str, Condition)> {
-        let condition = |(name, state): &Service| (*name, state.condition());
-        self.with(|services| services.iter().map(condition).collect())
+        self.0.borrow().clone()
     }
 
     /// Whether there is a service and all of them are ready.
     pub fn are_ready(&self) -> bool {
-        let conditions = self.conditions();
-        let is_ready = |(_, condition): &(_, Condition)| *condition == Condition::Ready;
-        !conditions.is_empty() && conditions.iter().all(is_ready)
+        are_ready(&self.0.borrow())
     }
 
     /// Whether none of them is dead.
     pub fn are_alive(&self) -> bool {
-        let conditions = self.conditions();
-        conditions
+        let services = self.0.borrow();
+        services
             .iter()
             .all(|(_, condition)| *condition != Condition::Dead)
     }
+}
 
-    fn with<T>(&self, action: impl FnOnce(&mut Vec<Service>) -> T) -> T {
-        // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// Whether there is a service among these, and all of them are ready.
+pub(super) fn are_ready(services: &[(&'static str, Condition)]) -> bool {
+    let is_ready = |(_, condition): &(_, Condition)| *condition == Condition::Ready;
+    !services.is_empty() && services.iter().all(is_ready)
 }
 
 #[cfg(test)]
@@ -116,29 +94,22 @@ mod tests {
             "nothing is there yet"
         );
         let (one, other) = (services.add("one"), services.add("other"));
-        assert!(one.ready());
+        services.go_on(one, Condition::Ready);
         assert!(!services.are_ready());
-        assert!(other.ready());
+        services.go_on(other, Condition::Ready);
         assert!(services.are_ready());
-        other.drain();
+        services.go_on(other, Condition::Draining);
         assert!(!services.are_ready() && services.are_alive());
-        other.die();
+        services.go_on(other, Condition::Dead);
         assert!(!services.are_alive());
+        for earlier in [Condition::Ready, Condition::Draining] {
+            services.go_on(other, earlier);
+        }
         let conditions = services.conditions();
         assert_eq!(
             conditions,
-            [("one", Condition::Ready), ("other", Condition::Dead)]
+            [("one", Condition::Ready), ("other", Condition::Dead)],
+            "nothing leads back"
         );
-    }
-
-    #[test]
-    fn nothing_leads_back() {
-        let state = State::default();
-        state.drain();
-        assert!(!state.ready());
-        assert_eq!(state.condition(), Condition::Draining);
-        state.die();
-        state.drain();
-        assert_eq!(state.condition(), Condition::Dead);
     }
 }

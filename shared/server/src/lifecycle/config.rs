@@ -47,12 +47,4 @@ impl ServerConfig {
     pub fn drain_grace(&self) -> Duration {
         Duration::from_millis(self.drain_grace_ms)
     }
-
-    pub(crate) fn receive_timeout(&self) -> Duration {
-        Duration::from_millis(self.receive_timeout_ms.get())
-    }
-
-    pub(super) fn drain_delay(&self) -> Duration {
-        Duration::from_millis(self.drain_delay_ms)
-    }
 }

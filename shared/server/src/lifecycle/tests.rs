@@ -27,7 +27,7 @@ struct Running {
 async fn start(drain_grace_ms: u64) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let health = Health::new(SERVICE, &Process::default()).await;
+    let health = Health::new(SERVICE, &Process::default());
     let stop = CancellationToken::new();
     let config = ServerConfig {
         drain_grace_ms,
@@ -44,6 +44,7 @@ async fn start(drain_grace_ms: u64) -> Running {
                 &process,
                 &health,
                 stop.cancelled(),
+                || true,
             )
             .await
         }
@@ -86,7 +87,7 @@ async fn told_next(watch: &mut Streaming<HealthCheckResponse>) -> ServingStatus 
 async fn a_late_warm_up_does_not_undo_a_drain() {
     let mut running = start(1_000).await;
     let mut watch = running.watch().await;
-    running.health.ready().await;
+    running.health.ready();
     // Each is seen before the next, so that the server knows of the drain.
     for (told, next) in [
         (ServingStatus::Serving, true),
@@ -94,10 +95,10 @@ async fn a_late_warm_up_does_not_undo_a_drain() {
     ] {
         while told_next(&mut watch).await != told {}
         if next {
-            running.health.drain().await;
+            running.health.drain();
         }
     }
-    running.health.ready().await;
+    running.health.ready();
     let mut last = None;
     while let Ok(Ok(Some(reply))) = timeout(Duration::from_millis(200), watch.message()).await {
         last = Some(reply.status());
@@ -108,7 +109,7 @@ async fn a_late_warm_up_does_not_undo_a_drain() {
 #[tokio::test]
 async fn an_idle_server_drains_at_once() {
     let mut running = start(60_000).await;
-    running.health.ready().await;
+    running.health.ready();
     assert_eq!(running.status("").await, ServingStatus::Serving);
     running.stop.cancel();
     let ended = timeout(LIMIT, running.server).await;
@@ -120,7 +121,7 @@ async fn an_idle_server_drains_at_once() {
 #[tokio::test]
 async fn an_open_stream_is_told_and_cut_when_the_grace_is_over() {
     let mut running = start(300).await;
-    running.health.ready().await;
+    running.health.ready();
     let mut watch = running.watch().await;
     assert_eq!(told_next(&mut watch).await, ServingStatus::Serving);
 
@@ -142,7 +143,7 @@ async fn a_service_that_gives_up_is_drained_within_the_grace_too() {
     let mut running = start(100).await;
     let mut watch = running.watch().await;
     watch.message().await.unwrap().unwrap();
-    running.health.drain().await;
+    running.health.drain();
     let ended = timeout(LIMIT, running.server).await;
     ended.expect("the grace bounds the drain").unwrap().unwrap();
 }

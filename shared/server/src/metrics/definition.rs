@@ -5,19 +5,18 @@ use prometheus_client::registry::Unit;
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Only grows, in whole numbers.
+    /// Only grows.
     Counter,
-    /// Only grows; a counter of amounts that need not be whole.
-    Sum,
     /// Grows and shrinks.
     Gauge,
     /// Counts observations by size, up to these bounds and beyond.
     Histogram(&'static [f64]),
-    /// The same, each bucket with the trace of a request that fell into it.
-    Traced(&'static [f64]),
     /// Always 1; its labels tell what the process is.
     Info,
 }
+
+/// Base units that names end with; nothing else may end like them.
+const UNITS: [&str; 4] = ["seconds", "bytes", "tokens", "sequences"];
 
 /// A metric's definition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,54 +25,43 @@ pub struct Metric {
     pub name: &'static str,
     /// What it is.
     pub kind: Kind,
-    /// Base unit that the name ends with; empty for what is just counted.
-    pub unit: &'static str,
     /// Its labels, in the order in which their values are given.
     pub labels: &'static [&'static str],
     /// One line, without the full stop.
     pub help: &'static str,
 }
 
+/// Labels with their values.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
 impl Metric {
-    /// The name it is written and asked for under; a histogram's samples add `_bucket`, `_sum`, `_count`.
-    pub fn exposed_name(&self) -> String {
-        let suffix = match self.kind {
-            Kind::Counter | Kind::Sum => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram(_) | Kind::Traced(_) => "",
-        };
-        format!("{}{suffix}", self.name)
+    /// The base unit that its name ends with; empty for what is just counted.
+    pub fn unit(&self) -> &'static str {
+        let end = self.name.rsplit('_').next().unwrap_or_default();
+        if UNITS.contains(&end) { end } else { "" }
     }
 
-    /// The names of its samples.
-    pub fn sample_names(&self) -> Vec<String> {
-        match self.kind {
-            Kind::Histogram(_) | Kind::Traced(_) => ["_bucket", "_sum", "_count"]
-                .map(|suffix| format!("{}{suffix}", self.name))
-                .into(),
-            _ => vec![self.exposed_name()],
+    /// The name without the unit, which the library appends, and the unit.
+    pub(super) fn parts(&self) -> (&'static str, Option<Unit>) {
+        let unit = self.unit();
+        match self.name.strip_suffix(unit) {
+            Some(stem) if !unit.is_empty() => {
+                let stem = stem.trim_end_matches('_');
+                (stem, Some(Unit::Other(unit.to_owned())))
+            }
+            _ => (self.name, None),
         }
     }
 
-    /// Its type in OpenMetrics.
-    pub fn type_name(&self) -> &'static str {
-        match self.kind {
-            Kind::Counter | Kind::Sum => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) | Kind::Traced(_) => "histogram",
-            Kind::Info => "info",
-        }
-    }
-
-    /// The name without the unit, which the library appends.
-    pub(super) fn stem(&self) -> &'static str {
-        let name = self.name;
-        let stem = name.strip_suffix(self.unit).unwrap_or(name);
-        stem.strip_suffix('_').unwrap_or(stem)
-    }
-
-    pub(super) fn unit(&self) -> Option<Unit> {
-        let unit = self.unit.to_owned();
-        (!unit.is_empty()).then_some(Unit::Other(unit))
+    /// Its labels with `values`, in their order.
+    pub(super) fn labelled(&self, values: &[&str]) -> Labels {
+        assert_eq!(
+            self.labels.len(),
+            values.len(),
+            "{} takes a value for each of its labels",
+            self.name
+        );
+        let values = values.iter().map(|&value| value.to_owned());
+        self.labels.iter().copied().zip(values).collect()
     }
 }

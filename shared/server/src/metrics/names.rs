@@ -1,14 +1,13 @@
-//! Every metric a process can expose: name, kind, unit, labels, help. Dashboards and alerts are checked
-//! against [`ALL`], and so is the table in `docs/reference/telemetry.md`.
+//! Every metric a process can expose: kind, name, labels, and help, which is its documentation here. Dashboards
+//! and alerts are checked against [`ALL`], and so is the table in `docs/reference/telemetry.md`.
 //!
 //! Labels are bounded: models are named as they are configured, methods as they are registered, and all
 //! other values come from short lists. No session and nothing that a client wrote ever stands in one.
 
-use super::definition::{Kind, Metric};
+#![allow(clippy::doc_markdown, reason = "helps are plain text")]
 
-const SECONDS: &str = "seconds";
-const TOKENS: &str = "tokens";
-const BYTES: &str = "bytes";
+use super::definition::Kind::{Counter, Gauge, Histogram, Info};
+use super::definition::Metric;
 
 /// Of rounds and their parts: from 10 µs of a queue to the 30 s after which a peer is given up.
 const ROUND_BOUNDS: &[f64] = &[
@@ -58,50 +57,18 @@ const MODEL: &[&str] = &["model"];
 const MODEL_AND_METHOD: &[&str] = &["model", "method"];
 const ROLE: &[&str] = &["role"];
 
-const fn metric(
-    kind: Kind,
-    name: &'static str,
-    unit: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind,
-        unit,
-        labels,
-        help,
-    }
-}
-
-const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    metric(Kind::Counter, name, "", labels, help)
-}
-
-const fn tokens(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(Kind::Counter, name, TOKENS, labels, help)
-}
-
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(Kind::Gauge, name, "", labels, help)
-}
-
-const fn durations(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    metric(Kind::Histogram(ROUND_BOUNDS), name, SECONDS, labels, help)
-}
-
 /// Declares the metrics, and [`ALL`] of them: a list written by hand would miss one some day.
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $constant:ident = $definition:expr;)*) => {
-        $($(#[$doc])* pub static $constant: Metric = $definition;)*
+    ($($(#[doc = $help:literal])+ $constant:ident: $kind:expr, $name:literal, $labels:expr;)*) => {
+        $(
+            $(#[doc = $help])+
+            pub static $constant: Metric = Metric {
+                name: $name,
+                kind: $kind,
+                labels: $labels,
+                help: concat!($($help),+).trim_ascii_start(),
+            };
+        )*
 
         /// Every metric there is.
         pub static ALL: &[&Metric] = &[$(&$constant),*];
@@ -109,303 +76,152 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// The program.
-    BUILD = metric(
-        Kind::Info, "outrider_build", "", &["version"],
-        "The program's version",
-    );
-    /// Whether services are ready.
-    READY = gauge(
-        "outrider_ready", &["service"],
-        "1 while a service of this process is loaded, warmed up and not draining, else 0",
-    );
+    /// The program's version
+    BUILD: Info, "outrider_build", &["version"];
+    /// 1 while a service of this process is loaded, warmed up and not draining, else 0
+    READY: Gauge, "outrider_ready", &["service"];
 
     // A coordinator: requests.
 
-    /// Requests by their end.
-    REQUESTS = counter(
-        "outrider_requests", &["model", "method", "outcome"],
-        "Requests that began, by method asked for and outcome: stop, length, cancelled, deadline, error",
-    );
-    /// Requests that never began.
-    REQUESTS_REFUSED = counter(
-        "outrider_requests_refused", &["reason"],
-        "Requests that never began, by reason: overloaded, invalid, unavailable, deadline, error",
-    );
-    /// Requests beyond the limit.
-    ADMISSION_REJECTS = counter(
-        "outrider_admission_rejects", &[],
-        "Requests refused because coordinator.max_requests were under way; also among those refused as overloaded",
-    );
-    /// Requests whose client went away.
-    CANCELLATIONS = counter(
-        "outrider_cancellations", &["stage"],
-        "Requests whose client went away, by what they were waiting for: preparing, drafting, verifying, decoding",
-    );
-    /// Requests under way.
-    REQUESTS_RUNNING = gauge(
-        "outrider_requests_running", &[],
-        "Requests admitted and not yet over",
-    );
-    /// Most of them.
-    REQUESTS_LIMIT = gauge(
-        "outrider_requests_limit", &[],
-        "Most requests admitted at a time (coordinator.max_requests)",
-    );
-    /// Outputs that are not what the method promises.
-    INEXACT_REQUESTS = counter(
-        "outrider_inexact_requests", MODEL,
-        "Requests whose output is not what their method promises: the drafter it depends on was lost, or peers of other numerics took over",
-    );
-    /// Duration of requests.
-    REQUEST_DURATION = metric(
-        Kind::Traced(GEN_AI_DURATION_BOUNDS), "gen_ai_server_request_duration_seconds", SECONDS, GEN_AI_WITH_ERROR,
-        "From a request's arrival to its last token (gen_ai.server.request.duration)",
-    );
-    /// Time to the first token.
-    TIME_TO_FIRST_TOKEN = metric(
-        Kind::Traced(GEN_AI_FIRST_TOKEN_BOUNDS), "gen_ai_server_time_to_first_token_seconds", SECONDS, GEN_AI,
-        "From a request's arrival to its first token, of successful requests (gen_ai.server.time_to_first_token)",
-    );
-    /// Time by token after the first.
-    TIME_PER_OUTPUT_TOKEN = metric(
-        Kind::Traced(GEN_AI_OUTPUT_TOKEN_BOUNDS), "gen_ai_server_time_per_output_token_seconds", SECONDS, GEN_AI,
-        "Mean time of each token after the first chunk, of successful requests (gen_ai.server.time_per_output_token)",
-    );
+    /// Requests that began, by method asked for and outcome: stop, length, cancelled, deadline, error
+    REQUESTS: Counter, "outrider_requests", &["model", "method", "outcome"];
+    /// Requests that never began, by reason: overloaded, invalid, unavailable, deadline, error
+    REQUESTS_REFUSED: Counter, "outrider_requests_refused", &["reason"];
+    /// Requests refused because coordinator.max_requests were under way; also among those refused as
+    /// overloaded
+    ADMISSION_REJECTS: Counter, "outrider_admission_rejects", &[];
+    /// Requests whose client went away, by what they were waiting for: preparing, drafting,
+    /// verifying, decoding
+    CANCELLATIONS: Counter, "outrider_cancellations", &["stage"];
+    /// Requests admitted and not yet over
+    REQUESTS_RUNNING: Gauge, "outrider_requests_running", &[];
+    /// Most requests admitted at a time (coordinator.max_requests)
+    REQUESTS_LIMIT: Gauge, "outrider_requests_limit", &[];
+    /// Requests whose output is not what their method promises: the drafter it depends on was lost,
+    /// or peers of other numerics took over
+    INEXACT_REQUESTS: Counter, "outrider_inexact_requests", MODEL;
+    /// From a request's arrival to its last token (gen_ai.server.request.duration)
+    REQUEST_DURATION: Histogram(GEN_AI_DURATION_BOUNDS),
+        "gen_ai_server_request_duration_seconds", GEN_AI_WITH_ERROR;
+    /// From a request's arrival to its first token, of successful requests
+    /// (gen_ai.server.time_to_first_token)
+    TIME_TO_FIRST_TOKEN: Histogram(GEN_AI_FIRST_TOKEN_BOUNDS),
+        "gen_ai_server_time_to_first_token_seconds", GEN_AI;
+    /// Mean time of each token after the first chunk, of successful requests
+    /// (gen_ai.server.time_per_output_token)
+    TIME_PER_OUTPUT_TOKEN: Histogram(GEN_AI_OUTPUT_TOKEN_BOUNDS),
+        "gen_ai_server_time_per_output_token_seconds", GEN_AI;
 
     // A coordinator: tokens.
 
-    /// Tokens of prompts.
-    PROMPT_TOKENS = tokens(
-        "outrider_prompt_tokens", MODEL,
-        "Tokens of the prompts of requests that began",
-    );
-    /// Tokens handed to clients.
-    EMITTED_TOKENS = tokens(
-        "outrider_emitted_tokens", MODEL_AND_METHOD,
-        "Output tokens handed to clients",
-    );
-    /// Rounds.
-    ROUNDS = counter(
-        "outrider_rounds", MODEL_AND_METHOD,
-        "Rounds: draft blocks that were verified",
-    );
-    /// Draft tokens.
-    DRAFT_TOKENS = tokens(
-        "outrider_draft_tokens", MODEL_AND_METHOD,
-        "Draft tokens verified; all nodes of a tree count",
-    );
-    /// Draft tokens accepted.
-    ACCEPTED_TOKENS = tokens(
-        "outrider_accepted_tokens", MODEL_AND_METHOD,
-        "Draft tokens accepted",
-    );
-    /// Draft tokens not emitted.
-    DISCARDED_TOKENS = tokens(
-        "outrider_discarded_tokens", MODEL_AND_METHOD,
-        "Draft tokens drafted and never emitted",
-    );
-    /// Draft blocks that reached a position.
-    POSITION_DRAFTED = counter(
-        "outrider_position_drafted", &["model", "position"],
-        "Rounds whose draft block reached this position, from 1; those beyond 20 are counted together as 21+",
-    );
-    /// Draft blocks accepted up to a position.
-    POSITION_ACCEPTED = counter(
-        "outrider_position_accepted", &["model", "position"],
-        "Rounds whose draft token at this position was accepted, from 1; those beyond 20 are counted together as 21+",
-    );
-    /// Accepted lengths.
-    ACCEPTED_LENGTH = metric(
-        Kind::Histogram(LENGTH_BOUNDS), "outrider_accepted_length_tokens", TOKENS, MODEL_AND_METHOD,
-        "Draft tokens accepted in a round",
-    );
-    /// Forwards of the target model.
-    TARGET_FORWARDS = counter(
-        "outrider_target_forwards", MODEL_AND_METHOD,
-        "Forwards of the target model: one a verdict, and one a token decoded alone",
-    );
-    /// Tokens without a drafter.
-    FALLBACK_TOKENS = tokens(
-        "outrider_fallback_tokens", MODEL,
-        "Output tokens that the target decoded alone because the drafter was lost",
-    );
-    /// Positions that a deferral rule judged.
-    JUDGED_POSITIONS = counter(
-        "outrider_judged_positions", MODEL_AND_METHOD,
-        "Emitted positions that a deferral rule judged",
-    );
-    /// How much of them was deferred.
-    DEFERRED_POSITIONS = metric(
-        Kind::Sum, "outrider_deferred_positions", "", MODEL_AND_METHOD,
-        "Sum over those positions of how much of each was deferred to the target, 0 to 1",
-    );
-    /// Where the time of rounds goes.
-    ROUND_DURATION = durations(
-        "outrider_round_duration_seconds", &["model", "phase"],
-        "Time of a round by phase: draft and verify as the coordinator waits for them; queue and forward within each and accept, the decision, as the peer says; wire for what is left",
-    );
+    /// Tokens of the prompts of requests that began
+    PROMPT_TOKENS: Counter, "outrider_prompt_tokens", MODEL;
+    /// Output tokens handed to clients
+    EMITTED_TOKENS: Counter, "outrider_emitted_tokens", MODEL_AND_METHOD;
+    /// Rounds: draft blocks that were verified
+    ROUNDS: Counter, "outrider_rounds", MODEL_AND_METHOD;
+    /// Draft tokens verified; all nodes of a tree count
+    DRAFT_TOKENS: Counter, "outrider_draft_tokens", MODEL_AND_METHOD;
+    /// Draft tokens accepted
+    ACCEPTED_TOKENS: Counter, "outrider_accepted_tokens", MODEL_AND_METHOD;
+    /// Draft tokens drafted and never emitted
+    DISCARDED_TOKENS: Counter, "outrider_discarded_tokens", MODEL_AND_METHOD;
+    /// Rounds whose draft block reached this position, from 1; those beyond 20 are counted together
+    /// as 21+
+    POSITION_DRAFTED: Counter, "outrider_position_drafted", &["model", "position"];
+    /// Rounds whose draft token at this position was accepted, from 1; those beyond 20 are counted
+    /// together as 21+
+    POSITION_ACCEPTED: Counter, "outrider_position_accepted", &["model", "position"];
+    /// Draft tokens accepted in a round
+    ACCEPTED_LENGTH: Histogram(LENGTH_BOUNDS), "outrider_accepted_length_tokens", MODEL_AND_METHOD;
+    /// Forwards of the target model: one a verdict, and one a token decoded alone
+    TARGET_FORWARDS: Counter, "outrider_target_forwards", MODEL_AND_METHOD;
+    /// Output tokens that the target decoded alone because the drafter was lost
+    FALLBACK_TOKENS: Counter, "outrider_fallback_tokens", MODEL;
+    /// Emitted positions that a deferral rule judged
+    JUDGED_POSITIONS: Counter, "outrider_judged_positions", MODEL_AND_METHOD;
+    /// Sum over those positions of how much of each was deferred to the target, 0 to 1
+    DEFERRED_POSITIONS: Counter, "outrider_deferred_positions", MODEL_AND_METHOD;
+    /// Time of a round by phase: draft and verify as the coordinator waits for them; queue and
+    /// forward within each and accept, the decision, as the peer says; wire for what is left
+    ROUND_DURATION: Histogram(ROUND_BOUNDS), "outrider_round_duration_seconds", &["model", "phase"];
 
     // A coordinator: peers.
 
-    /// Drafters done without.
-    FALLBACKS = counter(
-        "outrider_fallbacks", &["model", "reason"],
-        "Times a request went on without its drafter, by reason: unreachable, timeout, overloaded, refused, malformed, context_full",
-    );
-    /// Requests sent again.
-    RETRIES = counter(
-        "outrider_retries", &["model", "peer"],
-        "Requests to a peer sent again after a failure",
-    );
-    /// Moves.
-    MIGRATIONS = counter(
-        "outrider_migrations", MODEL,
-        "Sessions moved to another replica of a drafter or verifier",
-    );
-    /// Peers known.
-    PEERS = gauge(
-        "outrider_peers", &["model", "role", "state"],
-        "Addresses of drafters and verifiers known to the coordinator: alive, or left alone after failures (resting)",
-    );
+    /// Times a request went on without its drafter, by reason: unreachable, timeout, overloaded,
+    /// refused, malformed, context_full
+    FALLBACKS: Counter, "outrider_fallbacks", &["model", "reason"];
+    /// Requests to a peer sent again after a failure
+    RETRIES: Counter, "outrider_retries", &["model", "peer"];
+    /// Sessions moved to another replica of a drafter or verifier
+    MIGRATIONS: Counter, "outrider_migrations", MODEL;
+    /// Addresses of drafters and verifiers known to the coordinator: alive, or left alone after
+    /// failures (resting)
+    PEERS: Gauge, "outrider_peers", &["model", "role", "state"];
 
     // Drafters and verifiers.
 
-    /// Rounds at a peer.
-    PEER_ROUNDS = counter(
-        "outrider_peer_rounds", &["role", "outcome"],
-        "Rounds asked of a drafter or verifier, by outcome: answered, overloaded, late, refused, failed",
-    );
-    /// Sessions.
-    SESSIONS = gauge(
-        "outrider_sessions", &["role", "state"],
-        "Sessions: open with a stream, or detached and waiting for their next one",
-    );
-    /// Most of them.
-    SESSIONS_LIMIT = gauge(
-        "outrider_sessions_limit", ROLE,
-        "Most sessions, open and detached (max_sessions)",
-    );
-    /// Waiting for the engine.
-    QUEUE_DURATION = durations(
-        "outrider_queue_duration_seconds", ROLE,
-        "Time of a round between its arrival at the engine and its first forward",
-    );
-    /// In forwards.
-    FORWARD_DURATION = durations(
-        "outrider_forward_duration_seconds", ROLE,
-        "Time of a round in forwards of the model, of a token where the verifier decodes alone",
-    );
-    /// Batch sizes.
-    ENGINE_BATCH = metric(
-        Kind::Histogram(BATCH_BOUNDS), "outrider_engine_batch_sequences", "sequences", ROLE,
-        "Sequences in the largest forward of a round",
-    );
-    /// Tasks in the batch.
-    ENGINE_RUNNING = gauge(
-        "outrider_engine_running", ROLE,
-        "Tasks in the engine's batch",
-    );
-    /// Most of them.
-    ENGINE_RUNNING_LIMIT = gauge(
-        "outrider_engine_running_limit", ROLE,
-        "Most tasks in the batch (max_batch)",
-    );
-    /// Tasks before it.
-    ENGINE_QUEUE = gauge(
-        "outrider_engine_queue", ROLE,
-        "Tasks waiting for the engine's batch",
-    );
-    /// Most of them.
-    ENGINE_QUEUE_LIMIT = gauge(
-        "outrider_engine_queue_limit", ROLE,
-        "Most tasks waiting (max_queue)",
-    );
-    /// Cached sequences.
-    ENGINE_SEQUENCES = gauge(
-        "outrider_engine_sequences", ROLE,
-        "Sequences with keys and values in memory",
-    );
-    /// Forwards.
-    ENGINE_FORWARDS = counter(
-        "outrider_engine_forwards", ROLE,
-        "Forwards of the model",
-    );
-    /// Tokens in them.
-    FORWARDED_TOKENS = tokens(
-        "outrider_engine_forwarded_tokens", ROLE,
-        "Tokens forwarded",
-    );
-    /// Prompts in them.
-    PREFILL_TOKENS = tokens(
-        "outrider_prefill_tokens", ROLE,
-        "Tokens forwarded ahead of those scored: prompts, and what a sequence had to catch up on",
-    );
-    /// Time in them.
-    ENGINE_BUSY = metric(
-        Kind::Counter, "outrider_engine_busy_seconds", SECONDS, ROLE,
-        "Time the engine spent in forwards",
-    );
-    /// Memory used.
-    KV_TOKENS = metric(
-        Kind::Gauge, "outrider_kv_used_tokens", TOKENS, ROLE,
-        "Tokens whose keys and values are in memory, in whole pages",
-    );
-    /// Most of it.
-    KV_BUDGET_TOKENS = metric(
-        Kind::Gauge, "outrider_kv_budget_tokens", TOKENS, ROLE,
-        "Most of these tokens (kv_tokens)",
-    );
-    /// Sequences evicted.
-    KV_EVICTIONS = counter(
-        "outrider_kv_evictions", ROLE,
-        "Sequences that were made to give their memory back",
-    );
-    /// What that cost.
-    REPREFILLED_TOKENS = tokens(
-        "outrider_reprefilled_tokens", ROLE,
-        "Tokens forwarded again because their keys and values were gone",
-    );
-    /// What sharing saved.
-    SHARED_TOKENS = tokens(
-        "outrider_shared_prefix_tokens", ROLE,
-        "Tokens not forwarded because another sequence of the tenant began with them",
-    );
-    /// Loading.
-    MODEL_LOAD = metric(
-        Kind::Gauge, "outrider_model_load_seconds", SECONDS, &["role", "model"],
-        "Time it took to load a model",
-    );
+    /// Rounds asked of a drafter or verifier, by outcome: answered, overloaded, late, refused, failed
+    PEER_ROUNDS: Counter, "outrider_peer_rounds", &["role", "outcome"];
+    /// Sessions: open with a stream, or detached and waiting for their next one
+    SESSIONS: Gauge, "outrider_sessions", &["role", "state"];
+    /// Most sessions, open and detached (max_sessions)
+    SESSIONS_LIMIT: Gauge, "outrider_sessions_limit", ROLE;
+    /// Time of a round between its arrival at the engine and its first forward
+    QUEUE_DURATION: Histogram(ROUND_BOUNDS), "outrider_queue_duration_seconds", ROLE;
+    /// Time of a round in forwards of the model, of a token where the verifier decodes alone
+    FORWARD_DURATION: Histogram(ROUND_BOUNDS), "outrider_forward_duration_seconds", ROLE;
+    /// Sequences in the largest forward of a round
+    ENGINE_BATCH: Histogram(BATCH_BOUNDS), "outrider_engine_batch_sequences", ROLE;
+    /// Tasks in the engine's batch
+    ENGINE_RUNNING: Gauge, "outrider_engine_running", ROLE;
+    /// Most tasks in the batch (max_batch)
+    ENGINE_RUNNING_LIMIT: Gauge, "outrider_engine_running_limit", ROLE;
+    /// Tasks waiting for the engine's batch
+    ENGINE_QUEUE: Gauge, "outrider_engine_queue", ROLE;
+    /// Most tasks waiting (max_queue)
+    ENGINE_QUEUE_LIMIT: Gauge, "outrider_engine_queue_limit", ROLE;
+    /// Sequences with keys and values in memory
+    ENGINE_SEQUENCES: Gauge, "outrider_engine_sequences", ROLE;
+    /// Forwards of the model
+    ENGINE_FORWARDS: Counter, "outrider_engine_forwards", ROLE;
+    /// Tokens forwarded
+    FORWARDED_TOKENS: Counter, "outrider_engine_forwarded_tokens", ROLE;
+    /// Tokens forwarded ahead of those scored: prompts, and what a sequence had to catch up on
+    PREFILL_TOKENS: Counter, "outrider_prefill_tokens", ROLE;
+    /// Time the engine spent in forwards
+    ENGINE_BUSY: Counter, "outrider_engine_busy_seconds", ROLE;
+    /// Tokens whose keys and values are in memory, in whole pages
+    KV_TOKENS: Gauge, "outrider_kv_used_tokens", ROLE;
+    /// Most of these tokens (kv_tokens)
+    KV_BUDGET_TOKENS: Gauge, "outrider_kv_budget_tokens", ROLE;
+    /// Sequences that were made to give their memory back
+    KV_EVICTIONS: Counter, "outrider_kv_evictions", ROLE;
+    /// Tokens forwarded again because their keys and values were gone
+    REPREFILLED_TOKENS: Counter, "outrider_reprefilled_tokens", ROLE;
+    /// Tokens not forwarded because another sequence of the tenant began with them
+    SHARED_TOKENS: Counter, "outrider_shared_prefix_tokens", ROLE;
+    /// Time it took to load a model
+    MODEL_LOAD: Gauge, "outrider_model_load_seconds", &["role", "model"];
 
     // The process.
 
-    /// The certificate's end.
-    TLS_EXPIRY = metric(
-        Kind::Gauge, "outrider_tls_certificate_expiry_time_seconds", SECONDS, &[],
-        "When the certificate that the process shows, or one of its chain, expires, in seconds since 1970",
-    );
+    /// When the certificate that the process shows, or one of its chain, expires, in seconds since
+    /// 1970
+    TLS_EXPIRY: Gauge, "outrider_tls_certificate_expiry_time_seconds", &[];
 
     // And under the names of every Prometheus client:
 
-    /// Processor time.
-    PROCESS_CPU = metric(
-        Kind::Counter, "process_cpu_seconds", SECONDS, &[],
-        "Processor time of the process",
-    );
-    /// Memory.
-    PROCESS_RESIDENT = metric(
-        Kind::Gauge, "process_resident_memory_bytes", BYTES, &[],
-        "Resident memory of the process",
-    );
-    /// Start.
-    PROCESS_START = metric(
-        Kind::Gauge, "process_start_time_seconds", SECONDS, &[],
-        "When the process started, in seconds since 1970",
-    );
-    /// Threads.
-    PROCESS_THREADS = gauge("process_threads", &[], "Threads of the process");
-    /// Files.
-    PROCESS_OPEN_FDS = gauge("process_open_fds", &[], "Files and sockets the process holds open");
-    /// Most of them.
-    PROCESS_MAX_FDS = gauge("process_max_fds", &[], "Most files and sockets it may hold open");
+    /// Processor time of the process
+    PROCESS_CPU: Counter, "process_cpu_seconds", &[];
+    /// Resident memory of the process
+    PROCESS_RESIDENT: Gauge, "process_resident_memory_bytes", &[];
+    /// When the process started, in seconds since 1970
+    PROCESS_START: Gauge, "process_start_time_seconds", &[];
+    /// Threads of the process
+    PROCESS_THREADS: Gauge, "process_threads", &[];
+    /// Files and sockets the process holds open
+    PROCESS_OPEN_FDS: Gauge, "process_open_fds", &[];
+    /// Most files and sockets it may hold open
+    PROCESS_MAX_FDS: Gauge, "process_max_fds", &[];
 }

@@ -1,85 +1,79 @@
-//! What the operating system knows of the process, under the names that every Prometheus client uses.
+//! What Linux knows of the process, under the names that every Prometheus client uses.
+
+use std::fs;
 
 use super::names;
 use super::samples::Samples;
 
+/// Clock ticks a second in `/proc`: the same on every architecture that this program is built for.
+const TICKS: f64 = 100.0;
+
+/// The same for pages, whose size is not told there.
+const KIB: f64 = 1024.0;
+
 /// Looks it up; tells nothing where there is no `/proc`.
 pub(super) fn sample(samples: &mut Samples) {
-    #[cfg(target_os = "linux")]
-    linux::sample(samples);
-    #[cfg(not(target_os = "linux"))]
-    let _ = (samples, &names::PROCESS_CPU);
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let times = times(&read("/proc/self/stat"));
+    let booted = field(&read("/proc/stat"), "btime");
+    let started = times.zip(booted);
+    let status = read("/proc/self/status");
+    let open = fs::read_dir("/proc/self/fd").ok();
+    for (metric, figure) in [
+        (&names::PROCESS_CPU, times.map(|(used, _)| used / TICKS)),
+        (
+            &names::PROCESS_START,
+            started.map(|((_, tick), booted)| booted + tick / TICKS),
+        ),
+        (
+            &names::PROCESS_RESIDENT,
+            field(&status, "VmRSS:").map(|kib| kib * KIB),
+        ),
+        (&names::PROCESS_THREADS, field(&status, "Threads:")),
+        (
+            &names::PROCESS_OPEN_FDS,
+            open.map(|files| files.count() as f64),
+        ),
+        (
+            &names::PROCESS_MAX_FDS,
+            field(&read("/proc/self/limits"), "Max open files"),
+        ),
+    ] {
+        if let Some(figure) = figure {
+            samples.add(metric, &[], figure);
+        }
+    }
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::fs;
+/// Ticks of the processor used, and the tick of the start since the machine's own.
+fn times(stat: &str) -> Option<(f64, f64)> {
+    // The program's name stands in parentheses, and may hold anything.
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = after_name.split(' ').collect();
+    let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
+    // Fields 14, 15 and 22 of proc(5); the first after the name is number 3.
+    Some((ticks(11)? + ticks(12)?, ticks(19)?))
+}
 
-    use super::{Samples, names};
+/// The number after `name` at the begin of a line.
+fn field(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
 
-    /// Clock ticks a second in `/proc`: the same on every architecture that this program is built for.
-    const TICKS: f64 = 100.0;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// The same for pages, whose size is not told there.
-    const KIB: f64 = 1024.0;
-
-    pub(super) fn sample(samples: &mut Samples) {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        if let Some((cpu_ticks, start_ticks)) = times(&read("/proc/self/stat")) {
-            samples.add(&names::PROCESS_CPU, &[], cpu_ticks / TICKS);
-            if let Some(booted) = boot_time(&read("/proc/stat")) {
-                samples.add(&names::PROCESS_START, &[], booted + start_ticks / TICKS);
-            }
-        }
-        let status = read("/proc/self/status");
-        if let Some(kib) = field(&status, "VmRSS:") {
-            samples.add(&names::PROCESS_RESIDENT, &[], kib * KIB);
-        }
-        if let Some(threads) = field(&status, "Threads:") {
-            samples.add(&names::PROCESS_THREADS, &[], threads);
-        }
-        if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            samples.add(&names::PROCESS_OPEN_FDS, &[], open.count() as f64);
-        }
-        if let Some(most) = field(&read("/proc/self/limits"), "Max open files") {
-            samples.add(&names::PROCESS_MAX_FDS, &[], most);
-        }
-    }
-
-    /// Ticks of the processor used, and the tick of the start since the machine's own.
-    fn times(stat: &str) -> Option<(f64, f64)> {
-        // The program's name stands in parentheses, and may hold anything.
-        let (_, after_name) = stat.rsplit_once(") ")?;
-        let fields: Vec<&str> = after_name.split(' ').collect();
-        let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
-        // Fields 14, 15 and 22 of proc(5); the first after the name is number 3.
-        Some((ticks(11)? + ticks(12)?, ticks(19)?))
-    }
-
-    fn boot_time(stat: &str) -> Option<f64> {
-        field(stat, "btime")
-    }
-
-    /// The number after `name` at the begin of a line.
-    fn field(text: &str, name: &str) -> Option<f64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn figures_are_found_in_what_linux_writes() {
-            let stat = "12 (a) b) R 1 12 12 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 4 0 777 1 2";
-            assert_eq!(times(stat), Some((300.0, 777.0)));
-            assert_eq!(times("12 (short) R 1"), None);
-            let status = "Name:\tx\nVmRSS:\t   2048 kB\nThreads:\t7\n";
-            assert_eq!(field(status, "VmRSS:"), Some(2048.0));
-            let limits = "Max open files            1024                 4096   files\n";
-            assert_eq!(field(limits, "Max open files"), Some(1024.0));
-            assert_eq!(field("Max open files unlimited", "Max open files"), None);
-        }
+    #[test]
+    fn figures_are_found_in_what_linux_writes() {
+        let stat = "12 (a) b) R 1 12 12 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 4 0 777 1 2";
+        assert_eq!(times(stat), Some((300.0, 777.0)));
+        assert_eq!(times("12 (short) R 1"), None);
+        let status = "Name:\tx\nVmRSS:\t   2048 kB\nThreads:\t7\n";
+        assert_eq!(field(status, "VmRSS:"), Some(2048.0));
+        let limits = "Max open files            1024                 4096   files\n";
+        assert_eq!(field(limits, "Max open files"), Some(1024.0));
+        assert_eq!(field("Max open files unlimited", "Max open files"), None);
     }
 }

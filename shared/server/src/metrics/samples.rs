@@ -8,8 +8,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::definition::{Kind, Metric};
-use super::labels::{Labels, labelled};
+use super::definition::{Kind, Labels, Metric};
 
 /// Looks something up, or says that it is gone.
 type Source = Box<dyn Fn(&mut Samples) -> Option<()> + Send + Sync>;
@@ -26,24 +25,26 @@ impl Samples {
             .0
             .entry(metric.name)
             .or_insert_with(|| (metric, BTreeMap::new()));
-        *family.entry(labelled(metric, labels)).or_default() += value;
+        *family.entry(metric.labelled(labels)).or_default() += value;
     }
 
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         for (metric, family) in self.0.values() {
+            let (stem, unit) = metric.parts();
             let help = format!("{}.", metric.help);
-            let unit = metric.unit();
-            let kind = match metric.kind {
-                Kind::Counter => MetricType::Counter,
-                _ => MetricType::Gauge,
+            let is_counter = metric.kind == Kind::Counter;
+            let kind = if is_counter {
+                MetricType::Counter
+            } else {
+                MetricType::Gauge
             };
-            let mut of_metric =
-                encoder.encode_descriptor(metric.stem(), &help, unit.as_ref(), kind)?;
+            let mut of_metric = encoder.encode_descriptor(stem, &help, unit.as_ref(), kind)?;
             for (labels, value) in family {
                 let mut sample = of_metric.encode_family(labels)?;
-                match metric.kind {
-                    Kind::Counter => sample.encode_counter::<NoLabelSet, _, f64>(value, None)?,
-                    _ => sample.encode_gauge(value)?,
+                if is_counter {
+                    sample.encode_counter::<NoLabelSet, _, f64>(value, None)?;
+                } else {
+                    sample.encode_gauge(value)?;
                 }
             }
         }

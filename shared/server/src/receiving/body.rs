@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http_body::Frame;
 use tokio::time::Sleep;
 use tonic::Status;
@@ -57,15 +57,12 @@ impl ReceivedBody {
             return Ok(None);
         }
         self.is_header_told = true;
-        let mut header = [0; MESSAGE_HEADER_BYTES];
-        header.copy_from_slice(&self.held[..MESSAGE_HEADER_BYTES]);
-        let [_, len @ ..] = header;
+        let header = self.held.split_to(MESSAGE_HEADER_BYTES).freeze();
         // At once, or what is held would be copied and twice as large again and again; it takes memory as it comes.
-        let len = u32::from_be_bytes(len) as usize;
-        let mut held = BytesMut::with_capacity(len.min(MOST_RESERVED));
-        held.extend_from_slice(&self.held[MESSAGE_HEADER_BYTES..]);
-        self.held = held;
-        Ok(Some(Bytes::copy_from_slice(&header)))
+        let len = header.slice(1..).get_u32() as usize;
+        self.held
+            .reserve(len.min(MOST_RESERVED).saturating_sub(self.held.len()));
+        Ok(Some(header))
     }
 
     fn late(&self) -> Status {

@@ -33,16 +33,12 @@ impl Breaker {
     /// The endpoint failed one round; whether it is left alone from now on.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures += 1;
-        (self.failures >= FAILURES || self.openings > 0) && self.open(now)
+        (self.failures >= FAILURES || self.openings > 0) && self.unreachable(now)
     }
 
     /// The endpoint could not be reached: there is no use in trying six times more. Whether it is
     /// left alone from now on, and was not before.
     pub(super) fn unreachable(&mut self, now: Instant) -> bool {
-        self.open(now)
-    }
-
-    fn open(&mut self, now: Instant) -> bool {
         if !self.is_closed(now) {
             return false;
         }

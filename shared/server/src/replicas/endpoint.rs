@@ -50,18 +50,6 @@ struct State<D> {
     overloaded_until: Option<Instant>,
 }
 
-impl<D> Default for State<D> {
-    fn default() -> Self {
-        Self {
-            breaker: Breaker::default(),
-            budget: RetryBudget::default(),
-            description: None,
-            draining_until: None,
-            overloaded_until: None,
-        }
-    }
-}
-
 impl<D: Send + Sync + 'static> Endpoint<D> {
     /// The endpoint at `address`, which is one of those behind the host of `url`.
     pub(super) fn new(
@@ -70,13 +58,20 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
         config: &ChannelConfig,
         process: &Process,
     ) -> Self {
-        let (channel, connections) = channel::connect_to(url.clone(), address, config, process);
+        let (channel, connections) =
+            channel::connect_to(url.clone(), Some(address), config, process);
         Self {
             address: Self::url_of(url, address),
             socket: address,
             channel,
             connections,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State {
+                breaker: Breaker::default(),
+                budget: RetryBudget::default(),
+                description: None,
+                draining_until: None,
+                overloaded_until: None,
+            }),
             suspected: watch::Sender::new(false),
         }
     }
@@ -170,11 +165,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             state.overloaded_until = Some(Instant::now() + retry_after);
             state.budget.take()
         });
-        let pause = if is_within_budget {
-            retry_after
-        } else {
-            retry_after * OVER_BUDGET
-        };
+        let pause = retry_after * if is_within_budget { 1 } else { OVER_BUDGET };
         pause.mul_f64(1.0 + 0.5 * jitter)
     }
 
@@ -200,20 +191,12 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
 
     /// One round failed.
     pub fn failed(&self) {
-        self.note_failure(
-            "peer keeps failing, left alone for a while",
-            "",
-            Breaker::failed,
-        );
+        self.note_failure("peer keeps failing", "", Breaker::failed);
     }
 
     /// It could not be reached at all.
     pub fn unreachable(&self, why: &str) {
-        self.note_failure(
-            "peer does not answer, left alone for a while",
-            why,
-            Breaker::unreachable,
-        );
+        self.note_failure("peer does not answer", why, Breaker::unreachable);
     }
 
     /// It was silent for longer than it may be. One that computes for too long still answers a health check, and
@@ -255,7 +238,7 @@ impl<D: Send + Sync + 'static> Endpoint<D> {
             failed(&mut state.breaker, Instant::now())
         });
         if opened {
-            tracing::warn!(peer = self.address, why, "{what}");
+            tracing::warn!(peer = self.address, why, "{what}, left alone for a while");
         }
     }
 

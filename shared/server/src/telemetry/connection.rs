@@ -17,17 +17,10 @@ use crate::tls::{Tls, roots_of};
 /// # Panics
 /// Outside a Tokio runtime.
 pub(super) fn channel(destination: &Destination) -> Result<Channel, TelemetryError> {
-    let connector = connector(destination, b"h2")?;
-    let malformed = |_| TelemetryError::Setting {
-        key: "the collector".to_owned(),
-        value: destination.url.clone(),
-        expected: "expected a URL",
-    };
-    let endpoint = Endpoint::from_shared(destination.url.clone()).map_err(malformed)?;
-    let endpoint = endpoint
+    let endpoint = Endpoint::from(destination.uri.clone())
         .connect_timeout(destination.timeout)
         .timeout(destination.timeout);
-    Ok(endpoint.connect_with_connector_lazy(connector))
+    Ok(endpoint.connect_with_connector_lazy(connector(destination, b"h2")?))
 }
 
 /// Speaks HTTP with it.
@@ -36,42 +29,24 @@ pub(super) fn channel(destination: &Destination) -> Result<Channel, TelemetryErr
 /// As [`channel`].
 pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, TelemetryError> {
     let connector = connector(destination, b"http/1.1")?;
-    let authorization = None;
-    Ok(HyperClient::new(
-        connector,
-        destination.timeout,
-        authorization,
-    ))
+    Ok(HyperClient::new(connector, destination.timeout, None))
 }
 
 fn connector(
     destination: &Destination,
     protocol: &'static [u8],
 ) -> Result<Connector, TelemetryError> {
-    let tls = if destination.url.starts_with("https:") {
-        Tls::believing(roots(destination)?, protocol)?
-    } else {
-        Tls::default()
+    let tls = match (destination.uri.scheme_str(), &destination.authorities) {
+        (Some("https"), None) => {
+            let public = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
+            Tls::believing(public.collect::<RootCertStore>(), protocol)?
+        }
+        (Some("https"), Some((key, file))) => Tls::believing(roots_of(key, file)?, protocol)?,
+        _ => Tls::default(),
     };
     Ok(Connector {
         address: None,
         tls,
         connections: Connections::default(),
     })
-}
-
-/// The CAs that are believed.
-fn roots(destination: &Destination) -> Result<RootCertStore, TelemetryError> {
-    let Some(authorities) = &destination.authorities else {
-        let public = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
-        return Ok(public.collect());
-    };
-    let unusable = |problem: String| TelemetryError::Authorities {
-        key: authorities.key.clone(),
-        file: authorities.file.clone(),
-        problem,
-    };
-    let pem = std::fs::read(&authorities.file);
-    let pem = pem.map_err(|error| unusable(format!("cannot be read: {error}")))?;
-    roots_of(&pem).map_err(unusable)
 }

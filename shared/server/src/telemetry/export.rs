@@ -6,21 +6,21 @@
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use opentelemetry_otlp::{
-    ExporterBuildError, LogExporter, SpanExporter, WithExportConfig, WithHttpConfig,
-    WithTonicConfig,
+    LogExporter, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
 };
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::logs::LogBatch;
 use opentelemetry_sdk::trace::SpanData;
 use tokio::runtime::Handle;
+use tonic::transport::Uri;
 
 use super::settings::{Destination, Protocol};
 use super::{TelemetryError, connection};
+use crate::seldom::Seldom;
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -33,14 +33,25 @@ pub(super) struct Exporting<E> {
     what: &'static str,
     url: String,
     runtime: Handle,
-    failures: Mutex<Failures>,
+    failures: Seldom,
 }
 
-#[derive(Debug, Default)]
-struct Failures {
-    told: Option<Instant>,
-    /// Spans or records lost since then.
-    lost: usize,
+/// Builds an exporter of the library: of spans and of logs they are alike, but share no trait.
+macro_rules! exporter {
+    ($exporter:ty, $destination:expr) => {
+        match $destination.protocol {
+            Protocol::Grpc => <$exporter>::builder()
+                .with_tonic()
+                .with_channel(connection::channel($destination)?)
+                .build(),
+            Protocol::HttpProtobuf => <$exporter>::builder()
+                .with_http()
+                .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+                .with_http_client(connection::http($destination)?)
+                .with_endpoint($destination.uri.to_string())
+                .build(),
+        }
+    };
 }
 
 /// An exporter of spans.
@@ -48,19 +59,8 @@ struct Failures {
 /// # Errors
 /// If the destination's CAs, or the variables that the exporter reads itself, cannot be used.
 pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>, TelemetryError> {
-    let exporter = match destination.protocol {
-        Protocol::Grpc => SpanExporter::builder()
-            .with_tonic()
-            .with_channel(connection::channel(destination)?)
-            .build(),
-        Protocol::HttpProtobuf => SpanExporter::builder()
-            .with_http()
-            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
-            .with_http_client(connection::http(destination)?)
-            .with_endpoint(&destination.url)
-            .build(),
-    };
-    Exporting::new(exporter, "spans", destination)
+    let exporter = exporter!(SpanExporter, destination)?;
+    Ok(Exporting::new(exporter, "spans", &destination.uri))
 }
 
 /// An exporter of log records.
@@ -68,76 +68,43 @@ pub(super) fn spans(destination: &Destination) -> Result<Exporting<SpanExporter>
 /// # Errors
 /// As [`spans`].
 pub(super) fn logs(destination: &Destination) -> Result<Exporting<LogExporter>, TelemetryError> {
-    let exporter = match destination.protocol {
-        Protocol::Grpc => LogExporter::builder()
-            .with_tonic()
-            .with_channel(connection::channel(destination)?)
-            .build(),
-        Protocol::HttpProtobuf => LogExporter::builder()
-            .with_http()
-            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
-            .with_http_client(connection::http(destination)?)
-            .with_endpoint(&destination.url)
-            .build(),
-    };
-    Exporting::new(exporter, "logs", destination)
+    let exporter = exporter!(LogExporter, destination)?;
+    Ok(Exporting::new(exporter, "logs", &destination.uri))
 }
 
 impl<E> Exporting<E> {
-    fn new(
-        exporter: Result<E, ExporterBuildError>,
-        what: &'static str,
-        destination: &Destination,
-    ) -> Result<Self, TelemetryError> {
-        Ok(Self {
-            exporter: exporter?,
+    fn new(exporter: E, what: &'static str, url: &Uri) -> Self {
+        Self {
+            exporter,
             what,
-            url: destination.url.clone(),
+            url: url.to_string(),
             runtime: Handle::current(),
-            failures: Mutex::default(),
-        })
+            failures: Seldom::every(SILENCE),
+        }
     }
 
     /// Awaits the `export` of `count` items where Tokio is.
-    async fn run(
-        &self,
-        count: usize,
-        export: impl Future<Output = OTelSdkResult>,
-    ) -> OTelSdkResult {
+    async fn run(&self, count: u64, export: impl Future<Output = OTelSdkResult>) -> OTelSdkResult {
         let mut export = pin!(export);
         let exported = poll_fn(|context| {
             let _entered = self.runtime.enter();
             export.as_mut().poll(context)
         });
         let exported = exported.await;
-        if let Err(error) = &exported {
-            self.tell(count, error);
+        if let Err(error) = &exported
+            && let Some(before) = self.failures.passes_many(count)
+        {
+            let (what, url, lost) = (self.what, &self.url, before + count);
+            tracing::warn!(url, %error, lost, "the collector takes no {what}");
         }
         exported
-    }
-
-    fn tell(&self, count: usize, error: &OTelSdkError) {
-        // Two numbers are as good after a panic as before.
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.lost += count;
-        if failures.told.is_some_and(|told| told.elapsed() < SILENCE) {
-            return;
-        }
-        failures.told = Some(Instant::now());
-        let lost = std::mem::take(&mut failures.lost);
-        let (what, url) = (self.what, &self.url);
-        tracing::warn!(url, %error, lost, "the collector takes no {what}");
     }
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for Exporting<SpanExporter> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        let count = batch.len();
+        let count = batch.len() as u64;
         self.run(count, self.exporter.export(batch)).await
-    }
-
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.exporter.shutdown_with_timeout(timeout)
     }
 
     fn set_resource(&mut self, resource: &Resource) {
@@ -147,12 +114,8 @@ impl opentelemetry_sdk::trace::SpanExporter for Exporting<SpanExporter> {
 
 impl opentelemetry_sdk::logs::LogExporter for Exporting<LogExporter> {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
-        let count = batch.iter().count();
+        let count = batch.iter().count() as u64;
         self.run(count, self.exporter.export(batch)).await
-    }
-
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.exporter.shutdown_with_timeout(timeout)
     }
 
     fn set_resource(&mut self, resource: &Resource) {
@@ -165,18 +128,20 @@ mod tests {
     use std::io::{Read, Seek};
     use std::sync::Arc;
 
+    use opentelemetry_sdk::error::OTelSdkError;
+
     use super::*;
 
     #[test]
     fn a_collector_that_takes_nothing_is_told_of_at_once_and_then_seldom() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime.unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         let exporting = Exporting {
             exporter: (),
             what: "spans",
             url: "http://collector:4317".to_owned(),
             runtime: runtime.handle().clone(),
-            failures: Mutex::default(),
+            failures: Seldom::every(SILENCE),
         };
         let log = Arc::new(tempfile::tempfile().unwrap());
         let subscriber = tracing_subscriber::fmt()
@@ -192,8 +157,7 @@ mod tests {
             for count in [2, 3, 4] {
                 export(count, fails());
             }
-            let long_ago = Instant::now().checked_sub(SILENCE);
-            exporting.failures.lock().unwrap().told = long_ago;
+            runtime.block_on(tokio::time::advance(SILENCE));
             export(5, fails());
         });
         let mut text = String::new();

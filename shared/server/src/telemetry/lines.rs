@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, JsonFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -11,13 +10,13 @@ use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// One flat object a line: time, level, what the event says, where it was said, and what is known of the
-/// request it was said in (`request_id`, and if that is traced `trace_id` and `span_id`).
+/// request it was said in (`request_id`, and if that is traced `trace_id` and `span_id`). The library's own
+/// lines have what is known of spans in objects within.
 pub(super) struct JsonLines;
 
 impl<S> FormatEvent<S, JsonFields> for JsonLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    JsonFields: for<'a> FormatFields<'a>,
 {
     fn format_event(
         &self,
@@ -25,107 +24,48 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut time = String::new();
+        let (mut time, mut said) = (String::new(), String::new());
         SystemTime.format_time(&mut Writer::new(&mut time))?;
+        JsonFields::new().format_fields(Writer::new(&mut said), event)?;
+        let metadata = event.metadata();
         let mut line = Map::new();
         line.insert("timestamp".to_owned(), time.into());
-        let metadata = event.metadata();
         line.insert("level".to_owned(), metadata.level().as_str().into());
-        event.record(&mut Fields(&mut line));
+        add(&mut line, &said);
         line.insert("target".to_owned(), metadata.target().into());
         for span in context.event_scope().into_iter().flatten() {
-            let extensions = span.extensions();
-            let Some(fields) = extensions.get::<FormattedFields<JsonFields>>() else {
-                continue;
-            };
-            let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields) else {
-                continue;
-            };
             // From the inside out: what is nearer says more.
-            for (key, value) in fields {
-                line.entry(key).or_insert(value);
+            if let Some(fields) = span.extensions().get::<FormattedFields<JsonFields>>() {
+                add(&mut line, fields);
             }
         }
         writeln!(writer, "{}", Value::Object(line))
     }
 }
 
-/// What an event says.
-struct Fields<'a>(&'a mut Map<String, Value>);
-
-impl Fields<'_> {
-    fn set(&mut self, field: &Field, value: impl Into<Value>) {
-        // A field called like one of the line's own is left out.
-        let entry = self.0.entry(field.name().to_owned());
-        entry.or_insert_with(|| value.into());
-    }
-}
-
-impl Visit for Fields<'_> {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.set(field, value);
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.set(field, value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.set(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.set(field, value);
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.set(field, value);
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.set(field, format!("{value:?}"));
+/// Adds the fields of an object in JSON to a `line`, but for those it has already.
+fn add(line: &mut Map<String, Value>, fields: &str) {
+    for (key, value) in serde_json::from_str::<Map<_, _>>(fields).unwrap_or_default() {
+        line.entry(key).or_insert(value);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::io::{Read, Seek};
+    use std::sync::Arc;
 
-    use tracing_subscriber::fmt::MakeWriter;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for Written {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
-
     #[test]
     fn a_line_carries_the_ids_of_its_request() {
-        let written = Written::default();
+        let written = Arc::new(tempfile::tempfile().expect("a file"));
         let lines = tracing_subscriber::fmt::layer()
             .fmt_fields(JsonFields::new())
             .event_format(JsonLines)
-            .with_writer(written.clone());
+            .with_writer(Arc::clone(&written));
         let subscriber = tracing_subscriber::registry().with(lines);
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(tokens = 3, "alone");
@@ -135,8 +75,9 @@ mod tests {
             let _in_round = round.enter();
             tracing::warn!(error = ?"no", level = 9, "within");
         });
-        let bytes = written.0.lock().expect("no panic").clone();
-        let text = String::from_utf8(bytes).expect("UTF-8");
+        let mut text = String::new();
+        (&*written).rewind().expect("a file");
+        (&*written).read_to_string(&mut text).expect("UTF-8");
         let lines: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).expect("one object a line"))

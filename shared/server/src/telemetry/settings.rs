@@ -1,16 +1,13 @@
 //! Where traces and logs go: the configuration, and what the environment says where it is silent.
 
-mod destination;
-
 use std::path::PathBuf;
+use std::time::Duration;
 
 use opentelemetry_sdk::trace::Sampler;
 use serde::{Deserialize, Serialize};
+use tonic::transport::Uri;
 
 use super::TelemetryError;
-use destination::{LOGS, Signal, TRACES, destination};
-
-pub(super) use destination::Destination;
 
 /// Share of requests that are traced where nobody says.
 const SAMPLE_RATIO: f64 = 0.1;
@@ -70,87 +67,118 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// The settings in effect. Headers, batches and attributes of the process are left to the exporter, which
-/// reads their variables itself.
-#[derive(Debug)]
-pub(super) struct Settings {
-    pub(super) traces: Option<Destination>,
-    pub(super) logs: Option<Destination>,
-    pub(super) sampler: Sampler,
-    /// None where the environment names the process.
-    pub(super) service_name: Option<String>,
+/// Where one kind of signal goes, and how. Headers, batches and attributes of the process are left to the
+/// library, which reads their variables itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Destination {
+    /// Path included.
+    pub(super) uri: Uri,
+    pub(super) protocol: Protocol,
+    /// The CAs that are believed, and the key or variable that names their file; none are the public ones.
+    pub(super) authorities: Option<(String, PathBuf)>,
+    /// How long an export may take.
+    pub(super) timeout: Duration,
 }
 
-impl Settings {
-    /// Reads `config`, and where it says nothing the variables that `environment` gives.
-    ///
-    /// # Errors
-    /// Names the key or variable that cannot be used.
-    pub(super) fn resolve(
-        config: &TelemetryConfig,
-        environment: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, TelemetryError> {
-        // OpenTelemetry takes an empty variable for one that is not set.
-        let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
-        let disabled = variable("OTEL_SDK_DISABLED");
-        let is_disabled = disabled.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let destination = |signal: Signal| {
-            if is_disabled {
-                return Ok(None);
-            }
-            destination(config, signal, &variable)
-        };
-        let named = Some(config.service_name.clone()).filter(|name| !name.is_empty());
-        Ok(Self {
-            traces: destination(TRACES)?,
-            logs: if config.logs {
-                destination(LOGS)?
-            } else {
-                None
-            },
-            sampler: sampler(config, &variable)?,
-            service_name: named.or_else(|| variable("OTEL_SERVICE_NAME")),
-        })
+/// How long an export may take where nobody says.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the `signal`, `traces` or `logs`, goes; nowhere if nobody says. What `config` leaves out, the signal's
+/// own variable says, or the common one.
+///
+/// # Errors
+/// Names the key or variable that cannot be used.
+pub(super) fn destination(
+    config: &TelemetryConfig,
+    signal: &str,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<Destination>, TelemetryError> {
+    let kind = signal.to_uppercase();
+    let exporter = format!("OTEL_{kind}_EXPORTER");
+    match variable(&exporter).as_deref() {
+        Some("none") => return Ok(None),
+        None | Some("otlp") => {}
+        Some(other) => return Err(refused(&exporter, other, "expected otlp or none")),
     }
+    let own = format!("OTEL_EXPORTER_OTLP_{kind}_");
+    let either = |what: &str| {
+        let mut names = [&own, "OTEL_EXPORTER_OTLP_"]
+            .map(|start| format!("{start}{what}"))
+            .into_iter();
+        names.find_map(|name| variable(&name).map(|value| (name, value)))
+    };
+    let set = |key: &str, value: &str| {
+        let is_set = !value.is_empty();
+        is_set.then(|| (format!("telemetry.{key}"), value.to_owned()))
+    };
+    let Some((key, url)) = set("endpoint", &config.endpoint).or_else(|| either("ENDPOINT")) else {
+        return Ok(None);
+    };
+    let uri = url
+        .parse::<Uri>()
+        .ok()
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    let expected = "write http://HOST:PORT or https://HOST:PORT of a collector";
+    let mut uri = uri.ok_or_else(|| refused(&key, &url, expected))?;
+    let protocol = match (config.protocol, either("PROTOCOL")) {
+        (Some(protocol), _) => protocol,
+        (None, None) => Protocol::Grpc,
+        (None, Some((name, value))) => match value.as_str() {
+            "grpc" => Protocol::Grpc,
+            "http/protobuf" => Protocol::HttpProtobuf,
+            other => return Err(refused(&name, other, "expected grpc or http/protobuf")),
+        },
+    };
+    // The signal's own variable holds the whole URL.
+    if protocol == Protocol::HttpProtobuf && !key.starts_with(&own) {
+        let whole = format!("{}/v1/{signal}", url.trim_end_matches('/'));
+        uri = whole.parse().map_err(|_| refused(&key, &url, expected))?;
+    }
+    let timeout = match either("TIMEOUT") {
+        None => Ok(TIMEOUT),
+        Some((name, text)) => (text.parse().map(Duration::from_millis))
+            .map_err(|_| refused(&name, &text, "expected milliseconds")),
+    };
+    let authorities =
+        set("ca_file", &config.ca_file.to_string_lossy()).or_else(|| either("CERTIFICATE"));
+    Ok(Some(Destination {
+        uri,
+        protocol,
+        authorities: authorities.map(|(key, file)| (key, file.into())),
+        timeout: timeout?,
+    }))
 }
 
-fn sampler(
+/// Which requests are traced; none where the SDK is to read it from the environment.
+///
+/// # Errors
+/// Names the key or variable that cannot be used.
+pub(super) fn sampler(
     config: &TelemetryConfig,
     variable: &impl Fn(&str) -> Option<String>,
-) -> Result<Sampler, TelemetryError> {
-    let following = |root| Ok(Sampler::ParentBased(Box::new(root)));
-    if let Some(ratio) = config.sample_ratio {
-        if !(0.0..=1.0).contains(&ratio) {
-            let ratio = ratio.to_string();
-            return Err(refused("telemetry.sample_ratio", &ratio, "expected 0 to 1"));
-        }
-        return following(Sampler::TraceIdRatioBased(ratio));
+) -> Result<Option<Sampler>, TelemetryError> {
+    let is_share = |ratio: &f64| (0.0..=1.0).contains(ratio);
+    let ratio = config.sample_ratio.unwrap_or(SAMPLE_RATIO);
+    if !is_share(&ratio) {
+        let key = "telemetry.sample_ratio";
+        return Err(refused(key, &ratio.to_string(), "expected 0 to 1"));
     }
-    let ratio = || {
-        let name = "OTEL_TRACES_SAMPLER_ARG";
-        let Some(text) = variable(name) else {
-            return Ok(1.0);
-        };
-        let ratio = text
-            .parse()
-            .ok()
-            .filter(|ratio| (0.0..=1.0).contains(ratio));
-        ratio.ok_or_else(|| refused(name, &text, "expected 0 to 1"))
+    let (name, argument) = ("OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG");
+    let Some(named) = variable(name).filter(|_| config.sample_ratio.is_none()) else {
+        let root = Sampler::TraceIdRatioBased(ratio);
+        return Ok(Some(Sampler::ParentBased(Box::new(root))));
     };
-    let name = "OTEL_TRACES_SAMPLER";
-    match variable(name).as_deref() {
-        None => following(Sampler::TraceIdRatioBased(SAMPLE_RATIO)),
-        Some("always_on") => Ok(Sampler::AlwaysOn),
-        Some("always_off") => Ok(Sampler::AlwaysOff),
-        Some("traceidratio") => Ok(Sampler::TraceIdRatioBased(ratio()?)),
-        Some("parentbased_always_on") => following(Sampler::AlwaysOn),
-        Some("parentbased_always_off") => following(Sampler::AlwaysOff),
-        Some("parentbased_traceidratio") => following(Sampler::TraceIdRatioBased(ratio()?)),
-        Some(other) => Err(refused(
-            name,
-            other,
-            "expected always_on, always_off or traceidratio, or one of them after parentbased_",
-        )),
+    let root = named.strip_prefix("parentbased_").unwrap_or(&named);
+    if !["always_on", "always_off", "traceidratio"].contains(&root) {
+        let expected =
+            "expected always_on, always_off or traceidratio, or one of them after parentbased_";
+        return Err(refused(name, &named, expected));
+    }
+    match variable(argument).filter(|_| root == "traceidratio") {
+        Some(ratio) if !ratio.parse().is_ok_and(|ratio| is_share(&ratio)) => {
+            Err(refused(argument, &ratio, "expected 0 to 1"))
+        }
+        _ => Ok(None),
     }
 }
 

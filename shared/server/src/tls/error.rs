@@ -1,14 +1,10 @@
 //! Why certificates cannot be used.
 
-use std::path::PathBuf;
+use crate::reload::FileError;
 
 /// Why the section `tls` of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// `main` installed no crypto provider.
-    #[error("no crypto provider is installed; call tls::install_provider first")]
-    NoProvider,
-
     /// A file is needed that is not named.
     #[error("tls.{setting} is not set, and {why}")]
     Missing {
@@ -18,43 +14,11 @@ pub enum TlsError {
         why: &'static str,
     },
 
-    /// A file cannot be read.
-    #[error("tls.{setting}: {} cannot be read: {source}", file.display())]
-    Unreadable {
-        /// The key in section `tls`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-
-    /// A file does not hold what it should.
-    #[error("tls.{setting}: {}: {problem}", file.display())]
-    Contents {
-        /// The key in section `tls`.
-        setting: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What was expected and what was found.
-        problem: String,
-    },
-
-    /// Key and certificate are of two pairs.
-    #[error(
-        "tls.key_file: the key in {} does not belong to the first certificate in tls.cert_file, {}; the chain \
-         must begin with the key's own certificate",
-        key_file.display(),
-        cert_file.display()
-    )]
-    KeyMismatch {
-        /// The key's file.
-        key_file: PathBuf,
-        /// The certificate's file.
-        cert_file: PathBuf,
-    },
+    /// A file cannot be read, or does not hold what it should, or belongs to another.
+    #[error(transparent)]
+    File(#[from] FileError),
 
     /// TLS refuses the certificates for another reason.
     #[error("tls: the certificates cannot be used: {0}")]
-    Unusable(String),
+    Unusable(#[from] rustls::Error),
 }

@@ -13,6 +13,16 @@ pub(crate) enum Side {
     Server,
 }
 
+impl Side {
+    /// What the other side is called.
+    fn other(self) -> &'static str {
+        match self {
+            Self::Client => "server",
+            Self::Server => "client",
+        }
+    }
+}
+
 /// Says what a failure of TLS means; other failures of the connection, as the operating system does.
 pub(crate) fn explain(error: &io::Error, side: Side) -> String {
     let tls = error
@@ -20,8 +30,7 @@ pub(crate) fn explain(error: &io::Error, side: Side) -> String {
         .and_then(|inner| inner.downcast_ref::<Error>());
     match (tls, side) {
         (Some(Error::InvalidCertificate(fault)), side) => certificate(fault, side),
-        (Some(Error::AlertReceived(alert)), Side::Client) => alert_of_server(*alert),
-        (Some(Error::AlertReceived(alert)), Side::Server) => alert_of_client(*alert),
+        (Some(Error::AlertReceived(alert)), side) => refusal(*alert, side),
         (Some(Error::InvalidMessage(_)), Side::Client) => {
             "the server does not speak TLS; write http:// or turn TLS on there (tls.mode)".to_owned()
         }
@@ -57,10 +66,7 @@ pub(crate) fn is_hung_up(kind: io::ErrorKind) -> bool {
 
 /// A certificate of the other side that was not believed.
 fn certificate(fault: &CertificateError, side: Side) -> String {
-    let whose = match side {
-        Side::Client => "the server's certificate",
-        Side::Server => "the client's certificate",
-    };
+    let whose = format!("the {}'s certificate", side.other());
     match fault {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             format!("{whose} has expired; renew it ({fault})")
@@ -90,44 +96,35 @@ fn certificate(fault: &CertificateError, side: Side) -> String {
     }
 }
 
-fn alert_of_server(alert: AlertDescription) -> String {
-    let why = match alert {
-        AlertDescription::CertificateRequired => {
+/// The other side ended it.
+fn refusal(alert: AlertDescription, side: Side) -> String {
+    use AlertDescription as Alert;
+    let why = match (alert, side) {
+        (Alert::CertificateRequired, Side::Client) => {
             "it asks for a certificate: set tls.cert_file and tls.key_file (--cert-file, --key-file)"
         }
-        AlertDescription::UnknownCA => {
+        (Alert::UnknownCA, _) => {
             "it does not know the CA of this side's certificate (tls.cert_file); its tls.ca_file must hold it"
         }
-        AlertDescription::CertificateExpired => {
+        (Alert::CertificateExpired, _) => {
             "this side's certificate (tls.cert_file) has expired; renew it"
         }
-        AlertDescription::BadCertificate
-        | AlertDescription::CertificateUnknown
-        | AlertDescription::UnsupportedCertificate
-        | AlertDescription::CertificateRevoked => {
-            "it does not believe this side's certificate (tls.cert_file); its log says why"
-        }
-        AlertDescription::NoApplicationProtocol => "it does not speak HTTP/2 inside of TLS",
-        alert => return format!("the server ended it with alert {alert:?}"),
-    };
-    format!("the server refused: {why}")
-}
-
-fn alert_of_client(alert: AlertDescription) -> String {
-    let why = match alert {
-        AlertDescription::UnknownCA => {
-            "it does not know the CA that signed tls.cert_file; its tls.ca_file must hold it"
-        }
-        AlertDescription::CertificateExpired => {
-            "the certificate in tls.cert_file has expired; renew it"
-        }
-        AlertDescription::BadCertificate
-        | AlertDescription::CertificateUnknown
-        | AlertDescription::UnsupportedCertificate => {
+        (
+            Alert::BadCertificate
+            | Alert::CertificateUnknown
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked,
+            Side::Client,
+        ) => "it does not believe this side's certificate (tls.cert_file); its log says why",
+        (
+            Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate,
+            Side::Server,
+        ) => {
             "it does not believe the certificate in tls.cert_file: another name, or another purpose; what it \
              says itself tells more"
         }
-        alert => return format!("the client ended it with alert {alert:?}"),
+        (Alert::NoApplicationProtocol, Side::Client) => "it does not speak HTTP/2 inside of TLS",
+        (alert, side) => return format!("the {} ended it with alert {alert:?}", side.other()),
     };
-    format!("the client refused: {why}")
+    format!("the {} refused: {why}", side.other())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -13,11 +13,13 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
 use super::{TlsConfig, TlsError, TlsMode};
+use crate::reload::{FileError, contents};
 
 /// The one protocol that services speak inside of TLS.
 const ALPN: &[u8] = b"h2";
 
 /// What handshakes are made with.
+#[derive(Default)]
 pub(super) struct Material {
     /// Where services speak TLS.
     pub(super) server: Option<Arc<ServerConfig>>,
@@ -34,40 +36,46 @@ type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 ///
 /// # Errors
 /// [`TlsError`] naming the setting and the file.
-pub(super) fn read(
-    config: &TlsConfig,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Material, TlsError> {
+pub(super) fn read(config: &TlsConfig) -> Result<Material, TlsError> {
+    made_of(config).map_err(|error| match error {
+        TlsError::Unusable(Error::InconsistentKeys(_)) => {
+            let problem = format!(
+                "the key in it does not belong to the first certificate in tls.cert_file, {}; the chain must begin \
+                 with the key's own certificate",
+                config.cert_file.display()
+            );
+            FileError::new("tls.key_file", &config.key_file, problem).into()
+        }
+        error => error,
+    })
+}
+
+fn made_of(config: &TlsConfig) -> Result<Material, TlsError> {
     let identity = identity(config)?;
-    let roots = roots(config)?.map(Arc::new);
-    let server = match (config.mode, &identity) {
-        (TlsMode::Off, _) => None,
-        (_, None) => {
-            let why = "tls.mode says that this service shows a certificate";
-            let setting = "cert_file";
-            return Err(TlsError::Missing { setting, why });
-        }
-        (mode, Some(identity)) => {
-            let clients = match (mode, &roots) {
-                (TlsMode::Mutual, None) => {
-                    let why = "tls.mode = \"mutual\" needs the CAs that sign clients' certificates";
-                    let setting = "ca_file";
-                    return Err(TlsError::Missing { setting, why });
-                }
-                (TlsMode::Mutual, Some(roots)) => Some(Arc::clone(roots)),
-                _ => None,
-            };
-            Some(server(config, identity, clients, provider)?)
-        }
+    let roots = if is_named(&config.ca_file) {
+        Some(Arc::new(roots_of("tls.ca_file", &config.ca_file)?))
+    } else {
+        None
     };
-    let client = roots
-        .map(|roots| client(config, identity.as_ref(), roots, provider))
-        .transpose()?;
-    let is_shown = server.is_some() || client.is_some();
-    let expires = identity
-        .as_ref()
-        .filter(|_| is_shown)
-        .and_then(|(chain, _)| expiry(chain));
+    let server = match (config.mode, &identity, &roots) {
+        (TlsMode::Off, ..) => None,
+        (_, None, _) => {
+            let why = "tls.mode says that this service shows a certificate";
+            return Err(missing("cert_file", why));
+        }
+        (TlsMode::Mutual, _, None) => {
+            let why = "tls.mode = \"mutual\" needs the CAs that sign clients' certificates";
+            return Err(missing("ca_file", why));
+        }
+        (TlsMode::Mutual, Some(identity), roots) => Some(server(identity, roots.clone())?),
+        (TlsMode::Server, Some(identity), _) => Some(server(identity, None)?),
+    };
+    let client = match roots {
+        Some(roots) => Some(client(identity.as_ref(), roots, ALPN)?),
+        None => None,
+    };
+    let shown = identity.filter(|_| server.is_some() || client.is_some());
+    let expires = shown.and_then(|(chain, _)| expiry(&chain));
     if expires.is_some_and(is_past) {
         tracing::warn!(
             "tls.cert_file: a certificate in {} has expired; whoever needs it to believe this process \
@@ -82,70 +90,60 @@ pub(super) fn read(
     })
 }
 
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
 fn server(
-    config: &TlsConfig,
-    identity: &Identity,
+    (chain, key): &Identity,
     clients: Option<Arc<RootCertStore>>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<ServerConfig>, TlsError> {
-    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| refused(&error, config))?;
+) -> Result<Arc<ServerConfig>, Error> {
+    let builder =
+        ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
     let builder = match clients {
         None => builder.with_no_client_auth(),
         Some(roots) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-            let verifier = verifier
-                .build()
-                .map_err(|error| TlsError::Unusable(error.to_string()))?;
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+            let verifier = verifier.map_err(|error| Error::General(error.to_string()))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let (chain, key) = identity;
-    let mut server = builder
-        .with_single_cert(chain.clone(), key.clone_key())
-        .map_err(|error| refused(&error, config))?;
+    let mut server = builder.with_single_cert(chain.clone(), key.clone_key())?;
     server.alpn_protocols = vec![ALPN.to_vec()];
     Ok(Arc::new(server))
 }
 
-fn client(
-    config: &TlsConfig,
+/// What believes servers whose certificates `roots` sign, and speaks `protocol` with them.
+pub(super) fn client(
     identity: Option<&Identity>,
-    roots: Arc<RootCertStore>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<ClientConfig>, TlsError> {
-    let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| refused(&error, config))?
+    roots: impl Into<Arc<RootCertStore>>,
+    protocol: &[u8],
+) -> Result<Arc<ClientConfig>, Error> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
     let mut client = match identity {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => builder
-            .with_client_auth_cert(chain.clone(), key.clone_key())
-            .map_err(|error| refused(&error, config))?,
+        Some((chain, key)) => builder.with_client_auth_cert(chain.clone(), key.clone_key())?,
     };
-    client.alpn_protocols = vec![ALPN.to_vec()];
+    client.alpn_protocols = vec![protocol.to_vec()];
     Ok(Arc::new(client))
 }
 
 fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
-    let missing = |setting, why| Err(TlsError::Missing { setting, why });
-    match (is_named(&config.cert_file), is_named(&config.key_file)) {
+    let (cert_file, key_file) = (&config.cert_file, &config.key_file);
+    match (is_named(cert_file), is_named(key_file)) {
         (false, false) => return Ok(None),
-        (true, false) => return missing("key_file", "tls.cert_file is"),
-        (false, true) => return missing("cert_file", "tls.key_file is"),
+        (true, false) => return Err(missing("key_file", "tls.cert_file is")),
+        (false, true) => return Err(missing("cert_file", "tls.key_file is")),
         (true, true) => {}
     }
-    let chain = certificates_of(&contents("cert_file", &config.cert_file)?);
-    let chain = chain.map_err(malformed("cert_file", &config.cert_file))?;
-    let pem = contents("key_file", &config.key_file)?;
-    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| TlsError::Contents {
-        setting: "key_file",
-        file: config.key_file.clone(),
-        problem:
-            "no private key in PEM, expected one in PKCS#8, PKCS#1 or SEC1 that is not encrypted"
-                .to_owned(),
+    let chain = certificates_of("tls.cert_file", cert_file)?;
+    let setting = "tls.key_file";
+    let key = PrivateKeyDer::from_pem_slice(&contents(setting, key_file)?).map_err(|_| {
+        let problem =
+            "no private key in PEM, expected one in PKCS#8, PKCS#1 or SEC1 that is not encrypted";
+        FileError::new(setting, key_file, problem)
     })?;
     Ok(Some((chain, key)))
 }
@@ -166,63 +164,36 @@ fn is_past(since_1970: Duration) -> bool {
         .is_ok_and(|now| since_1970 < now)
 }
 
-fn roots(config: &TlsConfig) -> Result<Option<RootCertStore>, TlsError> {
-    if !is_named(&config.ca_file) {
-        return Ok(None);
-    }
-    let setting = "ca_file";
-    let roots = roots_of(&contents(setting, &config.ca_file)?);
-    roots.map(Some).map_err(malformed(setting, &config.ca_file))
-}
-
-/// The CAs in a file, of which `pem` are the contents.
+/// The CAs in the `file` that `setting` names.
 ///
 /// # Errors
 /// What is wrong with them.
-pub(crate) fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
+pub(crate) fn roots_of(setting: &str, file: &Path) -> Result<RootCertStore, FileError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates_of(pem)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| format!("a certificate in it is malformed: {error}"))?;
+    for certificate in certificates_of(setting, file)? {
+        roots.add(certificate).map_err(|error| {
+            let problem = format!("a certificate in it is malformed: {error}");
+            FileError::new(setting, file, problem)
+        })?;
     }
     Ok(roots)
 }
 
-fn certificates_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certificates = certificates.map_err(|error| format!("not PEM: {error}"))?;
-    if certificates.is_empty() {
-        return Err("no certificate in PEM, expected -----BEGIN CERTIFICATE-----".to_owned());
-    }
-    Ok(certificates)
+fn certificates_of(setting: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
+    let pem = contents(setting, file)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let problem = match certificates {
+        Ok(certificates) if !certificates.is_empty() => return Ok(certificates),
+        Ok(_) => "no certificate in PEM, expected -----BEGIN CERTIFICATE-----".to_owned(),
+        Err(error) => format!("not PEM: {error}"),
+    };
+    Err(FileError::new(setting, file, problem))
 }
 
-fn malformed(setting: &'static str, file: &Path) -> impl FnOnce(String) -> TlsError {
-    move |problem| TlsError::Contents {
-        setting,
-        file: file.to_owned(),
-        problem,
-    }
-}
-
-fn contents(setting: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(file).map_err(|source| TlsError::Unreadable {
-        setting,
-        file: file.to_owned(),
-        source,
-    })
+fn missing(setting: &'static str, why: &'static str) -> TlsError {
+    TlsError::Missing { setting, why }
 }
 
 fn is_named(file: &Path) -> bool {
     !file.as_os_str().is_empty()
-}
-
-fn refused(error: &Error, config: &TlsConfig) -> TlsError {
-    match error {
-        Error::InconsistentKeys(_) => TlsError::KeyMismatch {
-            key_file: config.key_file.clone(),
-            cert_file: config.cert_file.clone(),
-        },
-        error => TlsError::Unusable(error.to_string()),
-    }
 }

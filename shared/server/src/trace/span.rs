@@ -4,32 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
+use opentelemetry::trace::{Span as _, SpanKind as Kind, Status, TraceContextExt, Tracer as _};
 use opentelemetry::{Context, Value};
 
 use super::clock::Clock;
 use super::{Attribute, TraceContext, Tracing};
-
-/// On which side of a call a span stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Within a service.
-    Internal,
-    /// Whoever asks.
-    Client,
-    /// Whoever answers.
-    Server,
-}
-
-impl From<Kind> for SpanKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Internal => Self::Internal,
-            Kind::Client => Self::Client,
-            Kind::Server => Self::Server,
-        }
-    }
-}
 
 /// A span under way, or nothing; it ends when it is dropped.
 #[derive(Debug, Default)]
@@ -43,15 +22,6 @@ struct Live {
 }
 
 impl Span {
-    pub(super) fn start(
-        tracing: &Arc<Tracing>,
-        name: impl Into<Cow<'static, str>>,
-        kind: Kind,
-        parent: &Context,
-    ) -> Self {
-        Self::start_at(tracing, name, kind, parent, Clock::now(), Instant::now())
-    }
-
     pub(super) fn start_at(
         tracing: &Arc<Tracing>,
         name: impl Into<Cow<'static, str>>,
@@ -61,7 +31,7 @@ impl Span {
         began: Instant,
     ) -> Self {
         let builder = (tracing.tracer.span_builder(name))
-            .with_kind(kind.into())
+            .with_kind(kind)
             .with_start_time(clock.at(began));
         let span = tracing.tracer.build_with_context(builder, parent);
         let live = span.is_recording().then(|| Live {
@@ -83,7 +53,7 @@ impl Span {
         let Some(live) = &self.0 else {
             return Self::default();
         };
-        let parent = super::parent(live.span.span_context().clone());
+        let parent = Context::new().with_remote_span_context(live.span.span_context().clone());
         Self::start_at(&live.tracing, name, kind, &parent, live.clock, began)
     }
 

@@ -87,13 +87,13 @@ async fn servers_that_cannot_be_believed_are_not() {
             &sound,
             &world.other,
             "not among those in tls.ca_file",
-            "does not know the CA that signed tls.cert_file",
+            "does not know the CA of this side's certificate",
         ),
         (
             &expired,
             &world.ours,
             "the server's certificate has expired",
-            "in tls.cert_file has expired",
+            "(tls.cert_file) has expired",
         ),
     ] {
         let log = Log::start();

@@ -71,7 +71,7 @@ async fn new_connections_see_the_new_certificate_and_open_streams_go_on() {
     }
 
     // The stream of the first connection knows of nothing.
-    served.health.drain().await;
+    served.health.drain();
     let next = tokio::time::timeout(LIMIT, stream.message()).await;
     let next = next.unwrap().unwrap().unwrap();
     assert_eq!(next.status(), ServingStatus::NotServing);

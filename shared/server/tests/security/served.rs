@@ -8,7 +8,7 @@ use server::health::Health;
 use server::lifecycle::{ServerConfig, serve};
 use server::process::Process;
 use server::reflection;
-use server::tls::{Tls, TlsConfig, install_provider};
+use server::tls::{Tls, TlsConfig};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -34,15 +34,23 @@ impl Served {
     pub(crate) async fn start_with(process: Process, config: ServerConfig) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let health = Health::new(SERVICE, &process).await;
-        health.ready().await;
-        let descriptors = tonic_health::pb::FILE_DESCRIPTOR_SET;
+        let health = Health::new(SERVICE, &process);
+        health.ready();
+        let descriptors = (tonic_health::pb::FILE_DESCRIPTOR_SET, &[][..]);
         let routes = reflection::add_to(Routes::default(), descriptors, SERVICE).unwrap();
         let task = tokio::spawn({
             let health = health.clone();
             async move {
                 let forever = std::future::pending();
-                let served = serve(routes, listener, &config, &process, &health, forever);
+                let served = serve(
+                    routes,
+                    listener,
+                    &config,
+                    &process,
+                    &health,
+                    forever,
+                    || true,
+                );
                 served.await.unwrap();
             }
         });
@@ -63,7 +71,7 @@ impl Served {
         let url = format!("https://{name}:{}", self.address.port());
         let uri = parse(&url, process).unwrap();
         let config = ChannelConfig::default();
-        HealthClient::new(connect_to(uri, self.address, &config, process).0)
+        HealthClient::new(connect_to(uri, Some(self.address), &config, process).0)
     }
 
     /// Asks it for its health.
@@ -101,7 +109,6 @@ pub(crate) fn told(status: &Status) -> String {
 
 /// A process with these certificates and tokens.
 pub(crate) fn process(tls: &TlsConfig, auth: Auth) -> Process {
-    install_provider();
     Process {
         tls: Tls::load(tls).unwrap(),
         auth,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use server::tls::{Tls, TlsConfig, TlsMode, install_provider};
+use server::tls::{Tls, TlsConfig, TlsMode};
 
 use super::authority::{Authority, write};
 
@@ -37,7 +37,6 @@ fn each_is_refused(folder: &Path, mode: TlsMode, table: &[&str]) {
 
 /// A folder of files, sound and unsound.
 fn files() -> tempfile::TempDir {
-    install_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let authority = Authority::new("ours");
@@ -73,8 +72,8 @@ async fn settings_that_need_one_another_are_named() {
 async fn each_wrong_file_is_named_with_what_is_wrong() {
     let folder = files();
     let pairs = [
-        "gone.pem service.key - | tls.cert_file | gone.pem cannot be read",
-        "service.pem gone.key - | tls.key_file | gone.key cannot be read",
+        "gone.pem service.key - | tls.cert_file | gone.pem: cannot be read",
+        "service.pem gone.key - | tls.key_file | gone.key: cannot be read",
         "text.pem service.key - | tls.cert_file | no certificate in PEM",
         "cut.pem service.key - | tls.cert_file | not PEM",
         "service.key service.key - | tls.cert_file | no certificate in PEM",
@@ -83,7 +82,7 @@ async fn each_wrong_file_is_named_with_what_is_wrong() {
     ];
     each_is_refused(folder.path(), TlsMode::Server, &pairs);
     let authorities = [
-        "- - gone.pem | tls.ca_file | gone.pem cannot be read",
+        "- - gone.pem | tls.ca_file | gone.pem: cannot be read",
         "- - odd.pem | tls.ca_file | malformed",
         "- - service.key | tls.ca_file | no certificate in PEM",
     ];

@@ -2,17 +2,15 @@
 
 mod session;
 
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
-use anstream::stdout;
 use anyhow::ensure;
 use clap::Args;
 use model::{Checkpoint, WeightFormat};
-use serde_json::{Value, json};
 
 use self::session::Sessions;
 use super::models::{self, ModelsArgs};
+use super::report::{self, Report, number, only_json, text};
 use super::timing::{self, in_turn};
 use outrider::progress;
 
@@ -47,9 +45,6 @@ pub(super) struct BatchArgs {
     /// Times that each figure is measured, in turn with the others; the median counts.
     #[arg(long, value_name = "N", default_value_t = 7)]
     repeats: usize,
-    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What sessions that decode together took.
@@ -83,28 +78,25 @@ impl BatchArgs {
     }
 }
 
-/// Measures and prints.
-pub(super) fn run(args: &BatchArgs) -> anyhow::Result<()> {
+/// Measures.
+pub(super) fn run(args: &BatchArgs, report: &mut Report) -> anyhow::Result<()> {
     args.check()?;
-    let mut measured = Vec::new();
+    report.title("Sessions that decode together");
     for &which in &args.models.models {
         progress::show("loading models")?;
         let (name, checkpoint) = args.models.open(which)?;
         progress::show(&format!("{name}: sessions together"))?;
-        let rows = measure(args, &name, &checkpoint)?;
-        progress::clear()?;
-        if args.json {
-            let mut out = stdout().lock();
-            for row in &rows {
-                writeln!(out, "{}", row.json(args))?;
-            }
-            out.flush()?;
+        for row in measure(args, &name, &checkpoint)? {
+            report.row("batch", row.fields(args))?;
         }
-        measured.extend(rows);
     }
-    if !args.json {
-        write(&mut stdout().lock(), args, &measured)?;
-    }
+    report.note(format!(
+        "{}, {} tokens before; ms a token: what a session waits; ratio: tokens/s of all together over those of \
+         {} (goal for 16 against 1 on the larger model: {GOAL:.0})",
+        args.format.name(),
+        args.context,
+        args.sessions[0],
+    ));
     Ok(())
 }
 
@@ -136,42 +128,17 @@ fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Res
 }
 
 impl Row {
-    fn json(&self, args: &BatchArgs) -> Value {
-        json!({
-            "on": self.on,
-            "format": args.format.name(),
-            "context": args.context,
-            "sessions": self.sessions,
-            "token_ms": self.token_ms,
-            "tokens_per_second": self.tokens_per_second,
-            "ratio": self.ratio,
-        })
+    fn fields(&self, args: &BatchArgs) -> report::Row {
+        vec![
+            text("on", self.on.clone()),
+            only_json("format", args.format.name()),
+            only_json("context", args.context),
+            text("sessions", self.sessions),
+            number("token_ms", self.token_ms, 3).called("ms a token"),
+            number("tokens_per_second", self.tokens_per_second, 0).called("tokens/s"),
+            number("ratio", self.ratio, 2),
+        ]
     }
-}
-
-fn write(out: &mut impl Write, args: &BatchArgs, rows: &[Row]) -> io::Result<()> {
-    let width = rows.iter().map(|row| row.on.len()).max();
-    let width = width.unwrap_or_default();
-    writeln!(
-        out,
-        "{:<width$} {:>8} {:>12} {:>9} {:>7}",
-        "", "sessions", "ms a token", "tokens/s", "ratio"
-    )?;
-    for row in rows {
-        writeln!(
-            out,
-            "{:<width$} {:>8} {:>12.3} {:>9.0} {:>7.2}",
-            row.on, row.sessions, row.token_ms, row.tokens_per_second, row.ratio
-        )?;
-    }
-    writeln!(
-        out,
-        "{}, {} tokens before; ms a token: what a session waits; ratio: tokens/s of all together over those of \
-         {} (goal for 16 against 1 on the larger model: {GOAL:.0})",
-        args.format.name(),
-        args.context,
-        args.sessions[0],
-    )
 }
 
 #[cfg(test)]
@@ -190,23 +157,29 @@ mod tests {
         let (name, checkpoint) = args.models.open(models::Which::Random).expect("a model");
         let rows = measure(&args, &name, &checkpoint).expect("measured");
         assert_eq!((rows.len(), rows[0].ratio), (2, 1.0));
-        let json = rows[1].json(&args);
-        assert_eq!(json["sessions"], 3);
-        assert_eq!(json["format"], "q8_0");
         let by_hand = 3.0 / (rows[1].token_ms / 1e3);
         assert!((rows[1].tokens_per_second / by_hand - 1.0).abs() < 1e-9);
         // Of a single turn the ratio is that of its figures.
         let ratio = rows[1].tokens_per_second / rows[0].tokens_per_second;
         assert!((rows[1].ratio / ratio - 1.0).abs() < 1e-9);
-        let mut text = Vec::new();
-        write(&mut text, &args, &rows).expect("written");
-        let text = String::from_utf8(text).expect("text");
+        let mut report = Report::quiet();
+        run(&args, &mut report).expect("measured");
+        let text = report.text().replace('\n', " ");
         assert!(text.contains("over those of 2"), "{text}");
+        let json = &report.objects("batch")[1];
+        assert_eq!(
+            (&json["sessions"], &json["format"]),
+            (&3.into(), &"q8_0".into())
+        );
     }
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let refused = |flags: &[&str]| run(&args(flags)).expect_err("refused").to_string();
+        let refused = |flags: &[&str]| {
+            run(&args(flags), &mut Report::quiet())
+                .expect_err("refused")
+                .to_string()
+        };
         assert!(refused(&["--repeats=0"]).starts_with("--repeats: 0"));
         assert!(refused(&["--tokens=0"]).starts_with("--tokens: 0"));
         assert!(refused(&["--sessions=0"]).starts_with("--sessions: 0"));

@@ -1,10 +1,10 @@
-//! What was measured on one model, as a table and as JSON.
+//! What was measured on one model.
 
-use std::io::{self, Write};
+use std::io;
 
 use model::WeightFormat;
-use serde_json::{Value, json};
 
+use crate::report::{Report, Row, number, only_json, percent, text};
 use crate::timing;
 
 /// Most of a step that may be spent outside of matrix products, on the embedded target.
@@ -54,97 +54,76 @@ impl Figures {
         Some([step.ratio, scored.ratio / ours.1.ratio])
     }
 
-    pub(super) fn json(&self) -> Value {
-        let positions = self
-            .positions
-            .iter()
-            .map(|(count, of)| json!({ "positions": count, "ms": of.us / 1e3, "ratio": of.ratio }));
-        let llama = self.llama_cpp.zip(self.against_llama_cpp(super::BLOCK));
-        json!({
-            "on": self.on,
-            "format": self.format.name(),
-            "context": self.context,
-            "ms_per_token": self.step_us() / 1e3,
-            "tokens_per_second": self.tokens_per_second(),
-            "products_ms": self.products.us / 1e3,
-            "outside_products": self.outside(),
-            "weight_bytes": self.bytes,
-            "bandwidth_gb_per_second": self.bytes as f64 / self.read.us / 1e3,
-            "bound_tokens_per_second": 1e6 / self.read.us,
-            "of_bound": self.read.ratio,
-            "positions": positions.collect::<Vec<_>>(),
-            "llama_cpp": llama.map(|((step, block), [decode, scored])| json!({
-                "ms_per_token": step.us / 1e3,
-                "block_ms": block.us / 1e3,
-                "decode_speedup": decode,
-                "block_speedup": scored,
-            })),
-        })
+    /// Adds its rows to the tables.
+    ///
+    /// # Errors
+    /// If nobody can read them.
+    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
+        let told = || -> Row {
+            vec![
+                text("on", self.on.clone()),
+                text("format", self.format.name()),
+            ]
+        };
+        let step = [
+            only_json("context", self.context),
+            number("ms_per_token", self.step_us() / 1e3, 3).called("ms/token"),
+            number("tokens_per_second", self.tokens_per_second(), 0).called("tokens/s"),
+            number("products_ms", self.products.us / 1e3, 3).called("products, ms"),
+            percent("outside_products", self.outside(), 0).called("outside"),
+            only_json("weight_bytes", self.bytes),
+            number(
+                "bandwidth_gb_per_second",
+                self.bytes as f64 / self.read.us / 1e3,
+                1,
+            )
+            .called("GB/s"),
+            number("bound_tokens_per_second", 1e6 / self.read.us, 0).called("bound"),
+            percent("of_bound", self.read.ratio, 0),
+        ];
+        report.row("steps", told().into_iter().chain(step).collect())?;
+        for (positions, of) in &self.positions {
+            let forward = [
+                text("positions", *positions).across(),
+                only_json("ms", of.us / 1e3),
+                number("ratio", of.ratio, 2).cell(),
+            ];
+            report.row("positions", told().into_iter().chain(forward).collect())?;
+        }
+        let llama_cpp = self.llama_cpp.zip(self.against_llama_cpp(super::BLOCK));
+        if let Some(((step, block), [decode, scored])) = llama_cpp {
+            let compared = [
+                number("ms_per_token", step.us / 1e3, 3).called("ms/token"),
+                number("block_ms", block.us / 1e3, 3)
+                    .called(format!("{} positions, ms", super::BLOCK)),
+                number("decode_speedup", decode, 2),
+                number("block_speedup", scored, 2),
+            ];
+            report.row("llama-cpp", told().into_iter().chain(compared).collect())?;
+            report.note(format!(
+                "llama-cpp: what it takes, and how many times faster ours is (goals {:.1} and {:.1})",
+                LLAMA_GOALS[0], LLAMA_GOALS[1],
+            ));
+        }
+        Ok(())
     }
 }
 
-/// The figures as tables.
-///
-/// # Errors
-/// If nobody can read them.
-pub(super) fn write(out: &mut impl Write, measured: &[Figures]) -> io::Result<()> {
-    let names = measured.iter().map(|figures| figures.on.len());
-    let width = names.max().unwrap_or_default();
-    writeln!(
-        out,
-        "{:<width$} {:>6} {:>9} {:>9} {:>9} {:>8} {:>7} {:>10} {:>9}",
-        "", "", "ms/token", "tokens/s", "products", "outside", "GB/s", "bound", "of bound"
-    )?;
-    for figures in measured {
-        writeln!(
-            out,
-            "{:<width$} {:>6} {:>9.3} {:>9.0} {:>9.3} {:>7.0}% {:>7.1} {:>10.0} {:>8.0}%",
-            figures.on,
-            figures.format.name(),
-            figures.step_us() / 1e3,
-            figures.tokens_per_second(),
-            figures.products.us / 1e3,
-            100.0 * figures.outside(),
-            figures.bytes as f64 / figures.read.us / 1e3,
-            1e6 / figures.read.us,
-            100.0 * figures.read.ratio,
-        )?;
-    }
-    writeln!(
-        out,
-        "products: a step's matrix products alone, ms; outside: the rest of the step (goal on the embedded \
-         target: {:.0}%)\nbound: tokens/s if the weights were only read, at the GB/s measured in the same \
-         turns (goal on the larger model in q8_0: {:.0}%)\n",
+/// Says what the columns are.
+pub(super) fn explain(report: &mut Report) {
+    report.note(format!(
+        "products: a step's matrix products alone; outside: the rest of the step (goal on the embedded target: \
+         {:.0}%); bound: tokens/s if the weights were only read, at the GB/s measured in the same turns (goal on \
+         the larger model in q8_0: {:.0}%); positions: a forward of several over one of one",
         100.0 * OUTSIDE_GOAL,
         100.0 * BANDWIDTH_GOAL,
-    )?;
-    for figures in measured {
-        write!(out, "{:<width$} {:>6}", figures.on, figures.format.name())?;
-        for (count, of) in &figures.positions[1..] {
-            write!(out, "  {count} positions {:.2} x", of.ratio)?;
-        }
-        writeln!(out)?;
-    }
-    for figures in measured {
-        let Some([decode, scored]) = figures.against_llama_cpp(super::BLOCK) else {
-            continue;
-        };
-        writeln!(
-            out,
-            "\nagainst llama.cpp on {}, {}: a step {decode:.2} times as fast (goal {:.1}), {} positions \
-             {scored:.2} times (goal {:.1})",
-            figures.on,
-            figures.format.name(),
-            LLAMA_GOALS[0],
-            super::BLOCK,
-            LLAMA_GOALS[1],
-        )?;
-    }
-    Ok(())
+    ));
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -160,19 +139,20 @@ mod tests {
             read: of(100.0, 0.5),
             llama_cpp: Some((of(280.0, 1.4), of(610.0, 3.0))),
         };
-        let json = figures.json();
+        let mut report = Report::quiet();
+        figures.tell(&mut report).expect("nothing is printed");
         let number = |value: &Value| value.as_f64().expect("a number");
-        assert!((number(&json["outside_products"]) - 0.2).abs() < 1e-12);
-        assert_eq!(json["of_bound"], 0.5);
-        assert_eq!(json["tokens_per_second"], 5000.0);
-        assert_eq!(json["bandwidth_gb_per_second"], 50.0);
-        assert_eq!(json["llama_cpp"]["decode_speedup"], 1.4);
-        assert!((number(&json["llama_cpp"]["block_speedup"]) - 2.5).abs() < 1e-12);
-        let mut text = Vec::new();
-        write(&mut text, &[figures]).expect("written");
-        let text = String::from_utf8(text).expect("text");
+        let step = &report.objects("steps")[0];
+        assert!((number(&step["outside_products"]) - 0.2).abs() < 1e-12);
+        assert_eq!(step["of_bound"], 0.5);
+        assert_eq!(step["tokens_per_second"], 5000.0);
+        assert_eq!(step["bandwidth_gb_per_second"], 50.0);
+        let other = &report.objects("llama-cpp")[0];
+        assert_eq!(other["decode_speedup"], 1.4);
+        assert!((number(&other["block_speedup"]) - 2.5).abs() < 1e-12);
+        let text = report.text();
         assert!(
-            text.contains("20%") && text.contains("2.50 times") && text.contains("q8_0"),
+            text.contains("20%") && text.contains("2.50") && text.contains("q8_0"),
             "{text}"
         );
     }

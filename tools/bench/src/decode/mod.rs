@@ -9,7 +9,6 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anstream::stdout;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use model::gguf::{self, FileFormat};
@@ -20,6 +19,7 @@ use self::{figures::Figures, llama_cpp::LlamaCpp, subject::Subject};
 use super::models::{self, ModelsArgs, Which};
 use super::timing::in_turn;
 use crate::read_probe::ReadProbe;
+use crate::report::Report;
 use outrider::progress;
 
 /// Positions scored in one forward; the first is a decoding step.
@@ -63,9 +63,6 @@ pub(super) struct DecodeArgs {
         requires = "llama_cpp"
     )]
     python: PathBuf,
-    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What is measured in a turn.
@@ -81,15 +78,15 @@ enum Case {
     LlamaCpp(usize),
 }
 
-/// Measures and prints.
-pub(super) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
+/// Measures.
+pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(
         args.repeats > 0,
         "--repeats: 0 is out of range, expected at least 1"
     );
     ensure!(!args.formats.is_empty(), "--formats: none is named");
     args.models.check()?;
-    let mut measured = Vec::new();
+    report.title(format!("Decoding after {} tokens", args.context));
     if args.llama_cpp {
         progress::show("loading llama.cpp")?;
         let written = written_gguf(args)?;
@@ -112,7 +109,7 @@ pub(super) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
         // Of a file in another format ours is what the matrices are held in.
         let format = WeightFormat::Q8_0;
         let figures = measure(args, &name, &checkpoint, format, Some(llama_cpp))?;
-        measured.push(tell(args, figures)?);
+        figures.tell(report)?;
     }
     for &which in &args.models.models {
         progress::show("loading models")?;
@@ -126,25 +123,11 @@ pub(super) fn run(args: &DecodeArgs) -> anyhow::Result<()> {
             }
             progress::show(&format!("{name}, {format}"))?;
             let figures = measure(args, &name, &checkpoint, format, None)?;
-            measured.push(tell(args, figures)?);
+            figures.tell(report)?;
         }
     }
-    progress::clear()?;
-    if !args.json {
-        figures::write(&mut stdout().lock(), &measured)?;
-    }
+    figures::explain(report);
     Ok(())
-}
-
-/// Prints what was measured at once if that is asked for.
-fn tell(args: &DecodeArgs, figures: Figures) -> anyhow::Result<Figures> {
-    if args.json {
-        progress::clear()?;
-        let mut out = stdout().lock();
-        writeln!(out, "{}", figures.json())?;
-        out.flush()?;
-    }
-    Ok(figures)
 }
 
 /// The embedded target as a GGUF file, unless another one is named; removed when dropped.
@@ -226,18 +209,24 @@ mod tests {
         let figures = measure(&args, &name, &checkpoint, WeightFormat::F32, None);
         let figures = figures.expect("measured");
 
-        let json = figures.json();
-        assert!(json["ms_per_token"].as_f64().expect("a number") > 0.0);
-        assert!(json["outside_products"].as_f64().expect("a number") < 1.0);
-        let positions = json["positions"].as_array().expect("an array");
+        let mut report = Report::quiet();
+        figures.tell(&mut report).expect("nothing is printed");
+        let step = &report.objects("steps")[0];
+        assert!(step["ms_per_token"].as_f64().expect("a number") > 0.0);
+        assert!(step["outside_products"].as_f64().expect("a number") < 1.0);
+        let positions = report.objects("positions");
         assert_eq!(positions.len(), POSITIONS.len());
         assert_eq!(positions[0]["ratio"], 1.0);
-        assert!(json["llama_cpp"].is_null());
+        assert!(report.rows("llama-cpp").is_empty());
     }
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let refused = |flags: &[&str]| run(&args(flags)).expect_err("refused").to_string();
+        let refused = |flags: &[&str]| {
+            run(&args(flags), &mut Report::quiet())
+                .expect_err("refused")
+                .to_string()
+        };
         assert!(refused(&["--repeats=0"]).starts_with("--repeats: 0"));
         assert!(refused(&["--context=0"]).starts_with("--context: 0"));
         assert!(refused(&["--context=2040"]).starts_with("--context: 2040"));

@@ -5,14 +5,12 @@
 mod cost;
 mod table;
 
-use std::io::Write;
-
-use anstream::stdout;
 use anyhow::{Context, ensure};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::measure::{Measured, Setting, measure};
+use super::report::Report;
 use super::spec::{self, MethodSpec, Series};
 use cost::{Costs, Fit};
 use outrider::args::ModelArgs;
@@ -70,9 +68,6 @@ pub(super) struct DraftingArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    /// Prints one JSON object a way instead of tables. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
     models: ModelArgs,
 }
@@ -104,8 +99,13 @@ fn draft_cost(text: &str) -> Result<Vec<f64>, String> {
     text.split('+').map(cost).collect()
 }
 
-/// Measures and prints.
-pub(super) async fn run(args: DraftingArgs, config: Config) -> anyhow::Result<()> {
+/// Measures.
+pub(super) async fn run(
+    args: DraftingArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    report.title("Who drafts and how far");
     let series = spec::series(&args.methods).context("--methods")?;
     ensure!(!series.is_empty(), "--methods: name at least one method");
     let mut prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
@@ -119,11 +119,11 @@ pub(super) async fn run(args: DraftingArgs, config: Config) -> anyhow::Result<()
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let client = connect::within(&cluster.coordinator_url)?;
-        compare(&args, &series, client, &prompts).await?;
+        compare(&args, &series, client, &prompts, report).await?;
         return cluster.stop().await;
     };
     let client = connect::to_coordinator(url, &config)?;
-    compare(&args, &series, client, &prompts).await
+    compare(&args, &series, client, &prompts, report).await
 }
 
 async fn compare(
@@ -131,6 +131,7 @@ async fn compare(
     series: &[Series],
     mut client: Coordinator,
     prompts: &[Prompt],
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let setting = |method: &MethodSpec, temperature| Setting {
         method: method.clone(),
@@ -173,7 +174,6 @@ async fn compare(
                     requests.push(measured);
                 }
             }
-            progress::clear()?;
             let fit = Fit::of(&requests);
             let mut models = Vec::new();
             if let Some(fit) = &fit {
@@ -201,13 +201,7 @@ async fn compare(
                 fit,
                 models,
             };
-            let mut out = stdout().lock();
-            if args.json {
-                measurement.write_json(&mut out)?;
-            } else {
-                measurement.write(&mut out)?;
-            }
-            out.flush()?;
+            measurement.tell(report)?;
         }
     }
     Ok(())

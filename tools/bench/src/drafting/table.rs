@@ -1,10 +1,9 @@
-//! Ways of drafting as a table, and as JSON.
+//! Ways of drafting as tables.
 
-use std::io::{self, Write};
-
-use serde_json::{Value, json};
+use std::io;
 
 use super::super::measure::Measured;
+use super::super::report::{Report, Row, number, only_json, percent, text};
 use super::super::spec::MethodSpec;
 use super::cost::{Costs, Fit};
 
@@ -46,51 +45,35 @@ impl Way {
         count / self.sum.tokens.max(1.0)
     }
 
-    fn json(&self, of: &Measurement, family: &Family) -> Value {
-        let models = of.models.iter();
-        let speedups: serde_json::Map<_, _> = models
-            .map(|(name, costs)| (name.clone(), costs.speedup(&self.sum).into()))
-            .collect();
-        json!({
-            "kind": of.kind,
-            "temperature": of.temperature,
-            "prompts": of.prompts,
-            "family": family.label,
-            "method": self.method.to_string(),
-            "tokens": self.sum.tokens,
-            "discard_rate": self.per_token(self.sum.discarded),
-            "verification_rate": self.per_token(self.sum.target_forwards),
-            "draft_forwards_per_token":
-                self.sum.draft_forwards.iter().map(|&n| self.per_token(n)).collect::<Vec<_>>(),
-            "target_ms": of.fit.as_ref().map(|fit| fit.costs.target),
-            "draft_ms": of.fit.as_ref().map(|fit| &fit.costs.drafts),
-            "round_ms": of.fit.as_ref().map(|fit| fit.costs.round),
-            "position_ms": of.fit.as_ref().map(|fit| fit.costs.position),
-            "explained": of.fit.as_ref().map(|fit| fit.explained),
-            "modelled_speedup": speedups,
-            "measured_speedup": self.measured_speedup(of),
-        })
-    }
-
     fn measured_speedup(&self, of: &Measurement) -> f64 {
         self.sum.tokens_per_second() / of.baseline.tokens_per_second().max(1e-9)
     }
 
-    fn write(&self, out: &mut impl Write, width: usize, of: &Measurement) -> io::Result<()> {
+    fn row(&self, of: &Measurement, family: &Family) -> Row {
+        let per_token = |forwards: &f64| self.per_token(*forwards);
+        let draft_forwards: Vec<f64> = self.sum.draft_forwards.iter().map(per_token).collect();
         // The sum of nothing is -0.
-        let draft_forwards = self.sum.draft_forwards.iter().fold(0.0, |sum, n| sum + n);
-        write!(
-            out,
-            "{:<width$} {:>8.2} {:>8.3} {:>8.2}",
-            self.method.to_string(),
-            self.per_token(self.sum.discarded),
-            self.per_token(self.sum.target_forwards),
-            self.per_token(draft_forwards),
-        )?;
-        for (_, costs) in &of.models {
-            write!(out, " {:>9.3}", costs.speedup(&self.sum))?;
-        }
-        writeln!(out, " {:>9.3}", self.measured_speedup(of))
+        let all = draft_forwards.iter().fold(0.0, |sum, n| sum + n);
+        let models = of.models.iter();
+        let modelled = models.map(|(name, costs)| number(name, costs.speedup(&self.sum), 3));
+        let figures = [
+            only_json("prompts", of.prompts),
+            only_json("family", family.label.clone()),
+            text("method", self.method.to_string()),
+            only_json("tokens", self.sum.tokens),
+            number("discard_rate", self.per_token(self.sum.discarded), 2).called("discard"),
+            number(
+                "verification_rate",
+                self.per_token(self.sum.target_forwards),
+                3,
+            )
+            .called("verify"),
+            number("draft_rate", all, 2).called("draft"),
+            only_json("draft_forwards_per_token", draft_forwards),
+        ];
+        let wall = number("measured_speedup", self.measured_speedup(of), 3).called("wall time");
+        let row = of.names().into_iter().chain(figures);
+        row.chain(modelled).chain([wall]).collect()
     }
 }
 
@@ -106,77 +89,68 @@ impl Family {
 }
 
 impl Measurement {
-    /// One JSON object a way.
-    ///
-    /// # Errors
-    /// If nobody can read it.
-    pub(super) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
-        for family in &self.families {
-            for way in &family.ways {
-                writeln!(out, "{}", way.json(self, family))?;
-            }
-        }
-        Ok(())
+    /// What it was measured on.
+    fn names(&self) -> Row {
+        vec![
+            text("kind", self.kind.clone()),
+            text("temperature", self.temperature),
+        ]
     }
 
-    /// Every way, and the best of each family against the best of the first.
+    /// Every way, what forwards cost, and the best of each family against the best of the first.
     ///
     /// # Errors
     /// If nobody can read it.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        write!(
-            out,
-            "{}, T={}, {} prompts",
-            self.kind, self.temperature, self.prompts
-        )?;
+    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
         if let Some(Fit { costs, explained }) = &self.fit {
-            let drafts: Vec<_> = costs.drafts.iter().map(|ms| format!("{ms:.3}")).collect();
-            write!(
-                out,
-                ": a target forward takes {:.3} ms and {:.3} for each draft token in it, a draft \
-                 forward {} ms, a round {:.3} ms (explains {:.0}% of the variance)",
-                costs.target,
-                costs.position,
-                drafts.join(" and "),
-                costs.round,
-                100.0 * explained
-            )?;
+            let mut row = self.names();
+            row.extend([
+                text("prompts", self.prompts),
+                number("target_ms", costs.target, 3),
+                number("position_ms", costs.position, 3),
+            ]);
+            let drafts = costs.drafts.iter().enumerate();
+            row.extend(drafts.map(|(model, ms)| number(format!("draft_{}_ms", model + 1), *ms, 3)));
+            row.extend([
+                number("round_ms", costs.round, 3),
+                percent("explained", *explained, 0),
+            ]);
+            report.row("costs", row)?;
         }
-        writeln!(out)?;
-        let ways = || self.families.iter().flat_map(|family| &family.ways);
-        let width = ways()
-            .map(|way| way.method.to_string().len())
-            .max()
-            .unwrap_or(0);
-        write!(
-            out,
-            "{:<width$} {:>8} {:>8} {:>8}",
-            "", "discard", "verify", "draft"
-        )?;
-        for (name, _) in &self.models {
-            write!(out, " {name:>9}")?;
-        }
-        writeln!(out, " {:>9}", "wall time")?;
-        for way in ways() {
-            way.write(out, width, self)?;
-        }
-        let labels = self.families.iter().map(|family| family.label.len());
-        let width = labels.max().unwrap_or(0);
-        for (name, costs) in &self.models {
-            let first = self.families[0].best(costs);
-            writeln!(out, "best of each, cost {name}:")?;
-            for family in &self.families {
-                let best = family.best(costs);
-                let gain = costs.speedup(&best.sum) / costs.speedup(&first.sum) - 1.0;
-                let speedup = costs.speedup(&best.sum);
-                let (label, gain) = (&family.label, 100.0 * gain);
-                writeln!(
-                    out,
-                    "  {label:<width$} {speedup:>7.3} {gain:>+6.1}%  {}",
-                    best.method
-                )?;
+        for family in &self.families {
+            for way in &family.ways {
+                report.row("ways", way.row(self, family))?;
             }
         }
-        writeln!(out)
+        for (name, costs) in &self.models {
+            let first = costs.speedup(&self.families[0].best(costs).sum);
+            for family in &self.families {
+                let best = family.best(costs);
+                let speedup = costs.speedup(&best.sum);
+                let gain = speedup / first - 1.0;
+                let method = best.method.to_string();
+                let at = method.trim_start_matches(&family.label);
+                let said = match at.trim_start_matches([':', '=']) {
+                    "" => format!("{speedup:.3}"),
+                    at => format!("{speedup:.3} at {at}"),
+                };
+                let mut row = self.names();
+                row.extend([
+                    text("cost", name.clone()),
+                    text("family", family.label.clone()).across(),
+                    only_json("method", method),
+                    number("speedup", speedup, 3)
+                        .cell()
+                        .said(format!("{said}, {:+.1}%", 100.0 * gain)),
+                    only_json("gain", gain),
+                ]);
+                report.row("best", row)?;
+            }
+        }
+        report.note(
+            "best: the largest modelled speedup of each family, the parameter it has there, and how much that \
+             is above the best of the first family",
+        );
+        Ok(())
     }
 }

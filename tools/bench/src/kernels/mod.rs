@@ -9,17 +9,15 @@ mod row;
 mod subject;
 mod timing;
 
-use std::io::Write;
 use std::time::Duration;
 
-use anstream::stdout;
 use anyhow::{Context, ensure};
 use clap::Args;
 use model::WeightFormat;
 use model::kernels::Threads;
 
 use crate::read_probe::ReadProbe;
-
+use crate::report::Report;
 use outrider::progress;
 use row::Row;
 use subject::{INPUTS, Subject};
@@ -37,17 +35,18 @@ const MOST_MB: usize = 4096;
 A decoded token reads every weight once, so one row cannot take less time than reading the matrix; and
 verifying a block pays if its rows take hardly more than one. The columns say how near that is:
 
-  GB/s       bytes of the matrix over the time
-  of read    the same as a share of what reading memory of that size alone reaches
-  rows/1     time over that of one row, in the same turn: what a block costs
-  candle/1   the same for candle's kernel; candle/ours: its time over ours
+  GB/s         bytes of the matrix over the time
+  of read      the same as a share of what reading memory of that size alone reaches
+  ratio        time over that of one row, in the same turn: what a block costs
+  candle ratio the same for candle's kernel; candle/ours: its time over ours
 
 An asterisk marks what misses its goal: 85 % of the reading at one row, 1.2 times one row at 5 and 2 at 16
 for matrices beyond the cache, 1.3 at 5 within it. Run it on a machine that does nothing else.
 
   outrider-bench kernels                        the table, in under a minute
   outrider-bench kernels --mb 71 --formats q8_0 --rows 1,5,16
-  outrider-bench kernels --json | jq 'select(.rows == 5) | {format, mb, ratio}'")]
+  outrider-bench kernels --json | jq 'select(.rows == 5) | {format, mb, ratio}'
+  outrider-bench kernels --rows 5,16 --columns format,mb,rows,of_read,ratio")]
 pub(super) struct KernelsArgs {
     /// Sizes of the matrices, in MB as the kernel reads them.
     #[arg(
@@ -79,13 +78,10 @@ pub(super) struct KernelsArgs {
     /// Leaves candle's kernels out.
     #[arg(long)]
     no_candle: bool,
-    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
-/// Measures and prints.
-pub(super) fn run(args: &KernelsArgs) -> anyhow::Result<()> {
+/// Measures.
+pub(super) fn run(args: &KernelsArgs, report: &mut Report) -> anyhow::Result<()> {
     for &mb in &args.mb {
         ensure!(
             (1..=MOST_MB).contains(&mb),
@@ -105,13 +101,10 @@ pub(super) fn run(args: &KernelsArgs) -> anyhow::Result<()> {
     );
     let mut rows = vec![1];
     rows.extend(args.rows.iter().filter(|rows| **rows != 1));
-    if !args.json {
-        writeln!(
-            stdout(),
-            "products with (outputs, {INPUTS}) weights, {} threads",
-            Threads::of_process().count()
-        )?;
-    }
+    report.title(format!(
+        "Products with (outputs, {INPUTS}) weights, {} threads",
+        Threads::of_process().count()
+    ));
     for &mb in &args.mb {
         let probe = ReadProbe::new(mb * 1_000_000);
         for &format in &args.formats {
@@ -119,18 +112,12 @@ pub(super) fn run(args: &KernelsArgs) -> anyhow::Result<()> {
             let mut subject = Subject::new(format, mb * 1_000_000, !args.no_candle)?;
             let measured = measure(&mut subject, &probe, &rows, args.seconds)
                 .with_context(|| format!("{format}, {mb} MB"))?;
-            progress::clear()?;
-            let mut out = stdout().lock();
-            if args.json {
-                for row in &measured {
-                    writeln!(out, "{}", row.json())?;
-                }
-            } else {
-                row::write(&mut out, &measured)?;
+            for row in &measured {
+                report.row("kernels", row.fields())?;
             }
-            out.flush()?;
         }
     }
+    report.note("* misses its goal");
     Ok(())
 }
 
@@ -194,7 +181,6 @@ mod tests {
             rows: vec![2],
             seconds: 0.01,
             no_candle: false,
-            json: true,
         }
     }
 
@@ -213,16 +199,14 @@ mod tests {
             assert_eq!(rows[0].ratio, Some(1.0));
             for row in &rows {
                 assert!(row.us > 0.0 && row.candle_us > Some(0.0), "{row:?}");
-                let ratio = row.json()["ratio"].as_f64();
-                assert_eq!(ratio, row.ratio);
+                let mut report = Report::quiet();
+                report
+                    .row("kernels", row.fields())
+                    .expect("nothing is printed");
+                let json = &report.objects("kernels")[0];
+                assert_eq!(json["ratio"].as_f64(), row.ratio);
+                assert_eq!(json["format"], format.name());
             }
-            let mut text = Vec::new();
-            row::write(&mut text, &rows).expect("written");
-            let text = String::from_utf8(text).expect("text");
-            assert!(
-                text.contains(format.name()) && text.trim_start().lines().count() == 5,
-                "{text}"
-            );
         }
     }
 
@@ -231,7 +215,9 @@ mod tests {
         let refused = |change: fn(&mut KernelsArgs)| {
             let mut args = args();
             change(&mut args);
-            run(&args).expect_err("refused").to_string()
+            run(&args, &mut Report::quiet())
+                .expect_err("refused")
+                .to_string()
         };
         assert!(refused(|args| args.mb = vec![0]).starts_with("--mb: 0"));
         assert!(refused(|args| args.mb = vec![5000]).starts_with("--mb: 5000"));

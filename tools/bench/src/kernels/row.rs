@@ -1,12 +1,9 @@
-//! One product, as a line of a table and as JSON.
-
-use std::io::{self, Write};
+//! One product.
 
 use model::WeightFormat;
-use serde_json::{Value, json};
 
 use super::subject::INPUTS;
-use crate::table::or_dash;
+use crate::report::{self, number, only_json, percent, text};
 
 /// What a product with so many rows costs.
 #[derive(Clone, Debug)]
@@ -62,69 +59,29 @@ impl Row {
         )
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn fields(&self) -> report::Row {
         let (misses_read, misses_ratio) = self.misses();
-        json!({
-            "format": self.format.name(),
-            "mb": self.bytes as f64 / 1e6,
-            "outputs": self.outputs,
-            "inputs": INPUTS,
-            "within_cache": self.within_cache,
-            "rows": self.rows,
-            "us": self.us,
-            "gb_per_s": self.gbs(),
-            "read_gb_per_s": self.read_gbs,
-            "of_read": self.of_read(),
-            "of_read_goal": self.read_goal(),
-            "ratio": self.ratio,
-            "ratio_goal": self.ratio_goal(),
-            "misses_goal": misses_read || misses_ratio,
-            "candle_us": self.candle_us,
-            "candle_ratio": self.candle_ratio,
-        })
+        let of_ours = self.candle_us.map(|candle| candle / self.us);
+        vec![
+            text("format", self.format.name()),
+            number("mb", self.bytes as f64 / 1e6, 0).called("MB"),
+            only_json("outputs", self.outputs),
+            only_json("inputs", INPUTS),
+            only_json("within_cache", self.within_cache),
+            text("rows", self.rows),
+            number("us", self.us, 1),
+            number("gb_per_s", self.gbs(), 1).called("GB/s"),
+            number("read_gb_per_s", self.read_gbs, 1).called("reading, GB/s"),
+            percent("of_read", self.of_read(), 0).missed(misses_read),
+            only_json("of_read_goal", self.read_goal()),
+            number("ratio", self.ratio, 2).missed(misses_ratio),
+            only_json("ratio_goal", self.ratio_goal()),
+            only_json("misses_goal", misses_read || misses_ratio),
+            number("candle_us", self.candle_us, 1),
+            number("candle_ratio", self.candle_ratio, 2),
+            number("candle_of_ours", of_ours, 2).called("candle/ours"),
+        ]
     }
-}
-
-/// The rows of one matrix as a table.
-///
-/// # Errors
-/// If nobody can read it.
-pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
-    let Some(first) = rows.first() else {
-        return Ok(());
-    };
-    writeln!(
-        out,
-        "\n{}, {:.0} MB, {} outputs; reading: {:.1} GB/s",
-        first.format,
-        first.bytes as f64 / 1e6,
-        first.outputs,
-        first.read_gbs
-    )?;
-    writeln!(
-        out,
-        "{:>4} {:>11} {:>7} {:>9} {:>8} {:>11} {:>8} {:>11}",
-        "rows", "us", "GB/s", "of read", "rows/1", "candle us", "candle/1", "candle/ours"
-    )?;
-    for row in rows {
-        let (misses_read, misses_ratio) = row.misses();
-        let mark = |missed: bool| if missed { '*' } else { ' ' };
-        writeln!(
-            out,
-            "{:>4} {:>11.1} {:>7.1} {:>7.0}%{} {:>7}{} {:>11} {:>8} {:>11}",
-            row.rows,
-            row.us,
-            row.gbs(),
-            100.0 * row.of_read(),
-            mark(misses_read),
-            or_dash(row.ratio, |ratio| format!("{ratio:.2}")),
-            mark(misses_ratio),
-            or_dash(row.candle_us, |us| format!("{us:.1}")),
-            or_dash(row.candle_ratio, |ratio| format!("{ratio:.2}")),
-            or_dash(row.candle_us, |us| format!("{:.2}", us / row.us)),
-        )?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,15 +8,15 @@
 
 mod case;
 mod inputs;
-mod table;
 
-use std::io::Write;
-
-use anstream::{eprintln, stdout};
+use anstream::eprintln;
 use anyhow::ensure;
 use clap::Args;
+use speculation::methods::names;
 
-use case::Case;
+use crate::report::{Report, Row, number, only_json, text};
+use crate::timing::median;
+use case::{Case, Figures, VERIFICATIONS};
 use inputs::Inputs;
 
 /// Arguments of `outrider-bench laws`.
@@ -36,13 +36,10 @@ pub(super) struct LawsArgs {
     /// Different blocks of four draft tokens that one measurement goes through.
     #[arg(long, value_name = "N", default_value_t = 6)]
     blocks: usize,
-    /// Prints one JSON object a line instead of tables. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
-/// Measures and prints.
-pub(super) fn run(args: &LawsArgs) -> anyhow::Result<()> {
+/// Measures.
+pub(super) fn run(args: &LawsArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(
         args.repeats > 0,
         "--repeats: 0 is out of range, expected at least 1"
@@ -51,6 +48,7 @@ pub(super) fn run(args: &LawsArgs) -> anyhow::Result<()> {
         args.blocks > 0,
         "--blocks: 0 is out of range, expected at least 1"
     );
+    report.title("A position as a multiple of one softmax");
     for &vocab in &args.vocab {
         ensure!(
             (case::LEAST_VOCAB..=inputs::MOST_VOCAB).contains(&vocab),
@@ -59,22 +57,49 @@ pub(super) fn run(args: &LawsArgs) -> anyhow::Result<()> {
             inputs::MOST_VOCAB
         );
         eprintln!("V={vocab}: making laws");
-        let mut inputs = Inputs::new(vocab, args.blocks);
-        let mut measured = Vec::new();
-        for case in Case::all() {
-            let figures = case.measure(&mut inputs, args.repeats)?;
-            if args.json {
-                let mut out = stdout().lock();
-                writeln!(out, "{}", table::json(&inputs, &case, &figures))?;
-                out.flush()?;
-            }
-            measured.push((case, figures));
-        }
-        if !args.json {
-            table::write(&mut stdout().lock(), &inputs, &measured)?;
-        }
+        let inputs = Inputs::new(vocab, args.blocks);
+        measure(inputs, args.repeats, report)?;
     }
+    let goals = VERIFICATIONS
+        .map(|(verification, goal)| format!("{} {goal}", names::of_verification(verification)));
+    report.note(format!("* above its goal: {}", goals.join(", ")));
     Ok(())
+}
+
+/// Measures all cases over one vocabulary.
+fn measure(mut inputs: Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
+    let mut softmaxes = Vec::new();
+    for case in Case::all() {
+        let figures = case.measure(&mut inputs, repeats)?;
+        softmaxes.push(figures.softmax_us);
+        report.row("laws", row(&inputs, &case, &figures))?;
+    }
+    report.note(format!(
+        "V={}: one softmax takes {:.2} us; laws overlap by {:.2}.",
+        inputs.vocab,
+        median(softmaxes),
+        inputs.overlap()
+    ));
+    Ok(())
+}
+
+fn row(inputs: &Inputs, case: &Case, figures: &Figures) -> Row {
+    let verification = names::of_verification(case.choice.verification);
+    let proposal = names::of_proposal(case.choice.proposal);
+    vec![
+        text("target", case.target.clone()),
+        text("vocab", inputs.vocab).called("V"),
+        text("verification", verification).across(),
+        text("proposal", proposal).across(),
+        only_json("positions", figures.positions),
+        only_json("softmax_us", figures.softmax_us),
+        only_json("position_us", figures.position_us),
+        number("ratio", figures.ratio, 2)
+            .missed(figures.ratio > case.goal)
+            .cell(),
+        only_json("goal", case.goal),
+        only_json("overlap", inputs.overlap()),
+    ]
 }
 
 #[cfg(test)]
@@ -83,24 +108,24 @@ mod tests {
 
     #[test]
     fn every_case_runs_over_a_small_vocabulary() {
-        let mut inputs = Inputs::new(64, 3);
+        let inputs = Inputs::new(64, 3);
         assert!((0.2..1.0).contains(&inputs.overlap()));
-        let cases = Case::all();
+        let mut report = Report::quiet();
+        measure(inputs, 2, &mut report).expect("measured");
+        let rows = report.objects("laws");
         // Exact, two lossy and ten rules, under four verifications, with two forms but for the rule
         // that needs the whole law.
-        assert_eq!(cases.len(), (12 * 2 + 1) * 4);
-        let mut measured = Vec::new();
-        for case in cases {
-            let figures = case.measure(&mut inputs, 2).expect("measured");
+        assert_eq!(rows.len(), (12 * 2 + 1) * 4);
+        for row in &rows {
             // Between one position a block and all of them.
-            assert!((3..=15).contains(&figures.positions), "{case:?}");
-            let line = table::json(&inputs, &case, &figures);
-            assert!(line["ratio"].as_f64().expect("a number") > 0.0);
-            measured.push((case, figures));
+            let positions = row["positions"].as_u64().expect("a count");
+            assert!((3..=15).contains(&positions), "{row}");
+            assert!(row["ratio"].as_f64().expect("a number") > 0.0);
         }
-        let mut text = Vec::new();
-        table::write(&mut text, &inputs, &measured).expect("written");
-        let text = String::from_utf8(text).expect("text");
+        let text = report.text();
         assert!(text.contains("token-v3") && text.contains("V=64"), "{text}");
+        // A row for each target.
+        let lines = text.lines().filter(|line| line.starts_with('|'));
+        assert_eq!(lines.count(), 2 + 13);
     }
 }

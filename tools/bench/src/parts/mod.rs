@@ -10,14 +10,11 @@ mod row;
 mod subjects;
 mod trees;
 
-use std::io::Write;
-
-use anstream::stdout;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
 use self::{row::Row, subjects::Subjects};
-use outrider::progress;
+use crate::report::Report;
 
 /// Arguments of `outrider-bench parts`.
 #[derive(Clone, Debug, Args)]
@@ -47,9 +44,6 @@ pub(super) struct PartsArgs {
     /// Layers of the larger model.
     #[arg(long, value_name = "N", default_value_t = 8)]
     layers: usize,
-    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
 /// What can be measured.
@@ -91,23 +85,17 @@ impl PartsArgs {
     }
 }
 
-/// Measures and prints.
-pub(super) fn run(args: &PartsArgs) -> anyhow::Result<()> {
+/// Measures.
+pub(super) fn run(args: &PartsArgs, report: &mut Report) -> anyhow::Result<()> {
     args.check()?;
+    report.title("Single parts of a round");
     let mut subjects = Subjects::new(args.hidden, args.layers)?;
     for part in &args.parts {
-        let rows = part.rows(args, &mut subjects)?;
-        progress::clear()?;
-        let mut out = stdout().lock();
-        if args.json {
-            for row in &rows {
-                writeln!(out, "{}", row.json())?;
-            }
-        } else {
-            row::write(&mut out, &rows)?;
+        for row in part.rows(args, &mut subjects)? {
+            report.row("parts", row.fields())?;
         }
-        out.flush()?;
     }
+    report.note("* above its goal");
     Ok(())
 }
 
@@ -122,7 +110,6 @@ mod tests {
             repeats: 2,
             hidden: 64,
             layers: 1,
-            json: false,
         }
     }
 
@@ -142,12 +129,7 @@ mod tests {
             assert_eq!(rows.len(), 2 * 2 * compared, "{part:?}");
             for row in &rows {
                 assert!(row.ratio > 0.0 && row.us > 0.0, "{row:?}");
-                assert_eq!(row.json()["ratio"], row.ratio);
             }
-            let mut text = Vec::new();
-            row::write(&mut text, &rows).expect("written");
-            let text = String::from_utf8(text).expect("text");
-            assert!(rows.iter().all(|row| text.contains(&row.what)), "{text}");
         }
     }
 
@@ -156,7 +138,9 @@ mod tests {
         let refused = |change: fn(&mut PartsArgs)| {
             let mut args = args();
             change(&mut args);
-            run(&args).expect_err("refused").to_string()
+            run(&args, &mut Report::quiet())
+                .expect_err("refused")
+                .to_string()
         };
         assert!(refused(|args| args.repeats = 0).starts_with("--repeats: 0"));
         assert!(refused(|args| args.contexts = vec![0]).starts_with("--contexts: 0"));

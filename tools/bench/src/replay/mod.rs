@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use speculation::replay::Evaluation;
 
+use crate::report::Report;
 use choices::Row;
 use load::Recording;
 use table::KindFigures;
@@ -34,14 +35,10 @@ pub(crate) struct ReplayArgs {
     /// Adds one row for each kind of prompt.
     #[arg(long)]
     by_kind: bool,
-    /// Prints one JSON object a line: the recording, then one for each row.
-    /// A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
-/// Evaluates and prints.
-pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+/// Evaluates.
+pub(crate) fn run(args: &ReplayArgs, report: &mut Report) -> anyhow::Result<()> {
     let file = args.file.display();
     let recording = Recording::load(&args.file).with_context(|| format!("{file}"))?;
     let recorded = recording.header.draft_len;
@@ -53,11 +50,11 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let sampling = recording.header.sampling.clone().unwrap_or_default();
     let rows = args.choice.rows(&sampling)?;
     let summary = recording.summary()?;
-    table::print_recording(&recording, &summary, args.json)?;
-    table::print_heading(args.json)?;
+    report.title("Methods on recorded distributions");
+    report.row("recording", table::of_recording(&recording, &summary))?;
     for row in &rows {
         for result in evaluate(row, &recording, draft_len as usize, args.by_kind)? {
-            table::print_row(row, &result, args.json)?;
+            report.row("replay", table::fields(row, &result))?;
         }
     }
     Ok(())

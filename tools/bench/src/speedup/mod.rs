@@ -6,19 +6,16 @@ mod outcome;
 mod pair;
 mod trial;
 
-use std::io::Write;
-
-use anstream::stdout;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 
 use self::calibration::calibrate;
-use self::outcome::Outcome;
+use self::outcome::{GOAL, Outcome};
 use self::pair::{Pair, Synthetic};
 use self::trial::{DraftLen, Trial};
 use super::models::{millions, parameters, random};
+use super::report::Report;
 use outrider::config::Config;
-use outrider::progress;
 use outrider::prompts;
 
 /// Words of a synthetic prompt.
@@ -69,9 +66,6 @@ pub(super) struct SpeedupArgs {
     /// Share of coupled drafts that the synthetic target accepts.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     acceptance: f64,
-    /// Prints one JSON object a line instead of text. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
 /// A pair to measure.
@@ -175,23 +169,24 @@ impl SpeedupArgs {
     }
 }
 
-/// Measures and prints.
-pub(super) async fn run(args: &SpeedupArgs, config: Config) -> anyhow::Result<()> {
+/// Measures.
+pub(super) async fn run(
+    args: &SpeedupArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     args.check()?;
+    report.title("Coupled drafts beside the target alone, whole requests");
     for &which in &args.pairs {
         for &temperature in &args.temperatures {
             // Boxed: the services' start is a large future, which no other command should carry.
             let outcome = Box::pin(measure(args, which, temperature, config.clone())).await?;
-            progress::clear()?;
-            let mut out = stdout().lock();
-            if args.json {
-                writeln!(out, "{}", outcome.json())?;
-            } else {
-                outcome.write(&mut out)?;
-            }
-            out.flush()?;
+            outcome.tell(report)?;
         }
     }
+    report.note(format!(
+        "The synthetic pair should gain {GOAL:.1} at least."
+    ));
     Ok(())
 }
 

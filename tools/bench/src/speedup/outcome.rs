@@ -1,15 +1,14 @@
-//! What was found on one pair at one temperature, as text and as JSON.
+//! What was found on one pair at one temperature.
 
-use std::io::{self, Write};
-
-use serde_json::{Value, json};
+use std::io;
 
 use super::calibration::Calibrated;
 use super::trial::{Compared, DraftLen};
-use crate::table::or_dash;
+use crate::measure::round_times;
+use crate::report::{Report, Row, number, only_json, percent, text};
 
 /// What the synthetic pair should gain at least.
-const GOAL: f64 = 1.5;
+pub(super) const GOAL: f64 = 1.5;
 
 /// A pair measured at one temperature.
 pub(super) struct Outcome {
@@ -27,104 +26,61 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn json(&self) -> Value {
-        let sweep = self.sweep.iter().map(|(draft_len, compared)| {
-            json!({
-                "draft_len": draft_len.to_string(),
-                "speedup": compared.speedup(),
-                "draft_acceptance_rate": compared.method.acceptance_rate(),
-            })
-        });
-        let compared = self.compared.iter().map(|(draft_len, compared)| {
-            let method = &compared.method;
-            let times = &method.times;
-            let mean = |ms: f64| ms / times.counted.max(1.0);
-            json!({
-                "draft_len": draft_len.to_string(),
-                "speedup": compared.speedup(),
-                "tokens": method.tokens,
-                "baseline_tokens_per_second": method.tokens / compared.baseline_seconds,
-                "tokens_per_second": method.tokens / compared.method_seconds,
-                "draft_acceptance_rate": method.acceptance_rate(),
-                "mean_acceptance_length": method.mean_acceptance_length(),
-                "round_ms": {
-                    "draft_forward": mean(times.draft_forward),
-                    "drafter_rest": mean(times.draft_rest),
-                    "verify_forward": mean(times.verify_forward),
-                    "verifier_rest": mean(times.verify_rest),
-                    "wire": mean(times.wire),
-                },
-            })
-        });
-        json!({
-            "pair": self.pair,
-            "synthetic": self.calibrated.is_some(),
-            "description": self.description,
-            "temperature": self.temperature,
-            "scale": self.calibrated.map(|found| found.scale),
-            "calibrated_acceptance": self.calibrated.map(|found| found.acceptance),
-            "sweep": sweep.collect::<Vec<_>>(),
-            "prompts": self.prompts,
-            "compared": compared.collect::<Vec<_>>(),
-        })
-    }
-
-    /// Writes a paragraph.
+    /// Adds its rows to the tables.
     ///
     /// # Errors
-    /// If nobody can read it.
-    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "{} pair, T={}: {}",
-            self.pair, self.temperature, self.description
-        )?;
-        if let Some(Calibrated { scale, acceptance }) = self.calibrated {
-            writeln!(
-                out,
-                "  made up: deeper residuals at {scale:.4}, with which {:.0}% of coupled drafts are accepted",
-                100.0 * acceptance
-            )?;
-        }
-        write!(out, "  speedup by draft length:")?;
-        for (draft_len, compared) in &self.sweep {
-            write!(out, "  {draft_len}: {:.2}", compared.speedup())?;
-        }
-        writeln!(out)?;
-        let goal = if self.calibrated.is_some() {
-            format!(" (goal {GOAL:.1})")
-        } else {
-            String::new()
+    /// If nobody can read them.
+    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
+        let told = |draft_len: &DraftLen| -> Row {
+            vec![
+                text("pair", self.pair),
+                only_json("synthetic", self.calibrated.is_some()),
+                text("temperature", self.temperature),
+                text("draft_len", draft_len.to_string()),
+            ]
         };
+        for (draft_len, compared) in &self.sweep {
+            let mut row = told(draft_len);
+            row.pop();
+            row.extend([
+                text("draft_len", draft_len.to_string()).across(),
+                number("speedup", compared.speedup(), 2).cell(),
+                only_json("draft_acceptance_rate", compared.method.acceptance_rate()),
+            ]);
+            report.row("draft-lengths", row)?;
+        }
         for (draft_len, compared) in &self.compared {
             let method = &compared.method;
-            writeln!(
-                out,
-                "  speedup {:.2}{goal} with draft length {draft_len} on {} other prompts: {:.0} tokens/s, \
-                 target alone {:.0}; {} accepted, {} tokens a round",
-                compared.speedup(),
-                self.prompts,
-                method.tokens / compared.method_seconds,
-                method.tokens / compared.baseline_seconds,
-                or_dash(method.acceptance_rate(), |rate| format!(
-                    "{:.0}%",
-                    100.0 * rate
-                )),
-                or_dash(method.mean_acceptance_length(), |mean| format!("{mean:.2}")),
-            )?;
-            let times = &method.times;
-            let mean = |ms: f64| ms / times.counted.max(1.0);
-            writeln!(
-                out,
-                "  a round, ms: draft forwards {:.3}, drafter's rest {:.3}, verify forward {:.3}, verifier's \
-                 rest {:.3}, wire {:.3}",
-                mean(times.draft_forward),
-                mean(times.draft_rest),
-                mean(times.verify_forward),
-                mean(times.verify_rest),
-                mean(times.wire),
+            let (alone, drafted) = (compared.baseline_seconds, compared.method_seconds);
+            let mut row = told(draft_len);
+            row.extend([
+                number("speedup", compared.speedup(), 2),
+                number("baseline_tokens_per_second", method.tokens / alone, 0)
+                    .called("target tokens/s"),
+                number("tokens_per_second", method.tokens / drafted, 0).called("tokens/s"),
+                percent("draft_acceptance_rate", method.acceptance_rate(), 0).called("accepted"),
+                number("mean_acceptance_length", method.mean_acceptance_length(), 2)
+                    .called("tokens/round"),
+                text("prompts", self.prompts),
+                only_json("tokens", method.tokens),
+                only_json("description", self.description.clone()),
+            ]);
+            report.row("speedup", row)?;
+            let mut row = told(draft_len);
+            row.extend(round_times(&method.times));
+            report.row("rounds", row)?;
+        }
+        if let Some(Calibrated { scale, acceptance }) = self.calibrated {
+            report.row(
+                "synthetic",
+                vec![
+                    text("temperature", self.temperature),
+                    number("scale", f64::from(scale), 4).called("deeper residuals at"),
+                    percent("calibrated_acceptance", acceptance, 0).called("accepted"),
+                ],
             )?;
         }
-        writeln!(out)
+        report.note(format!("{}: {}", self.pair, self.description));
+        Ok(())
     }
 }

@@ -1,21 +1,19 @@
 //! `outrider-bench sweep`: what quality each method keeps at which cost, on a task whose answers are known.
 
-mod plot;
 mod point;
-mod table;
 mod task;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anstream::{eprintln, stdout};
+use anstream::eprintln;
 use anyhow::{Context, ensure};
 use clap::Args;
 use server::shutdown;
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Setting, measure};
+use crate::report::{Axis, Plot, Report};
 use crate::spec::{self, Series};
 use outrider::args::ModelArgs;
 use outrider::cluster::Cluster;
@@ -37,6 +35,9 @@ const METHODS: &str = "target-only,draft-only,coupled,\
     token-cascade:rule=chow:alpha=0/0.05/0.1/0.2/0.3/0.4/0.5/0.7/1,\
     bild:alpha=0/0.5/1/2/3/5,\
     bild:alpha=2:fallback=0/0.2/0.4/0.6/0.8/0.95";
+
+/// The one table.
+const POINTS: &str = "points";
 
 /// Arguments of `outrider-bench sweep`.
 #[derive(Debug, Args)]
@@ -68,10 +69,6 @@ pub(crate) struct SweepArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    /// Prints one JSON object a line, as soon as it is measured, instead of a table.
-    /// A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
     /// Draws quality against target calls per token, one line a series of methods.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -87,10 +84,23 @@ impl SweepArgs {
             coordinator: self.coordinator.as_deref(),
         }
     }
+
+    /// Outputs of each prompt.
+    fn outputs(&self) -> usize {
+        if self.temperature == 0.0 {
+            1
+        } else {
+            self.seeds
+        }
+    }
 }
 
-/// Measures, prints and draws.
-pub(crate) async fn run(args: SweepArgs, config: Config) -> anyhow::Result<ExitCode> {
+/// Measures and draws.
+pub(crate) async fn run(
+    args: SweepArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<ExitCode> {
     ensure!(
         args.seeds > 0,
         "--seeds: 0 is out of range, expected at least 1"
@@ -101,12 +111,12 @@ pub(crate) async fn run(args: SweepArgs, config: Config) -> anyhow::Result<ExitC
     let Some(url) = &args.coordinator else {
         let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
         let client = connect::within(&cluster.coordinator_url)?;
-        let code = sweep(&args, &series, &task, client, &stop).await?;
+        let code = sweep(&args, &series, &task, client, &stop, report).await?;
         cluster.stop().await?;
         return Ok(code);
     };
     let client = connect::to_coordinator(url, &config)?;
-    sweep(&args, &series, &task, client, &stop).await
+    sweep(&args, &series, &task, client, &stop, report).await
 }
 
 async fn sweep(
@@ -115,42 +125,56 @@ async fn sweep(
     task: &Task,
     client: Coordinator,
     stop: &CancellationToken,
+    report: &mut Report,
 ) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.svg {
         // Found out now, and not after everything was measured.
         std::fs::File::create(file)
             .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
     }
-    let mut points = Vec::new();
+    report.title("Quality against target calls");
+    report.note(format!(
+        "Task {}, T={}, {} outputs of each of {} prompts a method; right: the first line is the answer.",
+        task.name,
+        args.temperature,
+        args.outputs(),
+        task.items.len()
+    ));
     let complete = tokio::select! {
-        done = measure_all(args, series, task, client, &mut points) => Some(done),
+        done = measure_all(args, series, task, client, report) => Some(done?),
         () = stop.cancelled() => None,
     };
-    if !args.json && !points.is_empty() {
-        table::write(&mut stdout().lock(), task, args.temperature, &points)?;
-    }
-    // What was measured stands above, also if it ended early.
-    let complete = complete.transpose()?.is_some();
-    if !complete {
-        eprintln!("interrupted: what was measured until then stands above, no plot was drawn");
+    if complete.is_none() {
+        eprintln!("interrupted: what was measured until then is printed, no plot was drawn");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if let Some(file) = &args.svg {
-        let drawn = plot::svg(&task.name, args.temperature, &points)?;
+        let drawn = report.svg(&Plot {
+            table: POINTS,
+            caption: format!("{}, temperature {}", task.name, args.temperature),
+            series: "series",
+            x: Axis {
+                key: "target_calls_per_token",
+                name: "target calls per token",
+            },
+            y: Axis {
+                key: "quality",
+                name: "right answers, percent",
+            },
+        })?;
         std::fs::write(file, drawn)
             .with_context(|| format!("--svg: {} cannot be written", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures every method; each is told on stderr as soon as it is done, and on stdout as JSON if
-/// that was asked for.
+/// Measures every method; each is told on stderr as soon as it is done.
 async fn measure_all(
     args: &SweepArgs,
     series: &[Series],
     task: &Task,
     mut client: Coordinator,
-    points: &mut Vec<Point>,
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let setting = |method: &spec::MethodSpec| Setting {
         method: method.clone(),
@@ -170,16 +194,11 @@ async fn measure_all(
         let setting = setting(&variant.method);
         measure(&mut client, &setting, &task.items[0].prompt, 0).await?;
     }
-    let seeds = if args.temperature == 0.0 {
-        1
-    } else {
-        args.seeds
-    };
     for series in series {
         for variant in &series.methods {
             let setting = setting(&variant.method);
             let mut point = Point::new(series, variant);
-            for seed in 0..seeds {
+            for seed in 0..args.outputs() {
                 for (index, item) in task.items.iter().enumerate() {
                     let seed = (seed * task.items.len() + index) as u64;
                     let answer = measure(&mut client, &setting, &item.prompt, seed).await?;
@@ -188,22 +207,13 @@ async fn measure_all(
             }
             eprintln!(
                 "{}/{} {}: {:.1}% right, {:.3} target calls a token",
-                points.len() + 1,
+                report.rows(POINTS).len() + 1,
                 variants(),
                 variant.method,
                 100.0 * point.quality(),
                 point.measured.target_calls_per_token()
             );
-            if args.json {
-                let mut out = stdout().lock();
-                writeln!(
-                    out,
-                    "{}",
-                    point.json(task, args.temperature, args.draft_len)
-                )?;
-                out.flush()?;
-            }
-            points.push(point);
+            report.row(POINTS, point.row(task, args.temperature, args.draft_len))?;
         }
     }
     Ok(())

@@ -1,20 +1,19 @@
 //! A method on a task: how often it was right, and what that cost.
 
-use serde_json::{Value, json};
-
 use super::task::Task;
 use crate::measure::Measured;
+use crate::report::{Row, number, only_json, percent, text};
 use crate::spec::{Series, Variant};
 
 /// What was measured of one method.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     /// What it has in common with the others of its line.
-    pub(super) series: String,
+    series: String,
     /// What it differs in; empty if it stands alone.
-    pub(super) values: String,
+    values: String,
     method: String,
-    pub(super) outputs: u32,
+    outputs: u32,
     right: u32,
     pub(super) measured: Measured,
 }
@@ -49,30 +48,43 @@ impl Point {
         (quality * (1.0 - quality) / f64::from(self.outputs.max(1))).sqrt()
     }
 
-    pub(super) fn json(&self, task: &Task, temperature: f32, draft_len: u32) -> Value {
-        json!({
-            "task": task.name,
-            "method": self.method,
-            "series": self.series,
-            "values": self.values,
-            "temperature": temperature,
-            "draft_len": draft_len,
-            "outputs": self.outputs,
-            "quality": self.quality(),
-            "standard_error": self.standard_error(),
-            "target_calls_per_token": self.measured.target_calls_per_token(),
-            "tokens_per_second": self.measured.tokens_per_second(),
-            "mean_acceptance_length": self.measured.mean_acceptance_length(),
-            "draft_acceptance_rate": self.measured.acceptance_rate(),
-            "deferral_rate": self.measured.deferral_rate(),
-            "wire_bytes_per_round": self.measured.wire_bytes_per_round(),
-        })
+    pub(super) fn row(&self, task: &Task, temperature: f32, draft_len: u32) -> Row {
+        let measured = &self.measured;
+        let right = format!(
+            "{:.1} +- {:.1}%",
+            100.0 * self.quality(),
+            100.0 * self.standard_error()
+        );
+        vec![
+            only_json("task", task.name.clone()),
+            only_json("method", self.method.clone()),
+            text("series", self.series.clone()).called("method"),
+            text("values", self.values.clone()),
+            only_json("temperature", temperature),
+            only_json("draft_len", draft_len),
+            only_json("outputs", self.outputs),
+            percent("quality", self.quality(), 1)
+                .called("right")
+                .said(right),
+            only_json("standard_error", self.standard_error()),
+            number(
+                "target_calls_per_token",
+                measured.target_calls_per_token(),
+                3,
+            )
+            .called("calls/token"),
+            number("tokens_per_second", measured.tokens_per_second(), 0).called("tokens/s"),
+            only_json("mean_acceptance_length", measured.mean_acceptance_length()),
+            percent("draft_acceptance_rate", measured.acceptance_rate(), 0).called("accepted"),
+            percent("deferral_rate", measured.deferral_rate(), 0).called("deferred"),
+            only_json("wire_bytes_per_round", measured.wire_bytes_per_round()),
+        ]
     }
 }
 
 /// A point that was right `right` times of `outputs`, with so many target forwards for 100 tokens.
 #[cfg(test)]
-pub(super) fn example(series: &str, values: &str, right: u32, target_forwards: f64) -> Point {
+fn example(series: &str, values: &str, right: u32, target_forwards: f64) -> Point {
     Point {
         series: series.to_owned(),
         values: values.to_owned(),
@@ -91,6 +103,7 @@ pub(super) fn example(series: &str, values: &str, right: u32, target_forwards: f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Report;
 
     #[test]
     fn quality_is_a_share_with_its_error() {
@@ -101,5 +114,29 @@ mod tests {
         assert_eq!(point.quality(), 5.0 / 21.0);
         point.add(false, &Measured::default());
         assert_eq!(point.quality(), 5.0 / 22.0);
+    }
+
+    #[test]
+    fn every_point_has_its_line() {
+        let task = Task::load(None, 2).expect("a task");
+        let mut report = Report::quiet();
+        for point in [
+            example("target-only", "", 20, 100.0),
+            example("lossy", "alpha=0.5", 15, 40.0),
+        ] {
+            let row = point.row(&task, 1.0, 4);
+            report.row("points", row).expect("nothing is printed");
+        }
+        let text = report.text();
+        let line = |name: &str| text.lines().find(|line| line.contains(name));
+        let lossy = line("| lossy").expect("a line");
+        for figure in ["alpha=0.5", "75.0 +- 9.7%", "0.400", "2000"] {
+            assert!(lossy.contains(figure), "{lossy}");
+        }
+        let target = line("| target-only").expect("a line");
+        assert!(
+            target.contains("100.0 +- 0.0%") && target.ends_with("- |"),
+            "{target}"
+        );
     }
 }

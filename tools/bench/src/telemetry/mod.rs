@@ -2,19 +2,17 @@
 
 mod sink;
 
-use std::io::Write;
 use std::time::Instant;
 
-use anstream::stdout;
 use anyhow::ensure;
 use clap::Args;
-use serde_json::json;
 use server::process::Process;
 use server::telemetry::{Protocol, Telemetry, TelemetryConfig};
 use tokio_util::sync::CancellationToken;
 
 use self::sink::Sink;
 use super::measure::{Setting, measure};
+use super::report::{Report, number, only_json, text};
 use super::spec::MethodSpec;
 use super::timing::median;
 use outrider::cluster::Cluster;
@@ -49,9 +47,6 @@ pub(super) struct TelemetryArgs {
     /// the configuration says.
     #[arg(long, value_name = "N")]
     round_every: Option<u32>,
-    /// Prints one JSON object a line instead of a table. A failure is {"error": {"message": ...}}.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The three services in a process that traces, or does not.
@@ -66,8 +61,12 @@ struct Traced {
     tokens: f64,
 }
 
-/// Measures and prints.
-pub(super) async fn run(args: &TelemetryArgs, config: Config) -> anyhow::Result<()> {
+/// Measures.
+pub(super) async fn run(
+    args: &TelemetryArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     for (flag, count) in [
         ("per-kind", args.per_kind),
         ("repeats", args.repeats),
@@ -111,7 +110,6 @@ pub(super) async fn run(args: &TelemetryArgs, config: Config) -> anyhow::Result<
             }
         }
     }
-    progress::clear()?;
     let off = all.iter().position(|traced| traced.sink.is_none());
     all.rotate_left(off.unwrap_or_default());
     let tokens = all[0].tokens;
@@ -120,7 +118,7 @@ pub(super) async fn run(args: &TelemetryArgs, config: Config) -> anyhow::Result<
         agree,
         "traces changed how much came out: it is a fault of the program"
     );
-    write(args, all).await
+    tell(all, report).await
 }
 
 impl Traced {
@@ -177,8 +175,9 @@ impl Traced {
     }
 }
 
-/// Prints what was measured; the first is what the others are compared with.
-async fn write(args: &TelemetryArgs, all: Vec<Traced>) -> anyhow::Result<()> {
+/// Tells what was measured; the first is what the others are compared with.
+async fn tell(all: Vec<Traced>, report: &mut Report) -> anyhow::Result<()> {
+    report.title("Requests with traces beside those without");
     let total = |seconds: &[Vec<f64>]| seconds.iter().flatten().sum::<f64>();
     // Of each prompt the median of its turns: what else went on in the machine is left out.
     let typical = |seconds: &[Vec<f64>]| {
@@ -186,48 +185,24 @@ async fn write(args: &TelemetryArgs, all: Vec<Traced>) -> anyhow::Result<()> {
         of_prompts.sum::<f64>()
     };
     let baseline = (total(&all[0].seconds), typical(&all[0].seconds));
-    if !args.json {
-        writeln!(
-            stdout(),
-            "{:>10}  {:>9}  {:>12}  {:>12}  {:>8}  {:>9}",
-            "traced",
-            "tokens/s",
-            "of untraced",
-            "by medians",
-            "batches",
-            "KiB"
-        )?;
-    }
     for traced in all {
         let seconds = (total(&traced.seconds), typical(&traced.seconds));
-        let rate = traced.tokens / seconds.0;
-        let (ratio, by_medians) = (baseline.0 / seconds.0, baseline.1 / seconds.1);
         traced.cluster.stop().await?;
         // What is left in queues is sent before it is counted.
         traced.telemetry.flush().await;
         let (batches, bytes) = traced.sink.map_or((0, 0), |sink| sink.counts());
-        let mut out = stdout().lock();
-        if args.json {
-            let line = json!({
-                "sample_ratio": traced.name,
-                "requests": traced.seconds.iter().map(Vec::len).sum::<usize>(),
-                "tokens": traced.tokens,
-                "tokens_per_second": rate,
-                "ratio": ratio,
-                "ratio_by_medians": by_medians,
-                "batches": batches,
-                "bytes": bytes,
-            });
-            writeln!(out, "{line}")?;
-        } else {
-            let kib = bytes as f64 / 1024.0;
-            let name = traced.name;
-            writeln!(
-                out,
-                "{name:>10}  {rate:>9.1}  {ratio:>12.4}  {by_medians:>12.4}  {batches:>8}  {kib:>9.1}"
-            )?;
-        }
-        out.flush()?;
+        let requests = traced.seconds.iter().map(Vec::len).sum::<usize>();
+        let row = vec![
+            text("sample_ratio", traced.name).called("traced"),
+            only_json("requests", requests),
+            only_json("tokens", traced.tokens),
+            number("tokens_per_second", traced.tokens / seconds.0, 1).called("tokens/s"),
+            number("ratio", baseline.0 / seconds.0, 4).called("of untraced"),
+            number("ratio_by_medians", baseline.1 / seconds.1, 4).called("by medians"),
+            text("batches", batches),
+            text("bytes", bytes),
+        ];
+        report.row("telemetry", row)?;
     }
     Ok(())
 }

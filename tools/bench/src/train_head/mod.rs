@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use verifier::VerifierConfig;
 
+use crate::report::Report;
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
 use draft::Draft;
@@ -31,7 +32,7 @@ use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
-use report::Report;
+use report::Found;
 use target::{Asked, Target};
 
 /// Fewest prompts: with these, one response is held out.
@@ -40,7 +41,11 @@ const LEAST_PROMPTS: usize = 10;
 const TIMED: u32 = 24;
 
 /// Trains a head.
-pub(crate) async fn run(args: TrainHeadArgs, config: Config) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    args: TrainHeadArgs,
+    config: Config,
+    report: &mut Report,
+) -> anyhow::Result<ExitCode> {
     args.options("").check()?;
     let sampling = sampling::settings(args.temperature, &[]);
     sampling.validate(u32::MAX)?;
@@ -75,7 +80,7 @@ pub(crate) async fn run(args: TrainHeadArgs, config: Config) -> anyhow::Result<E
         "--prompts: {found} prompts, expected at least {LEAST_PROMPTS}"
     );
     tokio::select! {
-        outcome = train(&args, config, &prompts) => outcome.map(|()| ExitCode::SUCCESS),
+        outcome = train(&args, config, &prompts, report) => outcome.map(|()| ExitCode::SUCCESS),
         interrupted = tokio::signal::ctrl_c() => {
             interrupted?;
             progress::clear()?;
@@ -89,6 +94,7 @@ async fn train(
     args: &TrainHeadArgs,
     config: Config,
     prompts: &[prompts::Prompt],
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut source = config.drafter.model.clone();
     if let Some(path) = &args.draft {
@@ -141,20 +147,23 @@ async fn train(
     sampling::complete(&mut dataset, &mut draft, &target, (&prompts, &asked)).await?;
     let costs = costs(args, &mut draft, &target, &asked).await?;
     let ends = &described.eos_token_ids;
-    tokio::task::block_in_place(|| learn(args, &mut draft, (&prompts, &dataset), ends, costs))?;
+    tokio::task::block_in_place(|| {
+        learn(args, &mut draft, (&prompts, &dataset), ends, costs, report)
+    })?;
     if let Some(started) = started {
         started.stop().await?;
     }
     Ok(())
 }
 
-/// Learns from what was sampled, writes the head and prints how good it is.
+/// Learns from what was sampled, writes the head and tells how good it is.
 fn learn(
     args: &TrainHeadArgs,
     draft: &mut Draft,
     (prompts, dataset): (&[Vec<TokenId>], &Dataset),
     ends: &[TokenId],
     costs: Costs,
+    report: &mut Report,
 ) -> anyhow::Result<()> {
     let contexts = Contexts {
         mix: args.mix,
@@ -169,9 +178,8 @@ fn learn(
             let _ = progress::show(&format!("learning, step {done} of {of}"));
         }
     })?;
-    progress::clear()?;
     head.save(&args.out).context("--out")?;
-    let report = Report {
+    let found = Found {
         learnt: (
             &split.learnt.labels,
             &examples::predictions(&head, &split.learnt),
@@ -179,8 +187,8 @@ fn learn(
         held_out: &examples::chains(&head, &split.held_out),
         costs,
     };
-    anstream::println!("{}", report.text()?);
-    anstream::println!("wrote {}", args.out.display());
+    found.tell(report)?;
+    report.note(format!("wrote {}", args.out.display()));
     Ok(())
 }
 
@@ -267,10 +275,9 @@ impl Started {
         let served = tokio::task::spawn_blocking(move || source.load_without_heads());
         let verifier = verifier::start(
             served.await?.context("--target")?,
-            config,
+            &config,
             Process::default(),
-        )
-        .await?;
+        )?;
         let stop = CancellationToken::new();
         let until = stop.clone().cancelled_owned();
         Ok(Self {

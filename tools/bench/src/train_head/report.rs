@@ -1,10 +1,12 @@
-//! What is printed of a head.
+//! What is told of a head.
 
-use std::fmt::Write;
+use std::io;
 
 use model::head::train::{
     Chain, Costs, Replayed, StopAt, calibration, constant_kl, mean_kl, replay,
 };
+
+use crate::report::{Report, number, text};
 
 /// Longest draft block replayed.
 const CAP: usize = 20;
@@ -14,51 +16,53 @@ const BINS: usize = 10;
 const STEPS: u32 = 20;
 
 /// How good a head is.
-pub(super) struct Report<'a> {
+pub(super) struct Found<'a> {
     pub(super) learnt: (&'a [f32], &'a [f32]),
     pub(super) held_out: &'a [Chain],
     pub(super) costs: Costs,
 }
 
-impl Report<'_> {
-    /// The report as text.
-    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
+impl Found<'_> {
+    /// Adds it to the tables.
+    ///
+    /// # Errors
+    /// If nobody can read it.
+    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
+        report.title("An acceptance head");
         let labels = self.all(|chain| &chain.labels);
         let predicted = self.all(|chain| &chain.predicted);
-        writeln!(
-            text,
-            "divergence (nats)   positions     head   best constant"
-        )?;
         for (name, labels, predicted) in [
             ("learnt from", self.learnt.0, self.learnt.1),
             ("held out", &labels, &predicted),
         ] {
-            let (kl, constant) = (mean_kl(labels, predicted), constant_kl(labels));
-            let count = labels.len();
-            writeln!(text, "{name:<17} {count:>11} {kl:>8.4} {constant:>15.4}")?;
+            let row = vec![
+                text("divergence", name).called("divergence, nats"),
+                text("positions", labels.len()),
+                number("head", mean_kl(labels, predicted), 4),
+                number("constant", constant_kl(labels), 4).called("best constant"),
+            ];
+            report.row("divergence", row)?;
         }
-        writeln!(
-            text,
-            "\nheld out, by prediction\n  predicted   accepted   positions"
-        )?;
         for bin in calibration(&labels, &predicted, BINS) {
             if bin.count > 0 {
-                let (predicted, label, count) = (bin.predicted, bin.label, bin.count);
-                writeln!(text, "  {predicted:>9.3} {label:>10.3} {count:>11}")?;
+                let row = vec![
+                    number("predicted", bin.predicted, 3),
+                    number("accepted", bin.label, 3),
+                    text("positions", bin.count),
+                ];
+                report.row("calibration", row)?;
             }
         }
-        self.stopping(&mut text)?;
-        Ok(text)
+        report.note("calibration: what was held out, by prediction");
+        self.stopping(report)
     }
 
-    fn stopping(&self, text: &mut String) -> std::fmt::Result {
+    fn stopping(&self, report: &mut Report) -> io::Result<()> {
         let Costs { draft, target } = self.costs;
-        writeln!(
-            text,
-            "\nrounds replayed (approximated), at {draft:.3} ms a draft forward, {target:.3} ms a target forward\n  \
-             stop          draft length   emitted   tokens/s"
-        )?;
+        report.note(format!(
+            "stopping: rounds replayed (approximated), at {draft:.3} ms a draft forward, {target:.3} ms a target \
+             forward"
+        ));
         let thresholds = (1..STEPS).map(|step| f64::from(step) / f64::from(STEPS));
         let learnt = thresholds.map(|threshold| StopAt::Refusal {
             threshold,
@@ -67,19 +71,22 @@ impl Report<'_> {
         let learnt = self.best(learnt);
         let fixed = self.best((1..=CAP).map(StopAt::Fixed));
         if learnt.is_none() && fixed.is_none() {
-            writeln!(
-                text,
-                "  none: no response held out has {CAP} tokens or an end; raise --max-tokens"
-            )?;
+            report.note(format!(
+                "none: no response held out has {CAP} tokens or an end; raise --max-tokens"
+            ));
         }
         for (stop, replayed) in [learnt, fixed].into_iter().flatten() {
             let name = match stop {
                 StopAt::Refusal { threshold, .. } => format!("best h {threshold:.2}"),
                 StopAt::Fixed(len) => format!("best fixed {len}"),
             };
-            let (len, emitted) = (replayed.draft_len, replayed.emitted);
-            let rate = replayed.rate * 1e3;
-            writeln!(text, "  {name:<14}{len:>12.2} {emitted:>9.3} {rate:>10.1}")?;
+            let row = vec![
+                text("stop", name),
+                number("draft_len", replayed.draft_len, 2),
+                number("emitted", replayed.emitted, 3),
+                number("tokens_per_second", replayed.rate * 1e3, 1),
+            ];
+            report.row("stopping", row)?;
         }
         Ok(())
     }

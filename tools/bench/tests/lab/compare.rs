@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 
-use super::{each_refused, json_lines, program, succeeds, words};
+use super::{each_refused, of_table, program, rows, succeeds, words};
 
 #[test]
 fn a_benchmark_prints_ratios_for_every_kind() {
     let line = "compare --per-kind 1 --max-tokens 16 --json --temperatures 1";
-    let rows = json_lines(&words(line));
+    let rows = rows(&words(line));
+    let rounds = of_table(&rows, "rounds");
+    assert_eq!(rounds.len(), 1);
+    assert!(rounds[0]["verify_forward_ms"].as_f64() > Some(0.0));
+    let rows = [of_table(&rows, "by-kind"), of_table(&rows, "all")].concat();
     assert_eq!(rows.len(), 6);
     assert!(
         rows.iter()
@@ -31,8 +35,7 @@ fn a_benchmark_names_the_method_it_cannot_read() {
 fn methods_with_parameters_are_compared_in_one_run() {
     let line = "compare --methods spec-cascade:rule=chow:alpha=0/1,draft-only --per-kind 1 --max-tokens 16 \
                 --temperatures 1 --json";
-    let mut rows = json_lines(&words(line));
-    rows.retain(|row| row["kind"] == "all");
+    let rows = of_table(&rows(&words(line)), "all");
     let deferral: Vec<_> = rows
         .iter()
         .map(|row| row["deferral_rate"].as_f64())
@@ -45,7 +48,7 @@ fn methods_with_parameters_are_compared_in_one_run() {
 
 #[test]
 fn acceptance_alone_is_timed_over_a_small_vocabulary() {
-    let rows = json_lines(&words("laws --vocab 64 --repeats 1 --blocks 1 --json"));
+    let rows = rows(&words("laws --vocab 64 --repeats 1 --blocks 1 --json"));
     assert_eq!(rows.len(), 100);
     each_refused(&["laws"], &["--vocab 3 | --vocab: 3"]);
 }
@@ -53,7 +56,7 @@ fn acceptance_alone_is_timed_over_a_small_vocabulary() {
 #[test]
 fn parts_of_a_round_are_timed_on_both_models() {
     let line = "parts --contexts 8 --repeats 1 --hidden 64 --layers 1 --json";
-    let rows = json_lines(&words(line));
+    let rows = rows(&words(line));
     // Two trees and four blocks of positions on a target, five heads on a draft model, and Max-Gram in
     // two contexts.
     let counts = [
@@ -78,6 +81,7 @@ fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
     let (stdout, stderr) = succeeds(program(&words(line)).arg(&plot));
     let quality: Vec<f64> = stdout
         .lines()
+        .skip(1)
         .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
         .map(|point| point["quality"].as_f64().expect("a number"))
         .collect();

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{each_refused, json_lines, words};
+use super::{each_refused, of_table, rows, words};
 
 /// The JSON lines of a benchmark.
 fn lines(command: &str, flags: &str) -> Vec<Value> {
-    json_lines(&[&[command, "--json"][..], &words(flags)].concat())
+    rows(&[&[command, "--json"][..], &words(flags)].concat())
 }
 
 fn number(line: &Value, key: &str) -> f64 {
@@ -18,7 +18,8 @@ fn number(line: &Value, key: &str) -> f64 {
 fn decoding_is_measured_against_memory_and_its_own_products() {
     let flags =
         "--models=embedded,random --repeats=1 --context=9 --hidden=64 --layers=2 --vocab=256";
-    let measured = lines("decode", flags);
+    let all = lines("decode", flags);
+    let measured = of_table(&all, "steps");
     let named = |line: &Value| (line["on"].clone(), line["format"].clone());
     let names: Vec<_> = measured.iter().map(named).collect();
     let expected = [
@@ -35,8 +36,12 @@ fn decoding_is_measured_against_memory_and_its_own_products() {
         assert!(number(line, "tokens_per_second") > 0.0, "{line}");
         assert!(number(line, "outside_products") < 1.0, "{line}");
         assert!(number(line, "of_bound") > 0.0, "{line}");
-        assert_eq!(line["positions"][2]["positions"], 5);
     }
+    let positions = of_table(&all, "positions");
+    assert_eq!(
+        (positions.len(), &positions[2]["positions"]),
+        (4 * 5, &5.into())
+    );
     // The same weights in four times the bytes, but for the scales.
     let bytes = |line: usize| number(&measured[line], "weight_bytes");
     assert!((bytes(1) / bytes(0) - 4.0 * 32.0 / 34.0).abs() < 0.01);
@@ -83,36 +88,28 @@ fn sessions_decode_together() {
 fn a_synthetic_pair_is_made_and_says_so() {
     let flags = "--layers=3 --hidden=64 --vocab=512 --prompts=3 --sweep-prompts=2 --draft-lens=2,3 \
                  --max-tokens=24 --temperatures=1";
-    let measured = lines("speedup", flags);
-    assert_eq!(measured.len(), 2);
-    let [synthetic, embedded] = &measured[..] else {
-        panic!("two pairs")
-    };
-    assert_eq!(
-        (&synthetic["synthetic"], &embedded["synthetic"]),
-        (&true.into(), &false.into())
-    );
+    let all = lines("speedup", flags);
+    let [tried, measured, rounds] =
+        ["draft-lengths", "speedup", "rounds"].map(|table| of_table(&all, table));
+    // Two draft lengths and goodput on two pairs; then the best length and goodput.
+    assert_eq!((tried.len(), measured.len(), rounds.len()), (6, 4, 4));
+    for (line, synthetic) in measured.iter().zip([true, true, false, false]) {
+        assert_eq!(line["synthetic"], synthetic, "{line}");
+        assert!(number(line, "speedup") > 0.0, "{line}");
+    }
+    assert_eq!(measured[1]["draft_len"], "goodput");
+    assert_eq!(measured[3]["draft_len"], "goodput");
     // What was calibrated on some sequences holds for others: of 48 tokens each, five standard errors.
+    let synthetic = &of_table(&all, "synthetic")[0];
     let calibrated = number(synthetic, "calibrated_acceptance");
     assert!((calibrated - 0.8).abs() < 0.03, "{synthetic}");
-    for draft_len in 0..2 {
-        let accepted = number(&synthetic["sweep"][draft_len], "draft_acceptance_rate");
-        assert!((0.4..0.99).contains(&accepted), "{synthetic}");
+    for line in &tried[..2] {
+        let accepted = number(line, "draft_acceptance_rate");
+        assert!((0.4..0.99).contains(&accepted), "{line}");
     }
-    let fixed = &synthetic["compared"][0];
-    for line in &measured {
-        assert_eq!(line["sweep"].as_array().expect("an array").len(), 3);
-        let compared = line["compared"].as_array().expect("an array");
-        assert_eq!(compared.len(), 2, "{line}");
-        assert_eq!(compared[1]["draft_len"], "goodput");
-        for compared in compared {
-            assert!(number(compared, "speedup") > 0.0, "{line}");
-            assert!(
-                number(&compared["round_ms"], "verify_forward") > 0.0,
-                "{line}"
-            );
-        }
+    for line in &rounds {
+        assert!(number(line, "verify_forward_ms") > 0.0, "{line}");
     }
-    assert_eq!(number(fixed, "tokens"), 72.0);
+    assert_eq!(number(&measured[0], "tokens"), 72.0);
     each_refused(&["speedup"], &["--acceptance=0 | --acceptance: 0"]);
 }

@@ -142,7 +142,7 @@ fn reach(positions: &[Counter], len: usize) {
         position.inc();
     }
     if len > POSITIONS {
-        positions[POSITIONS].inc_by((len - POSITIONS) as u64);
+        positions[POSITIONS].inc_by((len - POSITIONS) as f64);
     }
 }
 
@@ -161,12 +161,12 @@ mod tests {
         metrics.block(23, 2);
         metrics.block(2, 0);
         let count = |counters: &[Counter]| counters.iter().map(Counter::get).collect::<Vec<_>>();
-        let mut drafted = vec![1; POSITIONS];
-        drafted[..2].fill(2);
-        drafted.push(3);
+        let mut drafted = vec![1.0; POSITIONS];
+        drafted[..2].fill(2.0);
+        drafted.push(3.0);
         assert_eq!(count(&metrics.drafted), drafted);
-        let mut accepted = vec![0; POSITIONS + 1];
-        accepted[..2].fill(1);
+        let mut accepted = vec![0.0; POSITIONS + 1];
+        accepted[..2].fill(1.0);
         assert_eq!(count(&metrics.accepted), accepted);
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use server::metrics::{Counter, Histogram, Metrics, Sum, names};
+use server::metrics::{Counter, Histogram, Metrics, names};
 use server::process::Process;
 use speculation::session::Statistics;
 use tonic::{Code, Status};
@@ -65,7 +65,7 @@ struct MethodMetrics {
     lengths: Histogram,
     target_forwards: Counter,
     judged: Counter,
-    deferred: Sum,
+    deferred: Counter,
 }
 
 impl MethodMetrics {
@@ -80,7 +80,7 @@ impl MethodMetrics {
             lengths: metrics.histogram(&names::ACCEPTED_LENGTH, &[model, method]),
             target_forwards: counter(&names::TARGET_FORWARDS),
             judged: counter(&names::JUDGED_POSITIONS),
-            deferred: metrics.sum(&names::DEFERRED_POSITIONS, &[model, method]),
+            deferred: counter(&names::DEFERRED_POSITIONS),
         }
     }
 }
@@ -142,7 +142,7 @@ impl RequestMetrics {
             return;
         };
         let method = request.method.name();
-        model.prompt_tokens.inc_by(request.prompt.len() as u64);
+        model.prompt_tokens.inc_by(request.prompt.len() as f64);
         self.running = Some(RunningRequest {
             of_method: MethodMetrics::new(&self.metrics, &model.model, method),
             model,
@@ -179,8 +179,8 @@ impl RequestMetrics {
         let with_error = [gen_ai[0], gen_ai[1], gen_ai[2], error];
         let seconds = self.arrived.elapsed().as_secs_f64();
         let observe = |metric, labels: &[&str], value: f64| {
-            let trace_id = trace_id.map(str::to_owned);
-            self.metrics.observe_traced(metric, labels, value, trace_id);
+            let histogram = self.metrics.histogram(metric, labels);
+            histogram.observe_traced(value, trace_id);
         };
         observe(&names::REQUEST_DURATION, &with_error, seconds);
         let Some(output) = running.output.filter(|_| succeeded) else {
@@ -263,7 +263,7 @@ impl RunningRequest {
         model
             .fallback_tokens
             .inc_by(statistics.fallback_tokens.into());
-        model.inexact.inc_by(u64::from(!finished.exact));
+        model.inexact.inc_by(f64::from(u8::from(!finished.exact)));
     }
 }
 

@@ -86,7 +86,7 @@ fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
             "ca cert key=late.key token",
             "does not belong to the first certificate",
         ),
-        (url, "ca cert key token=none", "none cannot be read"),
+        (url, "ca cert key token=none", "none: cannot be read"),
         (by_address.as_str(), sound, "is of another name"),
         (clear.as_str(), sound, "it speaks TLS (write https://)"),
         (
@@ -114,7 +114,6 @@ fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &s
 
 /// As a coordinator would, and not with a client's.
 fn a_verifier_is_asked_with_the_peers_token(deployment: &Deployment) {
-    server::tls::install_provider();
     let url = format!("https://localhost:{}", deployment.services[1].port);
     let mut config = Config::default();
     config.tls.ca_file = deployment.path("ca.pem");

@@ -4,32 +4,33 @@ use std::time::Duration;
 
 use super::*;
 
-/// Settings of `config` under these variables.
-fn resolve(
-    config: &TelemetryConfig,
-    variables: &[(&str, &str)],
-) -> Result<Settings, TelemetryError> {
-    Settings::resolve(config, &|name| {
+/// What these variables give.
+fn among<'a>(variables: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    |name| {
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
-    })
+    }
 }
 
-fn resolved(config: &TelemetryConfig, variables: &[(&str, &str)]) -> Settings {
-    resolve(config, variables).expect("in order")
+/// Where traces and logs go.
+fn resolved(
+    config: &TelemetryConfig,
+    variables: &[(&str, &str)],
+) -> (Option<Destination>, Option<Destination>) {
+    let of = |signal| destination(config, signal, &among(variables)).expect("in order");
+    (of("traces"), of("logs"))
 }
 
 fn of_endpoint(endpoint: &str) -> TelemetryConfig {
     TelemetryConfig {
         endpoint: endpoint.to_owned(),
-        logs: true,
         ..TelemetryConfig::default()
     }
 }
 
 fn destination_of(url: &str, protocol: Protocol) -> Destination {
     Destination {
-        url: url.to_owned(),
+        uri: url.parse().expect("a URL"),
         protocol,
         authorities: None,
         timeout: Duration::from_secs(10),
@@ -38,10 +39,8 @@ fn destination_of(url: &str, protocol: Protocol) -> Destination {
 
 #[test]
 fn nothing_is_sent_unless_somebody_says_where() {
-    let settings = resolved(&TelemetryConfig::default(), &[]);
-    assert_eq!((settings.traces, settings.logs), (None, None));
-    let empty = [("OTEL_EXPORTER_OTLP_ENDPOINT", "")];
-    assert_eq!(resolved(&TelemetryConfig::default(), &empty).traces, None);
+    let config = TelemetryConfig::default();
+    assert_eq!(resolved(&config, &[]), (None, None));
 }
 
 #[test]
@@ -49,25 +48,23 @@ fn the_configuration_is_stronger_than_variables_key_by_key() {
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4318"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-        ("OTEL_SERVICE_NAME", "theirs"),
     ];
-    let settings = resolved(&of_endpoint("http://here:9"), &variables);
     // The endpoint is from one, the protocol from the other.
     let over_http = |url| Some(destination_of(url, Protocol::HttpProtobuf));
-    assert_eq!(settings.traces, over_http("http://here:9/v1/traces"));
-    assert_eq!(settings.logs, over_http("http://here:9/v1/logs"));
-    assert_eq!(settings.service_name.as_deref(), Some("theirs"));
-
+    let expected = (
+        over_http("http://here:9/v1/traces"),
+        over_http("http://here:9/v1/logs"),
+    );
+    assert_eq!(
+        resolved(&of_endpoint("http://here:9"), &variables),
+        expected
+    );
     let config = TelemetryConfig {
         protocol: Some(Protocol::Grpc),
-        service_name: "ours".to_owned(),
         ..TelemetryConfig::default()
     };
-    let settings = resolved(&config, &variables);
     let traces = Some(destination_of("http://elsewhere:4318", Protocol::Grpc));
-    assert_eq!(settings.traces, traces);
-    assert_eq!(settings.logs, None, "only where that is asked for");
-    assert_eq!(settings.service_name.as_deref(), Some("ours"));
+    assert_eq!(resolved(&config, &variables).0, traces);
 }
 
 #[test]
@@ -81,15 +78,11 @@ fn a_signals_own_variables_are_stronger_than_the_common_ones() {
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
     ];
-    let config = TelemetryConfig {
-        logs: true,
-        ..TelemetryConfig::default()
-    };
-    let settings = resolved(&config, &variables);
     // The whole URL, as it is.
     let own = destination_of("http://traces:4318/own/path", Protocol::HttpProtobuf);
     let common = destination_of("http://common:4317", Protocol::Grpc);
-    assert_eq!((settings.traces, settings.logs), (Some(own), Some(common)));
+    let expected = (Some(own), Some(common));
+    assert_eq!(resolved(&TelemetryConfig::default(), &variables), expected);
 }
 
 #[test]
@@ -101,65 +94,56 @@ fn authorities_and_time_are_a_signals_own_or_common() {
     ];
     let of = |destination: Option<Destination>| {
         let destination = destination.expect("a destination");
-        let authorities = destination.authorities.expect("some are chosen");
-        let file = authorities.file.display().to_string();
-        (authorities.key, file, destination.timeout.as_millis())
+        let (key, file) = destination.authorities.expect("some are chosen");
+        (
+            key,
+            file.display().to_string(),
+            destination.timeout.as_millis(),
+        )
     };
     let config = of_endpoint("https://here:4317");
-    let settings = resolved(&config, &variables);
+    let (traces, logs) = resolved(&config, &variables);
     let named = |key: &str, file: &str, ms| (key.to_owned(), file.to_owned(), ms);
     let common = "OTEL_EXPORTER_OTLP_CERTIFICATE";
-    assert_eq!(of(settings.traces), named(common, "/common.pem", 250));
+    assert_eq!(of(traces), named(common, "/common.pem", 250));
     let own = "OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE";
-    assert_eq!(of(settings.logs), named(own, "/logs.pem", 10_000));
+    assert_eq!(of(logs), named(own, "/logs.pem", 10_000));
     let config = TelemetryConfig {
         ca_file: "/ours.pem".into(),
         ..config
     };
     let ours = named("telemetry.ca_file", "/ours.pem", 10_000);
-    assert_eq!(of(resolved(&config, &variables).logs), ours);
+    assert_eq!(of(resolved(&config, &variables).1), ours);
 }
 
 #[test]
-fn what_is_turned_off_stays_off() {
+fn a_signal_that_is_turned_off_stays_off() {
     let config = of_endpoint("http://here:4317");
-    let off = resolved(&config, &[("OTEL_SDK_DISABLED", "True")]);
-    assert_eq!((off.traces, off.logs), (None, None));
-    let on = resolved(&config, &[("OTEL_SDK_DISABLED", "no")]);
-    assert!(on.traces.is_some() && on.logs.is_some());
-    let no_traces = resolved(&config, &[("OTEL_TRACES_EXPORTER", "none")]);
-    assert!(no_traces.traces.is_none() && no_traces.logs.is_some());
+    let (traces, logs) = resolved(&config, &[("OTEL_TRACES_EXPORTER", "none")]);
+    assert!(traces.is_none() && logs.is_some());
 }
 
 #[test]
 fn samplers_follow_the_client_unless_the_variable_says_otherwise() {
-    let sampler = |ratio: Option<f64>, variables: &[(&str, &str)]| {
+    let sampled = |ratio: Option<f64>, variables: &[(&str, &str)]| {
         let config = TelemetryConfig {
             sample_ratio: ratio,
             ..TelemetryConfig::default()
         };
-        format!("{:?}", resolved(&config, variables).sampler)
+        let sampler = sampler(&config, &among(variables)).expect("in order");
+        sampler.map(|sampler| format!("{sampler:?}"))
     };
-    let following = |root: Sampler| format!("{:?}", Sampler::ParentBased(Box::new(root)));
-    let at = |ratio| following(Sampler::TraceIdRatioBased(ratio));
-    assert_eq!(sampler(None, &[]), at(SAMPLE_RATIO));
-    let named = |name| {
-        [
-            ("OTEL_TRACES_SAMPLER", name),
-            ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
-        ]
+    let following = |ratio| {
+        let root = Sampler::TraceIdRatioBased(ratio);
+        Some(format!("{:?}", Sampler::ParentBased(Box::new(root))))
     };
-    assert_eq!(sampler(Some(0.5), &named("always_off")), at(0.5));
-    for (name, expected) in [
-        ("parentbased_traceidratio", at(0.25)),
-        ("parentbased_always_on", following(Sampler::AlwaysOn)),
-        ("parentbased_always_off", following(Sampler::AlwaysOff)),
-        ("traceidratio", "TraceIdRatioBased(0.25)".to_owned()),
-        ("always_on", "AlwaysOn".to_owned()),
-        ("always_off", "AlwaysOff".to_owned()),
-    ] {
-        assert_eq!(sampler(None, &named(name)), expected);
-    }
+    assert_eq!(sampled(None, &[]), following(SAMPLE_RATIO));
+    let named = [
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+    ];
+    assert_eq!(sampled(Some(0.5), &named), following(0.5));
+    assert_eq!(sampled(None, &named), None, "the SDK reads it");
 }
 
 #[test]
@@ -200,9 +184,10 @@ fn what_cannot_be_used_is_named_with_its_value() {
             .split(' ')
             .filter_map(|set| set.split_once('='))
             .collect();
-        let error = resolve(&config, &variables)
-            .expect_err(expected)
-            .to_string();
+        let environment = among(&variables);
+        let sampler = sampler(&config, &environment).map(|_| ());
+        let resolved = sampler.and(destination(&config, "traces", &environment).map(|_| ()));
+        let error = resolved.expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
