@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use peer::{Asked as Request, Peer, Replies, Role, RoundError, Said, Session, Turn, traced};
+use peer::{Asked as Request, Peer, Replies, Role, RoundError, Said, Turn, traced};
 use server::progress::{self, Reporter};
 use server::trace::names;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -60,14 +60,59 @@ impl Role for Proposers {
         })
     }
 
+    /// Answers one round: from the blocks kept, or by drafting.
     async fn round(
-        peer: &Peer<Self>,
-        session: &mut Session<Self>,
-        asked: v1::DraftRound,
+        drafter: &Drafter,
+        session: &mut DraftSession,
+        wire: v1::DraftRound,
         epoch: u32,
         replies: &Replies<v1::DraftReply>,
     ) -> Result<(), Status> {
-        draft(peer, session, replies, asked, epoch).await
+        let began = Instant::now();
+        let wanted = Asked::from_wire(drafter, &session.spec, &wire)?;
+        let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
+        let trace_context = &round.trace_context;
+        let mut span = drafter.traces.round(names::DRAFT, trace_context, began);
+        if let Some(blocks) = session.answers.find(&round.key) {
+            span.set(names::REPLAYED, true);
+            for block in blocks.clone() {
+                let header = Some(round.reply_header(true));
+                replies
+                    .send(reply(Reply::Block(v1::DraftBlock { header, ..block })))
+                    .await?;
+            }
+            return Ok(());
+        }
+        let turn = Turn {
+            round,
+            began,
+            replies,
+        };
+        let (key, form) = (turn.round.key, session.spec.proposal_form);
+        let asked = async { wanted.within_context(drafter, session, key.base_len) };
+        let asked = traced::<Proposers, _>(&mut span, asked).await?;
+        if !turn.advance(session).await? {
+            return Ok(());
+        }
+        let mut draft = Draft::new(&turn, form, asked.tree, wire.tokens_per_block);
+        let (reporter, mut progressing) = progress::channel();
+        // Boxed, for a cascade's state is large and would be moved from future to future.
+        let drafting = Box::pin(propose(
+            drafter, session, asked, &mut draft, replies, reporter,
+        ));
+        let drafting = async { turn.wait(&mut progressing, drafting).await? };
+        let drafted = traced::<Proposers, _>(&mut span, drafting).await;
+        span.add_share(&draft.share(key.round == 1), began, None);
+        drafted?;
+        // Max-Gram has no engine to wait for.
+        if draft.cost.step.batch_sequences > 0 {
+            draft.cost.count(&drafter.metrics);
+        }
+        // Whole rows are large; a repetition drafts the same tokens again.
+        if !matches!(form, ProposalForm::Dense { .. }) {
+            session.answers.keep(key, draft.into_blocks());
+        }
+        Ok(())
     }
 
     /// It was made by another model of the cascade.
@@ -87,61 +132,6 @@ impl Role for Proposers {
 
 fn reply(reply: Reply) -> v1::DraftReply {
     v1::DraftReply { reply: Some(reply) }
-}
-
-/// Answers one round: from the replies kept, or by drafting.
-async fn draft(
-    drafter: &Drafter,
-    session: &mut DraftSession,
-    replies: &Replies<v1::DraftReply>,
-    wire: v1::DraftRound,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let wanted = Asked::from_wire(drafter, &session.spec, &wire)?;
-    let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
-    let trace_context = &round.trace_context;
-    let mut span = drafter.traces.round(names::DRAFT, trace_context, began);
-    if let Some(blocks) = session.answers.find(&round.key) {
-        span.set(names::REPLAYED, true);
-        for block in blocks.clone() {
-            let header = Some(round.reply_header(true));
-            replies
-                .send(reply(Reply::Block(v1::DraftBlock { header, ..block })))
-                .await?;
-        }
-        return Ok(());
-    }
-    let turn = Turn {
-        round,
-        began,
-        replies,
-    };
-    let (key, form) = (turn.round.key, session.spec.proposal_form);
-    let asked = async { wanted.within_context(drafter, session, key.base_len) };
-    let asked = traced::<Proposers, _>(&mut span, asked).await?;
-    if !turn.advance(session).await? {
-        return Ok(());
-    }
-    let mut draft = Draft::new(&turn, form, asked.tree, wire.tokens_per_block);
-    let (reporter, mut progressing) = progress::channel();
-    // Boxed, for a cascade's state is large and would be moved from future to future.
-    let drafting = Box::pin(propose(
-        drafter, session, asked, &mut draft, replies, reporter,
-    ));
-    let drafting = async { turn.wait(&mut progressing, drafting).await? };
-    let drafted = traced::<Proposers, _>(&mut span, drafting).await;
-    span.add_share(&draft.share(key.round == 1), began, None);
-    drafted?;
-    // Max-Gram has no engine to wait for.
-    if draft.cost.step.batch_sequences > 0 {
-        draft.cost.count(&drafter.metrics);
-    }
-    // Whole rows are large; a repetition drafts the same tokens again.
-    if !matches!(form, ProposalForm::Dense { .. }) {
-        session.answers.keep(key, draft.into_blocks());
-    }
-    Ok(())
 }
 
 /// Drafts a block, and sends it as it comes.

@@ -133,7 +133,7 @@ async fn detached_after(leave: Leave) -> usize {
         engines: Vec::new(),
         description: v1::PeerDescription {
             logits_size: 1,
-            context_len: 1,
+            context_len: 8,
             ..wire::describe::capabilities()
         },
         traces: process.traces.clone(),
