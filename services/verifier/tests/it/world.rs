@@ -19,9 +19,7 @@ use wire::digest::{Digestible, digest};
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
-use wire::v1::{
-    DescribeRequest, Open, PeerDescription, RoundHeader, SamplingParams, VerifyReply, VerifyRequest,
-};
+use wire::v1::{Open, RoundHeader, SamplingParams, VerifyReply, VerifyRequest};
 
 /// Tokens of the toy's vocabulary.
 pub(crate) const VOCAB: u32 = 32;
@@ -102,14 +100,6 @@ impl World {
     pub(crate) fn pace(&self, pace: Duration) {
         let pace_ms = pace.as_millis() as u64;
         self.control.pace_ms.store(pace_ms, Ordering::Relaxed);
-    }
-
-    /// What the verifier says of itself.
-    pub(crate) async fn describe(&self) -> PeerDescription {
-        let channel = Channel::from_shared(self.url.clone()).expect("a URL");
-        let mut client = VerifierClient::new(channel.connect_lazy());
-        let described = client.describe(DescribeRequest {}).await;
-        described.expect("a description").into_inner()
     }
 
     /// Opens a session with a prompt of `prompt` tokens.

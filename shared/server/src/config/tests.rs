@@ -115,11 +115,6 @@ fn each_variable_is_refused(table: &[&str]) {
 }
 
 #[test]
-fn without_layers_the_defaults_hold() {
-    assert_eq!(from_environment(&[]).unwrap().value, Config::default());
-}
-
-#[test]
 fn each_layer_overrides_the_one_before_it() {
     let text = "log = 'file'\n[verifier]\nlisten = 'file'\nmax_batch = 1\npeers = ['c']\n";
     let (_directory, path) = file("outrider.toml", text);
@@ -195,7 +190,7 @@ fn json_files_are_read_like_toml() {
 }
 
 #[test]
-fn the_variables_kubernetes_injects_are_not_settings() {
+fn without_settings_the_defaults_hold_whatever_kubernetes_injects() {
     let loaded = from_environment(&[
         ("OUTRIDER_VERIFIER_PORT", "tcp://10.0.0.1:7001"),
         ("OUTRIDER_VERIFIER_SERVICE_HOST", "10.0.0.1"),
