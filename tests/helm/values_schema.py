@@ -85,6 +85,15 @@ def schema_of(key, value, settings):
     sys.exit(f"{key}: the default {value!r} does not show what it may be")
 
 
+def with_earlier_keys(config):
+    """Lets what bounds an engine stand where it stood before, as long as the program reads it there."""
+    for role in ("drafter", "verifier"):
+        section = config["properties"][role]["properties"]
+        section.update(section["engine"]["properties"])
+        config["properties"][role]["properties"] = dict(sorted(section.items()))
+    return config
+
+
 def main():
     settings = {}
     for setting in json.load(sys.stdin):
@@ -94,7 +103,7 @@ def main():
             place = place.setdefault(section, {})
         place[last] = UNSET if setting["value"] == UNSET else json.loads(setting["value"])
     schema = load()
-    schema["definitions"]["config"] = schema_of("", settings, settings)
+    schema["definitions"]["config"] = with_earlier_keys(schema_of("", settings, settings))
     save(schema)
 
 

@@ -1,7 +1,7 @@
 //! Services on loopback ports that can be killed like processes.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
@@ -78,7 +78,7 @@ async fn listener() -> (TcpListener, SocketAddr) {
 }
 
 /// Starts a drafter, and a look into it.
-pub(crate) async fn drafter(model: ServedModel<Model>) -> (Service, drafter::Monitor) {
+pub(crate) async fn drafter(model: ServedModel<Model>) -> (Service, Arc<Drafter>) {
     drafter_with(model, |_| {}).await
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn drafter(model: ServedModel<Model>) -> (Service, drafter::Mon
 pub(crate) async fn drafter_with(
     model: ServedModel<Model>,
     configure: impl FnOnce(&mut DrafterConfig),
-) -> (Service, drafter::Monitor) {
+) -> (Service, Arc<Drafter>) {
     let mut config = DrafterConfig::default();
     configure(&mut config);
     let loaded = Loaded::beside(model, &config).expect("a configuration in order");
@@ -94,10 +94,7 @@ pub(crate) async fn drafter_with(
 }
 
 /// Starts a drafter of what is loaded.
-pub(crate) async fn drafter_of(
-    loaded: Loaded,
-    config: DrafterConfig,
-) -> (Service, drafter::Monitor) {
+pub(crate) async fn drafter_of(loaded: Loaded, config: DrafterConfig) -> (Service, Arc<Drafter>) {
     drafter_in(Process::default(), loaded, config).await
 }
 
@@ -106,10 +103,10 @@ pub(crate) async fn drafter_in(
     process: Process,
     loaded: Loaded,
     config: DrafterConfig,
-) -> (Service, drafter::Monitor) {
+) -> (Service, Arc<Drafter>) {
     let (listener, address) = listener().await;
-    let drafter = Drafter::start(loaded, config, process).expect("a drafter");
-    let monitor = drafter.monitor();
+    let drafter = drafter::start(loaded, &config, process).expect("a drafter");
+    let monitor = Arc::clone(&drafter);
     let task = tokio::spawn(async move {
         drafter
             .serve(listener, std::future::pending())
@@ -120,7 +117,7 @@ pub(crate) async fn drafter_in(
 }
 
 /// Starts a verifier, and a look into it.
-pub(crate) async fn verifier(model: ServedModel<Model>) -> (Service, verifier::Monitor) {
+pub(crate) async fn verifier(model: ServedModel<Model>) -> (Service, Arc<Verifier>) {
     verifier_with(model, |_| {}).await
 }
 
@@ -128,7 +125,7 @@ pub(crate) async fn verifier(model: ServedModel<Model>) -> (Service, verifier::M
 pub(crate) async fn verifier_with(
     model: ServedModel<Model>,
     configure: impl FnOnce(&mut VerifierConfig),
-) -> (Service, verifier::Monitor) {
+) -> (Service, Arc<Verifier>) {
     let mut config = VerifierConfig::default();
     configure(&mut config);
     verifier_in(Process::default(), model, config).await
@@ -139,14 +136,14 @@ pub(crate) async fn verifier_in<M>(
     process: Process,
     model: ServedModel<M>,
     config: VerifierConfig,
-) -> (Service, verifier::Monitor)
+) -> (Service, Arc<Verifier>)
 where
     M: LanguageModel + Send + 'static,
     M::Cache: Send,
 {
     let (listener, address) = listener().await;
-    let verifier = Verifier::start(model, config, process).expect("a verifier");
-    let monitor = verifier.monitor();
+    let verifier = verifier::start(model, &config, process).expect("a verifier");
+    let monitor = Arc::clone(&verifier);
     let task = tokio::spawn(async move {
         verifier
             .serve(listener, std::future::pending())
@@ -193,8 +190,8 @@ pub(crate) struct Cluster {
     pub(crate) drafter: Service,
     pub(crate) verifier: Service,
     pub(crate) coordinator: Service,
-    pub(crate) draft_monitor: drafter::Monitor,
-    pub(crate) target_monitor: verifier::Monitor,
+    pub(crate) draft_monitor: Arc<Drafter>,
+    pub(crate) target_monitor: Arc<Verifier>,
 }
 
 impl Cluster {

@@ -1,6 +1,7 @@
 //! Services that are told to stop: what is under way moves to another replica, or ends where it is.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coordinator::{Coordinator, CoordinatorConfig};
@@ -61,13 +62,13 @@ impl Stoppable {
         model: ServedModel<Model>,
         grace_ms: u64,
         delay_ms: u64,
-    ) -> (Self, verifier::Monitor) {
+    ) -> (Self, Arc<Verifier>) {
         let mut config = VerifierConfig::default();
         config.server.drain_grace_ms = grace_ms;
         config.server.drain_delay_ms = delay_ms;
-        let verifier = Verifier::start(model, config, Process::default());
+        let verifier = verifier::start(model, &config, Process::default());
         let verifier = verifier.expect("a verifier");
-        let monitor = verifier.monitor();
+        let monitor = Arc::clone(&verifier);
         let serve = |listener, stop: CancellationToken| async move {
             let served = verifier.serve(listener, stop.cancelled()).await;
             served.expect("served");
@@ -75,13 +76,13 @@ impl Stoppable {
         (Self::start(serve).await, monitor)
     }
 
-    async fn drafter(grace_ms: u64) -> (Self, drafter::Monitor) {
+    async fn drafter(grace_ms: u64) -> (Self, Arc<Drafter>) {
         let mut config = DrafterConfig::default();
         config.server.drain_grace_ms = grace_ms;
         let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
-        let drafter = Drafter::start(loaded, config, Process::default());
+        let drafter = drafter::start(loaded, &config, Process::default());
         let drafter = drafter.expect("a drafter");
-        let monitor = drafter.monitor();
+        let monitor = Arc::clone(&drafter);
         let serve = |listener, stop: CancellationToken| async move {
             let served = drafter.serve(listener, stop.cancelled()).await;
             served.expect("served");
@@ -132,7 +133,7 @@ fn asked(method: &str) -> GenerateRequest {
 async fn stopped_under(
     coordinator: &Service,
     method: &str,
-    (verifier, monitor): (&Stoppable, &verifier::Monitor),
+    (verifier, monitor): (&Stoppable, &Arc<Verifier>),
 ) -> Answer {
     let mut stopped = false;
     for _ in 0..64 {

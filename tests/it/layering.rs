@@ -17,7 +17,8 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
     match package {
         "speculation" | "server" => Some(&[]),
         "model" | "wire" => Some(&["speculation"]),
-        "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server"]),
+        "peer" => Some(&["speculation", "model", "wire", "server"]),
+        "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server", "peer"]),
         "text" => Some(&["speculation", "wire"]),
         "coordinator" => Some(&["speculation", "text", "wire", "server"]),
         _ => None,
@@ -188,9 +189,12 @@ fn each_rule_catches_its_offender() {
         ("model", "server", "must not import our server"),
         ("wire", "model", "must not import our model"),
         ("server", "speculation", "must not import our speculation"),
+        ("server", "peer", "must not import our peer"),
+        ("peer", "drafter", "must not import our drafter"),
         ("drafter", "verifier", "must not import our verifier"),
         ("verifier", "coordinator", "must not import our coordinator"),
         ("coordinator", "model", "must not import our model"),
+        ("coordinator", "peer", "must not import our peer"),
         ("coordinator", "drafter", "must not import our drafter"),
         ("verifier", "candle-nn", "only model, outrider-bench may"),
         ("coordinator", "prost", "only wire may"),
@@ -214,6 +218,7 @@ fn each_rule_catches_its_offender() {
         "wire",
         "text",
         "server",
+        "peer",
         "drafter",
         "verifier",
         "coordinator",
@@ -232,7 +237,8 @@ fn each_rule_catches_its_offender() {
 
 #[test]
 fn what_the_layers_allow_is_allowed() {
-    let ours = ["speculation", "model", "wire", "server", "drafter"].map(str::to_owned);
+    let ours = ["speculation", "model", "wire", "server", "peer", "drafter"];
+    let ours = ours.map(str::to_owned);
     let ours: Dependencies = ours.into();
     let allowed = [
         ("model", "speculation"),
@@ -240,7 +246,8 @@ fn what_the_layers_allow_is_allowed() {
         ("wire", "prost"),
         ("coordinator", "wire"),
         ("coordinator", "prost-types-lookalike"),
-        ("verifier", "model"),
+        ("peer", "model"),
+        ("verifier", "peer"),
         ("outrider", "drafter"),
         (EXEMPT, "candle-core"),
     ];

@@ -14,7 +14,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use verifier::{Verifier, VerifierConfig};
+use verifier::VerifierConfig;
 use wire::v1::generate_request::Prompt;
 use wire::v1::{GenerateRequest, TokenIds};
 
@@ -164,7 +164,7 @@ impl LanguageModel for Fragile {
 #[tokio::test]
 async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
     let fragile = with_model(target(), Fragile);
-    let verifier = Verifier::start(fragile, VerifierConfig::default(), Process::default())
+    let verifier = verifier::start(fragile, &VerifierConfig::default(), Process::default())
         .expect("a verifier");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

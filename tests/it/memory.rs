@@ -15,7 +15,7 @@ use crate::prompts;
 async fn many_requests_on_little_memory_equal_target_only() {
     let ample = Cluster::start(draft()).await;
     let (drafter, _) = drafter(draft()).await;
-    let (verifier, monitor) = verifier_with(target(), |config| config.kv_tokens = 512).await;
+    let (verifier, monitor) = verifier_with(target(), |config| config.engine.kv_tokens = 512).await;
     let mut config = config(&[drafter.url()], &[verifier.url()]);
     // Most of the requests wait, most of the time.
     config.round_timeout_ms = 120_000.try_into().expect("not zero");
@@ -58,14 +58,14 @@ async fn many_requests_on_little_memory_equal_target_only() {
 async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     let ample = Cluster::start(draft()).await;
     let (drafter, _) = drafter(draft()).await;
-    let (verifier, monitor) = verifier_with(target(), |config| config.kv_tokens = 192).await;
+    let (verifier, monitor) = verifier_with(target(), |config| config.engine.kv_tokens = 192).await;
     let mut peer = VerifierClient::connect(verifier.url())
         .await
         .expect("a connection");
     let described = peer.describe(DescribeRequest {}).await.expect("described");
     let longest = described.into_inner().context_len;
     assert_eq!(longest, 192 - 64);
-    let (small, _) = drafter_with(draft(), |config| config.kv_tokens = 192).await;
+    let (small, _) = drafter_with(draft(), |config| config.engine.kv_tokens = 192).await;
     let mut peer = DrafterClient::connect(small.url())
         .await
         .expect("a connection");
@@ -94,7 +94,8 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
 
 #[tokio::test]
 async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
-    let (sharing, monitor) = drafter_with(draft(), |config| config.prefix_sharing = true).await;
+    let (sharing, monitor) =
+        drafter_with(draft(), |config| config.engine.prefix_sharing = true).await;
     let (alone, alone_monitor) = drafter(draft()).await;
     let (verifier, target_monitor) = verifier_with(target(), |_| {}).await;
     let shared = || monitor.memory().shared_tokens;
@@ -125,7 +126,7 @@ async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
 #[tokio::test]
 async fn what_cannot_fit_is_refused_at_once() {
     let (drafter, _) = drafter(draft()).await;
-    let (verifier, monitor) = verifier_with(target(), |config| config.kv_tokens = 150).await;
+    let (verifier, monitor) = verifier_with(target(), |config| config.engine.kv_tokens = 150).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     // Two pages of 64 tokens, one of which is for a tree at the end.
     let refused = try_generate(&coordinator, request("Once upon a time", 70)).await;

@@ -26,7 +26,8 @@ use crate::peer::{
 };
 use round::RoundRecord;
 
-pub(crate) use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES, AnswerSender, AnswerStream, answers};
+pub use answer::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
+pub(crate) use answer::{AnswerSender, AnswerStream, answers};
 pub(crate) use response::RESTART_RETRY_AFTER;
 use response::{Cut, Response};
 

@@ -11,7 +11,7 @@ mod driver;
 mod error;
 mod events;
 mod front;
-mod limits;
+pub mod limits;
 mod observe;
 mod peer;
 mod request;
@@ -19,5 +19,4 @@ mod service;
 
 pub use config::{CoordinatorConfig, ModelGroup};
 pub use error::CoordinatorError;
-pub use limits::limits;
 pub use service::{Coordinator, run};

@@ -25,7 +25,7 @@ use crate::peer::pool::{Models, ServedModel};
 const NAME: &str = "outrider.v1.Coordinator";
 
 /// The largest request a client may send; it is read before anyone is admitted.
-pub(crate) const MAX_REQUEST_BYTES: usize = 4 << 20;
+pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// How often a verifier is looked for until one was found.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);

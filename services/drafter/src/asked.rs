@@ -1,5 +1,6 @@
 //! What a round asks for, if this drafter can do it.
 
+use peer::RoundError;
 use speculation::drafting::{AcceptanceLabel, Drafting, StopRule, TreeShape};
 use speculation::methods::names::of_drafting;
 use speculation::proposal::ProposalForm;
@@ -9,9 +10,7 @@ use wire::open::{SessionSpec, Telling};
 use wire::status::BadField;
 use wire::{drafting, v1};
 
-use crate::error::RoundError;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::proposers::{self, DraftSession, Drafter};
 
 /// What is asked of a drafter in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,16 +39,16 @@ impl Asked {
         }
     }
 
-    /// Reads what `wire` asks of `service`.
+    /// Reads what `wire` asks of `drafter`.
     ///
     /// # Errors
     /// Names the field that is out of range, or what this drafter cannot do.
     pub(crate) fn from_wire(
-        service: &Shared,
+        drafter: &Drafter,
         spec: &SessionSpec,
         wire: &v1::DraftRound,
     ) -> Result<Self, BadField> {
-        let limits = service.description.limits.unwrap_or_default();
+        let limits = drafter.description.limits.unwrap_or_default();
         let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
         if !(least..=limit).contains(&wire.max_tokens) {
             let asked = wire.max_tokens;
@@ -58,21 +57,21 @@ impl Asked {
         }
         let (stop_rule, max_tokens) = drafting::rule_from_wire(wire.draft_length, wire.max_tokens)?;
         let asked = Self {
-            drafting: who(service, wire.drafting)?,
+            drafting: who(drafter, wire.drafting)?,
             max_tokens,
             is_cut: false,
             bonus_q: wire.bonus_q,
             stop_rule,
             tree: drafting::shape_from_wire(wire.tree)?,
         };
-        asked.check_who(service, spec)?;
-        asked.check_length(service, spec)?;
+        asked.check_who(drafter, spec)?;
+        asked.check_length(drafter, spec)?;
         asked.check_tree(spec, limit)?;
         Ok(asked)
     }
 
     /// Whether those who are to draft can tell what the session wants to know.
-    fn check_who(&self, service: &Shared, spec: &SessionSpec) -> Result<(), BadField> {
+    fn check_who(&self, drafter: &Drafter, spec: &SessionSpec) -> Result<(), BadField> {
         let refused = |problem: String| {
             let who = of_drafting(self.drafting);
             Err(BadField::new("drafting", format!("'{who}' {problem}")))
@@ -113,15 +112,15 @@ impl Asked {
             {
                 Ok(())
             }
-            _ => match service.proposers.check_form(form) {
-                Ok(()) => Ok(()),
-                Err(problem) => refused(problem),
+            _ => match drafter.role.cascade.as_ref().map(|to| to.check_form(form)) {
+                Some(Err(problem)) => refused(problem.to_string()),
+                _ => Ok(()),
             },
         }
     }
 
     /// Whether drafting can stop as asked.
-    fn check_length(&self, service: &Shared, spec: &SessionSpec) -> Result<(), BadField> {
+    fn check_length(&self, drafter: &Drafter, spec: &SessionSpec) -> Result<(), BadField> {
         let refused = |problem: &str| Err(BadField::new("draft_length", problem));
         match self.stop_rule {
             StopRule::Never => return Ok(()),
@@ -144,10 +143,10 @@ impl Asked {
         let Some(label) = AcceptanceLabel::of(spec.verification) else {
             return refused("no acceptance head predicts what BiLD keeps");
         };
-        if service.proposers.head(label).is_some() {
+        if drafter.role.head(label).is_some() {
             return Ok(());
         }
-        let model = &service.description.model;
+        let model = &drafter.description.model;
         let problem = format!(
             "'{model}' has no acceptance head for label '{}'; train one with `outrider train-head`",
             label.name()
@@ -188,11 +187,11 @@ impl Asked {
     /// If there is no room at all.
     pub(crate) fn within_context(
         mut self,
-        service: &Shared,
-        session: &Session,
+        drafter: &Drafter,
+        session: &DraftSession,
         base_len: u32,
     ) -> Result<Self, RoundError> {
-        let Some(context_len) = service.proposers.context_len(self.drafting) else {
+        let Some(context_len) = proposers::context_len(drafter, self.drafting) else {
             return Ok(self);
         };
         let len = session.spec.lead().len() + base_len as usize;
@@ -211,16 +210,15 @@ impl Asked {
 }
 
 /// Who drafts, if this drafter holds them.
-fn who(service: &Shared, wire: i32) -> Result<Drafting, BadField> {
-    let proposers = &service.proposers;
-    let held = proposers.draftings();
+fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
+    let held = &drafter.role.draftings;
     let Some(asked) = drafting::from_wire(wire)? else {
         return Ok(held[0]);
     };
     if held.contains(&asked) {
         return Ok(asked);
     }
-    let drafter = &service.description.model;
+    let name = &drafter.description.model;
     let lacks = match asked {
         Drafting::Model => "holds no draft model",
         Drafting::MaxGram => {
@@ -230,6 +228,6 @@ fn who(service: &Shared, wire: i32) -> Result<Drafting, BadField> {
             "holds no cascade of draft models; set drafter.cascade or drafter.bigram"
         }
     };
-    let problem = format!("'{}': drafter '{drafter}' {lacks}", of_drafting(asked));
+    let problem = format!("'{}': drafter '{name}' {lacks}", of_drafting(asked));
     Err(BadField::new("drafting", problem))
 }

@@ -1,12 +1,11 @@
 //! A draft block on its way out, cut into messages.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use model::engine::StepFigures;
+use peer::{Cost, Role, Turn};
 use server::trace::Share;
 use speculation::drafting::{Growth, TreeShape};
 use speculation::proposal::{Proposal, ProposalForm};
-use wire::round::Round;
 use wire::{drafting, proposal, v1};
 
 use crate::report::{Drawn, Ending};
@@ -22,29 +21,29 @@ pub(crate) struct Draft {
     proposals: Vec<Proposal>,
     /// What is told of the position after the block.
     bonus: Option<Proposal>,
-    timing: v1::Timing,
+    /// What it cost so far.
+    pub(crate) cost: Cost,
     forwards: Vec<u32>,
     /// Models that forward; 0 before the end.
-    models: u32,
+    models: usize,
     /// Tokens already in `blocks`.
     sent: usize,
     blocks: Vec<v1::DraftBlock>,
 }
 
 impl Draft {
-    /// An empty block of shape `tree` that answers `round` and tells laws in `form`, cut into messages of
-    /// `tokens_per_block` (0: one).
-    pub(crate) fn new(
-        round: &Round,
+    /// An empty block of shape `tree` that answers the round of `turn` and tells laws in `form`, cut into messages
+    /// of `tokens_per_block` (0: one).
+    pub(crate) fn new<R: Role>(
+        turn: &Turn<'_, R>,
         form: ProposalForm,
         tree: TreeShape,
         tokens_per_block: u32,
-        began: Instant,
     ) -> Self {
         Self {
-            header: round.reply_header(false),
+            header: turn.round.reply_header(false),
             form,
-            began,
+            began: turn.began,
             tokens_per_block: match tokens_per_block {
                 0 => usize::MAX,
                 tokens => tokens as usize,
@@ -53,7 +52,7 @@ impl Draft {
             nodes: Growth::default(),
             proposals: Vec::new(),
             bonus: None,
-            timing: v1::Timing::default(),
+            cost: Cost::default(),
             forwards: Vec::new(),
             models: 0,
             sent: 0,
@@ -70,32 +69,16 @@ impl Draft {
     /// Ends the block: what is told of the position after it, and the forwards of each model.
     pub(crate) fn end(&mut self, ending: Ending) {
         self.bonus = ending.bonus;
-        self.models = ending.forwards.len() as u32;
+        self.models = ending.forwards.len();
         self.forwards = ending.forwards;
-    }
-
-    /// Counts what a forward cost.
-    pub(crate) fn count(&mut self, figures: StepFigures) {
-        self.timing.queue_us += figures.queue.as_micros() as u32;
-        self.timing.forward_us += figures.forward.as_micros() as u32;
-        self.timing.batch = self.timing.batch.max(figures.batch_sequences as u32);
-        self.timing.forwarded_tokens += figures.forwarded_tokens as u32;
     }
 
     /// Where the time went. The first round of a session forwards its prompt; a later one that forwards more
     /// than it drafts brings a session up to date that was lost.
     pub(crate) fn share(&self, is_first: bool) -> Share {
-        let micros = |micros: u32| Duration::from_micros(micros.into());
-        let nodes = self.nodes.tokens().len() as u32;
-        let drafting = self.models * (2 * nodes + 2);
-        Share {
-            queue: micros(self.timing.queue_us),
-            forward: micros(self.timing.forward_us),
-            accept: Duration::ZERO,
-            batch: self.timing.batch,
-            forwarded_tokens: self.timing.forwarded_tokens,
-            prefills: is_first || self.timing.forwarded_tokens > drafting,
-        }
+        let drafting = self.models * (2 * self.nodes.tokens().len() + 2);
+        let prefills = is_first || self.cost.step.forwarded_tokens > drafting;
+        self.cost.share(prefills)
     }
 
     /// The next message, once it is full or the block has ended.
@@ -112,7 +95,6 @@ impl Draft {
             tree.parents = drafting::parents_to_wire(&self.nodes.parents()[self.sent..]);
         }
         let told = |bonus| proposal::one_to_wire(bonus, self.form);
-        self.timing.total_us = self.began.elapsed().as_micros() as u32;
         let block = v1::DraftBlock {
             header: Some(self.header),
             offset: self.sent as u32,
@@ -121,17 +103,12 @@ impl Draft {
             bonus: self.bonus.take().map(told),
             last: cause.is_some(),
             stop_cause: cause.unwrap_or_default().into(),
-            timing: cause.map(|_| self.timing),
+            timing: cause.map(|_| self.cost.timing(self.began)),
             forwards: std::mem::take(&mut self.forwards),
         };
         self.sent = nodes;
         self.blocks.push(block.clone());
         Some(block)
-    }
-
-    /// What it cost so far.
-    pub(crate) fn timing(&self) -> v1::Timing {
-        self.timing
     }
 
     /// The messages taken so far.

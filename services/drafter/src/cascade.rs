@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::{Cost, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::cascade::{
@@ -18,15 +19,14 @@ use speculation::pipeline::{Pipeline, Want};
 use speculation::proposal::Proposal;
 use speculation::verification::Verification;
 use tokio::sync::oneshot;
+use tonic::Status;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
 use crate::asked::Asked;
-use crate::error::RoundError;
 use crate::grams;
-use crate::proposers::Proposers;
+use crate::proposers::{DraftSession, Proposers};
 use crate::report::{Drafted, Drawn, Ending};
-use crate::session::Session;
 
 /// Drafts a block; how far it is goes to `progress`.
 ///
@@ -34,7 +34,7 @@ use crate::session::Session;
 /// If an engine takes no task, or a model fails.
 pub(crate) async fn draft(
     proposers: &Proposers,
-    session: &mut Session,
+    session: &mut DraftSession,
     asked: &Asked,
     progress: Reporter,
 ) -> Result<Vec<Drafted>, RoundError> {
@@ -54,9 +54,8 @@ pub(crate) async fn draft(
         session.slots[level - 1].try_submit(task)?;
         block = scored.await.map_err(|_| RoundError::Dropped)??;
     }
-    let models = proposers.models();
-    let (drafted, index) = block.finish(models);
-    session.grams = index.or(session.grams.take());
+    let (drafted, index) = block.finish(session.slots.len());
+    session.memory = index.or(session.memory.take());
     Ok(drafted)
 }
 
@@ -78,14 +77,14 @@ struct Block {
     base_len: u32,
     /// Tokens that may stand beside each draft token that the largest model reviewed, the best first.
     ranked: Vec<Vec<TokenId>>,
-    figures: StepFigures,
+    cost: Cost,
     progress: Reporter,
 }
 
 impl Block {
     fn new(
         proposers: &Proposers,
-        session: &Session,
+        session: &DraftSession,
         asked: &Asked,
         grams: Option<(MaxGram, Arc<Bigram>)>,
         progress: Reporter,
@@ -93,7 +92,7 @@ impl Block {
         let spec = Arc::clone(&session.spec);
         let output = session.committed.tokens();
         let base_len = output.len() as u32;
-        let config = proposers.cascade().ok_or(RoundError::Dropped)?;
+        let config = proposers.cascade.as_ref().ok_or(RoundError::Dropped)?;
         let reviewing = match spec.verification {
             _ if spec.sampling.temperature == 0.0 => Reviewing::Greedy,
             Verification::Coupled | Verification::Bild { .. } => {
@@ -110,9 +109,10 @@ impl Block {
             max_tokens: asked.max_tokens as usize,
             ends: spec.sampling.end_tokens.clone(),
         };
-        let tokens = [spec.lead(), output].concat();
+        let tokens = session.sequence(&[]);
         Ok(Self {
-            cascade: Cascade::new(Arc::clone(config), reviewing, block)?,
+            cascade: Cascade::new(Arc::clone(config), reviewing, block)
+                .map_err(|bad| Status::internal(bad.to_string()))?,
             grams,
             asked: *asked,
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
@@ -126,7 +126,7 @@ impl Block {
             tokens,
             base_len,
             ranked: Vec::new(),
-            figures: StepFigures::default(),
+            cost: Cost::default(),
             progress,
             spec,
         })
@@ -151,11 +151,7 @@ impl Block {
     fn review(&mut self, from: usize, rows: StepRows<'_>) -> Result<(), RoundError> {
         let figures = rows.figures();
         self.progress.step(figures.forwarded_tokens);
-        self.figures.queue += figures.queue;
-        self.figures.forward += figures.forward;
-        self.figures.forwarded_tokens += figures.forwarded_tokens;
-        let sequences = &mut self.figures.batch_sequences;
-        *sequences = (*sequences).max(figures.batch_sequences);
+        self.cost.add(&Cost::of(figures));
         let mut laws = Laws {
             rows,
             from,
@@ -220,7 +216,7 @@ impl Block {
             });
         }
         if let Some(last) = drafted.last_mut() {
-            last.figures = self.figures;
+            last.cost = self.cost;
             last.ending = Some(Ending {
                 cause,
                 bonus: None,

@@ -4,9 +4,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
 use model::source::ModelSource;
+use peer::Bounds;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
+
+/// Its section of the configuration, and what it is called in metrics and traces.
+pub(crate) const ROLE: &str = "drafter";
 
 /// `model.path` of a drafter without a model.
 pub(crate) const NO_MODEL: &str = "none";
@@ -38,25 +42,10 @@ pub struct DrafterConfig {
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one. One that Max-Gram drafts in keeps
     /// an index of its prompt and output as long as it lives, some 100 bytes a token, which
-    /// max_cached_sequences does not bound.
+    /// engine.max_cached_sequences does not bound.
     pub max_sessions: NonZeroUsize,
-    /// Most sequences of each model whose keys and values are kept in memory; the session used the
-    /// longest time ago is prefilled again when it comes back. Fewer than a coordinator's max_requests
-    /// make them evict each other.
-    pub max_cached_sequences: NonZeroUsize,
-    /// Most tokens whose keys and values are kept in memory, of all sequences of a model together, counted in
-    /// pages of 64. 0 is as many as max_cached_sequences of the model's whole context. Beyond it idle
-    /// sequences are prefilled again when they come back, and of running ones the youngest wait; a sequence
-    /// longer than all of it is refused.
-    pub kv_tokens: usize,
-    /// Whether sessions of one tenant share what was computed of equal beginnings; kept within kv_tokens.
-    pub prefix_sharing: bool,
-    /// Most sequences in one forward.
-    pub max_batch: NonZeroUsize,
-    /// Most tokens in one forward; prompts share what blocks leave of them.
-    pub max_batch_tokens: NonZeroUsize,
-    /// Most rounds waiting for an engine; more are refused with a time to wait.
-    pub max_queue: NonZeroUsize,
+    /// Bounds of each model's engine.
+    pub engine: EngineConfig,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
 }
@@ -125,17 +114,13 @@ impl From<MaxGramDraft> for WrittenMaxGram {
 }
 
 impl DrafterConfig {
-    /// The bounds of each model's engine.
-    pub(crate) fn engine(&self) -> EngineConfig {
-        EngineConfig {
-            max_batch: self.max_batch,
-            queue: self.max_queue,
-            max_batch_tokens: self.max_batch_tokens,
-            max_sequences: self.max_cached_sequences,
-            kv_tokens: NonZeroUsize::new(self.kv_tokens),
-            tree_tokens: self.max_draft_tokens.get() as usize,
-            prefix_sharing: self.prefix_sharing,
-            ..EngineConfig::default()
+    /// What it bounds.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            max_draft_tokens: self.max_draft_tokens,
+            max_sessions: self.max_sessions,
+            engine: self.engine,
+            server: self.server.clone(),
         }
     }
 }
@@ -151,12 +136,7 @@ impl Default for DrafterConfig {
             cascade: CascadeSection::default(),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
-            max_cached_sequences: const { NonZeroUsize::new(256).unwrap() },
-            kv_tokens: 0,
-            prefix_sharing: false,
-            max_batch: const { NonZeroUsize::new(32).unwrap() },
-            max_batch_tokens: const { NonZeroUsize::new(512).unwrap() },
-            max_queue: const { NonZeroUsize::new(256).unwrap() },
+            engine: EngineConfig::default(),
             server: ServerConfig::default(),
         }
     }

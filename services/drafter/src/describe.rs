@@ -1,10 +1,6 @@
 //! What a drafter tells of itself.
 
-use model::Model;
-use model::source::ServedModel;
-use server::transport::MAX_MESSAGE_BYTES;
-use speculation::ports::LanguageModel;
-use wire::{drafting, open, v1};
+use wire::{drafting, v1};
 
 use crate::config::DrafterConfig;
 use crate::loaded::{Loaded, MAX_GRAM};
@@ -28,12 +24,7 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
     });
     let draftings = loaded.draftings().into_iter();
     v1::PeerDescription {
-        limits: Some(v1::PeerLimits {
-            max_draft_tokens: config.max_draft_tokens.get(),
-            max_sessions: config.max_sessions.get() as u32,
-            max_message_bytes: MAX_MESSAGE_BYTES as u32,
-            max_lease_ms: open::MAX_LEASE_MS,
-        }),
+        limits: Some(config.bounds().to_wire()),
         trees: !loaded.models.is_empty(),
         draftings: draftings
             .map(|drafting| drafting::to_wire(drafting).into())
@@ -41,31 +32,9 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
         heads: heads.collect(),
         cascade,
         ..match loaded.models.first() {
-            Some(model) => of_model(model),
+            Some(model) => peer::describe(model),
             None => of_max_gram(loaded, config),
         }
-    }
-}
-
-fn of_model(served: &ServedModel<Model>) -> v1::PeerDescription {
-    let shape = served.model.shape();
-    v1::PeerDescription {
-        model: served.name.clone(),
-        logits_size: shape.vocab_size as u32,
-        vocab_size: served.vocab_size,
-        vocab_fingerprint: served.vocab_fingerprint.to_vec(),
-        context_len: match shape.source_len {
-            0 => shape.context_len as u32,
-            source_len => shape.context_len.min(source_len) as u32,
-        },
-        decoder_start_token_id: served.decoder_start_token_id,
-        numerics: Some(v1::Numerics {
-            weights: served.numerics.weights.clone(),
-            dtype: served.numerics.dtype.clone(),
-            kernels: served.numerics.kernels.clone(),
-        }),
-        eos_token_ids: served.eos_token_ids.clone(),
-        ..wire::describe::capabilities()
     }
 }
 

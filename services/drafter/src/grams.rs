@@ -7,20 +7,20 @@ use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
 use wire::v1::StopCause;
 
 use crate::asked::Asked;
+use crate::proposers::DraftSession;
 use crate::report::{Drafted, Drawn, Ending};
-use crate::session::Session;
 
 /// Tokens indexed before other work on this thread has its turn: about a millisecond's worth.
 const PIECE: usize = 4_096;
 
 /// Takes the session's index, made to hold prompt (or start token) and output. It is to be put back: otherwise the next
 /// round makes a new one.
-pub(crate) async fn take_index(session: &mut Session) -> MaxGram {
+pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
     let spec = &session.spec;
     // An encoder's input is searched first.
-    let index = session.grams.take();
+    let index = session.memory.take();
     let mut index = index.unwrap_or_else(|| MaxGram::new(spec.source()));
-    let context = [spec.lead(), session.committed.tokens()].concat();
+    let context = session.sequence(&[]);
     for left in index.reconcile_by(&context, PIECE) {
         if left > 0 {
             tokio::task::yield_now().await;
@@ -29,16 +29,15 @@ pub(crate) async fn take_index(session: &mut Session) -> MaxGram {
     index
 }
 
-/// Drafts a block with Max-Gram, in a drafter of `models` draft models.
+/// Drafts a block with Max-Gram.
 pub(crate) async fn draft(
-    session: &mut Session,
+    session: &mut DraftSession,
     bigram: &Bigram,
     asked: &Asked,
-    models: usize,
 ) -> Vec<Drafted> {
     let mut index = take_index(session).await;
     let tokens = index.propose(asked.max_tokens as usize, bigram);
-    session.grams = Some(index);
+    session.memory = Some(index);
     let ends = &session.spec.sampling.end_tokens;
     let law = match session.spec.proposal_form {
         ProposalForm::Point => ProposalLaw::Point,
@@ -60,7 +59,7 @@ pub(crate) async fn draft(
         last.ending = Some(Ending {
             cause,
             bonus: None,
-            forwards: vec![0; models.max(1)],
+            forwards: vec![0; session.slots.len().max(1)],
         });
     }
     drafted

@@ -1,18 +1,19 @@
 //! What a drafter's configuration names, loaded and checked.
 
+use std::error::Error;
 use std::path::Path;
 
 use model::bigram::{BigramError, BigramFile};
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
 use model::{Model, WeightFormat};
+use peer::PeerError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
 
 use crate::config::{
-    AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MaxGramDraft, NO_MODEL,
+    AUTOMATIC, CascadeSection, DrafterConfig, MAX_DRAFT_TOKENS, MaxGramDraft, NO_MODEL, ROLE,
 };
-use crate::error::DrafterError;
 
 /// The name of Max-Gram among models, and of a drafter that has nothing else.
 pub(crate) const MAX_GRAM: &str = "max-gram";
@@ -37,19 +38,19 @@ impl Loaded {
     /// Loads all that `config` names.
     ///
     /// # Errors
-    /// [`DrafterError`] naming the setting, and what is wrong with it.
-    pub fn load(config: &DrafterConfig) -> Result<Self, DrafterError> {
+    /// [`PeerError`] naming the setting, and what is wrong with it.
+    pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
         check_limits(config)?;
         if config.model.path != NO_MODEL {
-            let served = config.model.load()?;
-            return Self::beside(served, config);
+            let served = config.model.load();
+            return Self::beside(served.map_err(|error| wrong("model", error))?, config);
         }
         let no_model = |setting: &str, given: bool| {
             if !given {
                 return Ok(());
             }
             let problem = "goes with a draft model, and drafter.model.path is none";
-            Err(DrafterError::setting(setting, problem))
+            Err(wrong(setting, problem))
         };
         no_model("heads", !config.heads.is_empty())?;
         no_model("cascade.models", !config.cascade.models.is_empty())?;
@@ -59,11 +60,12 @@ impl Loaded {
         let bigram = match config.bigram.as_str() {
             "none" => {
                 let problem = "none leaves nobody to draft, since drafter.model.path is none too";
-                return Err(DrafterError::setting("bigram", problem));
+                return Err(wrong("bigram", problem));
             }
-            AUTOMATIC => BigramFile::open("embedded")?,
-            path => BigramFile::open(path)?,
+            AUTOMATIC => BigramFile::open("embedded"),
+            path => BigramFile::open(path),
         };
+        let bigram = bigram.map_err(|error| wrong("bigram", error))?;
         Ok(Self {
             models: Vec::new(),
             heads: Vec::new(),
@@ -76,10 +78,7 @@ impl Loaded {
     ///
     /// # Errors
     /// As [`Loaded::load`].
-    pub fn beside(
-        served: ServedModel<Model>,
-        config: &DrafterConfig,
-    ) -> Result<Self, DrafterError> {
+    pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
         let mut models = smaller(&served, config)?;
         models.insert(0, served);
         Self::of(models, config)
@@ -96,10 +95,10 @@ impl Loaded {
     pub fn of(
         mut models: Vec<ServedModel<Model>>,
         config: &DrafterConfig,
-    ) -> Result<Self, DrafterError> {
+    ) -> Result<Self, PeerError> {
         check_limits(config)?;
-        let heads = heads(&mut models[0], config)?;
-        let bigram = bigram(&models[0], config)?;
+        let heads = heads(&mut models[0], config).map_err(|error| wrong("heads", error))?;
+        let bigram = bigram(&models[0], config).map_err(|error| wrong("bigram", error))?;
         let has_max_gram = has_max_gram(config, bigram.is_some())?;
         for problem in out_of_order(&models) {
             tracing::warn!("{problem}");
@@ -137,20 +136,26 @@ impl Loaded {
     }
 }
 
-fn check_limits(config: &DrafterConfig) -> Result<(), DrafterError> {
+/// What is wrong with a setting of the drafter.
+fn wrong(setting: &str, problem: impl Into<Box<dyn Error + Send + Sync>>) -> PeerError {
+    PeerError::setting(ROLE, setting, problem)
+}
+
+fn check_limits(config: &DrafterConfig) -> Result<(), PeerError> {
     let tokens = config.max_draft_tokens.get();
     if tokens <= MAX_DRAFT_TOKENS {
-        return Ok(config.engine().check_budget()?);
+        let checked = config.bounds().engine().check_budget();
+        return checked.map_err(PeerError::engine(ROLE));
     }
     let problem = format!("{tokens} is out of range, expected 1 to {MAX_DRAFT_TOKENS}");
-    Err(DrafterError::setting("max_draft_tokens", &problem))
+    Err(wrong("max_draft_tokens", problem))
 }
 
 /// The heads found with the model, and those the configuration names.
 fn heads(
     served: &mut ServedModel<Model>,
     config: &DrafterConfig,
-) -> Result<Vec<AcceptanceHead>, DrafterError> {
+) -> Result<Vec<AcceptanceHead>, Box<dyn Error + Send + Sync>> {
     let mut heads: Vec<AcceptanceHead> = Vec::new();
     for file in &config.heads {
         let head = AcceptanceHead::open(Path::new(file))?;
@@ -165,7 +170,7 @@ fn heads(
                 "'{one}' and '{other}' are both for label '{}', leave one of them out",
                 label.name()
             );
-            return Err(DrafterError::setting("heads", &problem));
+            return Err(problem.into());
         }
         // Of a model in an unknown format heads are computed exactly.
         let format = served.numerics.dtype.parse().unwrap_or(WeightFormat::F32);
@@ -186,7 +191,7 @@ fn heads(
 fn bigram(
     served: &ServedModel<Model>,
     config: &DrafterConfig,
-) -> Result<Option<BigramFile>, DrafterError> {
+) -> Result<Option<BigramFile>, BigramError> {
     let fits = |file: &BigramFile, path: &str| {
         file.check(&served.vocab_fingerprint, served.vocab_size, path)
     };
@@ -202,14 +207,14 @@ fn bigram(
         AUTOMATIC => match BigramFile::open("embedded") {
             Ok(file) => Ok(Some(file).filter(|file| fits(file, "embedded").is_ok())),
             Err(BigramError::NotEmbedded) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         },
         path => named(path),
     }
 }
 
 /// Whether Max-Gram is a draft of the cascade.
-fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, DrafterError> {
+fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, PeerError> {
     match config.cascade.max_gram {
         MaxGramDraft::Auto => Ok(has_table),
         MaxGramDraft::No => Ok(false),
@@ -220,7 +225,7 @@ fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, Drafter
                 "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \
                  back on; name one, make one with `outrider bigram build`, or set it to false or auto"
             );
-            Err(DrafterError::setting("cascade.max_gram", &problem))
+            Err(wrong("cascade.max_gram", problem))
         }
     }
 }
@@ -249,16 +254,14 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
 fn smaller(
     served: &ServedModel<Model>,
     config: &DrafterConfig,
-) -> Result<Vec<ServedModel<Model>>, DrafterError> {
+) -> Result<Vec<ServedModel<Model>>, PeerError> {
     let sources = config.cascade.models.iter().enumerate();
     sources
         .map(|(index, source)| {
             let model = source.load().map_err(|error| error.to_string());
             model
                 .and_then(|model| same_vocabulary(model, served))
-                .map_err(|problem| {
-                    DrafterError::setting(&format!("cascade.models[{index}]"), &problem)
-                })
+                .map_err(|problem| wrong(&format!("cascade.models[{index}]"), problem))
         })
         .collect()
 }
@@ -292,7 +295,7 @@ fn cascade(
     section: &CascadeSection,
     models: &[ServedModel<Model>],
     has_max_gram: bool,
-) -> Result<Option<CascadeConfig>, DrafterError> {
+) -> Result<Option<CascadeConfig>, PeerError> {
     let drafts = models.len() + usize::from(has_max_gram);
     let k = match &section.k {
         k if k.is_empty() => CascadeSection::default_k(drafts, has_max_gram),
@@ -301,11 +304,16 @@ fn cascade(
     let (lenience, max_gram_tokens) = (section.lenience, section.max_gram_tokens);
     // Checked even where there is nothing to be done with it: a wrong setting should not lie in wait.
     let cascade = CascadeConfig::new(drafts, has_max_gram, k, lenience, max_gram_tokens);
-    let cascade = cascade.map_err(|source| {
+    let cascade = cascade.map_err(|bad| {
         let mut names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
         names.extend(has_max_gram.then_some(MAX_GRAM));
-        let drafts = names.join(", ");
-        DrafterError::Cascade { source, drafts }
+        // It begins with what is wrong of a cascade: "cascade k: 1 rows".
+        let bad = bad.to_string().replacen(' ', ".", 1);
+        let (setting, problem) = bad.split_once(": ").unwrap_or(("cascade", &bad));
+        wrong(
+            setting,
+            format!("{problem}; the drafts are {}", names.join(", ")),
+        )
     })?;
     Ok((drafts > 1).then_some(cascade))
 }

@@ -1,6 +1,6 @@
 //! What whoever drafts reports of a block.
 
-use model::engine::StepFigures;
+use peer::Cost;
 use speculation::TokenId;
 use speculation::drafting::DraftToken;
 use speculation::proposal::Proposal;
@@ -14,7 +14,7 @@ pub(crate) struct Drafted {
     /// The end of the block, after `drawn`.
     pub(crate) ending: Option<Ending>,
     /// Where the time went.
-    pub(crate) figures: StepFigures,
+    pub(crate) cost: Cost,
 }
 
 /// A draft token.

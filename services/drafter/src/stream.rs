@@ -1,109 +1,132 @@
 //! The rounds of one `Draft` stream.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use server::health::Health;
-use server::lease::Leases;
-use server::progress::{self, Progress, Reporter};
-use server::stream::{Next, Opening, Replies, SessionService};
-use server::trace::{self, names};
+use peer::{Asked as Request, Peer, Replies, Role, RoundError, Said, Turn, traced};
+use server::progress::{self, Reporter};
+use server::trace::names;
+use server::transport::MAX_MESSAGE_BYTES;
 use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
-use speculation::proposal::ProposalForm;
+use speculation::max_gram::MaxGram;
+use speculation::proposal::{BadProposal, ProposalForm};
 use tokio::sync::mpsc;
 use tonic::Status;
+use tonic::service::Routes;
 use v1::draft_reply::Reply;
-use v1::draft_request::Request;
-use wire::open::{self, SessionSpec};
-use wire::status::{BadField, overloaded};
+use v1::draft_request;
+use wire::v1::drafter_server::DrafterServer;
 use wire::{round, v1};
 
 use crate::asked::Asked;
 use crate::block::Draft;
-use crate::error::RoundError;
+use crate::config::ROLE;
+use crate::proposers::{DraftSession, Drafter, Proposers};
 use crate::report::Drafted;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::service::Service;
 use crate::task::DraftTask;
 use crate::{cascade, grams};
 
-impl SessionService for Shared {
+impl Role for Proposers {
+    const NAME: &'static str = ROLE;
+    const SERVICE: &'static str = "outrider.v1.Drafter";
+    const MODEL: &'static str = "draft model";
+    const ANSWER: &'static str = "draft";
+
     type Request = v1::DraftRequest;
     type Reply = v1::DraftReply;
-    type Spec = SessionSpec;
-    type Session = Session;
+    type Round = v1::DraftRound;
+    type Answer = Vec<v1::DraftBlock>;
+    /// Max-Gram's index of prompt and output; none before it is first used.
+    type Memory = Option<MaxGram>;
 
-    fn sessions(&self) -> &Leases<Session> {
-        &self.sessions
-    }
-
-    fn open(&self, first: v1::DraftRequest) -> Result<Opening<SessionSpec>, Status> {
-        let Some(Request::Open(opening)) = first.request else {
-            return Err(open::missing().into());
-        };
-        let epoch = opening.epoch;
-        let spec = open::from_wire(opening, &self.description)?;
-        let lease = Duration::from_millis(spec.lease_ms.into());
-        Ok(Opening {
-            id: spec.id,
-            epoch,
-            lease,
-            spec,
+    fn read(request: v1::DraftRequest) -> Option<Request<v1::DraftRound>> {
+        use draft_request::Request as Wire;
+        Some(match request.request? {
+            Wire::Open(open) => Request::Open(open.into()),
+            Wire::Round(round) => Request::Round(round),
+            Wire::Append(_) | Wire::Commit(_) => Request::Reserved,
+            Wire::Close(_) => Request::Close,
         })
     }
 
-    fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
-        match held {
-            Some(session) if *session.spec == spec => session,
-            _ => {
-                let slots = self.proposers.new_slots(&spec.tenant);
-                Session::new(spec, slots)
-            }
-        }
+    fn write(said: Said) -> v1::DraftReply {
+        reply(match said {
+            Said::Opened(opened) => Reply::Opened(opened),
+            Said::NeedFrom(need) => Reply::NeedFrom(need),
+            Said::Progress(progress) => Reply::Progress(progress),
+            Said::Closed(closed) => Reply::Closed(closed),
+            Said::Draining(draining) => Reply::Draining(draining),
+        })
     }
 
-    fn opened(&self, session: &Session, epoch: u32) -> v1::DraftReply {
-        reply(Reply::Opened(v1::Opened {
-            epoch,
-            held_len: session.committed.tokens().len() as u32,
-            lease_ms: session.spec.lease_ms,
-        }))
-    }
-
+    /// Answers one round: from the blocks kept, or by drafting.
     async fn round(
-        &self,
-        session: &mut Session,
-        request: v1::DraftRequest,
+        drafter: &Drafter,
+        session: &mut DraftSession,
+        wire: v1::DraftRound,
         epoch: u32,
         replies: &Replies<v1::DraftReply>,
-    ) -> Result<Next, Status> {
-        match request.request {
-            Some(Request::Round(asked)) => {
-                let answered = draft(self, session, replies, asked, epoch).await;
-                self.metrics.round(&answered);
-                answered.map(|()| Next::Request)
+    ) -> Result<(), Status> {
+        let began = Instant::now();
+        let wanted = Asked::from_wire(drafter, &session.spec, &wire)?;
+        let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
+        let trace_context = &round.trace_context;
+        let mut span = drafter.traces.round(names::DRAFT, trace_context, began);
+        if let Some(blocks) = session.answers.find(&round.key) {
+            span.set(names::REPLAYED, true);
+            for block in blocks.clone() {
+                let header = Some(round.reply_header(true));
+                replies
+                    .send(reply(Reply::Block(v1::DraftBlock { header, ..block })))
+                    .await?;
             }
-            Some(Request::Close(_)) => {
-                replies.send(reply(Reply::Closed(v1::Closed {}))).await?;
-                Ok(Next::Closed)
-            }
-            Some(Request::Append(_) | Request::Commit(_)) => {
-                Err(Status::unimplemented("append and commit are reserved"))
-            }
-            Some(Request::Open(_)) => Err(open::repeated().into()),
-            None => Err(BadField::new("request", "missing, or of a later version").into()),
+            return Ok(());
         }
+        let turn = Turn {
+            round,
+            began,
+            replies,
+        };
+        let (key, form) = (turn.round.key, session.spec.proposal_form);
+        let asked = async { wanted.within_context(drafter, session, key.base_len) };
+        let asked = traced::<Proposers, _>(&mut span, asked).await?;
+        if !turn.advance(session).await? {
+            return Ok(());
+        }
+        let mut draft = Draft::new(&turn, form, asked.tree, wire.tokens_per_block);
+        let (reporter, mut progressing) = progress::channel();
+        // Boxed, for a cascade's state is large and would be moved from future to future.
+        let drafting = Box::pin(propose(
+            drafter, session, asked, &mut draft, replies, reporter,
+        ));
+        let drafting = async { turn.wait(&mut progressing, drafting).await? };
+        let drafted = traced::<Proposers, _>(&mut span, drafting).await;
+        span.add_share(&draft.share(key.round == 1), began, None);
+        drafted?;
+        // Max-Gram has no engine to wait for.
+        if draft.cost.step.batch_sequences > 0 {
+            draft.cost.count(&drafter.metrics);
+        }
+        // Whole rows are large; a repetition drafts the same tokens again.
+        if !matches!(form, ProposalForm::Dense { .. }) {
+            session.answers.keep(key, draft.into_blocks());
+        }
+        Ok(())
     }
 
-    fn health(&self) -> &Health {
-        &self.health
+    /// It was made by another model of the cascade.
+    fn bad_proposal(bad: &BadProposal) -> Status {
+        Status::internal(format!("cascade: {bad}"))
     }
 
-    fn draining(&self) -> v1::DraftReply {
-        reply(Reply::Draining(v1::Draining {}))
-    }
-
-    fn overloaded(&self, what: String, retry_after: Duration) -> Status {
-        overloaded(what, retry_after)
+    fn routes(peer: Arc<Peer<Self>>) -> Routes {
+        let service = DrafterServer::new(Service(peer));
+        Routes::new(
+            service
+                .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                .max_encoding_message_size(MAX_MESSAGE_BYTES),
+        )
     }
 }
 
@@ -111,110 +134,34 @@ fn reply(reply: Reply) -> v1::DraftReply {
     v1::DraftReply { reply: Some(reply) }
 }
 
-/// Answers one round: from the replies kept, or by drafting.
-async fn draft(
-    service: &Shared,
-    session: &mut Session,
-    replies: &Replies<v1::DraftReply>,
-    wire: v1::DraftRound,
-    epoch: u32,
-) -> Result<(), Status> {
-    let began = Instant::now();
-    let wanted = Asked::from_wire(service, &session.spec, &wire)?;
-    let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
-    let mut span = service
-        .traces
-        .round(names::DRAFT, &round.trace_context, began);
-    if let Some(blocks) = session.replies.find(&round.key) {
-        span.set(names::REPLAYED, true);
-        for block in blocks.clone() {
-            let header = Some(round.reply_header(true));
-            replies
-                .send(reply(Reply::Block(v1::DraftBlock { header, ..block })))
-                .await?;
-        }
-        return Ok(());
-    }
-    let asked = match wanted.within_context(service, session, round.key.base_len) {
-        Ok(asked) => asked,
-        Err(error) => {
-            let status = Status::from(error);
-            span.fail(format!("{:?}", status.code()));
-            return Err(status);
-        }
-    };
-    if let Err(need) = session
-        .committed
-        .replace_from(round.from_len, &round.committed)
-    {
-        let header = Some(round.reply_header(false));
-        let need = v1::NeedFrom {
-            header,
-            from: need.from,
-        };
-        return replies.send(reply(Reply::NeedFrom(need))).await;
-    }
-    let mut draft = Draft::new(
-        &round,
-        session.spec.proposal_form,
-        asked.tree,
-        wire.tokens_per_block,
-        began,
-    );
-    let (reporter, mut progressing) = progress::channel();
-    // Boxed, for a cascade's state is large and would be moved from future to future.
-    let drafting = Box::pin(propose(
-        service, session, asked, &mut draft, replies, reporter,
-    ));
-    let offer = |Progress { done, total }| {
-        replies.offer(reply(Reply::Progress(round.progress(done, total))));
-    };
-    let drafting = async {
-        let drafted = progressing.wait(round.timeout, drafting, offer).await;
-        drafted.map_err(RoundError::from)?
-    };
-    let drafted = trace::within(span.context(), drafting).await;
-    span.add_share(&draft.share(round.key.round == 1), began, None);
-    if let Err(status) = drafted {
-        span.fail(format!("{:?}", status.code()));
-        return Err(status);
-    }
-    count(service, &draft.timing());
-    // Whole rows are large; a repetition drafts the same tokens again.
-    if !matches!(session.spec.proposal_form, ProposalForm::Dense { .. }) {
-        session.replies.keep(round.key, draft.into_blocks());
-    }
-    Ok(())
-}
-
 /// Drafts a block, and sends it as it comes.
 async fn propose(
-    service: &Shared,
-    session: &mut Session,
+    drafter: &Drafter,
+    session: &mut DraftSession,
     asked: Asked,
     draft: &mut Draft,
     replies: &Replies<v1::DraftReply>,
     reporter: Reporter,
-) -> Result<(), Status> {
+) -> Result<(), RoundError> {
+    let proposers = &drafter.role;
     match asked.drafting {
         Drafting::Model => {
-            let mut reports = draft_alone(service, session, asked, reporter)?;
+            let mut reports = draft_alone(proposers, session, asked, reporter)?;
             while let Some(report) = reports.recv().await {
                 if pass_on(draft, report?, replies).await? {
                     return Ok(());
                 }
             }
-            return Err(RoundError::Dropped.into());
+            return Err(RoundError::Dropped);
         }
         Drafting::MaxGram => {
-            let bigram = service.proposers.bigram().ok_or(RoundError::Dropped)?;
-            let models = service.proposers.models();
-            for report in grams::draft(session, bigram, &asked, models).await {
+            let bigram = proposers.bigram.as_ref().ok_or(RoundError::Dropped)?;
+            for report in grams::draft(session, bigram, &asked).await {
                 pass_on(draft, report, replies).await?;
             }
         }
         Drafting::Cascade => {
-            for report in cascade::draft(&service.proposers, session, &asked, reporter).await? {
+            for report in cascade::draft(proposers, session, &asked, reporter).await? {
                 pass_on(draft, report, replies).await?;
             }
         }
@@ -222,42 +169,22 @@ async fn propose(
     Ok(())
 }
 
-/// Counts what a block cost. Max-Gram has no engine to wait for.
-fn count(service: &Shared, timing: &v1::Timing) {
-    if timing.batch == 0 {
-        return;
-    }
-    let micros = |us: u32| Duration::from_micros(us.into());
-    let (queue, forward) = (micros(timing.queue_us), micros(timing.forward_us));
-    let sequences = timing.batch as usize;
-    service.metrics.computed(queue, forward, sequences);
-}
-
 /// Submits a block to the draft model's engine; what it reports.
 fn draft_alone(
-    service: &Shared,
-    session: &Session,
+    proposers: &Proposers,
+    session: &DraftSession,
     asked: Asked,
     reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
     let head = match asked.stop_rule {
         StopRule::Learned { .. } => {
             let label = AcceptanceLabel::of(session.spec.verification);
-            label.and_then(|label| service.proposers.head(label))
+            label.and_then(|label| proposers.head(label))
         }
         _ => None,
     };
-    let output = session.committed.tokens();
-    let models = service.proposers.models();
-    let (task, reports) = DraftTask::new(
-        &session.spec,
-        output,
-        asked,
-        head.cloned(),
-        models,
-        reporter,
-    );
-    session.slots[0].try_submit(task)?;
+    let (task, reports) = DraftTask::new(session, asked, head.cloned(), reporter);
+    session.submit(task)?;
     Ok(reports)
 }
 
@@ -268,7 +195,7 @@ async fn pass_on(
     drafted: Drafted,
     replies: &Replies<v1::DraftReply>,
 ) -> Result<bool, Status> {
-    draft.count(drafted.figures);
+    draft.cost.add(&drafted.cost);
     if let Some(drawn) = drafted.drawn {
         draft.add(drawn);
     }

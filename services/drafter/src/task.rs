@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepFigures, StepRows, Task};
+use model::engine::{EngineError, Progress, StepRows, Task};
 use model::head::{AcceptanceHead, Scratch};
+use peer::{Cost, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
@@ -18,7 +19,7 @@ use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
 use crate::asked::Asked;
-use crate::error::RoundError;
+use crate::proposers::DraftSession;
 use crate::report::{Drafted, Drawn, Ending};
 
 /// Drafts one block.
@@ -47,23 +48,20 @@ pub(crate) struct DraftTask {
 }
 
 impl DraftTask {
-    /// A task that drafts what is asked after `output`, as one of `models` draft models, with the channel
-    /// on which it reports; the channel closes when the block is done. `head` is the acceptance head of a
-    /// learned stop rule. How far it is goes to `progress`.
+    /// A task that drafts what is asked after the session's output, with the channel on which it reports; the
+    /// channel closes when the block is done. `head` is the acceptance head of a learned stop rule. How far it is
+    /// goes to `progress`.
     pub(crate) fn new(
-        spec: &Arc<SessionSpec>,
-        output: &[TokenId],
+        session: &DraftSession,
         asked: Asked,
         head: Option<Arc<AcceptanceHead>>,
-        models: usize,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
         let (reports, receiver) = mpsc::channel(asked.max_tokens as usize + 1);
+        let (spec, output) = (&session.spec, session.committed.tokens());
         let base_len = output.len() as u32;
-        let len = spec.lead().len() + output.len() + asked.max_tokens as usize;
-        let mut tokens = Vec::with_capacity(len);
-        tokens.extend_from_slice(spec.lead());
-        tokens.extend_from_slice(output);
+        let mut tokens = session.sequence(&[]);
+        tokens.reserve(asked.max_tokens as usize);
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
@@ -79,7 +77,7 @@ impl DraftTask {
             tokens,
             base_len,
             drafted: 0,
-            forwards: vec![0; models],
+            forwards: vec![0; session.slots.len()],
             progress,
             reports,
         };
@@ -87,7 +85,7 @@ impl DraftTask {
     }
 
     /// Draws the next token from the logits `row`, or ends the block before it.
-    fn draft(&mut self, row: &mut [f32], figures: StepFigures) -> Result<Drafted, LawError> {
+    fn draft(&mut self, row: &mut [f32], cost: Cost) -> Result<Drafted, LawError> {
         let spec = Arc::clone(&self.spec);
         let law = &mut row[..spec.vocab_size as usize];
         let position = self.base_len + self.drafted;
@@ -118,7 +116,7 @@ impl DraftTask {
                     bonus,
                     forwards: std::mem::take(&mut self.forwards),
                 }),
-                figures,
+                cost,
             });
         }
         // The law is cut in place, so an unscaled law that is the law itself is kept beside it.
@@ -141,7 +139,7 @@ impl DraftTask {
                 siblings,
             }),
             ending: self.drawn(id),
-            figures,
+            cost,
         })
     }
 
@@ -209,7 +207,7 @@ impl Task for DraftTask {
             let accept = head.accept_probability(rows.hidden(0), &mut self.scratch);
             self.stopping.predicted(f64::from(accept));
         }
-        let drafted = self.draft(rows.row_mut(0), figures);
+        let drafted = self.draft(rows.row_mut(0), Cost::of(figures));
         let goes_on = matches!(&drafted, Ok(Drafted { ending: None, .. }));
         self.report(drafted.map_err(RoundError::from));
         self.progress.step(figures.forwarded_tokens);

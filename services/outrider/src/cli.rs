@@ -116,7 +116,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => {
             let loaded = global.load(args.settings())?;
             let admin_is_chosen = !is_default(&loaded, "admin.listen");
-            Box::pin(serve::run(args, loaded.value, admin_is_chosen))
+            Box::pin(serve::run(args, loaded, admin_is_chosen))
                 .await
                 .map(|()| ExitCode::SUCCESS)
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use coordinator::{Coordinator, ModelGroup};
-use drafter::{Drafter, Loaded};
+use drafter::Loaded;
 use model::Model;
 use model::source::ServedModel;
 use server::process::Process;
@@ -11,7 +11,6 @@ use server::startup;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use verifier::Verifier;
 
 use crate::config::Config;
 use crate::process;
@@ -87,8 +86,8 @@ impl Cluster {
         let coordinator_url = url(&coordinator_listener)?;
 
         let Processes { coordinator, peers } = processes;
-        let drafter = Drafter::start(draft, config.drafter, peers.clone())?;
-        let verifier = Verifier::start(target, config.verifier, peers)?;
+        let drafter = drafter::start(draft, &config.drafter, peers.clone())?;
+        let verifier = verifier::start(target, &config.verifier, peers)?;
         let coordinator = Coordinator::new(config.coordinator, coordinator)?;
 
         let mut services = JoinSet::new();

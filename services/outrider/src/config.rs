@@ -33,6 +33,28 @@ pub struct Config {
     pub verifier: VerifierConfig,
 }
 
+/// What bounds an engine stood in its service's own section until the release before: the keys then, and now.
+pub(crate) fn renamed() -> Vec<(String, String)> {
+    let keys = [
+        "max_cached_sequences",
+        "kv_tokens",
+        "prefix_sharing",
+        "max_batch",
+        "max_batch_tokens",
+        "max_queue",
+    ];
+    let pair = |section, key| {
+        (
+            format!("{section}.{key}"),
+            format!("{section}.engine.{key}"),
+        )
+    };
+    let sections = ["drafter", "verifier"].into_iter();
+    sections
+        .flat_map(|section| keys.map(|key| pair(section, key)))
+        .collect()
+}
+
 impl Config {
     /// The same with all services on free loopback ports, for the use of this process alone: without
     /// certificates and tokens.

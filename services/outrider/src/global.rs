@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
 
 use crate::args::ModelArgs;
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// Options of all commands.
 #[derive(Debug, Args)]
@@ -84,7 +84,11 @@ impl Global {
         if let Some(filter) = &self.log {
             flags["log"] = json!({ "filter": filter });
         }
-        Ok(layers::load(self.config.as_deref(), &flags)?)
+        Ok(layers::load(
+            self.config.as_deref(),
+            &flags,
+            &config::renamed(),
+        )?)
     }
 }
 

@@ -31,6 +31,9 @@ enum Action {
 pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     let Action::Print { json } = args.action;
+    for moved in &loaded.moved {
+        anstream::eprintln!("warning: {moved}");
+    }
     let settings = loaded.provenance();
     if json {
         let settings: Vec<Value> = settings

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use server::config::Loaded;
 use server::lifecycle::ServerConfig;
 use server::process::Process;
 use server::{admin, shutdown, telemetry};
@@ -158,10 +159,13 @@ impl Role {
 /// `admin_is_chosen` tells that its address is no default.
 pub(crate) async fn run(
     args: ServeArgs,
-    config: Config,
+    loaded: Loaded<Config>,
     admin_is_chosen: bool,
 ) -> anyhow::Result<()> {
-    let telemetry = telemetry::start(&config.log, &config.telemetry, args.role.name())?;
+    let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
+    let telemetry = telemetry::start(log, sent, args.role.name())?;
+    loaded.warn_of_moved();
+    let config = loaded.value;
     let stop = shutdown::on_signal()?;
     let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
     shutdown::exit_within(stop.clone(), limit);

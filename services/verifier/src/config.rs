@@ -4,9 +4,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
 use model::source::ModelSource;
+use peer::Bounds;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
+
+/// Its section of the configuration, and what it is called in metrics and traces.
+pub(crate) const ROLE: &str = "verifier";
 
 /// Section `verifier` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,39 +24,20 @@ pub struct VerifierConfig {
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one.
     pub max_sessions: NonZeroUsize,
-    /// Most sequences whose keys and values are kept in memory; the session used the longest time ago
-    /// is prefilled again when it comes back. Fewer than a coordinator's max_requests make them
-    /// evict each other.
-    pub max_cached_sequences: NonZeroUsize,
-    /// Most tokens whose keys and values are kept in memory, of all sequences together, counted in
-    /// pages of 64. 0 is as many as max_cached_sequences of the model's whole context. Beyond it idle
-    /// sequences are prefilled again when they come back, and of running ones the youngest wait; a sequence
-    /// longer than all of it is refused.
-    pub kv_tokens: usize,
-    /// Whether sessions of one tenant share what was computed of equal beginnings; kept within kv_tokens.
-    pub prefix_sharing: bool,
-    /// Most sequences in one forward.
-    pub max_batch: NonZeroUsize,
-    /// Most tokens in one forward; prompts share what blocks leave of them.
-    pub max_batch_tokens: NonZeroUsize,
-    /// Most rounds waiting for the engine; more are refused with a time to wait.
-    pub max_queue: NonZeroUsize,
+    /// Bounds of the engine.
+    pub engine: EngineConfig,
     /// Limits of the gRPC server.
     pub server: ServerConfig,
 }
 
 impl VerifierConfig {
-    /// The bounds of its engine.
-    pub(crate) fn engine(&self) -> EngineConfig {
-        EngineConfig {
-            max_batch: self.max_batch,
-            queue: self.max_queue,
-            max_batch_tokens: self.max_batch_tokens,
-            max_sequences: self.max_cached_sequences,
-            kv_tokens: NonZeroUsize::new(self.kv_tokens),
-            tree_tokens: self.max_draft_tokens.get() as usize,
-            prefix_sharing: self.prefix_sharing,
-            ..EngineConfig::default()
+    /// What it bounds.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            max_draft_tokens: self.max_draft_tokens,
+            max_sessions: self.max_sessions,
+            engine: self.engine,
+            server: self.server.clone(),
         }
     }
 }
@@ -65,12 +50,7 @@ impl Default for VerifierConfig {
             model: ModelSource::embedded("target"),
             max_draft_tokens: const { NonZeroU32::new(64).unwrap() },
             max_sessions: const { NonZeroUsize::new(1_024).unwrap() },
-            max_cached_sequences: const { NonZeroUsize::new(256).unwrap() },
-            kv_tokens: 0,
-            prefix_sharing: false,
-            max_batch: const { NonZeroUsize::new(32).unwrap() },
-            max_batch_tokens: const { NonZeroUsize::new(512).unwrap() },
-            max_queue: const { NonZeroUsize::new(256).unwrap() },
+            engine: EngineConfig::default(),
             server: ServerConfig::default(),
         }
     }

@@ -1,8 +1,10 @@
 //! Decoding alone on the engine thread: one token a forward.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::{Cost, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
@@ -11,9 +13,7 @@ use speculation::pipeline::{LawError, Pipeline};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
-use crate::cost::{Cost, timed};
-use crate::error::RoundError;
-use crate::session::Session;
+use crate::target::VerifySession;
 
 /// What a task reports while it decodes.
 pub(crate) type Report = Result<(TokenId, Cost), RoundError>;
@@ -36,7 +36,7 @@ impl DecodeTask {
     /// A task that decodes at most `max_tokens` tokens after the session's output, with the channel
     /// on which it reports them; the channel closes at the end.
     pub(crate) fn new(
-        session: &Session,
+        session: &VerifySession,
         max_tokens: u32,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<Report>) {
@@ -83,7 +83,9 @@ impl Task for DecodeTask {
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let step = rows.figures();
         self.progress.count(step.forwarded_tokens);
-        let (chosen, accept) = timed(|| self.choose(rows.row_mut(0)));
+        let began = Instant::now();
+        let chosen = self.choose(rows.row_mut(0));
+        let accept = began.elapsed();
         let token = match chosen {
             Ok(token) => token,
             Err(error) => {

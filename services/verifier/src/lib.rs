@@ -2,25 +2,23 @@
 //!
 //! ```text
 //! coordinator ──Verify stream──▶ stream.rs ──task──▶ engine thread (model::engine)
-//!             ◀──Verdict, Slice, Decoded──          ◀──  verify.rs, tree.rs, score.rs, decode.rs
+//!             ◀──Verdict, Slice, Decoded──          ◀──  scoring.rs (verify.rs, tree.rs, score.rs), decode.rs
 //! ```
+//!
+//! What it has in common with a drafter is in [`peer`].
 
 mod config;
-mod cost;
 mod decode;
-mod error;
-mod figures;
-mod limits;
 mod rows;
 mod score;
+mod scoring;
 mod service;
-mod session;
-mod shared;
 mod stream;
+mod target;
 mod tree;
 mod verify;
 
 pub use config::VerifierConfig;
-pub use error::VerifierError;
-pub use limits::limits;
-pub use service::{Monitor, Verifier, load, run};
+pub use peer::PeerError;
+pub use service::{load, run, start};
+pub use target::{Target, Verifier};

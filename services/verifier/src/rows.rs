@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use peer::RoundError;
 use speculation::TokenId;
 use speculation::history::History;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::round::TargetRows;
 use speculation::target::TargetLaw;
-use wire::open::SessionSpec;
 
-use crate::error::RoundError;
+use crate::scoring::Block;
 
 /// The rows of a forward on the way to being laws.
 pub(crate) struct LogitRows<'a> {
@@ -26,22 +26,20 @@ pub(crate) struct LogitRows<'a> {
 }
 
 impl<'a> LogitRows<'a> {
-    /// The laws after `base_len` output tokens and each prefix of the drafts; `tokens` holds prompt
-    /// (or start token), output and drafts, `rows` the logits (drafts + 1, `row_len`), `unscaled` is scratch.
+    /// The laws after the output and each prefix of the drafts of `block`, of the logits `rows`
+    /// (drafts + 1, `row_len`); `unscaled` is scratch.
     pub(crate) fn new(
-        spec: &SessionSpec,
-        tokens: &'a [TokenId],
-        base_len: usize,
+        block: &'a Block,
         want: Want,
         (rows, row_len): (&'a mut [f32], usize),
         unscaled: &'a mut Vec<f32>,
     ) -> Self {
-        let (context, drafts) = tokens.split_at(spec.lead().len() + base_len);
-        let output = &context[spec.lead().len()..];
+        let spec = &block.spec;
+        let (output, drafts) = block.parts();
         Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
-            base_len: base_len as u32,
+            base_len: block.base_len as u32,
             drafts,
             vocab_size: spec.vocab_size as usize,
             rows,

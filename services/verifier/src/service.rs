@@ -1,213 +1,97 @@
-//! The gRPC service and its life: bind, load, warm up, serve, drain.
+//! The gRPC service: load, start, serve.
 
 use std::sync::Arc;
 
 use model::Model;
-use model::engine::{self, Gauges, MemoryGauges, Totals};
+use model::engine;
 use model::source::ServedModel;
-use server::health::Health;
-use server::lease::{Leases, SessionCounts};
-use server::metrics::PeerMetrics;
+use peer::{Peer, PeerError, ReplyStream};
 use server::process::Process;
-use server::stream::{self, ReplyStream};
-use server::transport::MAX_MESSAGE_BYTES;
-use server::{lifecycle, reflection, startup};
 use speculation::ports::LanguageModel;
-use tokio::net::TcpListener;
 use tonic::codegen::tokio_stream::Stream;
-use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
-use wire::v1::verifier_server::{self, VerifierServer};
-use wire::{open, v1};
+use wire::v1;
+use wire::v1::verifier_server;
 
-use crate::config::VerifierConfig;
-use crate::error::VerifierError;
-use crate::figures;
-use crate::shared::Shared;
-
-/// Full name of the gRPC service.
-const NAME: &str = "outrider.v1.Verifier";
+use crate::config::{ROLE, VerifierConfig};
+use crate::target::{Target, Verifier};
 
 /// Bytes of tokenizer.json in one message: well below every default limit of message sizes.
 const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
 type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A verifier with its model loaded and its engine running.
-pub struct Verifier {
-    shared: Arc<Shared>,
-    health: Health,
-    config: VerifierConfig,
-    process: Process,
-}
-
 /// Loads the model that `config` names, if the rest of it can be.
 ///
 /// # Errors
-/// [`VerifierError`] naming what is wrong with the model or another setting.
-pub fn load(config: &VerifierConfig) -> Result<ServedModel<Model>, VerifierError> {
-    config.engine().check_budget()?;
-    Ok(config.model.load()?)
+/// [`PeerError`] naming what is wrong with the model or another setting.
+pub fn load(config: &VerifierConfig) -> Result<ServedModel<Model>, PeerError> {
+    let budget = config.bounds().engine().check_budget();
+    budget.map_err(PeerError::engine(ROLE))?;
+    let model = config.model.load();
+    model.map_err(|error| PeerError::setting(ROLE, "model", error))
 }
 
 /// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is
 /// loaded, nothing is waited for.
 ///
 /// # Errors
-/// [`VerifierError`] naming what is wrong with address or model, or why serving ended early.
+/// [`PeerError`] naming what is wrong with address or model, or why serving ended early.
 pub async fn run(
     config: VerifierConfig,
     process: Process,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), VerifierError> {
-    let mut shutdown = std::pin::pin!(shutdown);
-    let listener = config.listen.bind().await?;
-    let of_model = config.clone();
-    let loading = startup::unless_stopped(shutdown.as_mut(), move || load(&of_model));
-    let Some(model) = loading.await else {
-        return Ok(());
-    };
-    Verifier::start(model?, config, process)?
-        .serve(listener, shutdown)
-        .await
+) -> Result<(), PeerError> {
+    let (listen, of_model) = (config.listen, config.clone());
+    let load = move || load(&of_model);
+    let start = |model| start(model, &config, process);
+    peer::run(listen, load, start, shutdown).await
 }
 
-impl Verifier {
-    /// Warms `model` up and starts its engine.
-    ///
-    /// # Errors
-    /// If the model has no tokenizer, or fails its first forward.
-    pub fn start<M>(
-        served: ServedModel<M>,
-        config: VerifierConfig,
-        process: Process,
-    ) -> Result<Self, VerifierError>
-    where
-        M: LanguageModel + Send + 'static,
-        M::Cache: Send,
-    {
-        if served.tokenizer_json.is_empty() {
-            return Err(VerifierError::NoTokenizer(served.name));
-        }
-        let mut description = describe(&served, &config);
-        let (engine, _thread) = engine::spawn(served.model, config.engine(), "target-engine")?;
-        description.context_len = engine.longest_sequence() as u32;
-        let health = Health::new(NAME, &process);
-        let shared = Arc::new(Shared {
-            health: health.clone(),
-            engine,
-            sessions: Leases::new(config.max_sessions.get()),
-            description,
-            traces: process.traces.of("verifier"),
-            metrics: PeerMetrics::new(&process.metrics, figures::ROLE),
-            tokenizer_json: served.tokenizer_json,
-            chat_template: served.chat_template.unwrap_or_default(),
-            special_tokens: served.special_tokens,
-        });
-        figures::tell(&process.metrics, &shared, &config, served.load_time);
-        Ok(Self {
-            shared,
-            health,
-            config,
-            process,
-        })
-    }
-
-    /// What the verifier is doing, also once it serves.
-    pub fn monitor(&self) -> Monitor {
-        Monitor(Arc::clone(&self.shared))
-    }
-
-    /// Serves on `listener` until `shutdown` completes, then drains.
-    ///
-    /// # Errors
-    /// If the server fails before it is told to stop, or the engine panicked: what a kernel left behind
-    /// cannot be trusted, and whoever supervises the process starts it anew.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<(), VerifierError> {
-        let engine = self.shared.engine.clone();
-        let service = VerifierServer::new(Service(self.shared))
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let routes = reflection::add_to(Routes::new(service), wire::DESCRIPTORS, NAME)?;
-        self.health.ready();
-        let server = &self.config.server;
-        let healthy = || engine.is_healthy();
-        let serving = lifecycle::serve(
-            routes,
-            listener,
-            server,
-            &self.process,
-            &self.health,
-            shutdown,
-            healthy,
-        );
-        Ok(serving.await?)
-    }
-}
-
-fn describe<M: LanguageModel>(
-    served: &ServedModel<M>,
+/// Warms the model up and starts its engine.
+///
+/// # Errors
+/// If the model has no tokenizer, or fails its first forward.
+pub fn start<M>(
+    served: ServedModel<M>,
     config: &VerifierConfig,
-) -> v1::PeerDescription {
-    let shape = served.model.shape();
-    v1::PeerDescription {
-        model: served.name.clone(),
-        logits_size: shape.vocab_size as u32,
-        vocab_size: served.vocab_size,
-        vocab_fingerprint: served.vocab_fingerprint.to_vec(),
-        context_len: match shape.source_len {
-            0 => shape.context_len as u32,
-            source_len => shape.context_len.min(source_len) as u32,
-        },
-        decoder_start_token_id: served.decoder_start_token_id,
-        numerics: Some(v1::Numerics {
-            weights: served.numerics.weights.clone(),
-            dtype: served.numerics.dtype.clone(),
-            kernels: served.numerics.kernels.clone(),
-        }),
-        limits: Some(v1::PeerLimits {
-            max_draft_tokens: config.max_draft_tokens.get(),
-            max_sessions: config.max_sessions.get() as u32,
-            max_message_bytes: MAX_MESSAGE_BYTES as u32,
-            max_lease_ms: open::MAX_LEASE_MS,
-        }),
-        eos_token_ids: served.eos_token_ids.clone(),
+    process: Process,
+) -> Result<Arc<Verifier>, PeerError>
+where
+    M: LanguageModel + Send + 'static,
+    M::Cache: Send,
+{
+    if served.tokenizer_json.is_empty() {
+        let name = &served.name;
+        let problem = format!("no tokenizer.json beside the weights of '{name}'");
+        return Err(PeerError::setting(ROLE, "model", problem));
+    }
+    let bounds = config.bounds();
+    let description = v1::PeerDescription {
+        limits: Some(bounds.to_wire()),
         trees: true,
-        ..wire::describe::capabilities()
-    }
+        ..peer::describe(&served)
+    };
+    let engine = engine::spawn(served.model, bounds.engine(), "target-engine");
+    let (engine, _thread) = engine.map_err(PeerError::engine(ROLE))?;
+    let target = Target {
+        tokenizer_json: served.tokenizer_json,
+        chat_template: served.chat_template.unwrap_or_default(),
+        special_tokens: served.special_tokens,
+    };
+    let load_times = vec![(served.name, served.load_time)];
+    Ok(Peer::new(
+        target,
+        vec![engine],
+        description,
+        load_times,
+        &bounds,
+        process,
+    ))
 }
 
-/// Looks into a running verifier.
-#[derive(Clone)]
-pub struct Monitor(Arc<Shared>);
-
-impl Monitor {
-    /// Sessions with an open stream, and sessions waiting for their next one.
-    pub fn sessions(&self) -> SessionCounts {
-        self.0.sessions.counts()
-    }
-
-    /// Tasks and sequences of the engine.
-    pub fn engine(&self) -> Gauges {
-        self.0.engine.gauges()
-    }
-
-    /// Memory of the engine.
-    pub fn memory(&self) -> MemoryGauges {
-        self.0.engine.memory()
-    }
-
-    /// What the engine did so far.
-    pub fn totals(&self) -> Totals {
-        self.0.engine.totals()
-    }
-}
-
-struct Service(Arc<Shared>);
+/// The service as tonic calls it.
+pub(crate) struct Service(pub(crate) Arc<Verifier>);
 
 #[tonic::async_trait]
 impl verifier_server::Verifier for Service {
@@ -225,20 +109,21 @@ impl verifier_server::Verifier for Service {
         &self,
         _request: Request<v1::TokenizerRequest>,
     ) -> Result<Response<Self::TokenizerStream>, Status> {
+        let verifier = Arc::clone(&self.0);
+        let target = &verifier.role;
         let first = v1::TokenizerPart {
-            chat_template: self.0.chat_template.clone(),
-            bos_token: self.0.special_tokens.bos.clone().unwrap_or_default(),
-            eos_token: self.0.special_tokens.eos.clone().unwrap_or_default(),
+            chat_template: target.chat_template.clone(),
+            bos_token: target.special_tokens.bos.clone().unwrap_or_default(),
+            eos_token: target.special_tokens.eos.clone().unwrap_or_default(),
             tokenizer_json: Vec::new(),
         };
-        let shared = Arc::clone(&self.0);
-        let parts = shared.tokenizer_json.len().div_ceil(TOKENIZER_PART_BYTES);
+        let parts = target.tokenizer_json.len().div_ceil(TOKENIZER_PART_BYTES);
         let rest = (0..parts).map(move |part| {
+            let whole = &verifier.role.tokenizer_json;
             let from = part * TOKENIZER_PART_BYTES;
-            let to = shared.tokenizer_json.len().min(from + TOKENIZER_PART_BYTES);
-            let tokenizer_json = shared.tokenizer_json[from..to].to_vec();
+            let to = whole.len().min(from + TOKENIZER_PART_BYTES);
             v1::TokenizerPart {
-                tokenizer_json,
+                tokenizer_json: whole[from..to].to_vec(),
                 ..Default::default()
             }
         });
@@ -250,7 +135,7 @@ impl verifier_server::Verifier for Service {
         &self,
         request: Request<Streaming<v1::VerifyRequest>>,
     ) -> Result<Response<Self::VerifyStream>, Status> {
-        let replies = stream::spawn(Arc::clone(&self.0), request.into_inner());
+        let replies = peer::spawn(Arc::clone(&self.0), request.into_inner());
         Ok(Response::new(replies))
     }
 }

@@ -3,107 +3,88 @@
 mod block;
 mod decode;
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use server::health::Health;
-use server::lease::Leases;
-use server::progress::Progress;
-use server::stream::{Next, Opening, Replies, SessionService};
+use peer::{Asked, Peer, Replies, Role, RoundError, Said, Session};
+use server::transport::MAX_MESSAGE_BYTES;
+use speculation::proposal::BadProposal;
 use tonic::Status;
+use tonic::service::Routes;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
-use wire::open::{self, SessionSpec};
-use wire::round::Round;
-use wire::status::{BadField, overloaded};
+use wire::status::BadField;
 use wire::v1;
+use wire::v1::verifier_server::VerifierServer;
 
-use crate::error::RoundError;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::config::ROLE;
+use crate::service::Service;
+use crate::target::{Target, Verifier, VerifySession};
 
-impl SessionService for Shared {
+/// What is asked of a round.
+pub enum Round {
+    /// That a block be decided, or its laws sent.
+    Block(Box<v1::VerifyRound>),
+    /// That tokens be decoded without drafts.
+    Decode(v1::DecodeRound),
+}
+
+impl Role for Target {
+    const NAME: &'static str = ROLE;
+    const SERVICE: &'static str = "outrider.v1.Verifier";
+    const MODEL: &'static str = "target model";
+    const ANSWER: &'static str = "verdict";
+
     type Request = v1::VerifyRequest;
     type Reply = v1::VerifyReply;
-    type Spec = SessionSpec;
-    type Session = Session;
+    type Round = Round;
+    type Answer = v1::Verdict;
+    type Memory = ();
 
-    fn sessions(&self) -> &Leases<Session> {
-        &self.sessions
-    }
-
-    fn open(&self, first: v1::VerifyRequest) -> Result<Opening<SessionSpec>, Status> {
-        let Some(Request::Open(opening)) = first.request else {
-            return Err(open::missing().into());
-        };
-        let epoch = opening.epoch;
-        let spec = open::from_wire(opening, &self.description)?;
-        let lease = Duration::from_millis(spec.lease_ms.into());
-        Ok(Opening {
-            id: spec.id,
-            epoch,
-            lease,
-            spec,
+    fn read(request: v1::VerifyRequest) -> Option<Asked<Round>> {
+        Some(match request.request? {
+            Request::Open(open) => Asked::Open(open.into()),
+            Request::Round(round) => Asked::Round(Round::Block(round.into())),
+            Request::Decode(round) => Asked::Round(Round::Decode(round)),
+            Request::Append(_) | Request::Commit(_) => Asked::Reserved,
+            Request::Close(_) => Asked::Close,
         })
     }
 
-    fn resume(&self, spec: SessionSpec, held: Option<Session>) -> Session {
-        match held {
-            Some(session) if *session.spec == spec => session,
-            _ => {
-                let slot = self.engine.new_slot_of(&spec.tenant);
-                Session::new(spec, slot)
-            }
-        }
-    }
-
-    fn opened(&self, session: &Session, epoch: u32) -> v1::VerifyReply {
-        reply(Reply::Opened(v1::Opened {
-            epoch,
-            held_len: session.committed.tokens().len() as u32,
-            lease_ms: session.spec.lease_ms,
-        }))
+    fn write(said: Said) -> v1::VerifyReply {
+        reply(match said {
+            Said::Opened(opened) => Reply::Opened(opened),
+            Said::NeedFrom(need) => Reply::NeedFrom(need),
+            Said::Progress(progress) => Reply::Progress(progress),
+            Said::Closed(closed) => Reply::Closed(closed),
+            Said::Draining(draining) => Reply::Draining(draining),
+        })
     }
 
     async fn round(
-        &self,
-        session: &mut Session,
-        request: v1::VerifyRequest,
+        peer: &Peer<Self>,
+        session: &mut Session<Self>,
+        asked: Round,
         epoch: u32,
         replies: &Replies<v1::VerifyReply>,
-    ) -> Result<Next, Status> {
-        match request.request {
-            Some(Request::Round(asked)) => {
-                let answered = block::verify(self, session, replies, asked, epoch).await;
-                self.metrics.round(&answered);
-                answered.map(|()| Next::Request)
-            }
-            Some(Request::Decode(asked)) => {
-                let answered = decode::decode(self, session, replies, asked, epoch).await;
-                self.metrics.round(&answered);
-                answered.map(|()| Next::Request)
-            }
-            Some(Request::Close(_)) => {
-                replies.send(reply(Reply::Closed(v1::Closed {}))).await?;
-                Ok(Next::Closed)
-            }
-            Some(Request::Append(_) | Request::Commit(_)) => {
-                Err(Status::unimplemented("append and commit are reserved"))
-            }
-            Some(Request::Open(_)) => Err(open::repeated().into()),
-            None => Err(BadField::new("request", "missing, or of a later version").into()),
+    ) -> Result<(), Status> {
+        match asked {
+            Round::Block(asked) => block::verify(peer, session, replies, *asked, epoch).await,
+            Round::Decode(asked) => decode::decode(peer, session, replies, asked, epoch).await,
         }
     }
 
-    fn health(&self) -> &Health {
-        &self.health
+    /// It came with the round.
+    fn bad_proposal(bad: &BadProposal) -> Status {
+        BadField::new("proposals", bad.to_string()).into()
     }
 
-    fn draining(&self) -> v1::VerifyReply {
-        reply(Reply::Draining(v1::Draining {}))
-    }
-
-    fn overloaded(&self, what: String, retry_after: Duration) -> Status {
-        overloaded(what, retry_after)
+    fn routes(peer: Arc<Peer<Self>>) -> Routes {
+        let service = VerifierServer::new(Service(peer));
+        Routes::new(
+            service
+                .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                .max_encoding_message_size(MAX_MESSAGE_BYTES),
+        )
     }
 }
 
@@ -111,45 +92,16 @@ fn reply(reply: Reply) -> v1::VerifyReply {
     v1::VerifyReply { reply: Some(reply) }
 }
 
-/// Tells the coordinator how far `round` is, as far as it reads.
-fn offer(round: &Round, replies: &Replies<v1::VerifyReply>) -> impl Fn(Progress) {
-    move |Progress { done, total }| {
-        replies.offer(reply(Reply::Progress(round.progress(done, total))));
-    }
-}
-
-/// Brings the session's output to where the round stands; false if the coordinator was told that
-/// too little is held.
-async fn advance(
-    session: &mut Session,
-    replies: &Replies<v1::VerifyReply>,
-    round: &Round,
-) -> Result<bool, Status> {
-    let Err(need) = session
-        .committed
-        .replace_from(round.from_len, &round.committed)
-    else {
-        return Ok(true);
-    };
-    let header = Some(round.reply_header(false));
-    let need = v1::NeedFrom {
-        header,
-        from: need.from,
-    };
-    replies.send(reply(Reply::NeedFrom(need))).await?;
-    Ok(false)
-}
-
 /// Checks that the context has room for `more` tokens after `base_len` output tokens, before any of
 /// them is stored.
 fn check_room(
-    service: &Shared,
-    session: &Session,
+    verifier: &Verifier,
+    session: &VerifySession,
     base_len: u32,
     more: usize,
 ) -> Result<(), RoundError> {
     let len = session.spec.lead().len() + base_len as usize + more;
-    let context_len = service.description.context_len as usize;
+    let context_len = verifier.description.context_len as usize;
     if len > context_len {
         return Err(RoundError::ContextFull { len, context_len });
     }

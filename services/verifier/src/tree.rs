@@ -1,27 +1,18 @@
-//! Deciding one draft tree on the engine thread: one forward, coupled verification of the target model's
-//! own distribution.
+//! Deciding one draft tree: coupled verification of the target model's own distribution.
 
 use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
-use server::progress::Reporter;
-use speculation::TokenId;
+use peer::RoundError;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
 use speculation::pipeline::Pipeline;
 use speculation::session::BlockVerdict;
 use speculation::verification::Verification;
 use speculation::verification::tree::{self, NodeLaws};
-use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 use wire::status::BadField;
 
-use crate::cost::{Cost, timed};
-use crate::error::RoundError;
-use crate::session::Session;
-
-/// What a task answers.
-pub(crate) type Decision = Result<(BlockVerdict, Cost), RoundError>;
+use crate::scoring::{Block, Judge};
 
 /// Checks that a session's rounds may be trees.
 ///
@@ -38,52 +29,34 @@ pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
     Ok(())
 }
 
-/// Scores a tree and decides it.
-pub(crate) struct TreeTask {
-    spec: Arc<SessionSpec>,
-    /// Prompt (or start token), output and nodes.
-    tokens: Vec<TokenId>,
-    base_len: usize,
-    drafts: DraftTree,
+/// A tree that is to be decided.
+pub(crate) struct Tree {
+    pub(crate) drafts: DraftTree,
     /// The nodes accepted, once that is decided.
-    path: Vec<u32>,
-    progress: Reporter,
-    answer: Option<oneshot::Sender<Decision>>,
+    pub(crate) path: Vec<u32>,
 }
 
-impl TreeTask {
-    /// A task that decides `drafts` on top of the session's output, with the channel it answers on.
-    pub(crate) fn new(
-        session: &Session,
-        drafts: DraftTree,
-        progress: Reporter,
-    ) -> (Self, oneshot::Receiver<Decision>) {
-        let (answer, receiver) = oneshot::channel();
-        let task = Self {
-            spec: Arc::clone(&session.spec),
-            tokens: session.sequence(drafts.tokens()),
-            base_len: session.committed.tokens().len(),
-            drafts,
-            path: Vec::new(),
-            progress,
-            answer: Some(answer),
-        };
-        (task, receiver)
-    }
+impl Judge for Tree {
+    type Verdict = BlockVerdict;
 
-    fn decide(&mut self, logits: &mut [f32], row_len: usize) -> Result<BlockVerdict, RoundError> {
-        let spec = &self.spec;
-        let output = &self.tokens[spec.lead().len()..][..self.base_len];
+    fn judge(
+        &mut self,
+        block: &Block,
+        (rows, row_len): (&mut [f32], usize),
+    ) -> Result<BlockVerdict, RoundError> {
+        let spec = &block.spec;
+        let (output, _) = block.parts();
+        let base_len = block.base_len as u32;
         let mut laws = PathLaws {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: History::new(&spec.sampling, &spec.prompt, output),
-            position: self.base_len as u32,
+            position: base_len,
             drafts: &self.drafts,
-            rows: logits,
+            rows,
             row_len,
             vocab_size: spec.vocab_size as usize,
         };
-        let (base_len, ends) = (self.base_len as u32, &spec.sampling.end_tokens);
+        let ends = &spec.sampling.end_tokens;
         let decided = tree::verify(&self.drafts, base_len, ends, &spec.noise, &mut laws)?;
         self.path.clone_from(&decided.path);
         Ok(BlockVerdict {
@@ -95,53 +68,12 @@ impl TreeTask {
         })
     }
 
-    fn answer(&mut self, decision: Decision) {
-        if let Some(answer) = self.answer.take() {
-            // The receiver is gone if nobody waits any more.
-            let _ = answer.send(decision);
-        }
-    }
-}
-
-impl Task for TreeTask {
-    fn tokens(&self) -> &[TokenId] {
-        &self.tokens
-    }
-
-    fn source(&self) -> &[TokenId] {
-        self.spec.source()
-    }
-
-    fn scored_from(&self) -> usize {
-        self.spec.lead().len() + self.base_len - 1
-    }
-
     fn parents(&self) -> &[Option<u32>] {
         self.drafts.parents()
     }
 
     fn kept(&self) -> &[u32] {
         &self.path
-    }
-
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let step = rows.figures();
-        let row_len = rows.vocab_size();
-        let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
-        self.answer(decided.map(|verdict| (verdict, Cost { step, accept })));
-        Progress::Done
-    }
-
-    fn prefilled(&mut self, done: usize, total: usize) {
-        self.progress.part(done, total);
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    fn fail(mut self: Box<Self>, error: EngineError) {
-        self.answer(Err(error.into()));
     }
 }
 

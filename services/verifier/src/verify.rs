@@ -1,38 +1,22 @@
-//! Deciding one draft block on the engine thread: one forward.
+//! Deciding one draft block, of which something may be told of the draft model.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
-use model::engine::{EngineError, Progress, StepRows, Task};
-use server::progress::Reporter;
+use peer::RoundError;
 use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
 use speculation::round::{self, RoundInputs, Scratch};
+use speculation::session::BlockVerdict;
 use speculation::verification::layers::Layer;
-use speculation::verification::{Block, Verdict, Verification};
-use tokio::sync::oneshot;
-use wire::open::SessionSpec;
+use speculation::verification::{self, Verification};
 
-use crate::cost::{Cost, timed};
-use crate::error::RoundError;
 use crate::rows::LogitRows;
-use crate::session::Session;
+use crate::scoring::{Block, Judge};
 
 thread_local! {
     /// Rows of the engine's thread that every round writes to.
     static SCRATCH: RefCell<(Scratch<f32>, Vec<f32>)> = RefCell::default();
-}
-
-/// What a task answers.
-pub(crate) type Decision = Result<Decided, RoundError>;
-
-/// A block decided.
-pub(crate) struct Decided {
-    pub(crate) verdict: Verdict,
-    /// For each emitted position how much was deferred; empty where nothing can be.
-    pub(crate) deferral: Vec<f32>,
-    pub(crate) cost: Cost,
 }
 
 /// What is to be decided.
@@ -47,39 +31,15 @@ pub(crate) struct Asked {
     pub(crate) layers: Vec<Layer>,
 }
 
-/// Scores a block and decides it.
-pub(crate) struct VerifyTask {
-    spec: Arc<SessionSpec>,
-    /// Prompt (or start token), output and drafts.
-    tokens: Vec<TokenId>,
-    base_len: usize,
-    asked: Asked,
-    progress: Reporter,
-    answer: Option<oneshot::Sender<Decision>>,
-}
+impl Judge for Asked {
+    type Verdict = BlockVerdict;
 
-impl VerifyTask {
-    /// A task that decides what is asked on top of the session's output, with the channel it answers
-    /// on.
-    pub(crate) fn new(
-        session: &Session,
-        asked: Asked,
-        progress: Reporter,
-    ) -> (Self, oneshot::Receiver<Decision>) {
-        let (answer, receiver) = oneshot::channel();
-        let task = Self {
-            spec: Arc::clone(&session.spec),
-            tokens: session.sequence(&asked.drafts),
-            base_len: session.committed.tokens().len(),
-            asked,
-            progress,
-            answer: Some(answer),
-        };
-        (task, receiver)
-    }
-
-    fn decide(&self, logits: &mut [f32], row_len: usize) -> Result<round::Decided, RoundError> {
-        let (spec, asked) = (&self.spec, &self.asked);
+    fn judge(
+        &mut self,
+        block: &Block,
+        rows: (&mut [f32], usize),
+    ) -> Result<BlockVerdict, RoundError> {
+        let spec = &block.spec;
         let greedy = spec.sampling.temperature == 0.0;
         let mut want = Want::of_target(spec.target.needs(greedy));
         want.unscaled |= matches!(spec.verification, Verification::Bild { .. });
@@ -87,67 +47,23 @@ impl VerifyTask {
             target: &spec.target,
             verification: spec.verification,
             greedy,
-            drafts: &asked.drafts,
-            proposals: &asked.proposals,
-            bonus: asked.bonus.as_ref(),
+            drafts: &self.drafts,
+            proposals: &self.proposals,
+            bonus: self.bonus.as_ref(),
             vocab_size: spec.vocab_size as usize,
         };
-        let block = Block {
-            drafts: &asked.drafts,
-            base_len: self.base_len as u32,
+        let asked = verification::Block {
+            drafts: &self.drafts,
+            base_len: block.base_len as u32,
             ends: &spec.sampling.end_tokens,
-            horizon: asked.horizon,
-            layers: &asked.layers,
+            horizon: self.horizon,
+            layers: &self.layers,
         };
-        SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
-            let (tokens, rows) = (&self.tokens, (logits, row_len));
-            let rows = LogitRows::new(spec, tokens, self.base_len, want, rows, unscaled);
-            round::decide(inputs, &block, spec.noise, rows, scratch)
-        })
-    }
-
-    fn answer(&mut self, decision: Decision) {
-        if let Some(answer) = self.answer.take() {
-            // The receiver is gone if nobody waits any more.
-            let _ = answer.send(decision);
-        }
-    }
-}
-
-impl Task for VerifyTask {
-    fn tokens(&self) -> &[TokenId] {
-        &self.tokens
-    }
-
-    fn source(&self) -> &[TokenId] {
-        self.spec.source()
-    }
-
-    fn scored_from(&self) -> usize {
-        self.spec.lead().len() + self.base_len - 1
-    }
-
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let step = rows.figures();
-        let row_len = rows.vocab_size();
-        let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
-        self.answer(decided.map(|(verdict, deferral)| Decided {
-            verdict,
-            deferral,
-            cost: Cost { step, accept },
-        }));
-        Progress::Done
-    }
-
-    fn prefilled(&mut self, done: usize, total: usize) {
-        self.progress.part(done, total);
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    fn fail(mut self: Box<Self>, error: EngineError) {
-        self.answer(Err(error.into()));
+        let decided = SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
+            let rows = LogitRows::new(block, want, rows, unscaled);
+            round::decide(inputs, &asked, spec.noise, rows, scratch)
+        });
+        let (verdict, deferral) = decided?;
+        Ok(BlockVerdict::of_chain(verdict, deferral))
     }
 }

@@ -29,6 +29,7 @@ mod worker;
 
 use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle};
 
+use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
 use self::{budget::Budget, handle::Shared, worker::Worker};
@@ -38,32 +39,36 @@ pub use self::{
     task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
 };
 
-/// Bounds of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bounds of an engine, as a section of a service's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
-    /// Most tasks in one forward.
+    /// Most sequences, each with its task, in one forward.
     pub max_batch: NonZeroUsize,
     /// Most tasks submitted and not yet running; more are [`Rejected::Full`].
-    pub queue: NonZeroUsize,
-    /// Most tokens of one task forwarded at once ahead of its scored rows, so that a long prompt
-    /// does not stall the others.
-    pub prefill_chunk: NonZeroUsize,
+    pub max_queue: NonZeroUsize,
     /// Most tokens in one forward, of all tasks together. Rows to be scored go first, prompts share the
     /// rest, and no less than a quarter. Only a single block that is larger exceeds it, for it goes at once.
     pub max_batch_tokens: NonZeroUsize,
     /// Most sequences whose keys and values are kept; beyond it the idle slot that was used the
-    /// longest time ago is evicted. Running tasks are never evicted.
-    pub max_sequences: NonZeroUsize,
+    /// longest time ago is evicted, and prefilled again when it comes back. Running tasks are never evicted.
+    /// Fewer than a coordinator's `max_requests` make them evict each other.
+    pub max_cached_sequences: NonZeroUsize,
     /// Most tokens of all sequences whose keys and values are in memory, counted in whole pages of the
-    /// model; none allows `max_sequences` of the model's context. Models that do not count their memory
+    /// model; 0 allows `max_cached_sequences` of the model's context. Models that do not count their memory
     /// ([`LanguageModel::memory`]) know no such bound.
-    pub kv_tokens: Option<NonZeroUsize>,
-    /// Most tokens of a tree at the end of a sequence: its nodes take room side by side, so a sequence's longest
-    /// length leaves room for them.
-    pub tree_tokens: usize,
+    pub kv_tokens: usize,
     /// Whether what sequences began with is kept when their slot is freed, within `kv_tokens`, for later
     /// sequences of the same tenant.
     pub prefix_sharing: bool,
+    /// Most tokens of one task forwarded at once ahead of its scored rows, so that a long prompt
+    /// does not stall the others. Not a setting.
+    #[serde(skip)]
+    pub prefill_chunk: NonZeroUsize,
+    /// Most tokens of a tree at the end of a sequence: its nodes take room side by side, so a sequence's longest
+    /// length leaves room for them. Not a setting of its own.
+    #[serde(skip)]
+    pub tree_tokens: usize,
 }
 
 impl Default for EngineConfig {
@@ -71,13 +76,13 @@ impl Default for EngineConfig {
         let bound = |n| NonZeroUsize::new(n).unwrap_or(NonZeroUsize::MIN);
         Self {
             max_batch: bound(32),
-            queue: bound(256),
-            prefill_chunk: bound(256),
+            max_queue: bound(256),
             max_batch_tokens: bound(512),
-            max_sequences: bound(64),
-            kv_tokens: None,
-            tree_tokens: 0,
+            max_cached_sequences: bound(256),
+            kv_tokens: 0,
             prefix_sharing: false,
+            prefill_chunk: bound(256),
+            tree_tokens: 0,
         }
     }
 }
@@ -111,7 +116,7 @@ where
         );
     }
     let (sender, receiver) = mpsc::channel();
-    let shared = Shared::new(config.queue, budget.longest);
+    let shared = Shared::new(config.max_queue, budget.longest);
     let handle = EngineHandle::new(sender, shared.clone());
     let worker = Worker::new(model, config, budget, receiver, shared);
     let thread = std::thread::Builder::new()

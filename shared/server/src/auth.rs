@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reload::{FileError, Reloading};
 use file::TokenFile;
-pub(crate) use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
+pub use file::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
 pub use guard::{Client, Guard};
 pub use shown::Shown;
 

@@ -10,6 +10,7 @@
 mod environment;
 mod error;
 mod layer;
+mod moved;
 mod provenance;
 
 use std::ffi::OsString;
@@ -21,7 +22,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::ConfigError;
-pub use provenance::{Origin, Setting};
+pub use moved::Moved;
+pub use provenance::Setting;
 
 use layer::Layer;
 
@@ -30,6 +32,8 @@ use layer::Layer;
 pub struct Loaded<T> {
     /// The configuration after all layers.
     pub value: T,
+    /// The settings that were given by keys of an earlier release.
+    pub moved: Vec<Moved>,
     settings: Vec<Setting>,
 }
 
@@ -38,6 +42,13 @@ impl<T> Loaded<T> {
     pub fn provenance(&self) -> &[Setting] {
         &self.settings
     }
+
+    /// Warns in the log of each setting that was given by a key of an earlier release.
+    pub fn warn_of_moved(&self) {
+        for moved in &self.moved {
+            tracing::warn!("{moved}");
+        }
+    }
 }
 
 /// Loads a configuration: `T::default()` < `file` < environment < `flags`.
@@ -45,15 +56,20 @@ impl<T> Loaded<T> {
 /// The file is TOML or JSON by its extension. The environment's names are `OUTRIDER__SECTION__KEY`:
 /// the double underscore keeps them apart from what Kubernetes injects for its services
 /// (`OUTRIDER_COORDINATOR_PORT`). `flags` is anything that serialises to a map shaped like `T`;
-/// nulls in it count as flags that were not given.
+/// nulls in it count as flags that were not given. `renamed` are pairs of keys, `section.key`: the first of
+/// each is what an earlier release called the second, and still read.
 ///
 /// # Errors
 /// Names the key, its value and its origin for whatever does not fit `T`.
-pub fn load<T>(file: Option<&Path>, flags: &impl Serialize) -> Result<Loaded<T>, ConfigError>
+pub fn load<T>(
+    file: Option<&Path>,
+    flags: &impl Serialize,
+    renamed: &[(String, String)],
+) -> Result<Loaded<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    load_from(file, std::env::vars_os(), flags)
+    load_from(file, std::env::vars_os(), flags, renamed)
 }
 
 /// Like [`load`], with the environment passed in.
@@ -64,25 +80,32 @@ pub fn load_from<T>(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
     flags: &impl Serialize,
+    renamed: &[(String, String)],
 ) -> Result<Loaded<T>, ConfigError>
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let defaults = layer::serialized(&T::default(), &Origin::Default)?;
-    let shape = Value::from(defaults.clone());
+    let defaults = Layer::serialized("default", &T::default())?;
+    let shape = Value::from(defaults.values.clone());
 
-    let mut figment = Figment::from(Layer::new(Origin::Default, defaults));
+    let mut layers = Vec::new();
     if let Some(path) = file {
-        figment = figment.merge(Layer::file(path)?);
+        layers.push(Layer::file(path)?);
     }
-    for layer in environment::layers(environment, &shape)? {
-        figment = figment.merge(layer);
-    }
-    figment = figment.merge(Layer::flags(flags)?);
+    layers.extend(environment::layers(environment, &shape)?);
+    layers.push(Layer::flags(flags)?);
+    let moved = moved::settle(&mut layers, renamed)?;
+    let figment = layers
+        .into_iter()
+        .fold(Figment::from(defaults), Figment::merge);
 
     let value = figment.extract().map_err(ConfigError::from_figment)?;
     let settings = provenance::settings(&merged(&figment)?, &figment);
-    Ok(Loaded { value, settings })
+    Ok(Loaded {
+        value,
+        moved,
+        settings,
+    })
 }
 
 fn merged(figment: &Figment) -> Result<Dict, ConfigError> {

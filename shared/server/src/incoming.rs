@@ -23,11 +23,12 @@ use tokio_util::sync::CancellationToken;
 use crate::seldom::Seldom;
 use crate::severable::Severable;
 use crate::tls::Tls;
-pub(crate) use opening::{OPENING_TIMEOUT, Opened};
+pub use opening::OPENING_TIMEOUT;
+pub(crate) use opening::Opened;
 
 /// Most connections of a server that have not yet said what they want. Beyond it the oldest is dropped:
 /// an honest one needs a few round trips, and whoever stalls on purpose is older than that.
-pub(crate) const MAX_OPENING: usize = 256;
+pub const MAX_OPENING: usize = 256;
 
 /// How long nothing is accepted after the system could not: it has no more files, and needs time.
 const PAUSE: Duration = Duration::from_millis(100);

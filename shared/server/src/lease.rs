@@ -8,13 +8,13 @@
 
 mod table;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use table::Table;
+use table::Slots;
 
 /// A session's name, chosen by the client.
 pub type SessionId = [u8; 16];
@@ -53,13 +53,15 @@ pub struct SessionCounts {
 /// The sessions of one service, with `S` as the state of each. Clones share the sessions.
 #[derive(Debug)]
 pub struct Leases<S> {
-    table: Arc<Table<S>>,
+    max_sessions: usize,
+    slots: Arc<Mutex<Slots<S>>>,
 }
 
 impl<S> Clone for Leases<S> {
     fn clone(&self) -> Self {
         Self {
-            table: Arc::clone(&self.table),
+            max_sessions: self.max_sessions,
+            slots: Arc::clone(&self.slots),
         }
     }
 }
@@ -71,9 +73,27 @@ impl<S: Send + 'static> Leases<S> {
     /// # Panics
     /// Outside a Tokio runtime.
     pub fn new(max_sessions: usize) -> Self {
-        let table = Arc::new(Table::new(max_sessions));
-        tokio::spawn(sweep_expired(Arc::downgrade(&table)));
-        Self { table }
+        let slots = Arc::<Mutex<Slots<S>>>::default();
+        let swept = Arc::downgrade(&slots);
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+            loop {
+                let now = ticks.tick().await;
+                let Some(slots) = swept.upgrade() else { return };
+                let leases = Self {
+                    max_sessions,
+                    slots,
+                };
+                let expired = leases.sweep(now);
+                if expired > 0 {
+                    tracing::debug!(expired, "detached sessions expired");
+                }
+            }
+        });
+        Self {
+            max_sessions,
+            slots,
+        }
     }
 
     /// Gives a session to the calling stream, with its state where it was detached and its lease
@@ -91,25 +111,14 @@ impl<S: Send + 'static> Leases<S> {
         epoch: u32,
     ) -> Result<(Attached<S>, Option<S>), AttachError> {
         let superseded = CancellationToken::new();
-        let now = Instant::now();
-        let (generation, state) = self.table.attach(id, epoch, superseded.clone(), now)?;
+        let (generation, state) = self.hold(id, epoch, superseded.clone(), Instant::now())?;
         let guard = Attached {
-            table: Arc::clone(&self.table),
+            leases: self.clone(),
             id,
             generation,
             superseded,
         };
         Ok((guard, state))
-    }
-
-    /// Drops every detached session whose lease has ended by `now`; returns how many there were.
-    pub fn sweep(&self, now: Instant) -> usize {
-        self.table.sweep(now)
-    }
-
-    /// Counts the sessions.
-    pub fn counts(&self) -> SessionCounts {
-        self.table.counts()
     }
 }
 
@@ -117,7 +126,7 @@ impl<S: Send + 'static> Leases<S> {
 #[derive(Debug)]
 #[must_use = "dropping the guard closes the session"]
 pub struct Attached<S> {
-    table: Arc<Table<S>>,
+    leases: Leases<S>,
     id: SessionId,
     generation: u64,
     superseded: CancellationToken,
@@ -135,25 +144,13 @@ impl<S> Attached<S> {
     pub fn detach(self, state: S, lease: Duration) {
         let ends = Instant::now() + lease;
         // The guard's own drop then finds the session detached and leaves it alone.
-        self.table.detach(self.id, self.generation, state, ends);
+        self.leases.detach(self.id, self.generation, state, ends);
     }
 }
 
 impl<S> Drop for Attached<S> {
     fn drop(&mut self) {
-        self.table.close(self.id, self.generation);
-    }
-}
-
-async fn sweep_expired<S>(table: Weak<Table<S>>) {
-    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-    loop {
-        let now = ticks.tick().await;
-        let Some(table) = table.upgrade() else { return };
-        let swept = table.sweep(now);
-        if swept > 0 {
-            tracing::debug!(swept, "detached sessions expired");
-        }
+        self.leases.close(self.id, self.generation);
     }
 }
 

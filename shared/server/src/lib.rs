@@ -16,7 +16,6 @@ pub mod health;
 mod incoming;
 pub mod lease;
 pub mod lifecycle;
-pub mod limits;
 pub mod listen;
 pub mod metrics;
 pub mod process;
@@ -31,8 +30,9 @@ mod seldom;
 mod severable;
 pub mod shutdown;
 pub mod startup;
-pub mod stream;
 pub mod telemetry;
 pub mod tls;
 pub mod trace;
 pub mod transport;
+
+pub use incoming::{MAX_OPENING, OPENING_TIMEOUT};

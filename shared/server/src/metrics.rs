@@ -21,7 +21,7 @@ use prometheus_client::metrics::counter;
 
 pub use definition::{Kind, Metric};
 pub use histogram::Histogram;
-pub use peer::{PeerFigures, PeerMetrics};
+pub use peer::PeerMetrics;
 pub use samples::Samples;
 
 use registered::Registered;

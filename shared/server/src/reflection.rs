@@ -6,7 +6,7 @@ use tonic_reflection::server::{Builder, Error};
 use crate::receiving::Described;
 
 /// Longest request of a client to reflection, in bytes: the name of a symbol or of a file.
-pub(crate) const MAX_REQUEST_BYTES: usize = 4 << 10;
+pub const MAX_REQUEST_BYTES: usize = 4 << 10;
 
 /// Descriptors that reflection cannot serve.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 //! What peers tell of themselves under load, and of each way a round can go.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
-use verifier::{Monitor, VerifierConfig};
+use verifier::{Verifier, VerifierConfig};
 use wire::v1::{AcceptAt, GenerateRequest, TreeShape, tree_shape};
 
 use super::openmetrics::Scrape;
@@ -16,7 +17,7 @@ use crate::relay::Relay;
 const VERIFIER: (&str, &str) = ("role", "verifier");
 
 /// A verifier of its own configuration.
-async fn watched(config: VerifierConfig) -> (Watched, Monitor) {
+async fn watched(config: VerifierConfig) -> (Watched, Arc<Verifier>) {
     let (process, admin) = super::process().await;
     let (service, monitor) = verifier_in(process, target(), config).await;
     (Watched { service, admin }, monitor)
@@ -24,12 +25,10 @@ async fn watched(config: VerifierConfig) -> (Watched, Monitor) {
 
 #[tokio::test]
 async fn memory_that_is_fought_for_is_told_as_it_is() {
-    let (verifier, monitor) = watched(VerifierConfig {
-        kv_tokens: 512,
-        prefix_sharing: true,
-        ..VerifierConfig::default()
-    })
-    .await;
+    let mut tight = VerifierConfig::default();
+    tight.engine.kv_tokens = 512;
+    tight.engine.prefix_sharing = true;
+    let (verifier, monitor) = watched(tight).await;
     let mut config = config(&[], &[verifier.service.url()]);
     config.round_timeout_ms = 120_000.try_into().expect("not zero");
     let coordinator = Watched::coordinator(config).await;
@@ -69,10 +68,8 @@ async fn what_runs_and_what_waits_is_seen_meanwhile() {
     let model = target();
     let loaded_in = model.load_time.as_secs_f64();
     let (process, admin) = super::process().await;
-    let one_at_a_time = VerifierConfig {
-        max_batch: NonZeroUsize::MIN,
-        ..VerifierConfig::default()
-    };
+    let mut one_at_a_time = VerifierConfig::default();
+    one_at_a_time.engine.max_batch = NonZeroUsize::MIN;
     let (service, _) = verifier_in(process, model, one_at_a_time).await;
     let verifier = Watched { service, admin };
     let coordinator = Watched::coordinator(config(&[], &[verifier.service.url()])).await;

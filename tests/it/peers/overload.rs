@@ -13,7 +13,7 @@ async fn requests_under_way_wait_for_an_overloaded_verifier() {
     let pace = Pace::default();
     let one = 1.try_into().expect("not zero");
     let verifier = paced_verifier(&pace, target(), |config| {
-        (config.max_batch, config.max_queue) = (one, one);
+        (config.engine.max_batch, config.engine.max_queue) = (one, one);
     })
     .await;
     let counted = Counted::start(config(&[], &[verifier.url()])).await;

@@ -18,7 +18,7 @@ fn long() -> GenerateRequest {
 async fn a_prefill_longer_than_the_round_timeout_is_waited_for() {
     let pace = Pace::default();
     let verifier = paced_verifier(&pace, target(), |config| {
-        config.max_batch_tokens = 16.try_into().expect("not zero");
+        config.engine.max_batch_tokens = 16.try_into().expect("not zero");
     });
     let verifier = verifier.await;
     let (drafter, _) = drafter(draft()).await;

@@ -28,7 +28,7 @@ async fn no_address_stands_in_what_a_client_reads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_model_whose_context_is_full_is_counted_as_that() {
     let (verifier, _) = verifier(target()).await;
-    let (drafter, _) = drafter_with(draft(), |config| config.kv_tokens = 128).await;
+    let (drafter, _) = drafter_with(draft(), |config| config.engine.kv_tokens = 128).await;
     let counted = Counted::start(config(&[drafter.url()], &[verifier.url()])).await;
     let asked = request("Once upon a time", 200).ignoring_eos();
     let answer = generate(&counted.service, asked).await;

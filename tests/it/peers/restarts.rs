@@ -44,7 +44,7 @@ async fn a_verifier_restarted_with_shorter_blocks_is_asked_shorter_blocks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verifier_restarted_with_less_room_refuses_by_field_and_at_once() {
     let (large, _) = verifier(target()).await;
-    let (small, _) = verifier_with(target(), |config| config.kv_tokens = 192).await;
+    let (small, _) = verifier_with(target(), |config| config.engine.kv_tokens = 192).await;
     let relay = Relay::start(large.address).await;
     let coordinator = coordinator(config(&[], &[relay.url()])).await;
     let asked = request("Once upon a time", 300).ignoring_eos();

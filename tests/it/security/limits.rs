@@ -1,33 +1,160 @@
 //! The table of limits says what the code does.
 
-use server::limits::Limit;
+use auth::{MAX_TOKEN_CHARS, MIN_TOKEN_CHARS};
+use bounds::{MAX_MESSAGES, MAX_STOP_TOKENS, MAX_STOPS};
+use coordinator::limits::{
+    ANSWER_BUFFER, ANSWER_BUFFER_BYTES, MAX_BYTES_PER_TOKEN, MAX_DRAFT_LEN, MAX_NAME_BYTES,
+    MAX_REQUEST_BYTES, MAX_STOP_BYTES,
+};
+use open::{MAX_LEASE_MS, MAX_TENANT_BYTES};
+use peer::{IDLE_TIMEOUT, OPEN_TIMEOUT, READ_TIMEOUT, REPLY_BUFFER};
+use proposal::MAX_SPARSE;
+use sampling::{MAX_ALLOWED, MAX_BANNED, MAX_LOGIT_BIAS};
+use serde_json::{Value, json};
+use server::transport::{
+    KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT, MAX_HEADER_BYTES, MAX_MESSAGE_BYTES,
+};
+use server::{MAX_OPENING, OPENING_TIMEOUT, auth, reflection};
+use speculation::noise::Noise;
+use wire::{bounds, open, proposal, round, sampling};
 
 const TABLE: &str = include_str!("../../../docs/reference/limits.md");
 
-/// The rows under the heading `section`, without the head of the table.
-fn rows(section: &str) -> Vec<&'static str> {
+/// The tables, a row a line: what is bounded, then the key of the setting, whose default is the bound, or the bound
+/// that is built in.
+fn of_every_service() -> String {
+    let opening = OPENING_TIMEOUT.as_secs();
+    let (silence, answer) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_TIMEOUT.as_secs());
+    let (header, asked) = (MAX_HEADER_BYTES >> 10, reflection::MAX_REQUEST_BYTES >> 10);
+    format!(
+        "open connections | `server.max_connections`
+connections that have not begun to speak HTTP/2 | {MAX_OPENING}
+time to the HTTP/2 preface, a TLS handshake included | {opening} s
+silence of a connection before a ping, and the wait for its answer | {silence} s + {answer} s
+streams of one connection | `server.max_streams_per_connection`
+metadata of a request | {header} KiB
+time for a request of one message to come whole | `server.receive_timeout_ms`
+bytes of such requests that are held for one connection, until their service has them | \
+            `server.max_receiving_bytes_per_connection`
+bytes of such requests that are held for all connections | `server.max_receiving_bytes`
+request of a client to reflection | {asked} KiB
+characters of a token | {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}
+time of open streams after the order to stop | `server.drain_grace_ms`"
+    )
+}
+
+fn of_coordinators() -> String {
+    let (buffer, message) = (ANSWER_BUFFER_BYTES >> 20, MAX_MESSAGE_BYTES >> 20);
+    let (request, choice) = (MAX_REQUEST_BYTES >> 20, Noise::MAX_CHOICE);
+    format!(
+        "requests under way | `max_requests`
+time of a request, and the most it may ask for | `request_timeout_ms`
+parts of an answer held for a client that does not read | {ANSWER_BUFFER}
+bytes of them; a single part that is larger goes alone | {buffer} MiB
+bytes of distributions that all requests hold | `max_distribution_bytes`
+message of a client | {request} MiB
+tokens of prompt and output together | the verifier's context
+bytes of a text, before it is tokenised, for each token of the context | {MAX_BYTES_PER_TOKEN}
+turns of a conversation | {MAX_MESSAGES}
+bytes of the name of a model, a method, a rule or a role | {MAX_NAME_BYTES}
+stop strings | {MAX_STOPS}
+bytes of a stop string | {MAX_STOP_BYTES}
+stop tokens | {MAX_STOP_TOKENS}
+entries of `logit_bias` | {MAX_LOGIT_BIAS}
+entries of `banned_token_ids` | {MAX_BANNED}
+entries of `allowed_token_ids` | {MAX_ALLOWED}
+largest `choice` | {choice}
+draft tokens of a round | {MAX_DRAFT_LEN}
+tokens of a sparse proposal | {MAX_SPARSE}
+laws of one block, in bytes | {message} MiB
+bytes of a tenant's name | {MAX_TENANT_BYTES}
+time to connect to a peer, a TLS handshake included | `channel.connect_timeout_ms`
+time of a peer for one answer | `round_timeout_ms`
+time of a drafter for one draft | `draft_timeout_ms`
+message of a peer | {message} MiB"
+    )
+}
+
+fn of_peers() -> String {
+    let [round, open, idle, read] =
+        [round::MAX_TIMEOUT, OPEN_TIMEOUT, IDLE_TIMEOUT, READ_TIMEOUT].map(|time| time.as_secs());
+    let message = MAX_MESSAGE_BYTES >> 20;
+    format!(
+        "sessions, open or waiting for their next stream | `max_sessions`
+rounds waiting for an engine | `engine.max_queue`
+sequences kept in memory | `engine.max_cached_sequences`
+tokens kept in memory | `engine.kv_tokens`
+sequences in one forward | `engine.max_batch`
+tokens in one forward | `engine.max_batch_tokens`
+draft tokens of a round | `max_draft_tokens`
+message of a client | {message} MiB
+tokens of a prompt | the model's context
+tokens of prompt, output and draft together | the model's context
+lease of a session | {MAX_LEASE_MS} ms
+time of a round | {round} s
+bytes of a tenant's name | {MAX_TENANT_BYTES}
+time to the first message of a stream | {open} s
+time between the rounds of a stream | {idle} s
+replies held for a client that does not read | {REPLY_BUFFER}
+time a round waits for such a client | {read} s"
+    )
+}
+
+/// The first three columns under the heading `section`, without the head of the table.
+fn rows(section: &str) -> Vec<[&'static str; 3]> {
     let after = TABLE.split_once(&format!("\n## {section}\n"));
     let (_, after) = after.unwrap_or_else(|| panic!("no section {section}"));
     let section = after.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with('|'));
-    rows.skip(2).collect()
+    let cells = rows.skip(2).map(|row| {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        std::array::from_fn(|_| cells.next().expect("a cell"))
+    });
+    cells.collect()
+}
+
+/// The default of `key`, as the table writes it.
+fn default_of(key: &str, settings: &Value) -> String {
+    let value = settings.pointer(&format!("/{}", key.replace('.', "/")));
+    let number = value.and_then(Value::as_u64).expect(key);
+    match key {
+        "engine.kv_tokens" => {
+            assert_eq!(number, 0, "{key}");
+            "as `max_cached_sequences` says".to_owned()
+        }
+        "max_distribution_bytes" => format!("{} MiB", number >> 20),
+        _ if key.ends_with("_ms") => format!("{number} ms"),
+        _ => number.to_string(),
+    }
 }
 
 #[test]
 fn the_table_of_limits_is_what_the_services_are_built_with() {
-    let sections: [(&str, Vec<Limit>); 4] = [
-        ("Every service", server::limits::limits()),
-        ("Coordinator", coordinator::limits()),
-        ("Drafter and verifier", drafter::limits()),
-        ("Drafter and verifier", verifier::limits()),
-    ];
-    for (section, limits) in sections {
-        let expected: Vec<_> = limits.iter().map(Limit::row).collect();
+    let drafter = json!(drafter::DrafterConfig::default());
+    let verifier = json!(verifier::VerifierConfig::default());
+    let coordinator = json!(coordinator::CoordinatorConfig::default());
+    for (section, settings, expected) in [
+        ("Every service", &coordinator, of_every_service()),
+        ("Every service", &verifier, of_every_service()),
+        ("Coordinator", &coordinator, of_coordinators()),
+        ("Drafter and verifier", &drafter, of_peers()),
+        ("Drafter and verifier", &verifier, of_peers()),
+    ] {
+        let expected = expected.lines().map(|row| {
+            let (what, bound) = row.split_once(" | ").expect("two cells");
+            let key = bound
+                .strip_prefix('`')
+                .and_then(|key| key.strip_suffix('`'));
+            match key {
+                Some(key) => [what.to_owned(), default_of(key, settings), bound.to_owned()],
+                None => [what, bound, "built in"].map(str::to_owned),
+            }
+        });
+        let expected: Vec<_> = expected.collect();
         assert_eq!(
             rows(section),
             expected,
-            "docs/reference/limits.md, {section}; it should be\n{}\n",
-            expected.join("\n")
+            "docs/reference/limits.md, {section}"
         );
     }
 }

@@ -17,7 +17,9 @@ const PROMPT: &str = "Once upon a time there was a little girl who lived in a sm
 async fn beginnings_are_shared_within_a_tenant_by_its_token_and_with_nobody_else() {
     let world = World::new();
     let (verifier, monitor) = world
-        .verifier(world.of_peer(), |config| config.prefix_sharing = true)
+        .verifier(world.of_peer(), |config| {
+            config.engine.prefix_sharing = true;
+        })
         .await;
     let process = world.of_coordinator();
     let coordinator = world.coordinator(&[], &[&verifier], process).await;

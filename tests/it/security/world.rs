@@ -1,6 +1,7 @@
 //! Services with certificates and tokens, and clients that have others.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use drafter::{DrafterConfig, Loaded};
 use server::auth::{Auth, AuthConfig};
@@ -94,7 +95,7 @@ impl World {
         &self,
         process: Process,
         configure: impl FnOnce(&mut VerifierConfig),
-    ) -> (Service, verifier::Monitor) {
+    ) -> (Service, Arc<verifier::Verifier>) {
         let mut config = VerifierConfig::default();
         configure(&mut config);
         verifier_in(process, target(), config).await

@@ -1,6 +1,7 @@
 //! The three services, each in a process of its own as far as traces go.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use coordinator::CoordinatorConfig;
 use drafter::{DrafterConfig, Loaded};
@@ -18,8 +19,8 @@ pub(super) struct Watched {
     pub(super) coordinator: Service,
     pub(super) drafter: Option<Service>,
     pub(super) verifier: Option<Service>,
-    drafter_monitor: drafter::Monitor,
-    pub(super) verifier_monitor: verifier::Monitor,
+    drafter_monitor: Arc<drafter::Drafter>,
+    pub(super) verifier_monitor: Arc<verifier::Verifier>,
     telemetry: Vec<Telemetry>,
     collector: Collector,
 }

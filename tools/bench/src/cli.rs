@@ -162,7 +162,9 @@ async fn carry_out(
         Command::Sweep(args) => return Box::pin(sweep::run(args, config, report)).await,
         Command::Record(args) => return Box::pin(record::run(args, config)).await,
         Command::Bigram(args) => bigram::run(&args)?,
-        Command::TrainHead(args) => return train_head::run(*args, config, report).await,
+        Command::TrainHead(args) => {
+            return Box::pin(train_head::run(*args, config, report)).await;
+        }
         Command::Results(args) => results::run(&args, is_measurement)?,
     }
     Ok(ExitCode::SUCCESS)

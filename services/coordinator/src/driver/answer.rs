@@ -12,10 +12,10 @@ use wire::size::Encoded;
 use wire::v1;
 
 /// Parts of an answer buffered for a slow client before its request is held up.
-pub(crate) const ANSWER_BUFFER: usize = 16;
+pub const ANSWER_BUFFER: usize = 16;
 
 /// Bytes of them. A single part that is larger goes alone.
-pub(crate) const ANSWER_BUFFER_BYTES: usize = 1 << 20;
+pub const ANSWER_BUFFER_BYTES: usize = 1 << 20;
 
 /// A part on its way, with the room that it takes.
 struct Buffered {

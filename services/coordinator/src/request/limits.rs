@@ -14,13 +14,13 @@ use crate::config::CoordinatorConfig;
 /// Output tokens where a request does not say.
 const DEFAULT_MAX_TOKENS: u32 = 256;
 /// Longest stop string, in bytes.
-pub(crate) const MAX_STOP_BYTES: usize = 256;
+pub const MAX_STOP_BYTES: usize = 256;
 
 /// Longest name of a model, a method, a rule or a role, in bytes.
-pub(crate) const MAX_NAME_BYTES: usize = 256;
+pub const MAX_NAME_BYTES: usize = 256;
 
 /// More than any token stands for on average.
-pub(crate) const MAX_BYTES_PER_TOKEN: usize = 256;
+pub const MAX_BYTES_PER_TOKEN: usize = 256;
 
 pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result<(), BadField> {
     if (least..=most).contains(&value) {

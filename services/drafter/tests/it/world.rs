@@ -1,9 +1,9 @@
 //! A drafter of a slow and a small model on a loopback port, and a stream of its protocol.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use drafter::{Drafter, DrafterConfig, Loaded, Monitor};
+use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ModelSource, ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
 use server::process::Process;
@@ -60,7 +60,7 @@ fn slow() -> ServedModel<Model> {
 /// A drafter with a cascade of the slow model and a small one, which forward one token at once. It is
 /// killed when dropped.
 pub(crate) struct World {
-    pub(crate) monitor: Monitor,
+    pub(crate) monitor: Arc<Drafter>,
     url: String,
     serving: JoinHandle<()>,
     _alone: MutexGuard<'static, ()>,
@@ -69,18 +69,18 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start() -> Self {
         let alone = ALONE.lock().await;
-        let config = DrafterConfig {
-            max_batch_tokens: 1.try_into().expect("not zero"),
+        let mut config = DrafterConfig {
             max_draft_tokens: DRAFT.try_into().expect("not zero"),
             ..DrafterConfig::default()
         };
+        config.engine.max_batch_tokens = 1.try_into().expect("not zero");
         let small = ModelSource::embedded("small").load().expect("embedded");
         let loaded = Loaded::of(vec![slow(), small], &config).expect("in order");
-        let drafter = Drafter::start(loaded, config, Process::default());
+        let drafter = drafter::start(loaded, &config, Process::default());
         let drafter = drafter.expect("a drafter");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let monitor = drafter.monitor();
+        let monitor = Arc::clone(&drafter);
         let serving = tokio::spawn(async move {
             let served = drafter.serve(listener, std::future::pending()).await;
             served.expect("served");

@@ -254,7 +254,7 @@ async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
 /// Prompts go through this verifier one token a forward, so that a prefill takes its time.
 fn slow_verifier(address: &str) -> Server {
     let role = ["verifier", "--listen", address];
-    with_settings(&role, "[verifier]\nmax_batch_tokens = 1")
+    with_settings(&role, "[verifier.engine]\nmax_batch_tokens = 1")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,27 +1,22 @@
 //! Blocks: asked about, scored and decided.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use server::progress::{self, Reporter};
-use server::stream::Replies;
-use server::trace::{self, names};
-use speculation::TokenId;
+use peer::{Cost, Replies, RoundError, Turn, traced};
+use server::progress;
+use server::trace::names;
 use speculation::draft_tree::DraftTree;
-use speculation::session::BlockVerdict;
 use tonic::Status;
 use v1::verify_reply::Reply;
-use wire::round::Round;
 use wire::status::BadField;
 use wire::{drafting, proposal, round, v1, verdict};
 
-use super::{advance, check_room, offer, reply};
-use crate::cost::Cost;
-use crate::error::RoundError;
-use crate::score::ScoreTask;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::tree::{self, TreeTask};
-use crate::verify::{Asked, VerifyTask};
+use super::{check_room, reply};
+use crate::score::Wanted;
+use crate::scoring::score;
+use crate::target::{Target, Verifier, VerifySession};
+use crate::tree::{self, Tree};
+use crate::verify::Asked;
 
 /// A block that is to be scored, and what is to come of it.
 struct Block {
@@ -32,20 +27,19 @@ struct Block {
 
 /// Answers one block: with the verdict kept, or by scoring it.
 pub(super) async fn verify(
-    service: &Shared,
-    session: &mut Session,
+    verifier: &Verifier,
+    session: &mut VerifySession,
     replies: &Replies<v1::VerifyReply>,
     mut wire: v1::VerifyRound,
     epoch: u32,
 ) -> Result<(), Status> {
     let began = Instant::now();
     let (header, slices) = (wire.header.take(), wire.slices);
-    let (drafts, asked) = asked(service, session, wire)?;
+    let (drafts, asked) = asked(verifier, session, wire)?;
     let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
-    let mut span = service
-        .traces
-        .round(names::VERIFY, &round.trace_context, began);
-    if let Some(kept) = session.replies.find(&round.key) {
+    let trace_context = &round.trace_context;
+    let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
+    if let Some(kept) = session.answers.find(&round.key) {
         span.set(names::REPLAYED, true);
         let header = Some(round.reply_header(true));
         let again = v1::Verdict {
@@ -60,61 +54,71 @@ pub(super) async fn verify(
         asked,
         slices,
     };
-    let answering = answer(service, session, replies, &round, block, began);
-    let answered = trace::within(span.context(), answering).await;
-    match &answered {
-        Ok(Some(cost)) => cost.trace(&mut span, scored, began),
-        Ok(None) => {}
-        Err(status) => span.fail(format!("{:?}", status.code())),
+    let turn = Turn {
+        round,
+        began,
+        replies,
+    };
+    let answering = answer(verifier, session, &turn, block);
+    if let Some(cost) = traced::<Target, _>(&mut span, answering).await? {
+        let prefills = cost.step.forwarded_tokens > scored;
+        span.add_share(&cost.share(prefills), began, None);
     }
-    answered.map(|_| ())
+    Ok(())
 }
 
 /// Scores a block, and what that cost; none if the coordinator was told that too little is held.
 async fn answer(
-    service: &Shared,
-    session: &mut Session,
-    replies: &Replies<v1::VerifyReply>,
-    round: &Round,
+    verifier: &Verifier,
+    session: &mut VerifySession,
+    turn: &Turn<'_, Target>,
     block: Block,
-    began: Instant,
-) -> Result<Option<Cost>, Status> {
+) -> Result<Option<Cost>, RoundError> {
     let Block {
         drafts,
         asked,
         slices,
     } = block;
+    let (round, replies) = (&turn.round, turn.replies);
     // A node stands at its depth, so what a tree needs of the context is its longest path.
     let levels = drafts.levels() as usize;
-    check_room(service, session, round.key.base_len, levels)?;
-    if !advance(session, replies, round).await? {
+    check_room(verifier, session, round.key.base_len, levels)?;
+    if !turn.advance(session).await? {
         return Ok(None);
     }
     let (reporter, mut progressing) = progress::channel();
-    let offer = offer(round, replies);
+    let header = Some(round.reply_header(false));
     if session.spec.accept_at_coordinator {
-        let wanted = slices.unwrap_or_default();
-        let scoring = score(session, round, (drafts.tokens(), wanted), reporter, began);
-        let scored = progressing.wait(round.timeout, scoring, offer).await;
-        let (slices, cost) = scored.map_err(RoundError::from)??;
-        cost.count(&service.metrics);
+        let wanted = Wanted(slices.unwrap_or_default());
+        let scoring = score(session, drafts.tokens(), wanted, reporter);
+        let (mut slices, mut cost) = turn.wait(&mut progressing, scoring).await??;
+        // Nothing is decided here.
+        cost.accept = Duration::ZERO;
+        if let Some(last) = slices.last_mut() {
+            last.timing = Some(cost.timing(turn.began));
+        }
+        cost.count(&verifier.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
         for slice in slices {
+            let slice = v1::Slice { header, ..slice };
             replies.send(reply(Reply::Slice(slice))).await?;
         }
         return Ok(Some(cost));
     }
     let deciding = async {
+        let tokens = drafts.tokens().to_vec();
         if drafts.is_chain() {
-            decide(session, round, asked, reporter, began).await
+            score(session, &tokens, asked, reporter).await
         } else {
-            decide_tree(session, round, drafts, reporter, began).await
+            let path = Vec::new();
+            score(session, &tokens, Tree { drafts, path }, reporter).await
         }
     };
-    let decided = progressing.wait(round.timeout, deciding, offer).await;
-    let (verdict, cost) = decided.map_err(RoundError::from)??;
-    cost.count(&service.metrics);
-    session.replies.keep(round.key, verdict.clone());
+    let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
+    let timing = cost.timing(turn.began);
+    let verdict = verdict::to_wire(decided, round.reply_header(false), timing);
+    cost.count(&verifier.metrics);
+    session.answers.keep(round.key, verdict.clone());
     replies.send(reply(Reply::Verdict(verdict))).await?;
     Ok(Some(cost))
 }
@@ -122,12 +126,12 @@ async fn answer(
 /// Checks what a round asks to be decided. Where the coordinator decides, and of a tree, only the draft
 /// tokens.
 fn asked(
-    service: &Shared,
-    session: &Session,
+    verifier: &Verifier,
+    session: &VerifySession,
     wire: v1::VerifyRound,
 ) -> Result<(DraftTree, Asked), BadField> {
     let spec = &session.spec;
-    let limits = service.description.limits.unwrap_or_default();
+    let limits = verifier.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
     let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
     if !drafts.is_chain() {
@@ -176,56 +180,4 @@ fn horizon(asked: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadFi
             Err(BadField::new("horizon", problem))
         }
     }
-}
-
-async fn decide(
-    session: &Session,
-    round: &Round,
-    asked: Asked,
-    reporter: Reporter,
-    began: Instant,
-) -> Result<(v1::Verdict, Cost), RoundError> {
-    let (task, answer) = VerifyTask::new(session, asked, reporter);
-    session.slot.try_submit(task)?;
-    let decided = answer.await.map_err(|_| RoundError::Dropped)??;
-    let verdict = verdict::to_wire(
-        BlockVerdict::of_chain(decided.verdict, decided.deferral),
-        round.reply_header(false),
-        decided.cost.timing(began),
-    );
-    Ok((verdict, decided.cost))
-}
-
-async fn decide_tree(
-    session: &Session,
-    round: &Round,
-    drafts: DraftTree,
-    reporter: Reporter,
-    began: Instant,
-) -> Result<(v1::Verdict, Cost), RoundError> {
-    let (task, answer) = TreeTask::new(session, drafts, reporter);
-    session.slot.try_submit(task)?;
-    let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
-    let (header, timing) = (round.reply_header(false), cost.timing(began));
-    let verdict = verdict::to_wire(verdict, header, timing);
-    Ok((verdict, cost))
-}
-
-async fn score(
-    session: &Session,
-    round: &Round,
-    (drafts, wanted): (&[TokenId], v1::SliceRequest),
-    reporter: Reporter,
-    began: Instant,
-) -> Result<(Vec<v1::Slice>, Cost), RoundError> {
-    let (task, answer) = ScoreTask::new(session, drafts, wanted, reporter);
-    session.slot.try_submit(task)?;
-    let (mut slices, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
-    for slice in &mut slices {
-        slice.header = Some(round.reply_header(false));
-    }
-    if let Some(last) = slices.last_mut() {
-        last.timing = Some(cost.timing(began));
-    }
-    Ok((slices, cost))
 }

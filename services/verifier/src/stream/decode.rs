@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use peer::{Cost, Replies, RoundError, Turn, traced};
 use server::progress::{self, Progressing};
-use server::stream::Replies;
-use server::trace::{self, names};
+use server::trace::names;
 use speculation::TokenId;
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -13,17 +13,14 @@ use wire::round::Round;
 use wire::status::BadField;
 use wire::{round, v1};
 
-use super::{advance, check_room, offer, reply};
-use crate::cost::Cost;
+use super::{check_room, reply};
 use crate::decode::{DecodeTask, Report};
-use crate::error::RoundError;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::target::{Target, Verifier, VerifySession};
 
 /// Decodes alone and streams the tokens as they come.
 pub(super) async fn decode(
-    service: &Shared,
-    session: &mut Session,
+    verifier: &Verifier,
+    session: &mut VerifySession,
     replies: &Replies<v1::VerifyReply>,
     asked: v1::DecodeRound,
     epoch: u32,
@@ -33,31 +30,36 @@ pub(super) async fn decode(
     }
     let began = Instant::now();
     let round = round::from_wire(asked.header, epoch, session.spec.vocab_size)?;
-    let mut span = service
-        .traces
-        .round(names::DECODE, &round.trace_context, began);
+    let trace_context = &round.trace_context;
+    let mut span = verifier.traces.round(names::DECODE, trace_context, began);
+    let turn = Turn {
+        round,
+        began,
+        replies,
+    };
     let mut total = Cost::default();
     let mut decoded = 0;
     let decoding = async {
         // The last token is never forwarded, so it needs no place.
         let more = asked.max_tokens as usize - 1;
-        check_room(service, session, round.key.base_len, more)?;
-        if !advance(session, replies, &round).await? {
+        check_room(verifier, session, turn.round.key.base_len, more)?;
+        if !turn.advance(session).await? {
             return Ok(());
         }
         let (reporter, mut progressing) = progress::channel();
         let (task, mut reports) = DecodeTask::new(session, asked.max_tokens, reporter);
-        session.slot.try_submit(task).map_err(RoundError::from)?;
+        session.submit(task)?;
         while decoded < asked.max_tokens {
             let began = Instant::now();
-            let next = next_report(&mut reports, &mut progressing, &round, replies);
+            let next = next_report(&mut reports, &mut progressing, &turn);
             let (token, cost) = next.await?;
-            let message = message(session, &round, token, decoded, cost.timing(began));
+            let message = message(session, &turn.round, token, decoded, cost.timing(began));
             decoded += 1;
             if decoded == 1 {
-                cost.count(&service.metrics);
+                cost.count(&verifier.metrics);
             } else {
-                cost.count_forward(&service.metrics);
+                let (forward, sequences) = (cost.step.forward, cost.step.batch_sequences);
+                verifier.metrics.forwarded(forward, sequences);
             }
             total.add(&cost);
             let last = message.last || decoded == asked.max_tokens;
@@ -69,13 +71,10 @@ pub(super) async fn decode(
         }
         Ok(())
     };
-    let ended = trace::within(span.context(), decoding).await;
-    total.trace(&mut span, decoded as usize + 1, began);
+    let ended = traced::<Target, _>(&mut span, decoding).await;
+    let prefills = total.step.forwarded_tokens > decoded as usize + 1;
+    span.add_share(&total.share(prefills), began, None);
     span.set(names::DECODED_TOKENS, i64::from(decoded));
-    if let Err(status) = &ended {
-        let status: &Status = status;
-        span.fail(format!("{:?}", status.code()));
-    }
     ended
 }
 
@@ -83,16 +82,15 @@ pub(super) async fn decode(
 async fn next_report(
     reports: &mut mpsc::Receiver<Report>,
     progressing: &mut Progressing,
-    round: &Round,
-    replies: &Replies<v1::VerifyReply>,
+    turn: &Turn<'_, Target>,
 ) -> Result<(TokenId, Cost), RoundError> {
-    let waiting = progressing.wait(round.timeout, reports.recv(), offer(round, replies));
+    let waiting = turn.wait(progressing, reports.recv());
     waiting.await?.ok_or(RoundError::Dropped)?
 }
 
 /// The reply with a decoded token, `index` of them after the first; the last one if it ends the output.
 fn message(
-    session: &Session,
+    session: &VerifySession,
     round: &Round,
     token: TokenId,
     index: u32,

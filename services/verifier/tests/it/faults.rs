@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tonic::Code;
-use verifier::Monitor;
+use verifier::Verifier;
 use wire::v1::verify_request::Request;
 use wire::v1::{AcceptAt, DecodeRound, TokenTree, VerifyRound};
 
@@ -64,7 +64,7 @@ async fn a_client_that_leaves_ends_its_decoding() {
     stream.send(decode(TOKENS)).await;
     stream.receive().await.expect("a token");
     drop(stream);
-    let is_over = |monitor: &Monitor| monitor.sessions().attached + monitor.engine().running == 0;
+    let is_over = |monitor: &Verifier| monitor.sessions().attached + monitor.engine().running == 0;
     world.until("nothing remains", is_over).await;
     let forwards = world.monitor.totals().forwards;
     assert!(forwards < u64::from(TOKENS), "{forwards} forwards");

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use tonic::Code;
-use wire::describe::PROGRESS;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{AcceptAt, DecodeRound, Open, Progress, TokenTree, VerifyRound};
@@ -118,11 +117,4 @@ async fn a_prefill_of_one_chunk_is_not_told_of() {
     stream.send(request).await;
     let reply = stream.receive().await.expect("a verdict");
     assert!(matches!(reply, Reply::Verdict(_)), "{reply:?}");
-}
-
-#[tokio::test]
-async fn a_verifier_says_that_it_tells() {
-    assert_eq!(wire::describe::capabilities().features, [PROGRESS]);
-    let world = World::start().await;
-    assert_eq!(world.describe().await.features, ["progress"]);
 }

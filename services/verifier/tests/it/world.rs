@@ -14,14 +14,12 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
-use verifier::{Monitor, Verifier, VerifierConfig};
+use verifier::{Verifier, VerifierConfig};
 use wire::digest::{Digestible, digest};
 use wire::v1::verifier_client::VerifierClient;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
-use wire::v1::{
-    DescribeRequest, Open, PeerDescription, RoundHeader, SamplingParams, VerifyReply, VerifyRequest,
-};
+use wire::v1::{Open, RoundHeader, SamplingParams, VerifyReply, VerifyRequest};
 
 /// Tokens of the toy's vocabulary.
 pub(crate) const VOCAB: u32 = 32;
@@ -69,7 +67,7 @@ impl LanguageModel for Paced {
 /// A running verifier; it is killed when dropped.
 pub(crate) struct World {
     pub(crate) control: Arc<Control>,
-    pub(crate) monitor: Monitor,
+    pub(crate) monitor: Arc<Verifier>,
     url: String,
     serving: JoinHandle<()>,
 }
@@ -79,15 +77,13 @@ impl World {
     pub(crate) async fn start() -> Self {
         let control = Arc::new(Control::default());
         let model = Paced(ToyModel::new(3, VOCAB as usize), Arc::clone(&control));
-        let config = VerifierConfig {
-            max_batch_tokens: 8.try_into().expect("not zero"),
-            ..VerifierConfig::default()
-        };
-        let verifier = Verifier::start(served(model), config, Process::default());
+        let mut config = VerifierConfig::default();
+        config.engine.max_batch_tokens = 8.try_into().expect("not zero");
+        let verifier = verifier::start(served(model), &config, Process::default());
         let verifier = verifier.expect("a verifier");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let monitor = verifier.monitor();
+        let monitor = Arc::clone(&verifier);
         let serving = tokio::spawn(async move {
             let served = verifier.serve(listener, std::future::pending()).await;
             served.expect("served");
@@ -104,14 +100,6 @@ impl World {
     pub(crate) fn pace(&self, pace: Duration) {
         let pace_ms = pace.as_millis() as u64;
         self.control.pace_ms.store(pace_ms, Ordering::Relaxed);
-    }
-
-    /// What the verifier says of itself.
-    pub(crate) async fn describe(&self) -> PeerDescription {
-        let channel = Channel::from_shared(self.url.clone()).expect("a URL");
-        let mut client = VerifierClient::new(channel.connect_lazy());
-        let described = client.describe(DescribeRequest {}).await;
-        described.expect("a description").into_inner()
     }
 
     /// Opens a session with a prompt of `prompt` tokens.
@@ -144,7 +132,7 @@ impl World {
     }
 
     /// Waits until the monitor says what it should.
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Monitor) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Verifier) -> bool) {
         for _ in 0..500 {
             if holds(&self.monitor) {
                 return;

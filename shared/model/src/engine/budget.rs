@@ -27,12 +27,13 @@ impl EngineConfig {
         let tree_tokens = self.tree_tokens.min(2 * self.prefill_chunk.get());
         let least = (1 + tree_tokens).next_multiple_of(PAGE);
         match self.kv_tokens {
-            Some(tokens) if tokens.get() < least => Err(SpawnError::Budget {
-                kv_tokens: tokens.get(),
+            0 => Ok(()),
+            kv_tokens if kv_tokens >= least => Ok(()),
+            kv_tokens => Err(SpawnError::Budget {
+                kv_tokens,
                 tree_tokens,
                 least,
             }),
-            _ => Ok(()),
         }
     }
 }
@@ -44,7 +45,7 @@ impl Budget {
         config: &EngineConfig,
     ) -> Result<Self, SpawnError> {
         let context_len = model.shape().context_len;
-        let most = context_len.saturating_mul(config.max_sequences.get());
+        let most = context_len.saturating_mul(config.max_cached_sequences.get());
         let Some(memory) = model.memory() else {
             return Ok(Self {
                 pages: None,
@@ -56,9 +57,12 @@ impl Budget {
         let slots = context_len + config.tree_tokens;
         let generous = slots.next_multiple_of(memory.page_tokens.max(1));
         let generous = generous
-            .saturating_mul(config.max_sequences.get())
+            .saturating_mul(config.max_cached_sequences.get())
             .max(most);
-        let tokens = config.kv_tokens.map_or(generous, std::num::NonZero::get);
+        let tokens = match config.kv_tokens {
+            0 => generous,
+            tokens => tokens,
+        };
         let pages = memory.pages(tokens);
         let chunk = config.prefill_chunk.get();
         let cache = model.new_cache();

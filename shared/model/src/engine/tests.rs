@@ -105,7 +105,7 @@ fn tasks_of_one_slot_run_one_after_another() {
 #[test]
 fn a_full_queue_and_a_stopped_engine_are_told_apart() {
     let bench = Bench::new(|config| {
-        config.queue = bound(2);
+        config.max_queue = bound(2);
         config.max_batch = bound(1);
     });
     let gate = bench.toy.gate.lock().unwrap();
@@ -216,7 +216,7 @@ fn cancelled_tasks_are_dropped_wherever_they_are() {
 
 #[test]
 fn idle_sequences_are_evicted_beyond_the_bound() {
-    let bench = Bench::new(|config| config.max_sequences = bound(2));
+    let bench = Bench::new(|config| config.max_cached_sequences = bound(2));
     for slot in 1..=3 {
         sums(&bench.submit(slot, &[1, 2], 1));
     }

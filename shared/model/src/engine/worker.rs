@@ -149,7 +149,7 @@ impl<M: LanguageModel> Worker<M> {
         }
         let room = self
             .config
-            .max_sequences
+            .max_cached_sequences
             .get()
             .saturating_sub(self.running.len());
         let evicted = self.slots.evict_beyond(room);
@@ -181,7 +181,7 @@ impl<M: LanguageModel> Worker<M> {
     fn free(&mut self, slot: SlotId) {
         let freed = self.slots.free(slot);
         if let Some((tenant, sequence)) = freed.filter(|_| self.config.prefix_sharing) {
-            let bound = self.config.max_sequences.get();
+            let bound = self.config.max_cached_sequences.get();
             self.prefixes.keep(tenant, &sequence, bound);
         }
     }

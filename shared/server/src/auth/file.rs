@@ -11,10 +11,10 @@ use super::guard::Client;
 use crate::reload::{FileError, contents};
 
 /// Shortest token accepted: what is shorter can be guessed. 16 characters of Base64 are 96 bits.
-pub(crate) const MIN_TOKEN_CHARS: usize = 16;
+pub const MIN_TOKEN_CHARS: usize = 16;
 
 /// Longest token, and longest name before one, in characters.
-pub(crate) const MAX_TOKEN_CHARS: usize = 256;
+pub const MAX_TOKEN_CHARS: usize = 256;
 
 /// The tokens of a file, in its order; at least one.
 pub(super) struct TokenFile {

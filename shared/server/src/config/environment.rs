@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use figment::value::{Dict, Value};
 
+use super::ConfigError;
 use super::layer::Layer;
-use super::{ConfigError, Origin};
 
 /// What the name of an environment variable starts with to be a setting.
 const PREFIX: &str = "OUTRIDER__";
@@ -47,7 +47,8 @@ fn layer(name: String, value: OsString, defaults: &Value) -> Result<Layer, Confi
         })
         .into_dict()
         .unwrap_or_default();
-    Ok(Layer::new(Origin::Environment(name), values))
+    let origin = format!("environment {name}");
+    Ok(Layer { origin, values })
 }
 
 /// Reads a variable's text as a number, boolean, array or map where it looks like one, unless the

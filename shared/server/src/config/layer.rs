@@ -7,17 +7,30 @@ use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 use serde::Serialize;
 
-use super::{ConfigError, Origin};
+use super::ConfigError;
 
-/// A figment provider whose metadata is an [`Origin`], the same for every kind of layer.
+/// A figment provider whose metadata is where its values come from: `default`, `file` and its path,
+/// `environment` and the variable's name, or `flag`.
 pub(super) struct Layer {
-    origin: Origin,
-    values: Dict,
+    pub(super) origin: String,
+    pub(super) values: Dict,
 }
 
 impl Layer {
-    pub(super) fn new(origin: Origin, values: Dict) -> Self {
-        Self { origin, values }
+    /// Serialises a value that must come out as a map.
+    pub(super) fn serialized(origin: &str, value: &impl Serialize) -> Result<Self, ConfigError> {
+        let origin = origin.to_owned();
+        match Value::serialize(value).map_err(ConfigError::from_figment)? {
+            Value::Dict(_, values) => Ok(Self { origin, values }),
+            Value::Empty(..) => Ok(Self {
+                origin,
+                values: Dict::new(),
+            }),
+            other => Err(ConfigError::NotAMap {
+                origin,
+                found: other.to_actual().to_string(),
+            }),
+        }
     }
 
     /// Reads a TOML or JSON file. Figment's own file provider takes a missing file for an empty one
@@ -37,35 +50,24 @@ impl Layer {
             path: path.to_owned(),
             reason,
         })?;
-        Ok(Self::new(Origin::File(path.to_owned()), values))
+        let origin = format!("file {}", path.display());
+        Ok(Self { origin, values })
     }
 
     pub(super) fn flags(flags: &impl Serialize) -> Result<Self, ConfigError> {
-        let given = without_nulls(serialized(flags, &Origin::Flag)?);
-        Ok(Self::new(Origin::Flag, given))
+        let mut given = Self::serialized("flag", flags)?;
+        given.values = without_nulls(given.values);
+        Ok(given)
     }
 }
 
 impl Provider for Layer {
     fn metadata(&self) -> Metadata {
-        Metadata::named(self.origin.to_string())
+        Metadata::named(self.origin.clone())
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
         Ok(Map::from([(Profile::Default, self.values.clone())]))
-    }
-}
-
-/// Serialises a value that must come out as a map.
-pub(super) fn serialized(value: &impl Serialize, origin: &Origin) -> Result<Dict, ConfigError> {
-    match Value::serialize(value) {
-        Ok(Value::Dict(_, values)) => Ok(values),
-        Ok(Value::Empty(..)) => Ok(Dict::new()),
-        Ok(other) => Err(ConfigError::NotAMap {
-            origin: origin.to_string(),
-            found: other.to_actual().to_string(),
-        }),
-        Err(error) => Err(ConfigError::from_figment(error)),
     }
 }
 

@@ -1,34 +1,7 @@
 //! Where each setting came from.
 
-use std::fmt;
-use std::path::PathBuf;
-
 use figment::Figment;
 use figment::value::{Dict, Value};
-
-/// Where a layer's values come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Built in.
-    Default,
-    /// A configuration file.
-    File(PathBuf),
-    /// An environment variable, by its name.
-    Environment(String),
-    /// The command line.
-    Flag,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path) => write!(f, "file {}", path.display()),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::Flag => f.write_str("flag"),
-        }
-    }
-}
 
 /// One setting as `outrider config print` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +10,7 @@ pub struct Setting {
     pub key: String,
     /// The value in JSON, which for numbers, strings and arrays is TOML too; `***` for a secret.
     pub value: String,
-    /// The origin in words, as [`Origin`] prints it.
+    /// The origin in words: `default`, `file` and its path, `environment` and the variable, `flag`.
     pub source: String,
 }
 

@@ -57,6 +57,15 @@ impl Default for Verifier {
     }
 }
 
+/// What an earlier release called two of the settings.
+fn renamed() -> Vec<(String, String)> {
+    let pairs = [
+        ("batch", "verifier.max_batch"),
+        ("verifier.names", "verifier.peers"),
+    ];
+    pairs.map(|(old, new)| (old.into(), new.into())).to_vec()
+}
+
 /// A file with that name and text, in a directory that lives as long as the returned guard.
 fn file(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
@@ -73,12 +82,12 @@ fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 }
 
 fn from_environment(variables: &[(&str, &str)]) -> Result<Loaded<Config>, ConfigError> {
-    load_from(None, environment(variables), &json!({}))
+    load_from(None, environment(variables), &json!({}), &renamed())
 }
 
 fn from_file(name: &str, text: &str) -> Result<Loaded<Config>, ConfigError> {
     let (_directory, path) = file(name, text);
-    load_from(Some(&path), [], &json!({}))
+    load_from(Some(&path), [], &json!({}), &renamed())
 }
 
 fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
@@ -106,11 +115,6 @@ fn each_variable_is_refused(table: &[&str]) {
 }
 
 #[test]
-fn without_layers_the_defaults_hold() {
-    assert_eq!(from_environment(&[]).unwrap().value, Config::default());
-}
-
-#[test]
 fn each_layer_overrides_the_one_before_it() {
     let text = "log = 'file'\n[verifier]\nlisten = 'file'\nmax_batch = 1\npeers = ['c']\n";
     let (_directory, path) = file("outrider.toml", text);
@@ -119,7 +123,7 @@ fn each_layer_overrides_the_one_before_it() {
         ("OUTRIDER__LOG", "environment"),
     ]);
     let flags = json!({"log": "flag", "verifier": {"threads": null, "temperature": null}});
-    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags).unwrap();
+    let loaded: Loaded<Config> = load_from(Some(&path), variables, &flags, &[]).unwrap();
 
     // Arrays are replaced whole, and a flag that is null is not given.
     let expected = Config {
@@ -186,7 +190,7 @@ fn json_files_are_read_like_toml() {
 }
 
 #[test]
-fn the_variables_kubernetes_injects_are_not_settings() {
+fn without_settings_the_defaults_hold_whatever_kubernetes_injects() {
     let loaded = from_environment(&[
         ("OUTRIDER_VERIFIER_PORT", "tcp://10.0.0.1:7001"),
         ("OUTRIDER_VERIFIER_SERVICE_HOST", "10.0.0.1"),
@@ -213,6 +217,64 @@ fn variables_are_read_as_the_type_they_set() {
 }
 
 #[test]
+fn keys_of_an_earlier_release_are_read_where_they_stand_now() {
+    let (_directory, path) = file("outrider.toml", "batch = 3\n[verifier]\nnames = ['c']\n");
+    let variables = environment(&[("OUTRIDER__BATCH", "4")]);
+    let loaded: Loaded<Config> = load_from(Some(&path), variables, &json!({}), &renamed()).unwrap();
+    let verifier = &loaded.value.verifier;
+    // The layers override one another as ever.
+    assert_eq!(
+        (verifier.max_batch, &*verifier.peers),
+        (4, &["c".to_owned()][..])
+    );
+    let settings = loaded.provenance().iter();
+    let sources: BTreeMap<_, _> = settings
+        .map(|setting| (&*setting.key, &*setting.source))
+        .collect();
+    assert_eq!(sources["verifier.max_batch"], "environment OUTRIDER__BATCH");
+    assert!(sources["verifier.peers"].ends_with("outrider.toml"));
+    assert!(!sources.contains_key("batch"));
+
+    let told: Vec<_> = loaded.moved.iter().map(Moved::to_string).collect();
+    for (warning, parts) in told.iter().zip([
+        "batch from file | outrider.toml | verifier.max_batch",
+        "batch from environment OUTRIDER__BATCH | verifier.max_batch",
+        "verifier.names from file | verifier.peers",
+    ]) {
+        assert_names(warning, parts);
+    }
+    assert_eq!(told.len(), 3, "{told:?}");
+
+    let new = from_environment(&[("OUTRIDER__VERIFIER__MAX_BATCH", "4")]).unwrap();
+    assert_eq!((new.value.verifier.max_batch, new.moved), (4, Vec::new()));
+}
+
+#[test]
+fn a_setting_by_its_old_and_its_new_key_is_refused_by_both() {
+    let text = "batch = 3\n[verifier]\nmax_batch = 3\n";
+    let message = refusal(from_file("outrider.toml", text));
+    assert_names(
+        &message,
+        "batch from file | outrider.toml | verifier.max_batch",
+    );
+    // Also where one is in the environment, whose variables have no order.
+    let message = refusal(from_environment(&[
+        ("OUTRIDER__BATCH", "3"),
+        ("OUTRIDER__VERIFIER__MAX_BATCH", "4"),
+    ]));
+    let told = "batch from environment OUTRIDER__BATCH | verifier.max_batch | OUTRIDER__VERIFIER__MAX_BATCH";
+    assert_names(&message, told);
+}
+
+#[test]
+fn a_wrong_value_of_an_old_key_is_refused_where_it_came_from() {
+    each_variable_is_refused(&[
+        "OUTRIDER__BATCH=many | verifier.max_batch | many",
+        "OUTRIDER__VERIFIER__NAME=x | unknown key verifier.name",
+    ]);
+}
+
+#[test]
 fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
     let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
     assert_names(
@@ -220,7 +282,7 @@ fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
         "unknown key verifier.lisen | outrider.toml | `listen`",
     );
     each_variable_is_refused(&["OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`"]);
-    let message = refusal(load_from(None, [], &json!({"lgo": "x"})));
+    let message = refusal(load_from(None, [], &json!({"lgo": "x"}), &[]));
     assert_names(&message, "unknown key lgo from flag | `log`");
 }
 
@@ -278,7 +340,7 @@ fn malformed_files_name_the_line() {
 #[test]
 fn files_that_are_missing_or_of_another_kind_are_named() {
     let missing = PathBuf::from("no/such/outrider.toml");
-    let message = refusal(load_from(Some(&missing), [], &json!({})));
+    let message = refusal(load_from(Some(&missing), [], &json!({}), &[]));
     assert_names(&message, "no/such/outrider.toml | cannot read");
 
     for name in ["outrider.yaml", "outrider"] {
@@ -301,13 +363,13 @@ fn variables_that_name_no_key_are_refused() {
 fn variables_that_are_not_text_are_refused() {
     use std::os::unix::ffi::OsStringExt;
     let variables = [("OUTRIDER__LOG".into(), OsString::from_vec(vec![0xff]))];
-    let message = refusal(load_from(None, variables, &json!({})));
+    let message = refusal(load_from(None, variables, &json!({}), &[]));
     assert_names(&message, "OUTRIDER__LOG | UTF-8");
 }
 
 #[test]
 fn flags_must_be_a_map() {
-    let message = refusal(load_from(None, [], &json!("--verbose")));
+    let message = refusal(load_from(None, [], &json!("--verbose"), &[]));
     assert_names(&message, "flag | not a map");
 }
 
@@ -320,7 +382,8 @@ fn the_process_environment_is_what_load_reads() {
     // A jail serialises the tests that touch the real environment, and restores it.
     figment::Jail::expect_with(|jail| {
         jail.set_env("OUTRIDER__LOG", "debug");
-        let loaded: Loaded<Config> = load(None, &json!({})).map_err(|error| error.to_string())?;
+        let loaded: Loaded<Config> =
+            load(None, &json!({}), &[]).map_err(|error| error.to_string())?;
         assert_eq!(loaded.value.log, "debug");
         Ok(())
     });

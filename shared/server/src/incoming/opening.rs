@@ -19,7 +19,7 @@ use crate::seldom::Seldom;
 use crate::tls::{Side, explain};
 
 /// How long a connection may take to come to its HTTP/2 preface, a TLS handshake included.
-pub(crate) const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+pub const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client that is refused may take to hang up, and what it may still say.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);

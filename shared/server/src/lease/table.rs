@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{AttachError, SessionCounts, SessionId};
+use super::{AttachError, Leases, SessionCounts, SessionId};
 
 #[derive(Debug)]
-pub(super) struct Table<S> {
-    max_sessions: usize,
-    slots: Mutex<Slots<S>>,
-}
-
-#[derive(Debug)]
-struct Slots<S> {
+pub(super) struct Slots<S> {
     next_generation: u64,
     by_id: HashMap<SessionId, Slot<S>>,
+}
+
+impl<S> Default for Slots<S> {
+    fn default() -> Self {
+        Self {
+            next_generation: 0,
+            by_id: HashMap::new(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -54,18 +57,9 @@ impl<S> Slot<S> {
 
 // A state's destructor may take its time or another lock (it frees cache blocks), so every method
 // moves states out of the table and drops them after the lock is released.
-impl<S> Table<S> {
-    pub(super) fn new(max_sessions: usize) -> Self {
-        Self {
-            max_sessions,
-            slots: Mutex::new(Slots {
-                next_generation: 0,
-                by_id: HashMap::new(),
-            }),
-        }
-    }
-
-    pub(super) fn attach(
+impl<S> Leases<S> {
+    /// The generation of a session that a stream holds from now on, and its state where it is still there.
+    pub(super) fn hold(
         &self,
         id: SessionId,
         epoch: u32,
@@ -135,12 +129,14 @@ impl<S> Table<S> {
         }
     }
 
-    pub(super) fn sweep(&self, now: Instant) -> usize {
+    /// Drops every detached session whose lease has ended by `now`; returns how many there were.
+    pub fn sweep(&self, now: Instant) -> usize {
         let expired = self.lock().take_expired(now);
         expired.len()
     }
 
-    pub(super) fn counts(&self) -> SessionCounts {
+    /// Counts the sessions.
+    pub fn counts(&self) -> SessionCounts {
         let slots = self.lock();
         let detached = slots
             .by_id

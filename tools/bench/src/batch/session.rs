@@ -32,8 +32,8 @@ impl Sessions {
         };
         let config = EngineConfig {
             max_batch: most,
-            queue: most,
-            max_sequences: most,
+            max_queue: most,
+            max_cached_sequences: most,
             ..EngineConfig::default()
         };
         // The thread ends with the last handle.

@@ -19,7 +19,7 @@ use speculation::TokenId;
 use speculation::methods::SPARSE_TOP;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use verifier::{Verifier, VerifierConfig};
+use verifier::VerifierConfig;
 
 use crate::report::Report;
 pub(crate) use args::TrainHeadArgs;
@@ -257,7 +257,7 @@ async fn costs(
 /// A verifier in this process, on loopback.
 struct Started {
     url: String,
-    serving: JoinHandle<Result<(), verifier::VerifierError>>,
+    serving: JoinHandle<Result<(), verifier::PeerError>>,
     stop: CancellationToken,
     /// Stops it too where the command ends early.
     _stops: DropGuard,
@@ -273,9 +273,9 @@ impl Started {
         let url = cluster::url(&listener)?;
         let source = config.model.clone();
         let served = tokio::task::spawn_blocking(move || source.load_without_heads());
-        let verifier = Verifier::start(
+        let verifier = verifier::start(
             served.await?.context("--target")?,
-            config,
+            &config,
             Process::default(),
         )?;
         let stop = CancellationToken::new();

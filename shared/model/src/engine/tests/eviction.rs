@@ -8,7 +8,7 @@ use super::*;
 fn of_running_tasks_the_youngest_makes_room_and_waits() {
     // Room for three runs of 64 tokens: one for each task, until the oldest grows out of its first.
     let config = EngineConfig {
-        kv_tokens: Some(bound(3 * 64)),
+        kv_tokens: 3 * 64,
         ..EngineConfig::default()
     };
     let (handle, thread) = spawn(small_model(None), config, "small").unwrap();

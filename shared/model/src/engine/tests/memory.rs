@@ -121,7 +121,7 @@ fn a_small_budget_changes_no_token_and_leaks_nothing() {
         generous.is_empty_at_last();
 
         // Room for four pages of two layers: a session needs up to two of each.
-        let mut tight = Engine::new(window, |config| config.kv_tokens = Some(bound(4 * 64)));
+        let mut tight = Engine::new(window, |config| config.kv_tokens = 4 * 64);
         assert!(tight.generate(&requests, &expected) == expected);
         let memory = tight.handle.memory();
         assert_eq!(memory.budget_tokens, 256);
@@ -135,19 +135,19 @@ fn a_small_budget_changes_no_token_and_leaks_nothing() {
 
 #[test]
 fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
-    let mut engine = Engine::new(None, |config| config.kv_tokens = Some(bound(150)));
+    let mut engine = Engine::new(None, |config| config.kv_tokens = 150);
     // Whole pages count.
     assert_eq!(engine.handle.longest_sequence(), 128);
     // The nodes of a tree stand side by side.
     let branching = Engine::new(None, |config| {
-        config.kv_tokens = Some(bound(150));
+        config.kv_tokens = 150;
         config.tree_tokens = 20;
     });
     assert_eq!(branching.handle.longest_sequence(), 108);
     // Where nobody says how much, every sequence may be as long as the model holds, with a tree.
     let generous = Engine::new(None, |_| {}).handle.longest_sequence();
     let branching = Engine::new(None, |config| {
-        config.max_sequences = bound(1);
+        config.max_cached_sequences = bound(1);
         config.tree_tokens = 20;
     });
     assert_eq!(branching.handle.longest_sequence(), generous);
@@ -171,7 +171,7 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
     );
     assert_eq!(ask(20).unwrap().len(), 1);
     let config = EngineConfig {
-        kv_tokens: Some(bound(63)),
+        kv_tokens: 63,
         ..EngineConfig::default()
     };
     assert_eq!(
@@ -272,7 +272,7 @@ fn nothing_is_shared_unless_it_is_allowed() {
 fn prefixes_stay_within_the_budget_and_go_first() {
     let mut engine = Engine::new(None, |config| {
         config.prefix_sharing = true;
-        config.kv_tokens = Some(bound(256));
+        config.kv_tokens = 256;
     });
     for seed in 0..5 {
         assert_eq!(score(&engine, "ours", &prompt(150, seed)).1, 150);

@@ -71,7 +71,7 @@ fn tokens_written_from_another_source_are_forgotten() {
 
 #[test]
 fn an_evicted_sequence_is_encoded_again() {
-    let sources = Sources::new(|config| config.max_sequences = bound(1));
+    let sources = Sources::new(|config| config.max_cached_sequences = bound(1));
     sources.write(1, &[1, 2], &[4]).unwrap();
     sources.write(2, &[7], &[4]).unwrap();
     sources.done();

@@ -1,22 +1,30 @@
-//! What a round cost on the engine thread.
+//! What a round cost on an engine's thread.
 
 use std::time::{Duration, Instant};
 
 use model::engine::StepFigures;
 use server::metrics::PeerMetrics;
-use server::trace::{Share, Span};
+use server::trace::Share;
 use wire::v1;
 
-/// What a step of a task cost: its forwards, and what was made of their rows.
+/// What steps of a task cost: their forwards, and what was made of their rows.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
-    pub(crate) step: StepFigures,
-    pub(crate) accept: Duration,
+pub struct Cost {
+    /// The forwards.
+    pub step: StepFigures,
+    /// Deciding.
+    pub accept: Duration,
 }
 
 impl Cost {
-    /// Adds another step of the same task.
-    pub(crate) fn add(&mut self, more: &Self) {
+    /// The cost of forwards alone.
+    pub fn of(step: StepFigures) -> Self {
+        let accept = Duration::ZERO;
+        Self { step, accept }
+    }
+
+    /// Adds another step of the same round.
+    pub fn add(&mut self, more: &Self) {
         self.step.queue += more.step.queue;
         self.step.forward += more.step.forward;
         self.step.forwarded_tokens += more.step.forwarded_tokens;
@@ -26,7 +34,7 @@ impl Cost {
     }
 
     /// The same in a reply to a request that came in at `began`.
-    pub(crate) fn timing(&self, began: Instant) -> v1::Timing {
+    pub fn timing(&self, began: Instant) -> v1::Timing {
         v1::Timing {
             queue_us: self.step.queue.as_micros() as u32,
             forward_us: self.step.forward.as_micros() as u32,
@@ -38,33 +46,20 @@ impl Cost {
     }
 
     /// Counts it, as the first or only step of a task.
-    pub(crate) fn count(&self, metrics: &PeerMetrics) {
+    pub fn count(&self, metrics: &PeerMetrics) {
         let step = &self.step;
         metrics.computed(step.queue, step.forward, step.batch_sequences);
     }
 
-    /// Counts it, as a later step.
-    pub(crate) fn count_forward(&self, metrics: &PeerMetrics) {
-        metrics.forwarded(self.step.forward, self.step.batch_sequences);
-    }
-
-    /// Adds its parts to the span of a round that scored `scored` positions and began at `began`.
-    pub(crate) fn trace(&self, span: &mut Span, scored: usize, began: Instant) {
-        let share = Share {
+    /// Its parts in a trace; `prefills` tells whether the forwards also brought the session up to date.
+    pub fn share(&self, prefills: bool) -> Share {
+        Share {
             queue: self.step.queue,
             forward: self.step.forward,
             accept: self.accept,
             batch: self.step.batch_sequences as u32,
             forwarded_tokens: self.step.forwarded_tokens as u32,
-            prefills: self.step.forwarded_tokens > scored,
-        };
-        span.add_share(&share, began, None);
+            prefills,
+        }
     }
-}
-
-/// What `work` gives, and how long it took.
-pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let began = Instant::now();
-    let done = work();
-    (done, began.elapsed())
 }

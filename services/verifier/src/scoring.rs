@@ -1,0 +1,135 @@
+//! Scoring one block of drafts on the engine thread: one forward, and whatever is made of its rows.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::engine::{EngineError, Progress, StepRows, Task};
+use peer::{Cost, RoundError};
+use server::progress::Reporter;
+use speculation::TokenId;
+use tokio::sync::oneshot;
+use wire::open::SessionSpec;
+
+use crate::target::VerifySession;
+
+/// What is made of the rows of a block.
+pub(crate) trait Judge: Send + 'static {
+    /// What comes of it.
+    type Verdict: Send;
+
+    /// Takes the logits `rows`, (drafts + 1, their length): after the output, then after each draft token.
+    fn judge(
+        &mut self,
+        block: &Block,
+        rows: (&mut [f32], usize),
+    ) -> Result<Self::Verdict, RoundError>;
+
+    /// See [`Task::parents`].
+    fn parents(&self) -> &[Option<u32>] {
+        &[]
+    }
+
+    /// See [`Task::kept`]; asked once the block is judged.
+    fn kept(&self) -> &[u32] {
+        &[]
+    }
+}
+
+/// A block of drafts on top of a session's output.
+pub(crate) struct Block {
+    pub(crate) spec: Arc<SessionSpec>,
+    /// Prompt (or start token), output and drafts.
+    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) base_len: usize,
+}
+
+impl Block {
+    /// The output, and the drafts behind it.
+    pub(crate) fn parts(&self) -> (&[TokenId], &[TokenId]) {
+        self.tokens[self.spec.lead().len()..].split_at(self.base_len)
+    }
+}
+
+/// Scores `drafts` on top of the session's output; what `judge` makes of them, and what it cost. How far it is
+/// goes to `progress`.
+pub(crate) async fn score<J: Judge>(
+    session: &VerifySession,
+    drafts: &[TokenId],
+    judge: J,
+    progress: Reporter,
+) -> Judged<J> {
+    let (answer, answered) = oneshot::channel();
+    session.submit(ScoringTask {
+        block: Block {
+            spec: Arc::clone(&session.spec),
+            tokens: session.sequence(drafts),
+            base_len: session.committed.tokens().len(),
+        },
+        judge,
+        progress,
+        answer: Some(answer),
+    })?;
+    answered.await.map_err(|_| RoundError::Dropped)?
+}
+
+/// What a task answers: what was judged, and what it cost.
+type Judged<J> = Result<(<J as Judge>::Verdict, Cost), RoundError>;
+
+struct ScoringTask<J: Judge> {
+    block: Block,
+    judge: J,
+    progress: Reporter,
+    answer: Option<oneshot::Sender<Judged<J>>>,
+}
+
+impl<J: Judge> ScoringTask<J> {
+    fn answer(&mut self, answer: Judged<J>) {
+        if let Some(waiting) = self.answer.take() {
+            // The receiver is gone if nobody waits any more.
+            let _ = waiting.send(answer);
+        }
+    }
+}
+
+impl<J: Judge> Task for ScoringTask<J> {
+    fn tokens(&self) -> &[TokenId] {
+        &self.block.tokens
+    }
+
+    fn source(&self) -> &[TokenId] {
+        self.block.spec.source()
+    }
+
+    fn scored_from(&self) -> usize {
+        self.block.spec.lead().len() + self.block.base_len - 1
+    }
+
+    fn parents(&self) -> &[Option<u32>] {
+        self.judge.parents()
+    }
+
+    fn kept(&self) -> &[u32] {
+        self.judge.kept()
+    }
+
+    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+        let (step, row_len) = (rows.figures(), rows.vocab_size());
+        let began = Instant::now();
+        let judged = self.judge.judge(&self.block, (rows.logits_mut(), row_len));
+        let accept = began.elapsed();
+        self.answer(judged.map(|verdict| (verdict, Cost { step, accept })));
+        Progress::Done
+    }
+
+    fn prefilled(&mut self, done: usize, total: usize) {
+        self.progress.part(done, total);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    fn fail(mut self: Box<Self>, error: EngineError) {
+        self.answer(Err(error.into()));
+    }
+}

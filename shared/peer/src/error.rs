@@ -1,0 +1,165 @@
+//! Why a peer does not start, and how a failed round is reported.
+
+use std::error::Error;
+use std::time::Duration;
+
+use model::engine::{EngineError, Rejected, SpawnError};
+use server::lifecycle::ServeError;
+use server::listen::BindError;
+use server::reflection::ReflectionError;
+use speculation::pipeline::LawError;
+use speculation::proposal::BadProposal;
+use tonic::Status;
+use wire::status::{BadField, overloaded};
+
+use crate::role::Role;
+
+/// Why a drafter or a verifier does not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The address cannot be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A setting is wrong, or what it names cannot be loaded.
+    #[error("{role}.{setting}: {source}")]
+    Setting {
+        /// Section of the configuration.
+        role: &'static str,
+        /// The setting, in that section.
+        setting: String,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// An engine did not start.
+    #[error("{role}: {source}")]
+    Engine {
+        /// Section of the configuration.
+        role: &'static str,
+        /// Why not.
+        source: SpawnError,
+    },
+    /// Reflection cannot be served.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
+    /// The server failed, or an engine panicked.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+impl PeerError {
+    /// What is wrong with a setting of `role`.
+    pub fn setting(
+        role: &'static str,
+        setting: impl Into<String>,
+        problem: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Setting {
+            role,
+            setting: setting.into(),
+            source: problem.into(),
+        }
+    }
+
+    /// Why an engine of `role` did not start.
+    pub fn engine(role: &'static str) -> impl Fn(SpawnError) -> Self {
+        move |source| Self::Engine { role, source }
+    }
+}
+
+/// How long a coordinator should wait when an engine's queue is full: a few forwards.
+const QUEUE_RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Why a round could not be answered.
+#[derive(Debug)]
+pub enum RoundError {
+    /// The engine's queue is full, or the engine has stopped.
+    Rejected(Rejected),
+    /// The model failed.
+    Engine(EngineError),
+    /// The model gave no law.
+    Law(LawError),
+    /// A law that was proposed is none.
+    Proposal(BadProposal),
+    /// The model's context is full.
+    ContextFull {
+        /// Prompt, output, and what is to follow them.
+        len: usize,
+        /// The model's context.
+        context_len: usize,
+    },
+    /// Neither answered in this time nor any closer to it.
+    Late(Duration),
+    /// The engine dropped the task without a word.
+    Dropped,
+    /// What has nothing to do with the model.
+    Other(Status),
+}
+
+impl RoundError {
+    /// The same in the words of role `R`.
+    pub(crate) fn status<R: Role>(self) -> Status {
+        let model = R::MODEL;
+        match self {
+            Self::Rejected(full @ Rejected::Full { .. }) => {
+                overloaded(full.to_string(), QUEUE_RETRY_AFTER)
+            }
+            // A neighbour in the batch may be to blame, and another replica may do better.
+            Self::Rejected(stopped) => Status::unavailable(stopped.to_string()),
+            Self::Dropped => Status::unavailable("the engine dropped the round"),
+            Self::Engine(error) => {
+                let message = error.to_string();
+                match error {
+                    EngineError::Forward(_) | EngineError::Panicked { .. } => {
+                        Status::unavailable(message)
+                    }
+                    EngineError::OverBudget { .. } => Status::out_of_range(message),
+                    _ => Status::internal(message),
+                }
+            }
+            // No fault of this peer's, to be left alone for.
+            Self::Law(error @ LawError::NoSupport) => {
+                BadField::new("sampling", format!("{model}: {error}")).into()
+            }
+            Self::Law(error) => Status::internal(format!("{model}: {error}")),
+            Self::Proposal(bad) => R::bad_proposal(&bad),
+            Self::ContextFull { len, context_len } => Status::out_of_range(format!(
+                "context is full: {len} tokens, the {model} holds {context_len}"
+            )),
+            Self::Late(limit) => Status::deadline_exceeded(format!(
+                "no {} within {limit:?}, and no progress",
+                R::ANSWER
+            )),
+            Self::Other(status) => status,
+        }
+    }
+}
+
+impl From<Rejected> for RoundError {
+    fn from(rejected: Rejected) -> Self {
+        Self::Rejected(rejected)
+    }
+}
+
+impl From<EngineError> for RoundError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<LawError> for RoundError {
+    fn from(error: LawError) -> Self {
+        Self::Law(error)
+    }
+}
+
+impl From<BadProposal> for RoundError {
+    fn from(bad: BadProposal) -> Self {
+        Self::Proposal(bad)
+    }
+}
+
+impl From<Status> for RoundError {
+    fn from(status: Status) -> Self {
+        Self::Other(status)
+    }
+}

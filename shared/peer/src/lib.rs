@@ -1,0 +1,30 @@
+//! What a drafter and a verifier have in common: engines behind sessions that outlive their streams.
+//!
+//! ```text
+//! coordinator ──stream──▶ stream.rs ──round──▶ Role::round ──task──▶ engine thread (model::engine)
+//!             ◀──reply──                       turn.rs    ◀──rows──
+//! ```
+//!
+//! Each is a [`Role`], which says what its messages are called and what is done in a round; what both do alike
+//! is here: what they are bounded by and tell of themselves, the life of a stream, and how a failure is reported.
+
+mod bounds;
+mod cost;
+mod describe;
+mod error;
+mod figures;
+mod replies;
+mod role;
+mod service;
+mod stream;
+mod turn;
+
+pub use bounds::Bounds;
+pub use cost::Cost;
+pub use describe::describe;
+pub use error::{PeerError, RoundError};
+pub use replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
+pub use role::{Asked, Peer, Role, Said, Session};
+pub use service::run;
+pub use stream::{IDLE_TIMEOUT, OPEN_TIMEOUT, ReplyStream, spawn};
+pub use turn::{Turn, traced};

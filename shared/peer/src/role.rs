@@ -1,0 +1,143 @@
+//! A drafter or a verifier: what each does in its own way, and what both hold.
+
+use std::sync::Arc;
+
+use model::engine::{EngineHandle, Rejected, Slot, Task};
+use server::health::Health;
+use server::lease::Leases;
+use server::lifecycle::ServerConfig;
+use server::metrics::PeerMetrics;
+use server::process::Process;
+use server::replies::Replies as Answers;
+use server::trace::Traces;
+use speculation::TokenId;
+use speculation::committed::Committed;
+use speculation::proposal::BadProposal;
+use tonic::Status;
+use tonic::service::Routes;
+use wire::open::SessionSpec;
+use wire::round::RoundKey;
+use wire::v1;
+
+use crate::replies::Replies;
+
+/// What a drafter or a verifier does in its own way, and what it needs for that.
+pub trait Role: Sized + Send + Sync + 'static {
+    /// What it is called in settings, metrics and traces.
+    const NAME: &'static str;
+    /// Full name of its gRPC service.
+    const SERVICE: &'static str;
+    /// What its model is called.
+    const MODEL: &'static str;
+    /// What a round of it ends in.
+    const ANSWER: &'static str;
+
+    /// From the coordinator.
+    type Request: Send + 'static;
+    /// To the coordinator.
+    type Reply: Send + 'static;
+    /// What is asked of a round.
+    type Round: Send;
+    /// What answers a round, kept for a retry.
+    type Answer: Send + 'static;
+    /// What it keeps of a session beside what every peer does.
+    type Memory: Default + Send + 'static;
+
+    /// What a request asks; none of a later version's.
+    fn read(request: Self::Request) -> Option<Asked<Self::Round>>;
+
+    /// What is said, as a reply.
+    fn write(said: Said) -> Self::Reply;
+
+    /// Answers one round. It is dropped, at whatever it awaits, when the client is gone or another
+    /// stream takes the session.
+    fn round(
+        peer: &Peer<Self>,
+        session: &mut Session<Self>,
+        asked: Self::Round,
+        epoch: u32,
+        replies: &Replies<Self::Reply>,
+    ) -> impl Future<Output = Result<(), Status>> + Send;
+
+    /// Whose fault a proposal is that is none.
+    fn bad_proposal(bad: &BadProposal) -> Status;
+
+    /// The gRPC service of `peer`.
+    fn routes(peer: Arc<Peer<Self>>) -> Routes;
+}
+
+/// What a coordinator asks on a session's stream.
+#[derive(Debug)]
+pub enum Asked<Round> {
+    /// That the session be opened.
+    Open(Box<v1::Open>),
+    /// A round.
+    Round(Round),
+    /// That the session be freed.
+    Close,
+    /// What this version does not do.
+    Reserved,
+}
+
+/// What every peer says on a session's stream, its answers apart.
+#[derive(Debug)]
+pub enum Said {
+    /// The session is open.
+    Opened(v1::Opened),
+    /// Too little is held.
+    NeedFrom(v1::NeedFrom),
+    /// How far the round is.
+    Progress(v1::Progress),
+    /// The session is freed.
+    Closed(v1::Closed),
+    /// The service is about to stop.
+    Draining(v1::Draining),
+}
+
+/// A drafter or a verifier, and what its streams share.
+pub struct Peer<R: Role> {
+    /// What it needs for its own part.
+    pub role: R,
+    /// The engine of each model, the largest model's first.
+    pub engines: Vec<EngineHandle>,
+    /// What it tells of itself.
+    pub description: v1::PeerDescription,
+    /// Where its spans go.
+    pub traces: Traces,
+    /// What it counts.
+    pub metrics: PeerMetrics,
+    pub(crate) sessions: Leases<Session<R>>,
+    pub(crate) health: Health,
+    pub(crate) server: ServerConfig,
+    pub(crate) process: Process,
+}
+
+/// What is kept of a session between rounds. All of it can be rebuilt from the next Open.
+pub struct Session<R: Role> {
+    /// What it was opened with.
+    pub spec: Arc<SessionSpec>,
+    /// Its output so far.
+    pub committed: Committed,
+    /// The models' keys and values, the largest model's first; freed with the session.
+    pub slots: Vec<Slot>,
+    /// What was answered lately.
+    pub answers: Answers<RoundKey, R::Answer>,
+    /// What the role keeps.
+    pub memory: R::Memory,
+}
+
+impl<R: Role> Session<R> {
+    /// Prompt (or start token), output and `drafts`: what a model's sequence must hold.
+    pub fn sequence(&self, drafts: &[TokenId]) -> Vec<TokenId> {
+        [self.spec.lead(), self.committed.tokens(), drafts].concat()
+    }
+
+    /// Queues `task` on the largest model's engine.
+    ///
+    /// # Errors
+    /// If its queue is full, or it has stopped.
+    pub fn submit(&self, task: impl Task) -> Result<(), Rejected> {
+        let slot = self.slots.first().ok_or(Rejected::Stopped)?;
+        slot.try_submit(task)
+    }
+}

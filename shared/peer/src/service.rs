@@ -1,0 +1,91 @@
+//! A peer's life: bind, load, start, serve, drain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::engine::EngineHandle;
+use server::health::Health;
+use server::lease::Leases;
+use server::listen::Listen;
+use server::metrics::PeerMetrics;
+use server::process::Process;
+use server::{lifecycle, reflection, startup};
+use tokio::net::TcpListener;
+use wire::v1;
+
+use crate::bounds::Bounds;
+use crate::error::PeerError;
+use crate::role::{Peer, Role};
+
+/// Binds, loads, starts and serves until `shutdown` completes; then drains. If that is before the models
+/// are loaded, nothing is waited for.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with address, models or another setting, or why serving ended early.
+pub async fn run<R: Role, L: Send + 'static>(
+    listen: Listen,
+    load: impl FnOnce() -> Result<L, PeerError> + Send + 'static,
+    start: impl FnOnce(L) -> Result<Arc<Peer<R>>, PeerError>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), PeerError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let listener = listen.bind().await?;
+    let Some(loaded) = startup::unless_stopped(shutdown.as_mut(), load).await else {
+        return Ok(());
+    };
+    start(loaded?)?.serve(listener, shutdown).await
+}
+
+impl<R: Role> Peer<R> {
+    /// A peer whose models run on `engines`, the largest model's first, and took `load_times` to load.
+    pub fn new(
+        role: R,
+        engines: Vec<EngineHandle>,
+        mut description: v1::PeerDescription,
+        load_times: Vec<(String, Duration)>,
+        bounds: &Bounds,
+        process: Process,
+    ) -> Arc<Self> {
+        if let Some(largest) = engines.first() {
+            description.context_len = largest.longest_sequence() as u32;
+        }
+        let peer = Arc::new(Self {
+            role,
+            engines,
+            description,
+            traces: process.traces.of(R::NAME),
+            metrics: PeerMetrics::new(&process.metrics, R::NAME),
+            sessions: Leases::new(bounds.max_sessions.get()),
+            health: Health::new(R::SERVICE, &process),
+            server: bounds.server.clone(),
+            process,
+        });
+        peer.tell(bounds, load_times);
+        peer
+    }
+
+    /// Serves on `listener` until `shutdown` completes, then drains.
+    ///
+    /// # Errors
+    /// If the server fails before it is told to stop, or an engine panicked: what a kernel left behind
+    /// cannot be trusted, and whoever supervises the process starts it anew.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), PeerError> {
+        let routes = R::routes(Arc::clone(&self));
+        let routes = reflection::add_to(routes, wire::DESCRIPTORS, R::SERVICE)?;
+        self.health.ready();
+        let serving = lifecycle::serve(
+            routes,
+            listener,
+            &self.server,
+            &self.process,
+            &self.health,
+            shutdown,
+            || self.engines.iter().all(EngineHandle::is_healthy),
+        );
+        Ok(serving.await?)
+    }
+}
