@@ -17,8 +17,7 @@
 //! | [`committed`] | a peer's record of the output |
 //! | [`simd`], [`exp`], [`ln`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
 //! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
-//! | [`replay`] | what a method would do on recorded laws |
-//! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
+//! | [`ports`] | what a model must offer |
 
 pub mod cascade;
 pub mod chance;
@@ -39,13 +38,11 @@ pub mod pipeline;
 pub mod ports;
 pub mod proposal;
 pub mod real;
-pub mod replay;
 pub mod round;
 pub mod sampling;
 pub mod session;
 pub mod simd;
 pub mod target;
-pub mod toy;
 pub mod tree_paths;
 pub mod verification;
 

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use anstream::stdout;
 use serde_json::{Map, Value, json};
-use speculation::replay::Figures;
 
 use super::choices::{Calls, Row};
+use super::evaluation::Figures;
 use super::load::{Recording, Summary};
 
 /// The figures of a row over one kind of prompt, or all.
