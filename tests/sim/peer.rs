@@ -1,11 +1,11 @@
 //! A drafter or a verifier: what it remembers between requests, and how it answers.
 
+use outrider_tests::toy::ToyModel;
 use server::replies::Replies;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::proposal::Proposal;
 use speculation::session::{Peer, Request};
-use speculation::toy::ToyModel;
 use speculation::verification::Verdict;
 
 use crate::case::{Case, MOST_DRAFTED};

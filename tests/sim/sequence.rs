@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
@@ -15,7 +16,6 @@ use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::session::DraftStop;
 use speculation::target::TargetLaw;
-use speculation::toy::ToyModel;
 use speculation::verification::layers::Layer;
 use speculation::verification::tree::{self, NodeLaws};
 use speculation::verification::{Block, Verdict, verify};

@@ -15,11 +15,9 @@
 //! | [`CascadeConfig`] | the matrix K, the lenience, and their limits |
 //! | [`Reviewing`] | what one reviewer keeps of what it was proposed |
 //! | [`emission`] | the law by which a token left its last reviewer |
-//! | [`ewif`] | what a cascade is worth, by formula |
 
 mod config;
 pub mod emission;
-pub mod ewif;
 mod review;
 
 pub use config::{BadCascade, CascadeConfig};

@@ -2,12 +2,12 @@
 
 use std::convert::Infallible;
 
+use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::draft_tree::DraftTree;
 use speculation::drafting::{Growth, TreeShape, siblings};
 use speculation::noise::Noise;
-use speculation::toy::ToyModel;
 use speculation::verification::tree::{NodeLaws, TreeVerdict, verify};
 use speculation::verification::{Block, LastToken, Position, RoundLaws, coupled};
 
