@@ -10,7 +10,7 @@ use server::lifecycle::ServeError;
 use server::listen::BindError;
 use server::progress::Stalled;
 use server::reflection::ReflectionError;
-use speculation::cascade::BadCascade;
+use speculation::bad_value::BadValue;
 use speculation::pipeline::LawError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
@@ -35,7 +35,7 @@ pub enum DrafterError {
     #[error("drafter.{}; the drafts are {drafts}", source.to_string().replacen(' ', ".", 1))]
     Cascade {
         /// Why not.
-        source: BadCascade,
+        source: BadValue,
         /// Names of the drafts, Max-Gram included.
         drafts: String,
     },
@@ -87,7 +87,7 @@ pub(crate) enum RoundError {
     Proposal(#[from] BadProposal),
     /// The cascade cannot draft what is asked.
     #[error(transparent)]
-    Cascade(#[from] BadCascade),
+    Cascade(#[from] BadValue),
     /// The draft model's context is full.
     #[error("context is full: {len} tokens, the draft model holds {context_len}")]
     ContextFull {
