@@ -9,9 +9,8 @@ use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
 use speculation::pipeline::Pipeline;
-use speculation::session::BlockVerdict;
-use speculation::verification::Verification;
 use speculation::verification::tree::{self, NodeLaws};
+use speculation::verification::{Verdict, Verification};
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 use wire::status::BadField;
@@ -21,7 +20,7 @@ use crate::error::RoundError;
 use crate::session::Session;
 
 /// What a task answers.
-pub(crate) type Decision = Result<(BlockVerdict, Cost), RoundError>;
+pub(crate) type Decision = Result<(Verdict, Cost), RoundError>;
 
 /// Checks that a session's rounds may be trees.
 ///
@@ -71,7 +70,7 @@ impl TreeTask {
         (task, receiver)
     }
 
-    fn decide(&mut self, logits: &mut [f32], row_len: usize) -> Result<BlockVerdict, RoundError> {
+    fn decide(&mut self, logits: &mut [f32], row_len: usize) -> Result<Verdict, RoundError> {
         let spec = &self.spec;
         let output = &self.tokens[spec.lead().len()..][..self.base_len];
         let mut laws = PathLaws {
@@ -86,13 +85,7 @@ impl TreeTask {
         let (base_len, ends) = (self.base_len as u32, &spec.sampling.end_tokens);
         let decided = tree::verify(&self.drafts, base_len, ends, &spec.noise, &mut laws)?;
         self.path.clone_from(&decided.path);
-        Ok(BlockVerdict {
-            emitted: decided.emitted,
-            path: decided.path,
-            last: decided.last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
-        })
+        Ok(decided)
     }
 
     fn answer(&mut self, decision: Decision) {

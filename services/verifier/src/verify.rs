@@ -25,15 +25,7 @@ thread_local! {
 }
 
 /// What a task answers.
-pub(crate) type Decision = Result<Decided, RoundError>;
-
-/// A block decided.
-pub(crate) struct Decided {
-    pub(crate) verdict: Verdict,
-    /// For each emitted position how much was deferred; empty where nothing can be.
-    pub(crate) deferral: Vec<f32>,
-    pub(crate) cost: Cost,
-}
+pub(crate) type Decision = Result<(Verdict, Cost), RoundError>;
 
 /// What is to be decided.
 #[derive(Default)]
@@ -78,7 +70,7 @@ impl VerifyTask {
         (task, receiver)
     }
 
-    fn decide(&self, logits: &mut [f32], row_len: usize) -> Result<round::Decided, RoundError> {
+    fn decide(&self, logits: &mut [f32], row_len: usize) -> Result<Verdict, RoundError> {
         let (spec, asked) = (&self.spec, &self.asked);
         let greedy = spec.sampling.temperature == 0.0;
         let mut want = Want::of_target(spec.target.needs(greedy));
@@ -131,11 +123,7 @@ impl Task for VerifyTask {
         let step = rows.figures();
         let row_len = rows.vocab_size();
         let (decided, accept) = timed(|| self.decide(rows.logits_mut(), row_len));
-        self.answer(decided.map(|(verdict, deferral)| Decided {
-            verdict,
-            deferral,
-            cost: Cost { step, accept },
-        }));
+        self.answer(decided.map(|verdict| (verdict, Cost { step, accept })));
         Progress::Done
     }
 

@@ -7,7 +7,6 @@ use server::stream::Replies;
 use server::trace::{self, names};
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
-use speculation::session::BlockVerdict;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::round::Round;
@@ -187,13 +186,9 @@ async fn decide(
 ) -> Result<(v1::Verdict, Cost), RoundError> {
     let (task, answer) = VerifyTask::new(session, asked, reporter);
     session.slot.try_submit(task)?;
-    let decided = answer.await.map_err(|_| RoundError::Dropped)??;
-    let verdict = verdict::to_wire(
-        BlockVerdict::of_chain(decided.verdict, decided.deferral),
-        round.reply_header(false),
-        decided.cost.timing(began),
-    );
-    Ok((verdict, decided.cost))
+    let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
+    let (header, timing) = (round.reply_header(false), cost.timing(began));
+    Ok((verdict::to_wire(verdict, header, timing), cost))
 }
 
 async fn decide_tree(
@@ -207,8 +202,7 @@ async fn decide_tree(
     session.slot.try_submit(task)?;
     let (verdict, cost) = answer.await.map_err(|_| RoundError::Dropped)??;
     let (header, timing) = (round.reply_header(false), cost.timing(began));
-    let verdict = verdict::to_wire(verdict, header, timing);
-    Ok((verdict, cost))
+    Ok((verdict::to_wire(verdict, header, timing), cost))
 }
 
 async fn score(
