@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
@@ -13,7 +14,6 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Peer, Plan, SessionConfig};
 use speculation::target::{Rule, TargetDistribution};
-use speculation::toy::ToyModel;
 use speculation::verification::Verification;
 
 use crate::dice::{Chooses, Dice};

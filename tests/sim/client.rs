@@ -1,7 +1,5 @@
 //! The coordinator's side: the session, and what a driver does for it.
 
-use std::time::Duration;
-
 use speculation::proposal::Proposal;
 use speculation::session::{Action, Input, Peer, Request, Session};
 
@@ -32,7 +30,7 @@ impl Client {
     /// A client whose request begins at time 0.
     pub(crate) fn new(case: &Case) -> Self {
         Self {
-            session: Session::new(case.session_config(), Duration::ZERO),
+            session: Session::new(case.session_config()),
             asked: None,
             held: [0; 2],
             drafted: (0, Vec::new()),

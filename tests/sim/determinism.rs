@@ -20,7 +20,7 @@ fn cases(seed: u64) -> impl Iterator<Item = Case> {
 
 /// Tells a fresh session what another was told; what it asks for, and when.
 fn replay(case: &Case, record: &Record) -> Vec<(Duration, Action)> {
-    let mut session = Session::new(case.session_config(), Duration::ZERO);
+    let mut session = Session::new(case.session_config());
     let mut actions = Vec::new();
     let mut poll = |session: &mut Session, now| {
         actions.extend(std::iter::from_fn(|| session.poll(now)).map(|action| (now, action)));

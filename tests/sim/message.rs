@@ -5,7 +5,7 @@ use std::time::Duration;
 use speculation::TokenId;
 use speculation::draft_tree::DraftTree;
 use speculation::proposal::Proposal;
-use speculation::session::{BlockVerdict, DraftBlock, DraftStop, Input, Peer, Request};
+use speculation::session::{DraftBlock, DraftStop, Input, Peer, Request};
 use speculation::verification::{LastToken, Verdict};
 
 use crate::case::{END_TOKEN, VOCAB_SIZE};
@@ -52,9 +52,6 @@ pub(crate) enum Answer {
     },
     Verified {
         verdict: Verdict,
-        /// The accepted nodes of a tree; none for a chain.
-        path: Option<Vec<u32>>,
-        deferral: Vec<f32>,
     },
     Decoded {
         at: u32,
@@ -140,20 +137,7 @@ impl Answer {
                     },
                 }
             }
-            Self::Verified {
-                verdict,
-                path,
-                deferral,
-            } => Input::Verified {
-                round,
-                verdict: match path {
-                    Some(mut path) => {
-                        path.resize(verdict.accepted, 0);
-                        BlockVerdict::of_path(verdict, path, deferral)
-                    }
-                    None => BlockVerdict::of_chain(verdict, deferral),
-                },
-            },
+            Self::Verified { verdict } => Input::Verified { round, verdict },
             Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
             Self::NeedFrom(_) => return None,
             Self::Refused { reason, retry } => Input::Failed {
@@ -186,9 +170,11 @@ impl Answer {
                 }
                 _ => falsify(tokens, corruption),
             },
-            Self::Verified { verdict, .. } => match corruption {
-                Corruption::OtherTokens if verdict.accepted > 0 => other(&mut verdict.emitted[0]),
-                Corruption::WrongCount | Corruption::OtherTokens => verdict.accepted += 1,
+            Self::Verified { verdict } => match corruption {
+                Corruption::OtherTokens if verdict.accepted() > 0 => other(&mut verdict.emitted[0]),
+                Corruption::WrongCount | Corruption::OtherTokens => {
+                    verdict.path.push(verdict.accepted() as u32);
+                }
                 Corruption::PastTheEnd if verdict.last == LastToken::AcceptedEnd => {
                     verdict.emitted.push(0);
                     verdict.last = LastToken::Bonus;

@@ -1,11 +1,11 @@
 //! A drafter or a verifier: what it remembers between requests, and how it answers.
 
+use outrider_tests::toy::ToyModel;
 use server::replies::Replies;
 use speculation::TokenId;
 use speculation::committed::Committed;
 use speculation::proposal::Proposal;
 use speculation::session::{Peer, Request};
-use speculation::toy::ToyModel;
 use speculation::verification::Verdict;
 
 use crate::case::{Case, MOST_DRAFTED};
@@ -85,18 +85,14 @@ impl<'a> SimPeer<'a> {
                 bonus_q,
             } => sequence.draft((*max_tokens).min(MOST_DRAFTED), *bonus_q),
             Request::Verify { drafts, .. } if !drafts.is_chain() => {
-                let (verdict, path) = sequence.walk(drafts);
+                let verdict = sequence.walk(drafts);
                 self.decisions.push(Decision {
                     round: *round,
                     base_len,
                     drafts: drafts.tokens().to_vec(),
                     verdict: verdict.clone(),
                 });
-                Answer::Verified {
-                    verdict,
-                    path: Some(path),
-                    deferral: Vec::new(),
-                }
+                Answer::Verified { verdict }
             }
             Request::Verify {
                 drafts,
@@ -110,18 +106,14 @@ impl<'a> SimPeer<'a> {
                 },
                 proposals,
             ) {
-                Ok((verdict, deferral)) => {
+                Ok(verdict) => {
                     self.decisions.push(Decision {
                         round: *round,
                         base_len,
                         drafts: drafts.tokens().to_vec(),
                         verdict: verdict.clone(),
                     });
-                    Answer::Verified {
-                        verdict,
-                        path: None,
-                        deferral,
-                    }
+                    Answer::Verified { verdict }
                 }
                 Err(error) => {
                     let reason = error.to_string();

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
@@ -12,13 +13,12 @@ use speculation::history::History;
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
+use speculation::round::{self, RoundInputs, Scratch, TargetRows};
 use speculation::session::DraftStop;
 use speculation::target::TargetLaw;
-use speculation::toy::ToyModel;
 use speculation::verification::layers::Layer;
 use speculation::verification::tree::{self, NodeLaws};
-use speculation::verification::{Block, Verdict, verify};
+use speculation::verification::{Block, Verdict};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
 use crate::message::Answer;
@@ -124,8 +124,8 @@ impl<'a> Sequence<'a> {
         siblings(self.case.tree, law, &unscaled, lead, &self.noise, position)
     }
 
-    /// Decides a tree; with the accepted nodes.
-    pub(crate) fn walk(self, drafts: &DraftTree) -> (Verdict, Vec<u32>) {
+    /// Decides a tree.
+    pub(crate) fn walk(self, drafts: &DraftTree) -> Verdict {
         let (base_len, noise) = (self.base_len, self.noise);
         let mut laws = Walk {
             sequence: self,
@@ -133,14 +133,7 @@ impl<'a> Sequence<'a> {
             law: Vec::new(),
         };
         let verdict = tree::verify(drafts, base_len, &[END_TOKEN], &noise, &mut laws);
-        let verdict = verdict.unwrap_or_else(|never| match never {});
-        let decided = Verdict {
-            accepted: verdict.path.len(),
-            emitted: verdict.emitted,
-            last: verdict.last,
-            layers: Vec::new(),
-        };
-        (decided, verdict.path)
+        verdict.unwrap_or_else(|never| match never {})
     }
 
     /// Cuts a draft law to what the verifier is told of it.
@@ -154,14 +147,12 @@ impl<'a> Sequence<'a> {
         propose(law, None, confidence, telling)
     }
 
-    /// Decides a block, of whose draft laws `proposals` tell, the one after the block last; and how much
-    /// of the emitted positions was deferred, if there is a rule.
+    /// Decides a block, of whose draft laws `proposals` tell, the one after the block last.
     pub(crate) fn verify(
         mut self,
         request: &BlockAsked<'_>,
         proposals: &[Proposal],
-    ) -> Result<(Verdict, Vec<f32>), BadProposal> {
-        let mut chance = self.chance();
+    ) -> Result<Verdict, BadProposal> {
         let (verification, target) = (self.case.verification(), self.case.target());
         let (told, after) = proposals.split_at(request.drafts.len().min(proposals.len()));
         let inputs = RoundInputs {
@@ -182,11 +173,7 @@ impl<'a> Sequence<'a> {
         };
         let rows = LawRows(self.laws(request.drafts));
         let mut scratch = Scratch::default();
-        let mut round = Round::new(inputs, rows, &mut scratch);
-        let verdict = verify(verification, &block, &self.noise, &mut chance, &mut round)?;
-        let made = round.deferral();
-        let deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
-        Ok((verdict, deferral))
+        round::decide(inputs, &block, self.noise, rows, &mut scratch)
     }
 
     /// The laws after each prefix of `drafts`.

@@ -1,1 +1,3 @@
-//! Nothing: the tests beside it are this package.
+//! What tests of several crates share.
+
+pub mod toy;

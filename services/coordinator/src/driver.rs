@@ -107,7 +107,7 @@ impl Driver {
         let (response, held_text) = (output(), output());
         let request = Arc::new(request);
         Self {
-            session: Session::new(session, began.elapsed()),
+            session: Session::new(session),
             peers: Peers::new(Arc::clone(&request), Arc::clone(&model), target, session_id),
             response: Response {
                 output: response,

@@ -6,9 +6,8 @@ use peer::RoundError;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
 use speculation::pipeline::Pipeline;
-use speculation::session::BlockVerdict;
-use speculation::verification::Verification;
 use speculation::verification::tree::{self, NodeLaws};
+use speculation::verification::{Verdict, Verification};
 use wire::open::SessionSpec;
 use wire::status::BadField;
 
@@ -37,13 +36,13 @@ pub(crate) struct Tree {
 }
 
 impl Judge for Tree {
-    type Verdict = BlockVerdict;
+    type Verdict = Verdict;
 
     fn judge(
         &mut self,
         block: &Block,
         (rows, row_len): (&mut [f32], usize),
-    ) -> Result<BlockVerdict, RoundError> {
+    ) -> Result<Verdict, RoundError> {
         let spec = &block.spec;
         let (output, _) = block.parts();
         let base_len = block.base_len as u32;
@@ -59,13 +58,7 @@ impl Judge for Tree {
         let ends = &spec.sampling.end_tokens;
         let decided = tree::verify(&self.drafts, base_len, ends, &spec.noise, &mut laws)?;
         self.path.clone_from(&decided.path);
-        Ok(BlockVerdict {
-            emitted: decided.emitted,
-            path: decided.path,
-            last: decided.last,
-            deferral: Vec::new(),
-            layers: Vec::new(),
-        })
+        Ok(decided)
     }
 
     fn parents(&self) -> &[Option<u32>] {

@@ -7,9 +7,8 @@ use speculation::TokenId;
 use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
 use speculation::round::{self, RoundInputs, Scratch};
-use speculation::session::BlockVerdict;
 use speculation::verification::layers::Layer;
-use speculation::verification::{self, Verification};
+use speculation::verification::{self, Verdict, Verification};
 
 use crate::rows::LogitRows;
 use crate::scoring::{Block, Judge};
@@ -32,13 +31,9 @@ pub(crate) struct Asked {
 }
 
 impl Judge for Asked {
-    type Verdict = BlockVerdict;
+    type Verdict = Verdict;
 
-    fn judge(
-        &mut self,
-        block: &Block,
-        rows: (&mut [f32], usize),
-    ) -> Result<BlockVerdict, RoundError> {
+    fn judge(&mut self, block: &Block, rows: (&mut [f32], usize)) -> Result<Verdict, RoundError> {
         let spec = &block.spec;
         let greedy = spec.sampling.temperature == 0.0;
         let mut want = Want::of_target(spec.target.needs(greedy));
@@ -59,11 +54,9 @@ impl Judge for Asked {
             horizon: self.horizon,
             layers: &self.layers,
         };
-        let decided = SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
+        SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
             let rows = LogitRows::new(block, want, rows, unscaled);
             round::decide(inputs, &asked, spec.noise, rows, scratch)
-        });
-        let (verdict, deferral) = decided?;
-        Ok(BlockVerdict::of_chain(verdict, deferral))
+        })
     }
 }

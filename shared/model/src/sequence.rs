@@ -134,10 +134,8 @@ impl<C: KvCache> Sequence<C> {
 
 #[cfg(test)]
 mod tests {
-    use speculation::{
-        ports::{LanguageModel, Rows, Segment},
-        toy::{ToyCache, ToyModel},
-    };
+    use outrider_tests::toy::{ToyCache, ToyModel};
+    use speculation::ports::{LanguageModel, Rows, Segment};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! How sure a model is of its next token, read from its unscaled law.
 
 use crate::real::{Real, maximum, sum_of};
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// Confidence of one model at one position, read from its unscaled law (temperature 1, no cuts),
 /// whatever the request samples with (Narasimhan et al., "Faster Cascades via Speculative Decoding",
@@ -20,28 +20,20 @@ impl<F: Real> Confidence<F> {
     /// The entropy is that of the normalised law, in double precision: what rounding left of a large
     /// vocabulary's mass does not count.
     pub fn of(unscaled: &[F], entropy: bool) -> Self {
-        Level::detect().run(Observe { unscaled, entropy })
+        observe(unscaled, entropy)
     }
 }
 
-struct Observe<'a, F> {
-    unscaled: &'a [F],
-    entropy: bool,
-}
-
-impl<F: Real> Kernel for Observe<'_, F> {
-    type Output = Confidence<F>;
-
-    #[inline(always)]
-    fn run(self) -> Confidence<F> {
-        let max = maximum(self.unscaled);
-        if !self.entropy {
+kernel! {
+    fn observe<'a, F: Real>(unscaled: &'a [F], entropy: bool) -> Confidence<F> {
+        let max = maximum(unscaled);
+        if !entropy {
             let entropy = F::zero();
             return Confidence { max, entropy };
         }
-        let mass = sum_of(self.unscaled, F::as_f64);
+        let mass = sum_of(unscaled, F::as_f64);
         // p ln p, and 0 at 0: the smallest normal number stands in for 0 in the logarithm only.
-        let negative = sum_of(self.unscaled, |p| {
+        let negative = sum_of(unscaled, |p| {
             p.as_f64() * p.max(F::min_positive_value()).ln_portable().as_f64()
         });
         let entropy = (mass.ln_portable() - negative / mass).max(0.0);

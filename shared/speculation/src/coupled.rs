@@ -9,36 +9,19 @@ use crate::TokenId;
 use crate::noise::Noise;
 use crate::philox::LANES;
 use crate::real::Real;
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
-/// The choice of a side with law `law` (vocab) at output position `position`; ties go to the
-/// lowest id. A one-hot law gives its token.
-pub fn choice<F: Real>(law: &[F], noise: &Noise, position: u32) -> TokenId {
-    Level::detect().run(Choice {
-        law,
-        noise,
-        position,
-    })
-}
-
-struct Choice<'a, F> {
-    law: &'a [F],
-    noise: &'a Noise,
-    position: u32,
-}
-
-impl<F: Real> Kernel for Choice<'_, F> {
-    type Output = TokenId;
-
-    #[inline(always)]
-    fn run(self) -> TokenId {
+kernel! {
+    /// The choice of a side with law `law` (vocab) at output position `position`; ties go to the
+    /// lowest id. A one-hot law gives its token.
+    pub fn choice<'a, F: Real>(law: &'a [F], noise: &'a Noise, position: u32) -> TokenId {
         let mut best = (f64::INFINITY, 0);
-        for (block, masses) in self.law.chunks(LANES).enumerate() {
+        for (block, masses) in law.chunks(LANES).enumerate() {
             if masses.iter().all(|&mass| mass == F::zero()) {
                 continue;
             }
             let first = (block * LANES) as u32;
-            let uniforms = self.noise.coupled(self.position, first);
+            let uniforms = noise.coupled(position, first);
             // -ln u >= 1 - u, so the logarithm is needed only where this bound undercuts the best;
             // after the first few blocks that is rare.
             let undercuts = |(&mass, &u): (&F, &f64)| 1.0 - u < best.0 * mass.as_f64();

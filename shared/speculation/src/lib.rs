@@ -13,13 +13,14 @@
 //! | [`max_gram`], [`cascade`] | drafting without a model, and by several that review each other |
 //! | [`goodput`] | how long to draft, from what was measured |
 //! | [`methods`] | the one registry of methods |
+//! | [`bad_value`] | why a value of a request or of the configuration will not do |
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
 //! | [`simd`], [`exp`], [`ln`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
 //! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
-//! | [`replay`] | what a method would do on recorded laws |
-//! | [`ports`], [`toy`] | what a model must offer, and a seeded model for tests |
+//! | [`ports`] | what a model must offer |
 
+pub mod bad_value;
 pub mod cascade;
 pub mod chance;
 pub mod committed;
@@ -39,13 +40,11 @@ pub mod pipeline;
 pub mod ports;
 pub mod proposal;
 pub mod real;
-pub mod replay;
 pub mod round;
 pub mod sampling;
 pub mod session;
 pub mod simd;
 pub mod target;
-pub mod toy;
 pub mod tree_paths;
 pub mod verification;
 

@@ -15,7 +15,7 @@ use crate::TokenId;
 use crate::history::History;
 use crate::real::{Real, any_nan, argmax, sum_of};
 use crate::sampling::SamplingParams;
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// Why a logits row gives no law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -185,37 +185,20 @@ fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
     Ok(())
 }
 
-/// `softmax(row / temperature)` in place, given the row's maximum.
-fn softmax<F: Real>(row: &mut [F], max: F, temperature: F) {
-    Level::detect().run(Softmax {
-        row,
-        max,
-        temperature,
-    });
-}
-
-struct Softmax<'a, F> {
-    row: &'a mut [F],
-    max: F,
-    temperature: F,
-}
-
-impl<F: Real> Kernel for Softmax<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
+kernel! {
+    /// `softmax(row / temperature)` in place, given the row's maximum.
+    fn softmax<'a, F: Real>(row: &'a mut [F], max: F, temperature: F) -> () {
         // A division by 1 changes no bit, and costs as much as the exponential.
-        if self.temperature == F::one() {
-            for value in self.row.iter_mut() {
-                *value = (*value - self.max).exp_nonpositive();
+        if temperature == F::one() {
+            for value in row.iter_mut() {
+                *value = (*value - max).exp_nonpositive();
             }
         } else {
-            for value in self.row.iter_mut() {
-                *value = ((*value - self.max) / self.temperature).exp_nonpositive();
+            for value in row.iter_mut() {
+                *value = ((*value - max) / temperature).exp_nonpositive();
             }
         }
-        normalise(self.row);
+        normalise(row);
     }
 }
 

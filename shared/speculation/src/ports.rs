@@ -1,7 +1,7 @@
 //! What an engine needs of a language model, and nothing more.
 //!
-//! The model runtime implements these on real weights; [`crate::toy`] implements them on a seeded
-//! hash, so that every test of the protocol can run without weights.
+//! The model runtime implements these on real weights; tests of the protocol on a seeded hash, so that they
+//! run without weights.
 
 use crate::TokenId;
 

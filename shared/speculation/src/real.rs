@@ -7,7 +7,7 @@ use num_traits::{Float, NumAssign};
 
 use crate::exp::exp;
 use crate::ln::ln;
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// A floating-point type that laws can be computed in.
 pub trait Real: Float + NumAssign + Default + std::fmt::Debug + Send + Sync + 'static {
@@ -83,44 +83,14 @@ impl Real for f64 {
     }
 }
 
-/// The sum of `values` in one fixed order: eight interleaved partial sums, added pairwise.
-#[inline(always)]
-pub fn sum<F: Real>(values: &[F]) -> F {
-    let mut lanes = [F::zero(); 8];
-    let chunks = values.chunks_exact(8);
-    let tail = chunks.remainder();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane += value;
-        }
-    }
-    for (lane, &value) in lanes.iter_mut().zip(tail) {
-        *lane += value;
-    }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
-}
-
-/// The sum of `term(value)` in double precision, in the order of [`sum`].
+/// The sum of `term(value)` in double precision, in the order of [`sum_of_pairs`].
 #[inline(always)]
 pub fn sum_of<F: Real>(values: &[F], term: impl Fn(F) -> f64) -> f64 {
-    let mut lanes = [0.0; 8];
-    let chunks = values.chunks_exact(8);
-    let tail = chunks.remainder();
-    for chunk in chunks {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane += term(value);
-        }
-    }
-    for (lane, &value) in lanes.iter_mut().zip(tail) {
-        *lane += term(value);
-    }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + b) + (c + d)) + ((e + f) + (g + h))
+    sum_of_pairs(values, values, |value, _| term(value))
 }
 
-/// The sum of `term(left, right)` over two rows of one length in double precision, in the order of
-/// [`sum`].
+/// The sum of `term(left, right)` over two rows of one length in double precision, in one fixed order: eight
+/// interleaved partial sums, added pairwise.
 #[inline(always)]
 pub fn sum_of_pairs<F: Real>(left: &[F], right: &[F], term: impl Fn(F, F) -> f64) -> f64 {
     let mut lanes = [0.0; 8];
@@ -157,21 +127,12 @@ pub fn maximum<F: Real>(values: &[F]) -> F {
         .fold(F::neg_infinity(), |a, &b| larger(a, b))
 }
 
-/// Index of the largest value, the lowest among equals; 0 if all are NaN.
-pub fn argmax<F: Real>(values: &[F]) -> usize {
-    Level::detect().run(Argmax(values))
-}
-
-struct Argmax<'a, F>(&'a [F]);
-
-impl<F: Real> Kernel for Argmax<'_, F> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn run(self) -> usize {
+kernel! {
+    /// Index of the largest value, the lowest among equals; 0 if all are NaN.
+    pub fn argmax<'a, F: Real>(values: &'a [F]) -> usize {
         /// Values looked at without a branch.
         const BLOCK: usize = 64;
-        let largest = maximum(self.0);
+        let largest = maximum(values);
         #[allow(
             clippy::needless_bitwise_bool,
             reason = "a branch a value would keep the loop from being vectorised"
@@ -181,28 +142,19 @@ impl<F: Real> Kernel for Argmax<'_, F> {
                 .iter()
                 .fold(false, |any, &value| any | (value == largest))
         };
-        let Some(block) = self.0.chunks(BLOCK).position(holds) else {
+        let Some(block) = values.chunks(BLOCK).position(holds) else {
             return 0;
         };
-        let values = self.0[block * BLOCK..].iter();
+        let values = values[block * BLOCK..].iter();
         let within = values.take(BLOCK).position(|&value| value == largest);
         block * BLOCK + within.unwrap_or(0)
     }
 }
 
-/// Whether any value is NaN.
-pub(crate) fn any_nan<F: Real>(values: &[F]) -> bool {
-    Level::detect().run(AnyNan(values))
-}
-
-struct AnyNan<'a, F>(&'a [F]);
-
-impl<F: Real> Kernel for AnyNan<'_, F> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.0.iter().fold(false, |any, value| any | value.is_nan())
+kernel! {
+    /// Whether any value is NaN.
+    pub(crate) fn any_nan<'a, F: Real>(values: &'a [F]) -> bool {
+        values.iter().fold(false, |any, value| any | value.is_nan())
     }
 }
 
@@ -213,7 +165,6 @@ mod tests {
     #[test]
     fn sum_does_not_lose_the_tail() {
         let values: Vec<f64> = (1..=19).map(f64::from).collect();
-        assert_eq!(sum(&values), 190.0);
         assert_eq!(sum_of(&values, |value| value + 1.0), 209.0);
         assert_eq!(sum_of_pairs(&values, &values, |a, b| a + b), 380.0);
     }

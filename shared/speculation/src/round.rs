@@ -45,10 +45,6 @@ pub struct RoundInputs<'a> {
     pub vocab_size: usize,
 }
 
-/// A block decided: the verdict, and for each emitted position how much was deferred to the target;
-/// empty where the target distribution has no deferral.
-pub type Decided = (Verdict, Vec<f32>);
-
 /// Decides `block` with the seeded noise of its request: what verifier and coordinator do alike, so
 /// that it makes no difference who of them does it.
 ///
@@ -60,14 +56,14 @@ pub fn decide<F: Real, R: TargetRows<F>>(
     noise: Noise,
     rows: R,
     scratch: &mut Scratch<F>,
-) -> Result<Decided, R::Error> {
+) -> Result<Verdict, R::Error> {
     let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
     let verification = inputs.verification;
     let mut round = Round::new(inputs, rows, scratch);
-    let verdict = verify(verification, block, &noise, &mut chance, &mut round)?;
+    let mut verdict = verify(verification, block, &noise, &mut chance, &mut round)?;
     let made = round.deferral();
-    let deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
-    Ok((verdict, deferral))
+    verdict.deferral = made[..made.len().min(verdict.emitted.len())].to_vec();
+    Ok(verdict)
 }
 
 /// Rows that a round writes to, kept from round to round so that none is allocated anew.

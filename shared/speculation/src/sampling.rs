@@ -3,18 +3,7 @@
 use std::collections::HashSet;
 
 use crate::TokenId;
-
-/// A parameter outside its range.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{field}: {value} is out of range, expected {expected}")]
-pub struct OutOfRange {
-    /// The parameter's name, as on the wire.
-    pub field: &'static str,
-    /// What was given.
-    pub value: String,
-    /// What is allowed.
-    pub expected: &'static str,
-}
+use crate::bad_value::BadValue;
 
 /// How a logits row becomes the law a token is drawn from; the same on drafter and verifier.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,49 +66,21 @@ impl SamplingParams {
     ///
     /// # Errors
     /// Names the first parameter that is out of range, its value and the range. NaN is in no range.
-    pub fn validate(&self, vocab_size: u32) -> Result<(), OutOfRange> {
-        let check = |ok: bool, field, value: f32, expected| {
-            if ok {
-                Ok(())
-            } else {
-                Err(OutOfRange {
-                    field,
-                    value: value.to_string(),
-                    expected,
-                })
-            }
+    pub fn validate(&self, vocab_size: u32) -> Result<(), BadValue> {
+        let within = |field, value: f32, least: f32, most: f32| {
+            let fits = (least..=most).contains(&value);
+            BadValue::in_range(fits, field, value, format_args!("{least} to {most}"))
         };
-        let t = self.temperature;
-        check(
-            (0.0..=Self::MAX_TEMPERATURE).contains(&t),
-            "temperature",
-            t,
-            "0 to 100",
-        )?;
-        let p = self.top_p;
-        check(p > 0.0 && p <= 1.0, "top_p", p, "more than 0, at most 1")?;
-        check(
-            (0.0..=1.0).contains(&self.min_p),
-            "min_p",
-            self.min_p,
-            "0 to 1",
-        )?;
-        let r = self.repetition_penalty;
-        check(
-            (0.01..=100.0).contains(&r),
-            "repetition_penalty",
-            r,
-            "0.01 to 100",
-        )?;
-        let shift = -Self::MAX_SHIFT..=Self::MAX_SHIFT;
-        for (field, value) in [
-            ("presence_penalty", self.presence_penalty),
-            ("frequency_penalty", self.frequency_penalty),
-        ] {
-            check(shift.contains(&value), field, value, "-10000 to 10000")?;
-        }
+        let shift = |field, value| within(field, value, -Self::MAX_SHIFT, Self::MAX_SHIFT);
+        within("temperature", self.temperature, 0.0, Self::MAX_TEMPERATURE)?;
+        let fits = self.top_p > 0.0 && self.top_p <= 1.0;
+        BadValue::in_range(fits, "top_p", self.top_p, "more than 0, at most 1")?;
+        within("min_p", self.min_p, 0.0, 1.0)?;
+        within("repetition_penalty", self.repetition_penalty, 0.01, 100.0)?;
+        shift("presence_penalty", self.presence_penalty)?;
+        shift("frequency_penalty", self.frequency_penalty)?;
         for &(_, bias) in &self.logit_bias {
-            check(shift.contains(&bias), "logit_bias", bias, "-10000 to 10000")?;
+            shift("logit_bias", bias)?;
         }
         let biased: Vec<TokenId> = self.logit_bias.iter().map(|&(id, _)| id).collect();
         for (field, ids) in [
@@ -130,18 +91,14 @@ impl SamplingParams {
         ] {
             if let Some(id) = ids.iter().find(|&&id| id >= vocab_size) {
                 let expected = "token ids below the vocabulary's size";
-                return Err(OutOfRange {
-                    field,
-                    value: id.to_string(),
-                    expected,
-                });
+                BadValue::in_range(false, field, id, expected)?;
             }
         }
         self.check_support(vocab_size)
     }
 
     /// Checks that bans and masks leave a token at every position.
-    fn check_support(&self, vocab_size: u32) -> Result<(), OutOfRange> {
+    fn check_support(&self, vocab_size: u32) -> Result<(), BadValue> {
         let banned: HashSet<TokenId> = self.banned_tokens.iter().copied().collect();
         let left = |ends: &[TokenId]| {
             let may = |token: &TokenId| !banned.contains(token) && !ends.contains(token);
@@ -150,27 +107,16 @@ impl SamplingParams {
                 allowed => allowed.iter().any(may),
             }
         };
-        let none = |field, value: String, expected| {
-            Err(OutOfRange {
-                field,
-                value,
-                expected,
-            })
+        let (field, value) = if self.allowed_tokens.is_empty() {
+            ("banned_token_ids", "the whole vocabulary")
+        } else {
+            ("allowed_token_ids", "a list of nothing but banned tokens")
         };
-        if !left(&[]) {
-            let (field, value) = if self.allowed_tokens.is_empty() {
-                ("banned_token_ids", "the whole vocabulary")
-            } else {
-                ("allowed_token_ids", "a list of nothing but banned tokens")
-            };
-            let expected = "at least one token that may be drawn";
-            return none(field, value.to_owned(), expected);
-        }
-        if self.min_tokens > 0 && !left(&self.end_tokens) {
-            let expected = "0 where only tokens that end the output may be drawn";
-            return none("min_tokens", self.min_tokens.to_string(), expected);
-        }
-        Ok(())
+        let expected = "at least one token that may be drawn";
+        BadValue::in_range(left(&[]), field, value, expected)?;
+        let fits = self.min_tokens == 0 || left(&self.end_tokens);
+        let expected = "0 where only tokens that end the output may be drawn";
+        BadValue::in_range(fits, "min_tokens", self.min_tokens, expected)
     }
 
     /// Whether the law at a position depends on which tokens stand before it other than through

@@ -15,6 +15,42 @@ pub trait Kernel {
     fn run(self) -> Self::Output;
 }
 
+/// A function whose body is a [`Kernel`] of its own, run at the best level of this CPU. What the body calls must
+/// be `#[inline(always)]`.
+macro_rules! kernel {
+    (
+        $(#[$about:meta])*
+        $visible:vis fn $name:ident<$a:lifetime, $F:ident: $bound:path>(
+            $($argument:ident: $of:ty),+ $(,)?
+        ) -> $output:ty $body:block
+    ) => {
+        $(#[$about])*
+        #[allow(
+            clippy::needless_lifetimes,
+            clippy::unused_unit,
+            reason = "the lifetime is that of the struct within"
+        )]
+        $visible fn $name<$a, $F: $bound>($($argument: $of),+) -> $output {
+            struct Run<$a, $F> {
+                $($argument: $of),+
+            }
+
+            impl<$a, $F: $bound> $crate::simd::Kernel for Run<$a, $F> {
+                type Output = $output;
+
+                #[inline(always)]
+                fn run(self) -> $output {
+                    let Self { $($argument),+ } = self;
+                    $body
+                }
+            }
+
+            $crate::simd::Level::detect().run(Run { $($argument),+ })
+        }
+    };
+}
+pub(crate) use kernel;
+
 /// Instruction sets that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {

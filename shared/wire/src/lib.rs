@@ -15,7 +15,6 @@ pub mod messages;
 pub mod method;
 pub mod open;
 pub mod proposal;
-pub mod recording;
 pub mod report;
 pub mod round;
 pub mod sampling;

@@ -1,8 +1,7 @@
 //! Which method a request asks for: axes and parameters, read from the message.
 
 use speculation::methods::names::{beta_of, rule};
-use speculation::methods::{Asked, BadChoice, Parameters, PlanKind, TargetAsked};
-use speculation::target::Beta;
+use speculation::methods::{Asked, Parameters, PlanKind, TargetAsked};
 
 use crate::drafting_request::DraftingRequest;
 use crate::status::BadField;
@@ -49,20 +48,14 @@ pub fn from_wire<'a>(
     })
 }
 
-/// The fault of a choice; parameters are called by their own names.
-fn bad_field(error: BadChoice) -> BadField {
-    BadField::new(error.field, error.problem)
-}
-
 fn target_and_parameters(
     request: &v1::GenerateRequest,
 ) -> Result<(Option<TargetAsked>, Parameters), BadField> {
     let asked = request.parameters.clone().unwrap_or_default();
-    let named = asked.rule.as_deref().map(rule).transpose();
     let mut parameters = Parameters {
-        rule: named.map_err(bad_field)?,
+        rule: asked.rule.as_deref().map(rule).transpose()?,
         alpha: asked.alpha,
-        beta: beta_of(asked.beta, asked.beta_tuned).map_err(bad_field)?,
+        beta: beta_of(asked.beta, asked.beta_tuned)?,
         fallback: asked.fallback,
         window: asked.window,
         verify_on_finish: asked.verify_on_finish,
@@ -75,8 +68,7 @@ fn target_and_parameters(
     if let Some(alpha) = target.alpha {
         once("target.alpha", &mut parameters.alpha, alpha)?;
     }
-    if let Some(beta) = beta_of(target.beta, target.beta_tuned).map_err(bad_field)? {
-        let beta: Beta = beta;
+    if let Some(beta) = beta_of(target.beta, target.beta_tuned)? {
         once("target.beta", &mut parameters.beta, beta)?;
     }
     let kind = Kind::try_from(target.kind);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use speculation::sampling::OutOfRange;
+use speculation::bad_value::BadValue;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -45,13 +45,9 @@ impl BadField {
     }
 }
 
-impl From<OutOfRange> for BadField {
-    fn from(error: OutOfRange) -> Self {
-        let problem = format!(
-            "{} is out of range, expected {}",
-            error.value, error.expected
-        );
-        Self::new(error.field, problem)
+impl From<BadValue> for BadField {
+    fn from(BadValue { field, problem }: BadValue) -> Self {
+        Self { field, problem }
     }
 }
 

@@ -37,10 +37,8 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
             return Err(BadField::not_in::<Kind>("target.kind", wire.kind, what));
         }
     };
-    target.validate().map_err(|error| {
-        let bad = BadField::from(error);
-        BadField::new(format!("target.{}", bad.field), bad.problem)
-    })?;
+    let valid = target.validate();
+    valid.map_err(|bad| BadField::new(format!("target.{}", bad.field), bad.problem))?;
     Ok(target)
 }
 

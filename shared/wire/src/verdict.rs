@@ -1,8 +1,7 @@
 //! Verdicts on the wire.
 
-use speculation::session::BlockVerdict;
-use speculation::verification::LastToken;
 use speculation::verification::layers::Layer;
+use speculation::verification::{LastToken, Verdict};
 
 use crate::status::BadField;
 use crate::v1;
@@ -11,7 +10,7 @@ use crate::v1;
 const MAX_LAYERS: usize = 64;
 
 /// Writes a verdict.
-pub fn to_wire(verdict: BlockVerdict, header: v1::ReplyHeader, timing: v1::Timing) -> v1::Verdict {
+pub fn to_wire(verdict: Verdict, header: v1::ReplyHeader, timing: v1::Timing) -> v1::Verdict {
     let last = match verdict.last {
         LastToken::Recovered => v1::LastToken::Recovered,
         LastToken::Bonus => v1::LastToken::Bonus,
@@ -35,7 +34,7 @@ pub fn to_wire(verdict: BlockVerdict, header: v1::ReplyHeader, timing: v1::Timin
 /// # Errors
 /// If the path does not go from parents to children or is not as long as is said, or the last token's
 /// kind is unknown.
-pub fn from_wire(wire: v1::Verdict) -> Result<BlockVerdict, BadField> {
+pub fn from_wire(wire: v1::Verdict) -> Result<Verdict, BadField> {
     let descends = wire.path.windows(2).all(|pair| pair[0] < pair[1]);
     if !descends || wire.path.len() != wire.accepted_len as usize {
         return Err(BadField::new("path", "not a path of the accepted length"));
@@ -51,7 +50,7 @@ pub fn from_wire(wire: v1::Verdict) -> Result<BlockVerdict, BadField> {
             ));
         }
     };
-    Ok(BlockVerdict {
+    Ok(Verdict {
         emitted: wire.emitted,
         path: wire.path,
         last,
@@ -91,26 +90,27 @@ pub fn layers_from_wire(wire: &[v1::ResidualLayer]) -> Result<Vec<Layer>, BadFie
 
 #[cfg(test)]
 mod tests {
-    use speculation::verification::Verdict;
-
     use super::*;
 
     #[test]
     fn verdicts_survive_the_wire() {
         use LastToken::{AcceptedEnd, Bonus, Recovered};
         for last in [Recovered, Bonus, AcceptedEnd] {
-            let verdict = Verdict {
+            let tree = Verdict {
                 emitted: vec![4, 5, 6],
-                accepted: 2,
+                path: vec![1, 4],
                 last,
+                deferral: Vec::new(),
                 layers: vec![Layer {
                     log_rho: 0.125,
                     remaining: 3,
                 }],
             };
-            let chain = BlockVerdict::of_chain(verdict.clone(), vec![0.5; 3]);
-            assert_eq!(chain.path, [0, 1]);
-            let tree = BlockVerdict::of_path(verdict, vec![1, 4], Vec::new());
+            let chain = Verdict {
+                path: vec![0, 1],
+                deferral: vec![0.5; 3],
+                ..tree.clone()
+            };
             for verdict in [chain, tree] {
                 let header = v1::ReplyHeader::default();
                 let wire = to_wire(verdict.clone(), header, v1::Timing::default());

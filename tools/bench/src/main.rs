@@ -13,6 +13,7 @@ mod models;
 mod parts;
 mod read_probe;
 mod record;
+mod recording;
 mod replay;
 mod report;
 mod results;

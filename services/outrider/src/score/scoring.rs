@@ -155,7 +155,7 @@ fn likeliest(
 
 #[cfg(test)]
 mod tests {
-    use speculation::toy::ToyModel;
+    use outrider_tests::toy::ToyModel;
 
     use super::*;
 

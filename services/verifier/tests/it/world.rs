@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::source::{Numerics, ServedModel, SpecialTokens};
+use outrider_tests::toy::{ToyCache, ToyError, ToyModel};
 use server::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
-use speculation::toy::{ToyCache, ToyError, ToyModel};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

@@ -1,5 +1,6 @@
 //! Who drafts how much for whom, and the limits of it.
 
+use crate::bad_value::BadValue;
 use crate::proposal::ProposalForm;
 
 /// The models of a cascade, the matrix K, and lenience.
@@ -9,97 +10,6 @@ pub struct CascadeConfig {
     k: Vec<Vec<u32>>,
     lenience: f64,
     mag_tokens: u32,
-}
-
-/// A cascade that cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum BadCascade {
-    /// Too many drafts, or none.
-    #[error(
-        "cascade drafts: {drafts}, expected 1 to {} with Max-Gram counted",
-        CascadeConfig::MAX_DRAFTS
-    )]
-    Drafts {
-        /// Drafts found.
-        drafts: usize,
-    },
-    /// Not one row for each reviewer.
-    #[error("cascade k: {rows} rows, expected {drafts}, one for each draft")]
-    Rows {
-        /// Rows found.
-        rows: usize,
-        /// Drafts, Max-Gram included.
-        drafts: usize,
-    },
-    /// Not one entry for each draft.
-    #[error("cascade k: row {row} has {entries} entries, expected {drafts}, one for each draft")]
-    Entries {
-        /// The row, from 0.
-        row: usize,
-        /// Entries found.
-        entries: usize,
-        /// Drafts, Max-Gram included.
-        drafts: usize,
-    },
-    /// An entry below the diagonal: a draft does not review larger ones.
-    #[error(
-        "cascade k: row {row}, column {column} is {tokens}, expected 0 below the diagonal (a \
-         reviewer takes drafts of smaller models only)"
-    )]
-    Triangle {
-        /// The row, from 0.
-        row: usize,
-        /// The column, from 0.
-        column: usize,
-        /// What it is.
-        tokens: u32,
-    },
-    /// A row asks for too many tokens.
-    #[error(
-        "cascade k: row {row} adds up to {tokens}, expected at most {}",
-        CascadeConfig::MAX_TOKENS
-    )]
-    Quota {
-        /// The row, from 0.
-        row: usize,
-        /// Its sum.
-        tokens: u64,
-    },
-    /// The target asks for nothing.
-    #[error("cascade k: row 0 adds up to 0, expected at least 1 token for the target to review")]
-    Nothing,
-    /// A row whose reviewer nobody asks for anything.
-    #[error(
-        "cascade k: row {row} is never reached, because no row in use asks anything of draft {row} \
-         (column {})", row - 1
-    )]
-    Unreached {
-        /// The row, from 0; also the level of the draft that is its reviewer.
-        row: usize,
-    },
-    /// Lenience out of range.
-    #[error("cascade lenience: {0}, expected a finite number of at least 1")]
-    Lenience(f64),
-    /// Max-Gram proposes too much, or nothing.
-    #[error(
-        "cascade max_gram_tokens: {tokens}, expected 1 to {}",
-        CascadeConfig::MAX_TOKENS
-    )]
-    MagTokens {
-        /// Tokens found.
-        tokens: u32,
-    },
-    /// The laws cannot be told in the form wanted.
-    #[error(
-        "cascade proposals: {form:?} with lenience {lenience}, expected a sparse or dense law at \
-         lenience 1, or a dense law in single precision (or coupled verification, which needs none)"
-    )]
-    Form {
-        /// The form wanted.
-        form: ProposalForm,
-        /// The lenience.
-        lenience: f64,
-    },
 }
 
 impl CascadeConfig {
@@ -120,24 +30,28 @@ impl CascadeConfig {
     /// `min(1, lenience · m(t) / e(t))`. Max-Gram proposes `mag_tokens` at a time.
     ///
     /// # Errors
-    /// [`BadCascade`] names the field and its limit.
+    /// Names the field and its limit.
     pub fn new(
         drafts: usize,
         max_gram: bool,
         k: Vec<Vec<u32>>,
         lenience: f64,
         mag_tokens: u32,
-    ) -> Result<Self, BadCascade> {
+    ) -> Result<Self, BadValue> {
         if !(1..=Self::MAX_DRAFTS).contains(&drafts) {
-            return Err(BadCascade::Drafts { drafts });
+            let most = Self::MAX_DRAFTS;
+            let problem = format!("{drafts}, expected 1 to {most} with Max-Gram counted");
+            return Err(BadValue::new("cascade drafts", problem));
         }
         check_shape(&k, drafts)?;
         check_reach(&k)?;
         if !(lenience >= 1.0 && lenience.is_finite()) {
-            return Err(BadCascade::Lenience(lenience));
+            let problem = format!("{lenience}, expected a finite number of at least 1");
+            return Err(BadValue::new("cascade lenience", problem));
         }
         if !(1..=Self::MAX_TOKENS).contains(&mag_tokens) {
-            return Err(BadCascade::MagTokens { tokens: mag_tokens });
+            let problem = format!("{mag_tokens}, expected 1 to {}", Self::MAX_TOKENS);
+            return Err(BadValue::new("cascade max_gram_tokens", problem));
         }
         Ok(Self {
             max_gram,
@@ -192,58 +106,75 @@ impl CascadeConfig {
     /// that is known only afterwards and must be told as it is.
     ///
     /// # Errors
-    /// [`BadCascade::Form`] if not.
-    pub fn check_form(&self, form: ProposalForm) -> Result<(), BadCascade> {
+    /// If not.
+    pub fn check_form(&self, form: ProposalForm) -> Result<(), BadValue> {
         let lenience = self.lenience;
         match form {
             ProposalForm::Dense { half: false } => Ok(()),
             ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if lenience == 1.0 => Ok(()),
-            _ => Err(BadCascade::Form { form, lenience }),
+            _ => {
+                let problem = format!(
+                    "{form:?} with lenience {lenience}, expected a sparse or dense law at lenience 1, or a \
+                     dense law in single precision (or coupled verification, which needs none)"
+                );
+                Err(BadValue::new("cascade proposals", problem))
+            }
         }
     }
 }
 
-fn check_shape(k: &[Vec<u32>], drafts: usize) -> Result<(), BadCascade> {
+fn bad_k(problem: &str) -> BadValue {
+    BadValue::new("cascade k", problem)
+}
+
+fn check_shape(k: &[Vec<u32>], drafts: usize) -> Result<(), BadValue> {
     let rows = k.len();
     if rows != drafts {
-        return Err(BadCascade::Rows { rows, drafts });
+        return Err(bad_k(&format!(
+            "{rows} rows, expected {drafts}, one for each draft"
+        )));
     }
     for (row, quotas) in k.iter().enumerate() {
         let entries = quotas.len();
         if entries != drafts {
-            return Err(BadCascade::Entries {
-                row,
-                entries,
-                drafts,
-            });
+            let problem =
+                format!("row {row} has {entries} entries, expected {drafts}, one for each draft");
+            return Err(bad_k(&problem));
         }
         if let Some(column) = quotas[..row].iter().position(|&tokens| tokens > 0) {
             let tokens = quotas[column];
-            return Err(BadCascade::Triangle {
-                row,
-                column,
-                tokens,
-            });
+            return Err(bad_k(&format!(
+                "row {row}, column {column} is {tokens}, expected 0 below the diagonal (a reviewer takes \
+                 drafts of smaller models only)"
+            )));
         }
-        let tokens = quotas.iter().copied().map(u64::from).sum();
+        let tokens: u64 = quotas.iter().copied().map(u64::from).sum();
         if tokens > u64::from(CascadeConfig::MAX_TOKENS) {
-            return Err(BadCascade::Quota { row, tokens });
+            let most = CascadeConfig::MAX_TOKENS;
+            return Err(bad_k(&format!(
+                "row {row} adds up to {tokens}, expected at most {most}"
+            )));
         }
     }
     Ok(())
 }
 
 /// Whether every row that asks for tokens is used.
-fn check_reach(k: &[Vec<u32>]) -> Result<(), BadCascade> {
+fn check_reach(k: &[Vec<u32>]) -> Result<(), BadValue> {
     let asks = |row: &[u32]| row.iter().any(|&tokens| tokens > 0);
     if !asks(&k[0]) {
-        return Err(BadCascade::Nothing);
+        let problem = "row 0 adds up to 0, expected at least 1 token for the target to review";
+        return Err(bad_k(problem));
     }
     let mut reached = vec![true];
     for row in 1..k.len() {
         let called = (0..row).any(|reviewer| reached[reviewer] && k[reviewer][row - 1] > 0);
         if !called && asks(&k[row]) {
-            return Err(BadCascade::Unreached { row });
+            let column = row - 1;
+            return Err(bad_k(&format!(
+                "row {row} is never reached, because no row in use asks anything of draft {row} (column \
+                 {column})"
+            )));
         }
         reached.push(called);
     }
@@ -254,7 +185,7 @@ fn check_reach(k: &[Vec<u32>]) -> Result<(), BadCascade> {
 mod tests {
     use super::*;
 
-    fn config(k: &[&[u32]], lenience: f64, mag_tokens: u32) -> Result<CascadeConfig, BadCascade> {
+    fn config(k: &[&[u32]], lenience: f64, mag_tokens: u32) -> Result<CascadeConfig, BadValue> {
         let rows = k.iter().map(|row| row.to_vec()).collect();
         CascadeConfig::new(2, true, rows, lenience, mag_tokens)
     }

@@ -15,20 +15,19 @@
 //! | [`CascadeConfig`] | the matrix K, the lenience, and their limits |
 //! | [`Reviewing`] | what one reviewer keeps of what it was proposed |
 //! | [`emission`] | the law by which a token left its last reviewer |
-//! | [`ewif`] | what a cascade is worth, by formula |
 
 mod config;
 pub mod emission;
-pub mod ewif;
 mod review;
 
-pub use config::{BadCascade, CascadeConfig};
+pub use config::CascadeConfig;
 pub use emission::Emission;
 pub use review::{CallChance, CallNoise, DraftLaws, DraftRows, Reviewing};
 
 use std::sync::Arc;
 
 use crate::TokenId;
+use crate::bad_value::BadValue;
 use crate::max_gram::{Bigram, MaxGram};
 use crate::noise::InnerCall;
 use crate::real::Real;
@@ -127,7 +126,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
         config: Arc<CascadeConfig>,
         reviewing: Reviewing<C>,
         block: DraftBlock,
-    ) -> Result<Self, BadCascade> {
+    ) -> Result<Self, BadValue> {
         if let Reviewing::Sampling { form, .. } = &reviewing {
             config.check_form(*form)?;
         }

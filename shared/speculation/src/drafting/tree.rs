@@ -11,7 +11,7 @@ use crate::draft_tree::DraftTree;
 use crate::noise::Noise;
 use crate::philox::LANES;
 use crate::real::Real;
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// The siblings of the draft token `lead` at output position `position`, the best first: none for a
 /// chain.
@@ -49,36 +49,26 @@ pub fn siblings<F: Real>(
 /// Appends to `taken` the best `wanted` tokens of `law` that are not among it: the most likely ones, or
 /// those of least `E_v / f(v)` under the noise.
 fn rank<F: Real>(law: &[F], noise: Option<(&Noise, u32)>, wanted: usize, taken: &mut Vec<TokenId>) {
-    let best = Level::detect().run(Rank {
-        law,
-        noise,
-        wanted,
-        taken,
-    });
+    let best = ranked(law, noise, wanted, taken);
     taken.extend(best.into_iter().map(|(_, id)| id));
 }
 
-struct Rank<'a, F> {
-    law: &'a [F],
-    noise: Option<(&'a Noise, u32)>,
-    wanted: usize,
-    taken: &'a [TokenId],
-}
-
-impl<F: Real> Kernel for Rank<'_, F> {
-    type Output = Vec<(f64, TokenId)>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Output {
+kernel! {
+    fn ranked<'a, F: Real>(
+        law: &'a [F],
+        noise: Option<(&'a Noise, u32)>,
+        wanted: usize,
+        taken: &'a [TokenId],
+    ) -> Vec<(f64, TokenId)> {
         // By ascending score, the lowest id first among equals, since ids come in order.
-        let mut best: Vec<(f64, TokenId)> = Vec::with_capacity(self.wanted + 1);
+        let mut best: Vec<(f64, TokenId)> = Vec::with_capacity(wanted + 1);
         let mut worst = f64::INFINITY;
-        for (block, masses) in self.law.chunks(LANES).enumerate() {
+        for (block, masses) in law.chunks(LANES).enumerate() {
             if masses.iter().all(|&mass| mass == F::zero()) {
                 continue;
             }
             let first = (block * LANES) as u32;
-            let uniforms = (self.noise).map(|(noise, position)| noise.coupled(position, first));
+            let uniforms = noise.map(|(noise, position)| noise.coupled(position, first));
             for (lane, mass) in masses.iter().enumerate() {
                 let (mass, id) = (mass.as_f64(), first + lane as u32);
                 // -ln u >= 1 - u spares most logarithms, as in the coupled choice.
@@ -87,14 +77,14 @@ impl<F: Real> Kernel for Rank<'_, F> {
                     Some(uniforms) if 1.0 - uniforms[lane] >= worst * mass => continue,
                     Some(uniforms) => uniforms[lane].ln_portable() / -mass,
                 };
-                if mass <= 0.0 || score >= worst || self.taken.contains(&id) {
+                if mass <= 0.0 || score >= worst || taken.contains(&id) {
                     continue;
                 }
                 let at = best.partition_point(|&(better, _)| better <= score);
                 best.insert(at, (score, id));
-                best.truncate(self.wanted);
-                if best.len() == self.wanted {
-                    worst = best[self.wanted - 1].0;
+                best.truncate(wanted);
+                if best.len() == wanted {
+                    worst = best[wanted - 1].0;
                 }
             }
         }

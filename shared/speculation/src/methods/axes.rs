@@ -2,7 +2,7 @@
 
 use super::names::{self, PlanKind, TargetAsked};
 use super::registry::{LOSSY, METHODS, Method};
-use super::{Asked, BadChoice};
+use super::{Asked, BadValue};
 use crate::target::{Rule, TargetDistribution};
 use crate::verification::Verification;
 
@@ -26,7 +26,7 @@ pub(super) fn target_of(
     asked: &Asked<'_>,
     plan: PlanKind,
     preset: &Method,
-) -> Result<TargetDistribution, BadChoice> {
+) -> Result<TargetDistribution, BadValue> {
     let Some(target) = asked.target else {
         return Ok(preset.target);
     };
@@ -35,7 +35,7 @@ pub(super) fn target_of(
     {
         let (rule, target) = (rule.name(), target.name());
         let problem = format!("'{rule}' contradicts target '{target}', leave one of them out");
-        return Err(BadChoice::new("rule", problem));
+        return Err(BadValue::new("rule", problem));
     }
     let fits = match target {
         _ if plan.takes_any_target() => true,
@@ -58,7 +58,7 @@ pub(super) fn target_of(
             target.name(),
             plan.name()
         );
-        return Err(BadChoice::new("target", problem));
+        return Err(BadValue::new("target", problem));
     }
     if target == TargetAsked::of(preset.target) {
         return Ok(preset.target);
@@ -78,11 +78,11 @@ pub(super) fn verification_of(
     asked: &Asked<'_>,
     plan: PlanKind,
     preset: &Method,
-) -> Result<Verification, BadChoice> {
+) -> Result<Verification, BadValue> {
     if let Some(Verification::Bild { .. }) = asked.verification {
         let expected = names::verifications().join(", ");
         let problem = format!("'bild' is a part of plan 'bild', expected one of {expected}");
-        return Err(BadChoice::new("verification", problem));
+        return Err(BadValue::new("verification", problem));
     }
     let own = match (plan, preset.verification) {
         (PlanKind::Speculative, Verification::Bild { .. }) => Verification::Coupled,
@@ -91,7 +91,7 @@ pub(super) fn verification_of(
     };
     match asked.verification {
         Some(verification) if plan == PlanKind::Speculative => Ok(verification),
-        Some(verification) if verification != own => Err(BadChoice::new(
+        Some(verification) if verification != own => Err(BadValue::new(
             "verification",
             format!(
                 "'{}' does not go with plan '{}', which draws as '{}'; leave it out, or choose plan \

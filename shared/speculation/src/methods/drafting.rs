@@ -1,7 +1,7 @@
 //! The axes of drafting in effect, and what does not go together with them.
 
 use super::names::{self, PlanKind, TargetAsked, of_verification};
-use super::{Asked, BadChoice};
+use super::{Asked, BadValue};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::target::TargetDistribution;
 use crate::verification::Verification;
@@ -20,7 +20,7 @@ pub(super) fn drafting_of(
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
-) -> Result<DraftingAxes, BadChoice> {
+) -> Result<DraftingAxes, BadValue> {
     let axes = DraftingAxes {
         drafting: asked.drafting.unwrap_or_default(),
         len: match asked.draft_len {
@@ -44,7 +44,7 @@ pub(super) fn drafting_of(
 }
 
 impl DraftingAxes {
-    fn fit_plan(&self, plan: PlanKind) -> Result<(), BadChoice> {
+    fn fit_plan(&self, plan: PlanKind) -> Result<(), BadValue> {
         if plan == PlanKind::Speculative {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl DraftingAxes {
         Ok(())
     }
 
-    fn fit_target(&self, target: TargetDistribution) -> Result<(), BadChoice> {
+    fn fit_target(&self, target: TargetDistribution) -> Result<(), BadValue> {
         if target == TargetDistribution::Exact {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl DraftingAxes {
         Ok(())
     }
 
-    fn fit_verification(&self, verification: Verification) -> Result<(), BadChoice> {
+    fn fit_verification(&self, verification: Verification) -> Result<(), BadValue> {
         if self.tree != TreeShape::Chain && verification != Verification::Coupled {
             let name = of_verification(verification);
             return Err(self.refused_tree(&format!(
@@ -113,7 +113,7 @@ impl DraftingAxes {
         Ok(())
     }
 
-    fn fit_one_another(&self) -> Result<(), BadChoice> {
+    fn fit_one_another(&self) -> Result<(), BadValue> {
         if self.drafting == Drafting::Model {
             return Ok(());
         }
@@ -133,18 +133,18 @@ impl DraftingAxes {
         Ok(())
     }
 
-    fn refused_drafting(&self, why: &str) -> BadChoice {
+    fn refused_drafting(&self, why: &str) -> BadValue {
         let name = names::of_drafting(self.drafting);
-        BadChoice::new("drafting", format!("'{name}' {why}"))
+        BadValue::new("drafting", format!("'{name}' {why}"))
     }
 
-    fn refused_len(&self, why: &str) -> BadChoice {
+    fn refused_len(&self, why: &str) -> BadValue {
         let name = names::of_draft_len(self.len);
-        BadChoice::new("draft_len", format!("'{name}' {why}"))
+        BadValue::new("draft_len", format!("'{name}' {why}"))
     }
 
-    fn refused_tree(&self, why: &str) -> BadChoice {
+    fn refused_tree(&self, why: &str) -> BadValue {
         let name = names::of_tree(self.tree);
-        BadChoice::new("tree", format!("'{name}' {why}"))
+        BadValue::new("tree", format!("'{name}' {why}"))
     }
 }

@@ -36,21 +36,4 @@ pub use registry::{METHODS, Method, find, names};
 pub use resolve::Asked;
 pub use values::{Range, Setting, Value};
 
-/// What was asked for cannot be carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}")]
-pub struct BadChoice {
-    /// The field to change, as it stands in a request.
-    pub field: String,
-    /// What is wrong with it, and what would do.
-    pub problem: String,
-}
-
-impl BadChoice {
-    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            problem: problem.into(),
-        }
-    }
-}
+use crate::bad_value::BadValue;

@@ -4,7 +4,7 @@ mod drafting;
 
 use std::str::FromStr;
 
-use super::BadChoice;
+use super::BadValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
 use crate::target::{Beta, Rule, TargetDistribution};
@@ -155,13 +155,13 @@ pub fn acceptors() -> Vec<&'static str> {
 ///
 /// # Errors
 /// If there is none; the message lists them all. So for the functions that follow.
-pub fn plan(text: &str) -> Result<PlanKind, BadChoice> {
+pub fn plan(text: &str) -> Result<PlanKind, BadValue> {
     let known = PlanKind::ALL.into_iter().find(|plan| plan.name() == text);
     known.ok_or_else(|| unknown("plan", text, &plans()))
 }
 
 /// The target distribution called `text`: exact, lossy, or a deferral rule.
-pub fn target(text: &str) -> Result<TargetAsked, BadChoice> {
+pub fn target(text: &str) -> Result<TargetAsked, BadValue> {
     match text {
         "exact" => Ok(TargetAsked::Exact),
         "lossy" => Ok(TargetAsked::Lossy),
@@ -173,13 +173,13 @@ pub fn target(text: &str) -> Result<TargetAsked, BadChoice> {
 }
 
 /// The deferral rule called `text`.
-pub fn rule(text: &str) -> Result<Rule, BadChoice> {
+pub fn rule(text: &str) -> Result<Rule, BadValue> {
     let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
     Rule::find(text).ok_or_else(|| unknown("rule", text, &names))
 }
 
 /// The verification called `text`.
-pub fn verification(text: &str) -> Result<Verification, BadChoice> {
+pub fn verification(text: &str) -> Result<Verification, BadValue> {
     let known = VERIFICATIONS.iter().find(|(name, _)| *name == text);
     let known = known.map(|&(_, verification)| verification);
     known.ok_or_else(|| unknown("verification", text, &verifications()))
@@ -195,7 +195,7 @@ pub fn of_verification(verification: Verification) -> &'static str {
 
 /// The proposal form called `text`: `none`, `point`, `sparse:K`, `dense` or `dense:f32`,
 /// `dense:f16`.
-pub fn proposal(text: &str) -> Result<ProposalForm, BadChoice> {
+pub fn proposal(text: &str) -> Result<ProposalForm, BadValue> {
     match text {
         "none" => Ok(ProposalForm::None),
         "point" => Ok(ProposalForm::Point),
@@ -203,7 +203,7 @@ pub fn proposal(text: &str) -> Result<ProposalForm, BadChoice> {
         "dense:f16" => Ok(ProposalForm::Dense { half: true }),
         _ => match text.strip_prefix("sparse:").map(u32::from_str) {
             Some(Ok(top)) if (1..=SPARSE_MOST).contains(&top) => Ok(ProposalForm::Sparse { top }),
-            Some(_) => Err(BadChoice::new(
+            Some(_) => Err(BadValue::new(
                 "proposal",
                 format!("'{text}' is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"),
             )),
@@ -224,7 +224,7 @@ pub fn of_proposal(form: ProposalForm) -> String {
 }
 
 /// Whether `text` says that the coordinator decides acceptance, rather than the verifier.
-pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadChoice> {
+pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadValue> {
     match text {
         "verifier" => Ok(false),
         "coordinator" => Ok(true),
@@ -233,21 +233,21 @@ pub fn accepts_at_coordinator(text: &str) -> Result<bool, BadChoice> {
 }
 
 /// The residual parameter `text`: a number, or `tuned`.
-pub fn beta(text: &str) -> Result<Beta, BadChoice> {
+pub fn beta(text: &str) -> Result<Beta, BadValue> {
     if text == "tuned" {
         return Ok(Beta::Tuned);
     }
     let number = text.parse().map(Beta::Fixed);
-    number.map_err(|_| BadChoice::new("beta", format!("'{text}' is no number, nor 'tuned'")))
+    number.map_err(|_| BadValue::new("beta", format!("'{text}' is no number, nor 'tuned'")))
 }
 
 /// The residual parameter where its two forms stand apart, as on the wire.
 ///
 /// # Errors
 /// If both are given.
-pub fn beta_of(number: Option<f64>, tuned: bool) -> Result<Option<Beta>, BadChoice> {
+pub fn beta_of(number: Option<f64>, tuned: bool) -> Result<Option<Beta>, BadValue> {
     match (number, tuned) {
-        (Some(number), true) => Err(BadChoice::new(
+        (Some(number), true) => Err(BadValue::new(
             "beta",
             format!("{number} is given and 'tuned' too, choose one"),
         )),
@@ -256,9 +256,9 @@ pub fn beta_of(number: Option<f64>, tuned: bool) -> Result<Option<Beta>, BadChoi
     }
 }
 
-fn unknown(field: &str, text: &str, known: &[&str]) -> BadChoice {
+fn unknown(field: &str, text: &str, known: &[&str]) -> BadValue {
     let known = known.join(", ");
-    BadChoice::new(
+    BadValue::new(
         field,
         format!("'{text}' is unknown, expected one of {known}"),
     )

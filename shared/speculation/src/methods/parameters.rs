@@ -4,7 +4,7 @@
 //! what makes the list: [`Reader::take`] checks a value and notes that it is taken, so that a
 //! method's parameters as listed are those that are read.
 
-use super::BadChoice;
+use super::BadValue;
 use super::values::{Range, Setting, Value};
 use crate::target::{Beta, Rule, TargetDistribution};
 
@@ -167,7 +167,7 @@ impl Reader {
         &mut self,
         parameter: Parameter<T>,
         asked: Option<T>,
-    ) -> Result<T, BadChoice> {
+    ) -> Result<T, BadValue> {
         let Parameter {
             name,
             help,
@@ -181,7 +181,7 @@ impl Reader {
                 Range::Rule(_) => format!("'{value}' does not fit, expected one of {range}"),
                 _ => format!("{value} is out of range, expected {range}"),
             };
-            return Err(BadChoice::new(name, problem));
+            return Err(BadValue::new(name, problem));
         }
         self.settings.push(Setting {
             name,
@@ -197,7 +197,7 @@ impl Reader {
     ///
     /// # Errors
     /// If something was asked for that was not; `who` takes it not.
-    pub(super) fn finish(self, asked: &Parameters, who: &str) -> Result<Vec<Setting>, BadChoice> {
+    pub(super) fn finish(self, asked: &Parameters, who: &str) -> Result<Vec<Setting>, BadValue> {
         let is_taken = |name: &str| self.settings.iter().any(|setting| setting.name == name);
         let Some(name) = asked.given().find(|name| !is_taken(name)) else {
             return Ok(self.settings);
@@ -208,6 +208,6 @@ impl Reader {
             names => names.join(", "),
         };
         let problem = format!("{who} does not take it, it takes {taken}");
-        Err(BadChoice::new(name, problem))
+        Err(BadValue::new(name, problem))
     }
 }

@@ -1,6 +1,6 @@
 //! What the verifier must be told of the draft law: the default, and what will not do.
 
-use super::BadChoice;
+use super::BadValue;
 use super::names::{TargetAsked, of_drafting, of_proposal, of_verification};
 use crate::drafting::Drafting;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
@@ -83,10 +83,10 @@ impl Axes {
 
     /// Whether `form` will do. A form that tells more than is needed will: it still cuts the law
     /// that draft tokens are drawn from, so it is part of what the request means.
-    pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadChoice> {
+    pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadValue> {
         let refused = |problem: String| {
             let name = of_proposal(form);
-            Err(BadChoice::new("proposal", format!("'{name}' {problem}")))
+            Err(BadValue::new("proposal", format!("'{name}' {problem}")))
         };
         let who = || {
             if self.in_target() {

@@ -1,6 +1,6 @@
 //! The methods.
 
-use super::{Asked, BadChoice, Choice, PlanKind, Setting};
+use super::{Asked, BadValue, Choice, PlanKind, Setting};
 use crate::target::{Beta, Rule, TargetDistribution};
 use crate::verification::Verification;
 
@@ -168,7 +168,7 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// If there is none; the message lists them all.
-pub fn find(name: &str) -> Result<&'static Method, BadChoice> {
+pub fn find(name: &str) -> Result<&'static Method, BadValue> {
     if name.is_empty() {
         return Ok(&METHODS[0]);
     }
@@ -177,7 +177,7 @@ pub fn find(name: &str) -> Result<&'static Method, BadChoice> {
         .find(|method| method.name == name || method.aliases.contains(&name))
         .ok_or_else(|| {
             let known = names().join(", ");
-            BadChoice::new(
+            BadValue::new(
                 "method",
                 format!("'{name}' is unknown, expected one of {known}"),
             )

@@ -8,7 +8,7 @@ use super::parameters::{
 };
 use super::proposals::Axes;
 use super::registry::{Method, find};
-use super::{BadChoice, Choice};
+use super::{BadValue, Choice};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
@@ -57,7 +57,7 @@ impl Choice {
     ///
     /// # Errors
     /// Names the field that is unknown, out of range, not taken, or does not go with another.
-    pub fn resolve(asked: &Asked<'_>, temperature: f32, cuts: bool) -> Result<Self, BadChoice> {
+    pub fn resolve(asked: &Asked<'_>, temperature: f32, cuts: bool) -> Result<Self, BadValue> {
         let method = find(asked.method)?;
         let plan = asked.plan.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
@@ -115,7 +115,7 @@ fn carried(
     verification: Verification,
     asked: &Parameters,
     reader: &mut Reader,
-) -> Result<Carried, BadChoice> {
+) -> Result<Carried, BadValue> {
     let target = parameters_of_target(plan, target, asked, reader)?;
     let mut carried = Carried {
         plan: Plan::Speculative,
@@ -178,7 +178,7 @@ fn parameters_of_target(
     target: TargetDistribution,
     asked: &Parameters,
     reader: &mut Reader,
-) -> Result<TargetDistribution, BadChoice> {
+) -> Result<TargetDistribution, BadValue> {
     Ok(match target {
         TargetDistribution::Exact => target,
         TargetDistribution::Lossy { alpha, beta } => {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
+use crate::verification::Verdict;
 use crate::verification::layers::Layer;
-use crate::verification::{LastToken, Verdict};
 
 /// Which model does what, in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -183,41 +183,6 @@ pub struct DraftBlock {
     pub forwards: Vec<u32>,
 }
 
-/// The verdict on a draft block, as a verifier answers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BlockVerdict {
-    /// Emitted tokens.
-    pub emitted: Vec<TokenId>,
-    /// The draft tokens among them, as nodes of the block, root first.
-    pub path: Vec<u32>,
-    /// What the last one is.
-    pub last: LastToken,
-    /// For each emitted position, how much of it was deferred to the target; empty where the
-    /// target distribution has no deferral.
-    pub deferral: Vec<f32>,
-    /// Residual layers after the emitted tokens; greedy block verification.
-    pub layers: Vec<Layer>,
-}
-
-impl BlockVerdict {
-    /// The verdict on a chain: it accepted the first so many tokens.
-    pub fn of_chain(verdict: Verdict, deferral: Vec<f32>) -> Self {
-        let path = (0..verdict.accepted as u32).collect();
-        Self::of_path(verdict, path, deferral)
-    }
-
-    /// The verdict on a tree: `path` holds the nodes accepted, root first.
-    pub fn of_path(verdict: Verdict, path: Vec<u32>, deferral: Vec<f32>) -> Self {
-        Self {
-            emitted: verdict.emitted,
-            path,
-            last: verdict.last,
-            deferral,
-            layers: verdict.layers,
-        }
-    }
-}
-
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -235,7 +200,7 @@ pub enum Input {
         /// The round answered.
         round: u64,
         /// The verdict.
-        verdict: BlockVerdict,
+        verdict: Verdict,
     },
     /// The verifier answered a part of a [`Request::Decode`].
     Decoded {

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use super::{
-    Action, BlockVerdict, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check,
-};
+use super::{Action, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::goodput::Round;
-use crate::verification::LastToken;
+use crate::verification::{LastToken, Verdict};
 
 /// Why a drafter that can draft no more is lost.
 pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
@@ -33,10 +31,10 @@ impl Session {
         // With the law at the next position the verifier can still go on from both models.
         let law_came = bonus_q && self.config.plan == Plan::Speculative;
         if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !law_came {
-            return self.give_up(Peer::Drafter, CONTEXT_IS_FULL, now);
+            return self.give_up(Peer::Drafter, CONTEXT_IS_FULL);
         }
         if let Err(malformed) = check::draft(&self.config, max_tokens, &answer) {
-            return self.malformed(outstanding, &malformed, now);
+            return self.malformed(&outstanding, &malformed);
         }
         self.drafter_heard = true;
         self.pace.draft_took = took.filter(|_| self.pace.drafter_follows);
@@ -44,10 +42,10 @@ impl Session {
         let looked_ahead =
             answer.stop == DraftStop::Policy || bonus_q && !self.ends_block(&answer.drafts);
         self.statistics.drafted(&answer, looked_ahead);
-        self.drafted_by_plan(answer, max_tokens, now);
+        self.drafted_by_plan(answer, max_tokens);
     }
 
-    pub(super) fn verified(&mut self, round: u64, answer: BlockVerdict, now: Duration) {
+    pub(super) fn verified(&mut self, round: u64, answer: Verdict, now: Duration) {
         let is_verify = |request: &Request| matches!(request, Request::Verify { .. });
         if !self.is_waiting_for(is_verify) {
             return;
@@ -60,7 +58,7 @@ impl Session {
             return;
         };
         if let Err(malformed) = check::verdict(&self.config, drafts, &answer) {
-            return self.malformed(outstanding, &malformed, now);
+            return self.malformed(&outstanding, &malformed);
         }
         let (accepted, last) = (answer.path.len(), answer.last);
         self.statistics.verified(drafts.len(), accepted, last);
@@ -93,7 +91,7 @@ impl Session {
             self.statistics.deferral(deferral.copied());
         }
         let ended = self.emit(tokens);
-        self.go_on(ended, now);
+        self.go_on(ended);
     }
 
     pub(super) fn decoded(&mut self, round: u64, at: u32, tokens: &[TokenId], now: Duration) {
@@ -112,7 +110,7 @@ impl Session {
         }
         if let Err(malformed) = check::decoded(&self.config, *max_tokens, tokens) {
             if let Some(outstanding) = self.outstanding.take() {
-                self.malformed(outstanding, &malformed, now);
+                self.malformed(&outstanding, &malformed);
             }
             return;
         }
@@ -120,7 +118,7 @@ impl Session {
         let done = *max_tokens == 0;
         let took = outstanding.took(now);
         // Progress: what comes after it has its own time and its own retries.
-        outstanding.sent = now;
+        outstanding.sent = Some(now);
         outstanding.due = Some(now + self.config.round_timeout);
         outstanding.attempt = 0;
         outstanding.failures = 0;
@@ -144,7 +142,7 @@ impl Session {
         let ended = self.emit(tokens.iter().map(|&token| (token, origin)).collect());
         if done || ended {
             self.outstanding = None;
-            self.go_on(ended, now);
+            self.go_on(ended);
         }
     }
 

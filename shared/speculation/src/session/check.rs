@@ -1,12 +1,11 @@
 //! What a peer's answer must be before it may reach the output.
 
-use super::{BlockVerdict, DraftBlock};
-use super::{DraftStop, Plan, SessionConfig};
+use super::{DraftBlock, DraftStop, Plan, SessionConfig};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
 use crate::drafting::TreeShape;
-use crate::verification::LastToken;
 use crate::verification::layers::Layer;
+use crate::verification::{LastToken, Verdict};
 
 /// Probabilities and their logarithms may exceed their range by this much through rounding.
 const ROUNDING: f32 = 1e-4;
@@ -157,7 +156,7 @@ pub(super) fn decoded(
 pub(super) fn verdict(
     config: &SessionConfig,
     drafts: &DraftTree,
-    answer: &BlockVerdict,
+    answer: &Verdict,
 ) -> Result<(), Malformed> {
     let (emitted, last) = (&answer.emitted, answer.last);
     let accepted = answer.path.len();

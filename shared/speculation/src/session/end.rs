@@ -1,25 +1,23 @@
 //! How a request ends, and what is left undone.
 
-use std::time::Duration;
-
 use super::{Action, FinishReason, Peer, Session};
 
 impl Session {
-    pub(super) fn go_on(&mut self, ended: bool, now: Duration) {
+    pub(super) fn go_on(&mut self, ended: bool) {
         if ended {
             self.finish(FinishReason::Stop);
         } else if self.remaining() == 0 {
             self.finish(FinishReason::Length);
         } else {
-            self.begin_round(now);
+            self.begin_round();
         }
     }
 
     /// A stop string is found in tokens already emitted, so the session may have gone on meanwhile,
     /// even to its end; or in tokens still held.
-    pub(super) fn stop(&mut self, len: usize, now: Duration) {
+    pub(super) fn stop(&mut self, len: usize) {
         if self.is_holding() {
-            return self.end_response(len, now);
+            return self.end_response(len);
         }
         let is_finish = |action: &Action| matches!(action, Action::Finish(_));
         if self.finished && !self.actions.iter().any(is_finish) {

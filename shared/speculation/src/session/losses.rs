@@ -28,20 +28,15 @@ impl Session {
         self.can_do_without(peer) && !holds && !self.has_live_layers()
     }
 
-    pub(super) fn malformed(
-        &mut self,
-        outstanding: Outstanding,
-        malformed: &Malformed,
-        now: Duration,
-    ) {
+    pub(super) fn malformed(&mut self, outstanding: &Outstanding, malformed: &Malformed) {
         // The same peer would say the same again.
         let peer = outstanding.request.peer();
-        self.lost(outstanding, peer, &malformed.to_string(), false, now);
+        self.abandon(outstanding, peer, &malformed.to_string());
     }
 
     /// The verifier found what the drafter said of its laws malformed: the drafter is to blame, if it
     /// said anything.
-    pub(super) fn proposals_rejected(&mut self, round: u64, reason: &str, now: Duration) {
+    pub(super) fn proposals_rejected(&mut self, round: u64, reason: &str) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
@@ -51,7 +46,7 @@ impl Session {
         } else {
             Peer::Verifier
         };
-        self.lost(outstanding, blamed, reason, false, now);
+        self.abandon(&outstanding, blamed, reason);
     }
 
     pub(super) fn backpressure(
@@ -63,7 +58,7 @@ impl Session {
     ) {
         if self.is_soon_given_up(peer) {
             // The target alone is quicker than waiting.
-            return self.lost(outstanding, peer, "drafter is overloaded", false, now);
+            return self.abandon(&outstanding, peer, "drafter is overloaded");
         }
         let reason = "peer is overloaded";
         if self.config.deadline.is_none() {
@@ -86,7 +81,7 @@ impl Session {
 
     /// The verifier takes fewer draft tokens in a round than the block asked about has: the block is given up,
     /// and those after it are no longer than the verifier takes.
-    pub(super) fn limited(&mut self, round: u64, max_draft_tokens: u32, now: Duration) {
+    pub(super) fn limited(&mut self, round: u64, max_draft_tokens: u32) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;
         };
@@ -97,10 +92,10 @@ impl Session {
             let reason = format!(
                 "the verifier takes {max_draft_tokens} draft tokens in a round, a level has {width}"
             );
-            return self.give_up(Peer::Drafter, &reason, now);
+            return self.give_up(Peer::Drafter, &reason);
         }
         self.config.draft_len = self.config.draft_len.min(levels);
-        self.begin_round(now);
+        self.begin_round();
     }
 
     /// `peer` failed, on which the answer to `outstanding` hangs.
@@ -116,7 +111,7 @@ impl Session {
             let pause = self.config.retry_pause * 4_u32.pow(outstanding.failures.min(5));
             self.retry(outstanding, peer, pause, reason, now);
         } else {
-            self.abandon(&outstanding, peer, reason, now);
+            self.abandon(&outstanding, peer, reason);
         }
     }
 
@@ -135,7 +130,7 @@ impl Session {
             self.config.last_resort_retries
         };
         if outstanding.failures >= retries {
-            return self.abandon(&outstanding, peer, reason, now);
+            return self.abandon(&outstanding, peer, reason);
         }
         let failures = outstanding.failures + 1;
         let counted = Outstanding {
@@ -151,23 +146,21 @@ impl Session {
         self.statistics.retries += 1;
         self.outstanding = Some(Outstanding {
             attempt: outstanding.attempt + 1,
-            failures: outstanding.failures,
-            sent: outstanding.sent,
             due: Some(now + pause),
             paused: true,
-            request: outstanding.request,
             first_failure: Some(first.unwrap_or_else(|| reason.to_owned())),
+            ..outstanding
         });
     }
 
-    fn abandon(&mut self, outstanding: &Outstanding, peer: Peer, reason: &str, now: Duration) {
+    fn abandon(&mut self, outstanding: &Outstanding, peer: Peer, reason: &str) {
         self.discard_drafts(&outstanding.request);
         // What went wrong first says more than what repeating it came to.
         match &outstanding.first_failure {
             Some(first) if first != reason => {
-                self.give_up(peer, &format!("{first}; then {reason}"), now);
+                self.give_up(peer, &format!("{first}; then {reason}"));
             }
-            _ => self.give_up(peer, reason, now),
+            _ => self.give_up(peer, reason),
         }
     }
 
@@ -179,7 +172,7 @@ impl Session {
     }
 
     /// Goes on without `peer`, or ends if that cannot be.
-    pub(super) fn give_up(&mut self, peer: Peer, reason: &str, now: Duration) {
+    pub(super) fn give_up(&mut self, peer: Peer, reason: &str) {
         if !self.can_do_without(peer) {
             return self.finish(FinishReason::Failed {
                 peer,
@@ -201,13 +194,13 @@ impl Session {
         // Without the draft law there is no residual to carry on.
         self.layers.clear();
         if self.is_holding() {
-            return self.lose_response(now);
+            return self.lose_response();
         }
         let alone = self
             .config
             .fallback_tokens
             .saturating_mul(2_u32.pow(losses));
         let max_tokens = alone.clamp(1, self.remaining());
-        self.send(Request::Decode { max_tokens }, 0, now);
+        self.send(Request::Decode { max_tokens }, 0);
     }
 }

@@ -23,9 +23,7 @@ mod losses;
 mod plan;
 mod statistics;
 
-pub use action::{
-    Action, BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request,
-};
+pub use action::{Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
 pub use config::SessionConfig;
 pub use statistics::{Fallback, Statistics};
 
@@ -44,8 +42,8 @@ struct Outstanding {
     attempt: u32,
     /// Failures among the attempts before; what an overloaded peer puts off is none.
     failures: u32,
-    /// When it was handed out to be sent.
-    sent: Duration,
+    /// When it was handed out to be sent, if it was.
+    sent: Option<Duration>,
     /// When the answer is due, once it was handed out; or, if `paused`, when to send again.
     due: Option<Duration>,
     paused: bool,
@@ -56,7 +54,8 @@ struct Outstanding {
 impl Outstanding {
     /// How long its answer took, if it comes at `now`; none if it was asked for more than once.
     fn took(&self, now: Duration) -> Option<Duration> {
-        (self.attempt == 0).then(|| now.saturating_sub(self.sent))
+        let sent = self.sent.filter(|_| self.attempt == 0)?;
+        Some(now.saturating_sub(sent))
     }
 }
 
@@ -98,8 +97,8 @@ struct Pace {
 }
 
 impl Session {
-    /// A session that begins at time `now`.
-    pub fn new(config: SessionConfig, now: Duration) -> Self {
+    /// A session at its beginning.
+    pub fn new(config: SessionConfig) -> Self {
         let mut session = Self {
             config,
             output: Vec::new(),
@@ -116,7 +115,7 @@ impl Session {
             run: Run::default(),
             response: Response::default(),
         };
-        session.begin_round(now);
+        session.begin_round();
         session
     }
 
@@ -133,7 +132,7 @@ impl Session {
         if let Action::Send { request, .. } = &action {
             let patience = self.patience(request.peer());
             if let Some(outstanding) = &mut self.outstanding {
-                outstanding.sent = now;
+                outstanding.sent = Some(now);
                 outstanding.due = Some(now + patience);
             }
         }
@@ -221,7 +220,7 @@ impl Session {
             return;
         };
         if outstanding.paused {
-            self.send(outstanding.request, outstanding.attempt, now);
+            self.send(outstanding.request, outstanding.attempt);
             if let Some(again) = &mut self.outstanding {
                 again.first_failure = outstanding.first_failure;
                 again.failures = outstanding.failures;
@@ -238,7 +237,7 @@ impl Session {
     /// ignored; malformed ones count as the peer's failure and never reach the output.
     pub fn handle(&mut self, input: Input, now: Duration) {
         if let Input::Stop { len } = input {
-            return self.stop(len as usize, now);
+            return self.stop(len as usize);
         }
         if self.finished {
             return;
@@ -256,7 +255,7 @@ impl Session {
             Input::Limited {
                 round,
                 max_draft_tokens,
-            } => self.limited(round, max_draft_tokens, now),
+            } => self.limited(round, max_draft_tokens),
             Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
             Input::Failed {
                 round,
@@ -269,7 +268,7 @@ impl Session {
                 }
             }
             Input::ProposalsRejected { round, reason } => {
-                self.proposals_rejected(round, &reason, now);
+                self.proposals_rejected(round, &reason);
             }
             Input::Backpressure {
                 round,
@@ -287,7 +286,7 @@ impl Session {
         self.config.max_tokens - self.output.len() as u32
     }
 
-    fn send(&mut self, request: Request, attempt: u32, now: Duration) {
+    fn send(&mut self, request: Request, attempt: u32) {
         self.actions.push_back(Action::Send {
             round: self.round,
             attempt,
@@ -298,7 +297,7 @@ impl Session {
             request,
             attempt,
             failures: 0,
-            sent: now,
+            sent: None,
             due: None,
             paused: false,
             first_failure: None,

@@ -18,7 +18,7 @@
 
 use super::Beta;
 use crate::real::{Real, sum_of_pairs};
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// Whether nothing is lost: then `out` is p.
 pub(super) fn is_exact(alpha: f64, beta: Beta) -> bool {
@@ -28,12 +28,7 @@ pub(super) fn is_exact(alpha: f64, beta: Beta) -> bool {
 /// Turns the target's sampling law into `out`, in place. Without loss the law is left bit for bit.
 pub(super) fn apply<F: Real>(alpha: f64, beta: Beta, draft: &[F], law: &mut [F]) {
     if !is_exact(alpha, beta) {
-        Level::detect().run(Emitted {
-            law,
-            draft,
-            loosened: 1.0 / (1.0 - alpha),
-            beta,
-        });
+        emitted(law, draft, 1.0 / (1.0 - alpha), beta);
     }
 }
 
@@ -90,40 +85,29 @@ fn tuned_scale<F: Real>(draft: &[F], target: &[F], refused: f64) -> f64 {
     }
 }
 
-struct Emitted<'a, F> {
-    law: &'a mut [F],
-    draft: &'a [F],
-    /// 1 / (1 - α).
-    loosened: f64,
-    beta: Beta,
-}
-
-impl<F: Real> Kernel for Emitted<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let loosened = self.loosened;
-        let refused = refused_mass(self.draft, self.law, loosened);
+kernel! {
+    /// `loosened` is 1 / (1 - α).
+    fn emitted<'a, F: Real>(law: &'a mut [F], draft: &'a [F], loosened: f64, beta: Beta) -> () {
+        let refused = refused_mass(draft, law, loosened);
         if refused <= 0.0 {
-            self.law.copy_from_slice(self.draft);
+            law.copy_from_slice(draft);
             return;
         }
-        let scale = match self.beta {
+        let scale = match beta {
             Beta::Fixed(beta) => 1.0 / beta,
-            Beta::Tuned => tuned_scale(self.draft, self.law, refused),
+            Beta::Tuned => tuned_scale(draft, law, refused),
         };
-        let residual = residual_mass(self.draft, self.law, scale);
+        let residual = residual_mass(draft, law, scale);
         let accepted = |p: f64, q: f64| q.min(p * loosened);
         if residual > 0.0 {
             let share = refused / residual;
-            for (p, &q) in self.law.iter_mut().zip(self.draft) {
+            for (p, &q) in law.iter_mut().zip(draft) {
                 let (target, draft) = (p.as_f64(), q.as_f64());
                 let drawn = (target * scale - draft).max(0.0);
                 *p = F::from_f64(accepted(target, draft) + drawn * share);
             }
         } else {
-            for (p, &q) in self.law.iter_mut().zip(self.draft) {
+            for (p, &q) in law.iter_mut().zip(draft) {
                 let (target, draft) = (p.as_f64(), q.as_f64());
                 *p = F::from_f64(accepted(target, draft) + target * refused);
             }

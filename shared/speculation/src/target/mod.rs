@@ -15,9 +15,9 @@ mod token;
 pub use lossy::tuned_beta;
 pub use rule::Rule;
 
+use crate::bad_value::BadValue;
 use crate::confidence::Confidence;
 use crate::real::Real;
-use crate::sampling::OutOfRange;
 use crate::verification::Verification;
 
 /// What a request aims at.
@@ -162,35 +162,22 @@ impl TargetDistribution {
     ///
     /// # Errors
     /// Names the first parameter out of range. NaN is in no range.
-    pub fn validate(&self) -> Result<(), OutOfRange> {
-        let check = |ok: bool, field, value: f64, expected| {
-            let value = value.to_string();
-            let error = OutOfRange {
-                field,
-                value,
-                expected,
-            };
-            if ok { Ok(()) } else { Err(error) }
-        };
+    pub fn validate(&self) -> Result<(), BadValue> {
         match *self {
             Self::Exact => Ok(()),
             Self::Lossy { alpha, beta } => {
-                let expected = "at least 0, below 1";
-                check((0.0..1.0).contains(&alpha), "alpha", alpha, expected)?;
-                match beta {
-                    Beta::Tuned => Ok(()),
-                    Beta::Fixed(beta) => {
-                        let allowed = Self::least_beta(alpha)..=Self::MAX_BETA;
-                        let expected = "1 - alpha to 1000000";
-                        check(allowed.contains(&beta), "beta", beta, expected)
-                    }
-                }
+                let fits = (0.0..1.0).contains(&alpha);
+                BadValue::in_range(fits, "alpha", alpha, "at least 0, below 1")?;
+                let Beta::Fixed(beta) = beta else {
+                    return Ok(());
+                };
+                let fits = (Self::least_beta(alpha)..=Self::MAX_BETA).contains(&beta);
+                BadValue::in_range(fits, "beta", beta, "1 - alpha to 1000000")
             }
             Self::Deferral { rule, alpha } => {
                 let (least, most) = rule.alpha_range();
-                let allowed = least..=most;
-                let expected = rule.alpha_range_text();
-                check(allowed.contains(&alpha), "alpha", alpha, expected)
+                let fits = (least..=most).contains(&alpha);
+                BadValue::in_range(fits, "alpha", alpha, format_args!("{least} to {most}"))
             }
         }
     }
@@ -244,7 +231,10 @@ mod tests {
     use super::*;
 
     fn refused(target: TargetDistribution) -> Option<&'static str> {
-        target.validate().err().map(|error| error.field)
+        let bad = target.validate().err()?;
+        ["alpha", "beta"]
+            .into_iter()
+            .find(|field| *field == bad.field)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::{DraftLaw, Rule, TargetLaw};
 use crate::real::{Real, argmax, sum_of_pairs};
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// δ: whether `rule`, not one of the token rules, defers this position to the target.
 ///
@@ -36,9 +36,11 @@ pub(super) fn defers<F: Real>(
     }
 }
 
-/// TV(p, q) = Σ (p - q)_+, between the sampling laws.
-fn total_variation<F: Real>(target: &[F], draft: &[F]) -> f64 {
-    Level::detect().run(TotalVariation { target, draft })
+kernel! {
+    /// TV(p, q) = Σ (p - q)_+, between the sampling laws.
+    fn total_variation<'a, F: Real>(target: &'a [F], draft: &'a [F]) -> f64 {
+        sum_of_pairs(target, draft, |p, q| (p - q).max(F::zero()).as_f64())
+    }
 }
 
 /// D(q, p) of BiLD* (Appendix E.5), between the unscaled laws at every temperature: the cross entropy
@@ -50,36 +52,12 @@ fn divergence<F: Real>(draft: DraftLaw<'_, F>, target: &TargetLaw<'_, F>, greedy
         return -target[argmax(draft.law)].ln_portable().as_f64();
     }
     let draft = draft.unscaled.unwrap_or(draft.law);
-    Level::detect().run(CrossEntropy { draft, target })
+    cross_entropy(draft, target)
 }
 
-struct TotalVariation<'a, F> {
-    target: &'a [F],
-    draft: &'a [F],
-}
-
-impl<F: Real> Kernel for TotalVariation<'_, F> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum_of_pairs(self.target, self.draft, |p, q| {
-            (p - q).max(F::zero()).as_f64()
-        })
-    }
-}
-
-struct CrossEntropy<'a, F> {
-    draft: &'a [F],
-    target: &'a [F],
-}
-
-impl<F: Real> Kernel for CrossEntropy<'_, F> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum_of_pairs(self.draft, self.target, |q, p| {
+kernel! {
+    fn cross_entropy<'a, F: Real>(draft: &'a [F], target: &'a [F]) -> f64 {
+        sum_of_pairs(draft, target, |q, p| {
             let logarithm = -p.ln_portable().as_f64();
             if q > F::zero() {
                 q.as_f64() * logarithm

@@ -111,16 +111,6 @@ impl Rule {
             Self::DiffLog | Self::Opt | Self::OptLog => (-100.0, 100.0),
         }
     }
-
-    /// [`Self::alpha_range`] in words.
-    pub(super) fn alpha_range_text(self) -> &'static str {
-        match self {
-            Self::Chow => "0 to 1",
-            Self::ChowLog | Self::Bild => "0 to 100",
-            Self::Diff | Self::TokenV1 | Self::TokenV2 | Self::TokenV3 => "-1 to 1",
-            Self::DiffLog | Self::Opt | Self::OptLog => "-100 to 100",
-        }
-    }
 }
 
 #[cfg(test)]
@@ -134,13 +124,5 @@ mod tests {
         }
         assert_eq!(Rule::find("token"), None);
         assert_eq!(Rule::find("bild-star"), None);
-    }
-
-    #[test]
-    fn the_range_in_words_is_the_range() {
-        for rule in Rule::ALL {
-            let (least, most) = rule.alpha_range();
-            assert_eq!(rule.alpha_range_text(), format!("{least} to {most}"));
-        }
     }
 }

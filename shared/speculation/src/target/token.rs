@@ -2,7 +2,7 @@
 
 use super::{DraftLaw, Rule, TargetLaw};
 use crate::real::{Real, sum_of_pairs};
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// Turns the target's sampling law into `π(v) = q(v) (1 - r(v)) + p(v) η` with the refused share of the
 /// draft mass `η = Σ r q / Σ q`, and returns η; r(v) = 1 where token v is refused (Narasimhan et al., "Faster Cascades
@@ -25,49 +25,38 @@ pub(super) fn apply<F: Real>(
         Rule::TokenV1 => Some(draft.unscaled.unwrap_or(draft.law)),
         _ => target.unscaled,
     };
-    Level::detect().run(Mix {
-        law: target.law,
-        draft: draft.law,
-        judged,
-        least,
-    })
+    mix(target.law, draft.law, judged, least)
 }
 
-struct Mix<'a, F> {
-    law: &'a mut [F],
-    draft: &'a [F],
-    /// Unscaled probabilities that decide; none if they are `law` itself.
-    judged: Option<&'a [F]>,
-    /// A token judged below this is refused.
-    least: f64,
-}
-
-impl<F: Real> Kernel for Mix<'_, F> {
-    type Output = F;
-
-    #[inline(always)]
-    fn run(self) -> F {
-        let least = self.least;
+kernel! {
+    /// `judged` holds the unscaled probabilities that decide, none if they are `law` itself; a token judged
+    /// below `least` is refused.
+    fn mix<'a, F: Real>(
+        law: &'a mut [F],
+        draft: &'a [F],
+        judged: Option<&'a [F]>,
+        least: f64,
+    ) -> F {
         let refused = |judged: F| judged.as_f64() < least;
-        let judged = self.judged.unwrap_or(self.law);
-        let eta = sum_of_pairs(self.draft, judged, |q, judged| {
+        let by = judged.unwrap_or(law);
+        let eta = sum_of_pairs(draft, by, |q, judged| {
             if refused(judged) { q.as_f64() } else { 0.0 }
         });
         // A law in single precision has a mass of nearly 1: where all of it is refused, all of p stands.
-        let mass = sum_of_pairs(self.draft, judged, |q, _| q.as_f64());
+        let mass = sum_of_pairs(draft, by, |q, _| q.as_f64());
         let eta = F::from_f64(eta / mass);
         let mixed = |p: F, q: F, judged: F| {
             let kept = if refused(judged) { F::zero() } else { q };
             kept + p * eta
         };
-        match self.judged {
+        match judged {
             Some(judged) => {
-                for ((p, &q), &judged) in self.law.iter_mut().zip(self.draft).zip(judged) {
+                for ((p, &q), &judged) in law.iter_mut().zip(draft).zip(judged) {
                     *p = mixed(*p, q, judged);
                 }
             }
             None => {
-                for (p, &q) in self.law.iter_mut().zip(self.draft) {
+                for (p, &q) in law.iter_mut().zip(draft) {
                     *p = mixed(*p, q, *p);
                 }
             }

@@ -17,7 +17,6 @@ use super::residual::{Weights, excess, residual};
 use super::{Block, LastToken, RoundLaws, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
-use crate::proposal::BadProposal;
 use crate::real::Real;
 
 /// The probability `R / (R + 1 - r)` with which a length below the block's passes its test, from
@@ -37,15 +36,11 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// # Errors
 /// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
 /// token no mass.
-pub fn verify<F: Real, L>(
+pub fn verify<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
     laws: &mut L,
-) -> Result<Verdict, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     // ln c of the prefix so far, and of the longest that passed.
     let mut joint = 0.0_f64;

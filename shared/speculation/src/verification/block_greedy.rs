@@ -45,15 +45,11 @@ struct Prefix {
 /// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
 /// token no mass. With live layers the position after the block needs a draft law too:
 /// [`BadProposal::MissingBonus`].
-pub fn verify<F: Real, L>(
+pub fn verify<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
     laws: &mut L,
-) -> Result<Verdict, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     let length = drafts.len();
     let mut law = Vec::new();
@@ -87,16 +83,12 @@ where
 
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
 /// hold a token without mass. `law` is scratch for layered laws.
-fn prefixes<F: Real, L>(
+fn prefixes<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,
     drafts: &[TokenId],
     laws: &mut L,
     law: &mut Vec<F>,
-) -> Result<(Vec<Prefix>, Option<Prefix>), L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<(Vec<Prefix>, Option<Prefix>), L::Error> {
     let mut prefixes = Vec::with_capacity(drafts.len());
     let (mut joint, mut layers) = (0.0, Layers::new(block.layers));
     for (offset, &draft) in drafts.iter().enumerate() {
@@ -138,17 +130,13 @@ fn layered<'a, F: Real>(
 }
 
 /// All of `drafts` stand; one more token from the layered target.
-fn bonus<F: Real, L>(
+fn bonus<F: Real, L: RoundLaws<F>>(
     drafts: &[TokenId],
     mut layers: Layers,
     chance: &mut impl Chance<F>,
     laws: &mut L,
     law: &mut Vec<F>,
-) -> Result<Verdict, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Verdict, L::Error> {
     let offset = drafts.len();
     let position = laws.at(offset)?;
     if !layers.is_empty() && position.draft.is_empty() {

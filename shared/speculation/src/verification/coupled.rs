@@ -1,6 +1,7 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
 use super::{Block, LastToken, RoundLaws, Verdict};
+use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
@@ -17,13 +18,9 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
     laws: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
-    let mut chosen = |offset: usize| {
-        let position = laws.at(offset)?;
-        Ok(choice(
-            position.target,
-            noise,
-            block.base_len + offset as u32,
-        ))
+    let mut chosen = |offset: usize| -> Result<TokenId, L::Error> {
+        let position = block.base_len + offset as u32;
+        Ok(choice(laws.at(offset)?.target, noise, position))
     };
     for (offset, draft) in drafts.iter().enumerate() {
         let chosen = chosen(offset)?;

@@ -8,7 +8,6 @@ use crate::TokenId;
 use crate::chance::Chance;
 use crate::coupled::conditional_acceptance;
 use crate::noise::Purpose;
-use crate::proposal::BadProposal;
 use crate::real::Real;
 
 /// P(accepted length = i) for i = 0..=L of the draft tokens `drafts` (L) under `laws`.
@@ -19,15 +18,11 @@ use crate::real::Real;
 /// # Errors
 /// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
 /// token no mass.
-pub fn length_law<F: Real, L>(
+pub fn length_law<F: Real, L: RoundLaws<F>>(
     verification: Verification,
     drafts: &[TokenId],
     laws: &mut L,
-) -> Result<Vec<f64>, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Vec<f64>, L::Error> {
     let length = drafts.len();
     let chain = Block {
         drafts,

@@ -73,15 +73,18 @@ pub struct Block<'a> {
     pub layers: &'a [Layer],
 }
 
-/// The outcome of one round on a chain of draft tokens.
+/// The outcome of one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The tokens emitted: the accepted draft tokens, then what [`Verdict::last`] says.
     pub emitted: Vec<TokenId>,
-    /// Number of draft tokens accepted.
-    pub accepted: usize,
+    /// The draft tokens among them, as nodes of the block, root first.
+    pub path: Vec<u32>,
     /// What the last emitted token is.
     pub last: LastToken,
+    /// For each emitted position, how much of it was deferred to the target; empty where the
+    /// target distribution has no deferral.
+    pub deferral: Vec<f32>,
     /// Residual layers active after the emitted tokens, oldest first; greedy block verification only.
     pub layers: Vec<Layer>,
 }
@@ -101,7 +104,7 @@ pub struct Position<'a, F> {
 /// The laws of a round, made position by position as they are needed.
 pub trait RoundLaws<F> {
     /// Why there are none.
-    type Error;
+    type Error: From<BadProposal>;
 
     /// The laws after the first `offset` draft tokens, 0 to their number. First calls come in order
     /// of `offset`; a position seen before may be asked for again and gives the same laws.
@@ -120,17 +123,13 @@ pub trait RoundLaws<F> {
 /// # Errors
 /// Whatever `laws` fails with, and a [`BadProposal`] where a draft law is needed and missing or
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
-pub fn verify<F: Real, L>(
+pub fn verify<F: Real, L: RoundLaws<F>>(
     verification: Verification,
     block: &Block<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
     laws: &mut L,
-) -> Result<Verdict, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Verdict, L::Error> {
     match verification {
         Verification::Coupled => coupled::verify(block, noise, laws),
         Verification::Token => token::verify(block, chance, laws),
@@ -178,25 +177,27 @@ fn log_ratio<F: Real>(target: F, draft: F) -> f64 {
 }
 
 impl Verdict {
-    /// All of `accepted` draft tokens stand, the last of them ending the output.
-    fn ended(accepted: &[TokenId]) -> Self {
-        Self {
-            emitted: accepted.to_vec(),
-            accepted: accepted.len(),
-            last: LastToken::AcceptedEnd,
-            layers: Vec::new(),
-        }
+    /// Number of draft tokens accepted.
+    pub fn accepted(&self) -> usize {
+        self.path.len()
     }
 
-    /// The draft tokens `accepted` stand, followed by the target's `token`.
+    /// All of `accepted` draft tokens of a chain stand, the last of them ending the output.
+    fn ended(accepted: &[TokenId]) -> Self {
+        Self::of_chain(accepted, None, LastToken::AcceptedEnd)
+    }
+
+    /// The draft tokens `accepted` of a chain stand, followed by the target's `token`.
     fn with_last(accepted: &[TokenId], token: TokenId, last: LastToken) -> Self {
-        let mut emitted = Vec::with_capacity(accepted.len() + 1);
-        emitted.extend_from_slice(accepted);
-        emitted.push(token);
+        Self::of_chain(accepted, Some(token), last)
+    }
+
+    fn of_chain(accepted: &[TokenId], added: Option<TokenId>, last: LastToken) -> Self {
         Self {
-            emitted,
-            accepted: accepted.len(),
+            emitted: accepted.iter().copied().chain(added).collect(),
+            path: (0..accepted.len() as u32).collect(),
             last,
+            deferral: Vec::new(),
             layers: Vec::new(),
         }
     }

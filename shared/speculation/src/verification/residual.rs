@@ -6,7 +6,7 @@
 //! nothing overflows.
 
 use crate::real::{Real, sum_of_pairs};
-use crate::simd::{Kernel, Level};
+use crate::simd::kernel;
 
 /// The two factors a and b with `a : b = r : 1` and the larger of them 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,13 +33,11 @@ impl Weights {
     }
 }
 
-/// `Σ (a π - b q)_+` over the vocabulary, in double precision.
-pub fn excess<F: Real>(weights: Weights, target: &[F], draft: &[F]) -> f64 {
-    Level::detect().run(Excess {
-        weights,
-        target,
-        draft,
-    })
+kernel! {
+    /// `Σ (a π - b q)_+` over the vocabulary, in double precision.
+    pub fn excess<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a [F]) -> f64 {
+        sum_of_pairs(target, draft, |pi, q| weights.excess(pi, q))
+    }
 }
 
 /// Writes the unnormalised residual `(r π - q)_+` (vocab) for a joint ratio of natural logarithm
@@ -47,77 +45,30 @@ pub fn excess<F: Real>(weights: Weights, target: &[F], draft: &[F]) -> f64 {
 pub fn residual<F: Real>(log_ratio: f64, target: &[F], draft: &mut [F]) {
     let weights = Weights::of(log_ratio);
     if excess(weights, target, draft) > 0.0 {
-        Level::detect().run(OverDraft {
-            weights,
-            target,
-            draft,
-        });
+        write_over_draft(weights, target, draft);
     } else {
         draft.copy_from_slice(target);
     }
 }
 
-/// Writes `(a π - b q)_+ / mass` over `target`, which holds π.
-pub(super) fn residual_over_target<F: Real>(
-    weights: Weights,
-    mass: f64,
-    target: &mut [F],
-    draft: &[F],
-) {
-    Level::detect().run(OverTarget {
-        weights,
-        mass,
-        target,
-        draft,
-    });
-}
-
-struct Excess<'a, F> {
-    weights: Weights,
-    target: &'a [F],
-    draft: &'a [F],
-}
-
-impl<F: Real> Kernel for Excess<'_, F> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum_of_pairs(self.target, self.draft, |pi, q| self.weights.excess(pi, q))
-    }
-}
-
-struct OverDraft<'a, F> {
-    weights: Weights,
-    target: &'a [F],
-    draft: &'a mut [F],
-}
-
-impl<F: Real> Kernel for OverDraft<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (&pi, q) in self.target.iter().zip(self.draft) {
-            *q = F::from_f64(self.weights.excess(pi, *q));
+kernel! {
+    fn write_over_draft<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a mut [F]) -> () {
+        for (&pi, q) in target.iter().zip(draft) {
+            *q = F::from_f64(weights.excess(pi, *q));
         }
     }
 }
 
-struct OverTarget<'a, F> {
-    weights: Weights,
-    mass: f64,
-    target: &'a mut [F],
-    draft: &'a [F],
-}
-
-impl<F: Real> Kernel for OverTarget<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (pi, &q) in self.target.iter_mut().zip(self.draft) {
-            *pi = F::from_f64(self.weights.excess(*pi, q) / self.mass);
+kernel! {
+    /// Writes `(a π - b q)_+ / mass` over `target`, which holds π.
+    pub(super) fn residual_over_target<'a, F: Real>(
+        weights: Weights,
+        mass: f64,
+        target: &'a mut [F],
+        draft: &'a [F],
+    ) -> () {
+        for (pi, &q) in target.iter_mut().zip(draft) {
+            *pi = F::from_f64(weights.excess(*pi, q) / mass);
         }
     }
 }
@@ -125,6 +76,19 @@ impl<F: Real> Kernel for OverTarget<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::{Kernel, Level};
+
+    struct Excess<'a>(Weights, &'a [f32], &'a [f32]);
+
+    impl Kernel for Excess<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn run(self) -> f64 {
+            let Self(weights, target, draft) = self;
+            sum_of_pairs(target, draft, |pi, q| weights.excess(pi, q))
+        }
+    }
 
     #[test]
     fn the_residual_is_what_the_target_has_beyond_the_draft() {
@@ -182,15 +146,9 @@ mod tests {
         };
         let (target, draft) = (law(7919), law(104_729));
         let weights = Weights::of(-0.3);
-        let run = |level: Level| {
-            let (target, draft) = (target.as_slice(), draft.as_slice());
-            level.run(Excess {
-                weights,
-                target,
-                draft,
-            })
-        };
-        let levels = Level::all();
-        assert!(levels.iter().all(|&level| run(level) == run(levels[0])));
+        let served = excess(weights, &target, &draft);
+        for level in Level::all() {
+            assert_eq!(level.run(Excess(weights, &target, &draft)), served);
+        }
     }
 }

@@ -9,7 +9,6 @@ use super::residual::residual;
 use super::{Block, LastToken, RoundLaws, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
-use crate::proposal::BadProposal;
 use crate::real::Real;
 
 /// `π(x)/q(x)`, the probability with which x is accepted where it is below 1.
@@ -31,15 +30,11 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
 /// # Errors
 /// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
 /// token no mass.
-pub fn verify<F: Real, L>(
+pub fn verify<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
     laws: &mut L,
-) -> Result<Verdict, L::Error>
-where
-    L: RoundLaws<F>,
-    L::Error: From<BadProposal>,
-{
+) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     for (offset, &draft) in drafts.iter().enumerate() {
         let position = laws.at(offset)?;

@@ -6,7 +6,7 @@
 //! drafted: exact for any law that is a function of the prefix. Noise is keyed by output position, which
 //! for a node is its depth, not its index. On a chain it is [`super::coupled`].
 
-use super::LastToken;
+use super::{LastToken, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::draft_tree::DraftTree;
@@ -26,19 +26,9 @@ pub trait NodeLaws<F> {
     fn after(&mut self, node: Option<usize>) -> Result<&[F], Self::Error>;
 }
 
-/// The outcome of one round on a tree of draft tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeVerdict {
-    /// The tokens emitted: the accepted draft tokens, then what [`TreeVerdict::last`] says.
-    pub emitted: Vec<TokenId>,
-    /// The accepted draft tokens, as nodes, root first.
-    pub path: Vec<u32>,
-    /// What the last emitted token is: a bonus after a leaf, recovered after any other node.
-    pub last: LastToken,
-}
-
 /// Decides `drafts`, which follow `base_len` output tokens; one of `ends` ends the output. Without
-/// drafts it gives one token of the law at the root.
+/// drafts it gives one token of the law at the root. What the target adds is a bonus after a leaf,
+/// recovered after any other node.
 ///
 /// # Errors
 /// Whatever `laws` fails with.
@@ -48,7 +38,7 @@ pub fn verify<F: Real, L: NodeLaws<F>>(
     ends: &[TokenId],
     noise: &Noise,
     laws: &mut L,
-) -> Result<TreeVerdict, L::Error> {
+) -> Result<Verdict, L::Error> {
     let (mut emitted, mut path) = (Vec::new(), Vec::new());
     let mut node = None;
     loop {
@@ -67,10 +57,12 @@ pub fn verify<F: Real, L: NodeLaws<F>>(
             None if node.map_or(drafts.is_empty(), |node| drafts.is_leaf(node)) => LastToken::Bonus,
             None => LastToken::Recovered,
         };
-        return Ok(TreeVerdict {
+        return Ok(Verdict {
             emitted,
             path,
             last,
+            deferral: Vec::new(),
+            layers: Vec::new(),
         });
     }
 }

@@ -212,7 +212,7 @@ fn equal_models_accept_every_draft_token() {
         for verification in VERIFICATIONS {
             enumerate(|branch| {
                 let verdict = setup(&equal, verification, |_| 3).round(&[], &[], branch);
-                assert_eq!(verdict.accepted, 3, "{verification:?} {}", equal.name);
+                assert_eq!(verdict.accepted(), 3, "{verification:?} {}", equal.name);
             });
         }
     }
@@ -242,7 +242,7 @@ fn at_temperature_zero_every_verification_matches_tokens() {
             let mut total = 0.0;
             enumerate(|branch| {
                 let verdict = setup.round(&[], &[], branch);
-                assert_eq!((&verdict.emitted, verdict.accepted), (&output, accepted));
+                assert_eq!((&verdict.emitted, verdict.accepted()), (&output, accepted));
                 total += branch.weight();
             });
             assert_eq!(total, 1.0);
@@ -264,7 +264,7 @@ fn an_accepted_end_token_takes_no_bonus() {
                 let position = verdict.emitted.iter().position(|&token| token == END);
                 assert!(position.is_none_or(|at| at + 1 == verdict.emitted.len()));
                 let ended = verdict.last == LastToken::AcceptedEnd;
-                assert_eq!(ended, position.is_some_and(|at| at < verdict.accepted));
+                assert_eq!(ended, position.is_some_and(|at| at < verdict.accepted()));
                 assert!(!ended || verdict.layers.is_empty());
             });
         }

@@ -11,7 +11,6 @@ mod labels;
 mod max_gram;
 mod methods;
 mod read;
-mod replay;
 mod rounds;
 mod targets;
 mod tree;

@@ -4,8 +4,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use speculation::replay::RecordedBlock;
-use wire::{recording, v1};
+use wire::v1;
+
+use crate::recording::{self, RecordedBlock};
 
 /// A recording in the making.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use anyhow::{Context, bail, ensure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
-use speculation::replay::{RecordedBlock, WholeLaw, cut};
 use v1::generate_response::Part;
 use wire::open::Telling;
 use wire::{proposal, slice, v1};
 
 use super::file::File;
+use crate::recording::{RecordedBlock, WholeLaw, cut};
 use outrider::connect::Coordinator;
 
 /// The form in which the draft model's laws are asked for.

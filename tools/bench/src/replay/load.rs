@@ -5,11 +5,12 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context;
-use speculation::replay::{Evaluation, Figures, RecordedBlock, Rest};
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
-use wire::recording::{BadRecording, Reader};
 use wire::v1;
+
+use super::evaluation::{Evaluation, Figures};
+use crate::recording::{BadRecording, Reader, RecordedBlock, Rest};
 
 /// A recording in memory. It holds at least one block.
 #[derive(Debug)]

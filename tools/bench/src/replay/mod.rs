@@ -1,17 +1,25 @@
 //! `outrider-bench replay`: methods evaluated on recorded laws, without any model.
+//!
+//! A recording holds draft blocks of real text, and at each draft token both models' laws. From these
+//! follows, for any target distribution and verification, the probability of every outcome: nothing
+//! is drawn here, everything is added up in double precision through the functions that serve.
 
 mod choices;
+mod evaluation;
 mod load;
+mod rows;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use speculation::replay::Evaluation;
 
 use crate::report::Report;
 use choices::Row;
+use evaluation::Evaluation;
 use load::Recording;
 use table::KindFigures;
 

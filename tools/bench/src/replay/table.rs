@@ -1,9 +1,9 @@
 //! Figures as rows of a table, and what the recording tells of itself.
 
 use serde_json::{Map, Value, json};
-use speculation::replay::Figures;
 
 use super::choices::{Calls, Row};
+use super::evaluation::Figures;
 use super::load::{Recording, Summary};
 use crate::report::{self, number, only_json, text};
 

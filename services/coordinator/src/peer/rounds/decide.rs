@@ -9,11 +9,11 @@ use std::sync::Arc;
 use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal};
-use speculation::round::{self, Decided, RoundInputs, Scratch, TargetRows};
-use speculation::session::{BlockVerdict, Peer};
+use speculation::round::{self, RoundInputs, Scratch, TargetRows};
+use speculation::session::Peer;
 use speculation::target::TargetLaw;
-use speculation::verification::Block;
 use speculation::verification::layers::Layer;
+use speculation::verification::{Block, Verdict};
 use wire::slice::{self, Scored};
 use wire::{proposal, v1};
 
@@ -85,12 +85,12 @@ impl WireBlock {
 pub(crate) async fn decide(
     request: &Arc<AdmittedRequest>,
     mut block: ScoredBlock,
-) -> Result<(Option<BlockVerdict>, ScoredBlock), Failure> {
+) -> Result<(Option<Verdict>, ScoredBlock), Failure> {
     let request = Arc::clone(request);
     let deciding = move || (decide_now(&request, &mut block), block);
     let (decided, block) = blocking(deciding).await?;
     match decided {
-        Ok((verdict, deferral)) => Ok((Some(BlockVerdict::of_chain(verdict, deferral)), block)),
+        Ok(verdict) => Ok((Some(verdict), block)),
         Err(BadProposal::MissingBonus) if block.bonus.is_none() => Ok((None, block)),
         Err(bad) => Err(rejected(&bad)),
     }
@@ -114,7 +114,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|_| failure(PeerError::Decision))
 }
 
-fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Decided, BadProposal> {
+fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verdict, BadProposal> {
     let may_need_bonus = request.method.bonus_q() || !block.layers.is_empty();
     let rows = if block.bonus.is_none() && may_need_bonus {
         block.scored.clone()

@@ -1,6 +1,7 @@
 //! Trees through the engine, on the model whose rows are a hash of the whole context.
 
-use speculation::{TokenId, toy::ToyModel};
+use outrider_tests::toy::ToyModel;
+use speculation::TokenId;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Names and values of the axes of drafting: who proposes, how much, in which shape.
 
-use super::{BadChoice, unknown};
+use super::{BadValue, unknown};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 
 /// Most draft tokens of a round where a request does not say and a policy decides how many there are.
@@ -49,7 +49,7 @@ pub fn trees() -> Vec<&'static str> {
 ///
 /// # Errors
 /// If there is none; the message lists them all.
-pub fn drafting(text: &str) -> Result<Drafting, BadChoice> {
+pub fn drafting(text: &str) -> Result<Drafting, BadValue> {
     let known = DRAFTINGS.iter().find(|(name, _)| *name == text);
     let known = known.map(|&(_, drafting)| drafting);
     known.ok_or_else(|| unknown("drafting", text, &draftings()))
@@ -66,7 +66,7 @@ pub fn of_drafting(drafting: Drafting) -> &'static str {
 ///
 /// # Errors
 /// If it is none of them, or its number is out of range.
-pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadChoice> {
+pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
     let bad = || unknown("draft_len", text, &draft_lens());
     let stop = |rule| {
         let len = DraftLen::Stop(rule);
@@ -116,7 +116,7 @@ pub fn of_draft_len(len: DraftLen) -> String {
 ///
 /// # Errors
 /// If it is none of them, or its number is out of range.
-pub fn tree(text: &str) -> Result<TreeShape, BadChoice> {
+pub fn tree(text: &str) -> Result<TreeShape, BadValue> {
     let bad = || unknown("tree", text, &trees());
     let number = |text: &str| text.parse().map_err(|_| bad());
     let shape = match text.split_once(':') {
@@ -139,7 +139,7 @@ pub fn of_tree(shape: TreeShape) -> String {
 }
 
 /// Whether the numbers of `len` lie in their ranges. NaN lies in none.
-pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadChoice> {
+pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
     let (number, range, fits) = match len {
         DraftLen::Fixed | DraftLen::Goodput | DraftLen::Stop(StopRule::Never) => return Ok(()),
         DraftLen::Stop(StopRule::MaxBelow(least)) => (
@@ -177,7 +177,7 @@ pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadChoice> 
 }
 
 /// Whether the number of `shape` lies in its range.
-pub(in super::super) fn check_tree(shape: TreeShape) -> Result<(), BadChoice> {
+pub(in super::super) fn check_tree(shape: TreeShape) -> Result<(), BadValue> {
     let (number, (least, most)) = match shape {
         TreeShape::Chain => return Ok(()),
         TreeShape::Comb(siblings) => (siblings, COMB),
@@ -190,8 +190,8 @@ pub(in super::super) fn check_tree(shape: TreeShape) -> Result<(), BadChoice> {
     Err(out_of_range("tree", &of_tree(shape), &range))
 }
 
-fn out_of_range(field: &str, text: &str, expected: &str) -> BadChoice {
-    BadChoice::new(
+fn out_of_range(field: &str, text: &str, expected: &str) -> BadValue {
+    BadValue::new(
         field,
         format!("'{text}' is out of range, expected {expected}"),
     )

@@ -6,8 +6,6 @@
 //! A drafter that takes less than a window at once is asked again until the window is full: where the
 //! target looks decides what it adds, so that must not depend on a peer's limits.
 
-use std::time::Duration;
-
 use super::super::DraftBlock;
 use super::super::{DraftStop, Request, Session};
 use super::draft;
@@ -24,22 +22,21 @@ impl Session {
         answer: &DraftBlock,
         window: u32,
         verify_on_finish: bool,
-        now: Duration,
     ) {
         let ended = self.ends(answer.drafts.tokens());
         self.output.extend_from_slice(answer.drafts.tokens());
         let has_room = (self.unemitted().len() as u32) < window && self.remaining() > 0;
         if answer.stop == DraftStop::Length && has_room && !ended {
-            return self.begin_round(now);
+            return self.begin_round();
         }
         let drafts = self.output.split_off(self.emitted);
         let finishes = ended || drafts.len() as u32 == self.remaining();
         if finishes && !verify_on_finish {
             self.emit_drafts(&drafts);
-            return self.go_on(ended, now);
+            return self.go_on(ended);
         }
         let horizon = drafts.len() as u32;
         let request = self.verify_request(drafts.into(), horizon);
-        self.send(request, 0, now);
+        self.send(request, 0);
     }
 }

@@ -8,15 +8,13 @@ mod token_cascade;
 pub(super) use sequence_cascade::Response;
 pub(super) use token_cascade::Run;
 
-use std::time::Duration;
-
 use super::DraftBlock;
 use super::{Origin, Plan, Request, Session};
 use crate::TokenId;
 
 impl Session {
     /// Asks for the first step of the next round.
-    pub(super) fn begin_round(&mut self, now: Duration) {
+    pub(super) fn begin_round(&mut self) {
         self.round += 1;
         self.drafter_heard = false;
         self.pace.draft_took = None;
@@ -37,25 +35,25 @@ impl Session {
             },
             Plan::Bild { window, .. } => self.window_request(window),
         };
-        self.send(request, 0, now);
+        self.send(request, 0);
     }
 
     /// Goes on with a checked answer to a request for `max_tokens` draft tokens.
-    pub(super) fn drafted_by_plan(&mut self, answer: DraftBlock, max_tokens: u32, now: Duration) {
+    pub(super) fn drafted_by_plan(&mut self, answer: DraftBlock, max_tokens: u32) {
         match self.config.plan {
             Plan::Speculative | Plan::OracleCascade => {
-                self.verify_block(answer.drafts, max_tokens, now);
+                self.verify_block(answer.drafts, max_tokens);
             }
             Plan::DraftOnly => {
                 let ended = self.emit_drafts(answer.drafts.tokens());
-                self.go_on(ended, now);
+                self.go_on(ended);
             }
-            Plan::TokenCascade { .. } => self.extend_run(&answer, now),
-            Plan::SequenceCascade { .. } => self.extend_response(&answer, now),
+            Plan::TokenCascade { .. } => self.extend_run(&answer),
+            Plan::SequenceCascade { .. } => self.extend_response(&answer),
             Plan::Bild {
                 window,
                 verify_on_finish,
-            } => self.extend_window(&answer, window, verify_on_finish, now),
+            } => self.extend_window(&answer, window, verify_on_finish),
             // It never asks for a draft.
             Plan::TargetOnly => {}
         }

@@ -2,8 +2,6 @@
 //! Speculative Decoding", section 3.2): the response is kept iff its log probability, read from the
 //! unscaled laws, is at least the threshold. The end token is scored if it was drafted. \[choice\]
 
-use std::time::Duration;
-
 use super::super::DraftBlock;
 use super::super::answers::CONTEXT_IS_FULL;
 use super::super::{Action, DraftStop, FinishReason, Origin, Peer, Plan, Request, Session};
@@ -21,8 +19,8 @@ pub(in super::super) struct Response {
 enum Stage {
     #[default]
     Growing,
-    /// Nothing more is drafted; noticed at a time, and how the request ends if it is kept.
-    Complete(Duration, FinishReason),
+    /// Nothing more is drafted; how the request ends if it is kept.
+    Complete(FinishReason),
     /// The score is too low: the target writes another response.
     Deferred,
     /// The drafter was lost: the target writes another response.
@@ -70,30 +68,30 @@ impl Session {
         }
     }
 
-    pub(super) fn extend_response(&mut self, answer: &DraftBlock, now: Duration) {
+    pub(super) fn extend_response(&mut self, answer: &DraftBlock) {
         self.output.extend_from_slice(answer.drafts.tokens());
         let logprobs = answer.logprobs.iter();
         self.response
             .logprobs
             .extend(logprobs.map(|logprob| logprob.min(0.0)));
         if self.ends(answer.drafts.tokens()) {
-            self.response.stage = Stage::Complete(now, FinishReason::Stop);
+            self.response.stage = Stage::Complete(FinishReason::Stop);
         } else if self.remaining() == 0 {
-            self.response.stage = Stage::Complete(now, FinishReason::Length);
+            self.response.stage = Stage::Complete(FinishReason::Length);
         } else if answer.stop == DraftStop::Context {
-            self.give_up(Peer::Drafter, CONTEXT_IS_FULL, now);
+            self.give_up(Peer::Drafter, CONTEXT_IS_FULL);
         } else {
-            self.begin_round(now);
+            self.begin_round();
         }
     }
 
     /// A stop string ends the response at `len` tokens.
-    pub(in super::super) fn end_response(&mut self, len: usize, now: Duration) {
+    pub(in super::super) fn end_response(&mut self, len: usize) {
         let dropped = self.output.len().saturating_sub(len);
         self.statistics.discarded += dropped as u32;
         self.output.truncate(len);
         self.response.logprobs.truncate(len);
-        self.response.stage = Stage::Complete(now, FinishReason::Stop);
+        self.response.stage = Stage::Complete(FinishReason::Stop);
         // What was to be drafted after it is not wanted any more.
         self.outstanding = None;
         let is_send = |action: &Action| matches!(action, Action::Send { .. });
@@ -105,13 +103,13 @@ impl Session {
         let Plan::SequenceCascade { threshold, mean } = self.config.plan else {
             return;
         };
-        let Stage::Complete(now, reason) = &self.response.stage else {
+        let Stage::Complete(reason) = &self.response.stage else {
             return;
         };
         if self.finished {
             return;
         }
-        let (now, reason) = (*now, reason.clone());
+        let reason = reason.clone();
         if self.response.score(mean) >= threshold {
             let tokens = accepted(&std::mem::take(&mut self.output));
             let deferral = std::iter::repeat_n(0.0, tokens.len());
@@ -119,21 +117,21 @@ impl Session {
             self.emit(tokens);
             self.finish(reason);
         } else {
-            self.discard_response(Stage::Deferred, now);
+            self.discard_response(Stage::Deferred);
         }
     }
 
     /// The drafter is lost, and with it what it wrote.
-    pub(in super::super) fn lose_response(&mut self, now: Duration) {
-        self.discard_response(Stage::Lost, now);
+    pub(in super::super) fn lose_response(&mut self) {
+        self.discard_response(Stage::Lost);
     }
 
     /// The target writes another response, from nothing.
-    fn discard_response(&mut self, stage: Stage, now: Duration) {
+    fn discard_response(&mut self, stage: Stage) {
         self.statistics.discarded += self.output.len() as u32;
         self.output.clear();
         self.response.logprobs.clear();
         self.response.stage = stage;
-        self.begin_round(now);
+        self.begin_round();
     }
 }

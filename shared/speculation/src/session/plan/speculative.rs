@@ -2,8 +2,6 @@
 //! via Speculative Decoding", Algorithm 4), and the residual that greedy block verification carries
 //! from one to the next (Sun et al., "Optimal Block-Level Draft Verification", Algorithm 3).
 
-use std::time::Duration;
-
 use super::super::{Request, Session};
 use crate::draft_tree::DraftTree;
 
@@ -39,7 +37,7 @@ impl Session {
     }
 
     /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
-    pub(super) fn verify_block(&mut self, drafts: DraftTree, max_tokens: u32, now: Duration) {
+    pub(super) fn verify_block(&mut self, drafts: DraftTree, max_tokens: u32) {
         // Whether a layer is active must not depend on an end token that was drafted: its horizon is
         // where drafting would have ended without it. Every other stop is a property of the prefix.
         let horizon = if self.ends_block(&drafts) {
@@ -48,7 +46,7 @@ impl Session {
             drafts.len() as u32
         };
         let request = self.verify_request(drafts, horizon);
-        self.send(request, 0, now);
+        self.send(request, 0);
     }
 
     pub(super) fn verify_request(&self, drafts: DraftTree, horizon: u32) -> Request {

@@ -5,8 +5,6 @@
 //! After a run of `max_run` draft tokens the target must speak too, as in the code of Kim et al.,
 //! "Speculative Decoding with Big Little Decoder". \[choice\]
 
-use std::time::Duration;
-
 use super::super::DraftBlock;
 use super::super::answers::CONTEXT_IS_FULL;
 use super::super::{DraftStop, FinishReason, Peer, Request, Session};
@@ -41,7 +39,7 @@ impl Session {
         draft((max_run - self.run.len).min(self.remaining()))
     }
 
-    pub(super) fn extend_run(&mut self, answer: &DraftBlock, now: Duration) {
+    pub(super) fn extend_run(&mut self, answer: &DraftBlock) {
         let count = answer.drafts.tokens().len();
         self.run.len += count as u32;
         self.run.defers = answer.stop == DraftStop::Policy;
@@ -50,9 +48,9 @@ impl Session {
         if ended {
             self.finish(FinishReason::Stop);
         } else if answer.stop == DraftStop::Context && self.remaining() > 0 {
-            self.give_up(Peer::Drafter, CONTEXT_IS_FULL, now);
+            self.give_up(Peer::Drafter, CONTEXT_IS_FULL);
         } else {
-            self.go_on(false, now);
+            self.go_on(false);
         }
     }
 }

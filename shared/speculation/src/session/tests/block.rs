@@ -15,7 +15,7 @@ fn with_layers(mut verdict: Input, after: &[Layer]) -> Input {
 
 /// A session whose first block of four left `layers` behind, after two tokens of the output.
 fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
-    let mut session = Session::new(config, NOW);
+    let mut session = Session::new(config);
     actions(&mut session);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
@@ -31,7 +31,7 @@ fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
         max_tokens: 6,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(depends.clone(), NOW);
+    let mut session = Session::new(depends.clone());
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft_and_law(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let all = verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus);
@@ -47,7 +47,7 @@ fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
         lazy_bonus: true,
         ..depends
     };
-    let mut session = Session::new(lazy, NOW);
+    let mut session = Session::new(lazy);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let next = on(&mut session, all);
@@ -60,7 +60,7 @@ fn the_law_after_an_end_token_is_not_looked_at() {
         bonus_q: true,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(depends, NOW);
+    let mut session = Session::new(depends);
     actions(&mut session);
     on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
     assert_eq!(session.statistics().draft_forwards, 2);
@@ -147,7 +147,7 @@ fn the_last_slot_needs_the_law_too_while_a_layer_is_live() {
     };
     let layers = [layer(-0.5, 1)];
     let after_two = |lazy_bonus| {
-        let mut session = Session::new(limited(lazy_bonus), NOW);
+        let mut session = Session::new(limited(lazy_bonus));
         actions(&mut session);
         on(&mut session, drafted(1, &[10, 11]));
         let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
@@ -196,7 +196,7 @@ fn going_on_from_the_target_is_exact_unless_the_target_distribution_needs_the_dr
             depends_on_draft,
             ..config(Plan::Speculative)
         };
-        let mut session = Session::new(config, NOW);
+        let mut session = Session::new(config);
         assert!(session.is_exact());
         session.handle(failed(1, Peer::Drafter, false), NOW);
         assert_eq!(session.is_exact(), !depends_on_draft);
@@ -211,7 +211,7 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
         depends_on_draft: true,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(lazy, NOW);
+    let mut session = Session::new(lazy);
     actions(&mut session);
     on(&mut session, drafted(1, &[10, 11]));
     assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);

@@ -43,7 +43,7 @@ impl World {
             ..SessionConfig::new(Plan::Speculative, most, max_tokens, 100)
         };
         let mut now = NOW;
-        let mut session = Session::new(config, now);
+        let mut session = Session::new(config);
         let (mut lens, mut rests) = (Vec::new(), Vec::new());
         let mut prefill = [self.prefill; 2];
         let mut missed = 0;
@@ -166,7 +166,7 @@ fn where_every_token_needs_the_draft_law_nothing_is_decoded_alone() {
         depends_on_draft: true,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(config, NOW);
+    let mut session = Session::new(config);
     let mut now = NOW;
     let mut empty = 0;
     while let Some(action) = session.poll(now) {
@@ -235,7 +235,7 @@ fn repeated_requests_are_not_timed() {
         ..config(Plan::Speculative)
     };
     for retried in [Peer::Drafter, Peer::Verifier] {
-        let mut session = Session::new(config.clone(), NOW);
+        let mut session = Session::new(config.clone());
         actions(&mut session);
         let answer = |session: &mut Session, round, peer, input| {
             // The first answers hold the prompt.

@@ -8,7 +8,7 @@ fn a_lost_drafter_is_retried_then_done_without_then_tried_again() {
         fallback_tokens: 2,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(two_at_once, Duration::ZERO);
+    let mut session = Session::new(two_at_once);
     actions(&mut session);
     for attempt in 1..=2 {
         assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::draft_tree::DraftTree;
-use crate::verification::LastToken;
 use crate::verification::layers::Layer;
+use crate::verification::{LastToken, Verdict};
 
 const NOW: Duration = Duration::from_secs(1);
 
@@ -28,7 +28,7 @@ fn config(plan: Plan) -> SessionConfig {
 }
 
 fn session(plan: Plan) -> Session {
-    Session::new(config(plan), Duration::ZERO)
+    Session::new(config(plan))
 }
 
 fn actions(session: &mut Session) -> Vec<Action> {
@@ -77,7 +77,7 @@ fn stopped(round: u64, tokens: &[TokenId], stop: DraftStop) -> Input {
 
 /// A verdict on the nodes of `path`, all of which were accepted.
 fn walked(round: u64, emitted: &[TokenId], path: &[u32], last: LastToken) -> Input {
-    let verdict = BlockVerdict {
+    let verdict = Verdict {
         emitted: emitted.to_vec(),
         path: path.to_vec(),
         last,

@@ -28,7 +28,7 @@ fn the_oracle_asks_both_models_at_every_position() {
         lazy_bonus: true,
         ..config(ORACLE)
     };
-    let mut session = Session::new(lazy, NOW);
+    let mut session = Session::new(lazy);
     let mut sent = actions(&mut session);
     for (at, share) in [0.0, 1.0, 0.25, 0.25].into_iter().enumerate() {
         let (round, at) = (at as u64 + 1, at as u32);
@@ -107,7 +107,7 @@ fn at_the_limit_there_is_no_room_for_a_bonus() {
             max_tokens: 2,
             ..config(bild(verify_on_finish))
         };
-        let mut session = Session::new(limited, NOW);
+        let mut session = Session::new(limited);
         assert_eq!(actions(&mut session), [send(1, 0, 0, draft(2))]);
         let mut then = on(&mut session, drafted(1, &[10, 11]));
         if verify_on_finish {

@@ -115,7 +115,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
 
     // The stop string stands in the very tokens that filled the limit.
     let limit = SessionConfig::new(Plan::TargetOnly, 1, 2, 100);
-    let mut full = Session::new(limit, NOW);
+    let mut full = Session::new(limit);
     actions(&mut full);
     full.handle(decoded(1, 0, &[7, 8]), NOW);
     assert!(matches!(full.poll(NOW), Some(Action::Emit(_))));
@@ -128,7 +128,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
         deadline,
         ..config(Plan::Speculative)
     };
-    let mut late = Session::new(limited, NOW);
+    let mut late = Session::new(limited);
     actions(&mut late);
     assert_eq!(late.poll_timeout(), deadline);
     late.handle_timeout(Duration::from_secs(5));

@@ -41,7 +41,7 @@ fn verify_tree(drafts: DraftTree) -> Request {
 
 /// A session whose first request was sent.
 fn begun() -> Session {
-    let mut session = Session::new(tree_config(), NOW);
+    let mut session = Session::new(tree_config());
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
     session
 }
@@ -153,7 +153,7 @@ fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
             tree: shape,
             ..tree_config()
         };
-        let mut session = Session::new(config, NOW);
+        let mut session = Session::new(config);
         actions(&mut session);
         let next = on(&mut session, grown(drafts, stop));
         assert_eq!(next, alone(1, 0, 8), "{reason}");

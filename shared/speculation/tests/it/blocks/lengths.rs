@@ -89,7 +89,7 @@ fn expected_accepted_lengths_equal_their_formulas_and_are_ordered() {
                 let mut expected = 0.0;
                 enumerate(|branch| {
                     let verdict = setup.round(&[], &[], branch);
-                    expected += branch.weight() * verdict.accepted as f64;
+                    expected += branch.weight() * verdict.accepted() as f64;
                 });
                 let off = (expected - formula).abs();
                 assert!(
@@ -158,7 +158,7 @@ fn the_law_of_the_length_is_what_rounds_accept() {
             });
             enumerate(|branch| {
                 let verdict = setup(&pair, verification, |_| 2).round(&[], &[], branch);
-                law[verdict.accepted] -= branch.weight();
+                law[verdict.accepted()] -= branch.weight();
             });
             assert!(
                 law.iter().all(|off| off.abs() < 1e-12),
@@ -199,7 +199,7 @@ fn coupled_lengths_follow_their_law() {
             &mut chance,
             &mut chain,
         );
-        counts[verdict.expect("laws").accepted] += 1;
+        counts[verdict.expect("laws").accepted()] += 1;
     }
     for (count, expected) in counts.into_iter().zip(expected) {
         let off = f64::from(count) / f64::from(blocks) - expected;

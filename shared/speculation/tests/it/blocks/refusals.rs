@@ -76,7 +76,8 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
         };
         let verdict = verify(verification, &block, &noise, &mut chance, &mut chain);
         let verdict = verdict.expect("laws");
-        (verdict.emitted, verdict.accepted, verdict.last)
+        let accepted = verdict.accepted();
+        (verdict.emitted, accepted, verdict.last)
     };
     let target = vec![likely.clone(), likely.clone(), one_hot(2)];
     // -ln 1/4 is exactly the threshold: kept. Just below it: refused, and the same token may return.

@@ -5,9 +5,9 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
 use speculation::session::{
-    BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Plan, Request, SessionConfig,
+    DraftBlock, DraftStop, FinishReason, Input, Plan, Request, SessionConfig,
 };
-use speculation::verification::LastToken;
+use speculation::verification::{LastToken, Verdict};
 
 use super::plans::{Finished, run};
 use super::{cases, number};
@@ -91,7 +91,7 @@ impl Trace {
         context.push(token);
         Input::Verified {
             round,
-            verdict: BlockVerdict {
+            verdict: Verdict {
                 emitted: context.split_off(output.len()),
                 path: (0..accepted as u32).collect(),
                 last,

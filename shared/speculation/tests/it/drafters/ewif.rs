@@ -1,10 +1,11 @@
 //! What cascades are worth: the paper's table, and the formulas against the state machine itself.
 
+mod formulas;
+
 use std::sync::Arc;
 
 use super::{config, every_k};
 use crate::tree::{Branch, enumerate};
-use speculation::cascade::ewif::{expected, generating, horizontal, speculative, vertical};
 use speculation::cascade::{
     CallNoise, Cascade, CascadeConfig, DraftBlock, DraftLaws, DraftRows, Emitter, Grams, Next,
     Reviewing,
@@ -12,6 +13,8 @@ use speculation::cascade::{
 use speculation::chance::Chance;
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::BadProposal;
+
+use formulas::{expected, generating, horizontal, speculative, vertical};
 
 /// The paper's Table 1, at the acceptance of the small and the base model and the costs that are known to
 /// reproduce it. The figures on the right were written down from memory and not compared with the print:

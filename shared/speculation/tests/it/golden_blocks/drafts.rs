@@ -100,7 +100,7 @@ fn check_draft<F: Real>(case: &Value, given: &Value, tolerance: f64) {
             let forced = |next| {
                 let mut forced = Forced::<F>::new(verification, length, passes, next);
                 let verdict = decide(verification, &draft, &[], &[], &mut forced, &mut chain());
-                assert_eq!(verdict.accepted, passes);
+                assert_eq!(verdict.accepted(), passes);
                 (forced.law(), verdict)
             };
             close(&forced(0).0, &numbers(&next["first"]), tolerance);

@@ -69,7 +69,7 @@ impl<'a> Play<'a> {
         let mut law = vec![0.0; self.length + 1];
         enumerate(|branch| {
             let verdict = self.round::<F>(&[], &[], branch);
-            law[verdict.accepted] += branch.weight();
+            law[verdict.accepted()] += branch.weight();
         });
         law
     }

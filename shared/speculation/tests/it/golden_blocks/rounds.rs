@@ -97,7 +97,7 @@ impl<'a> RuleRound<'a> {
         enumerate(|branch| {
             let drafts = self.draft::<F>(branch);
             let verdict = round(self, &drafts, branch);
-            accepted[verdict.accepted] += branch.weight();
+            accepted[verdict.accepted()] += branch.weight();
             tokens += branch.weight() * verdict.emitted.len() as f64;
             *law.entry(Tree::key(&verdict.emitted)).or_default() += branch.weight();
         });

@@ -67,7 +67,7 @@ fn check_traces<F: Real>(tolerance: f64) {
         let mut chain = Chain::new(targets, drafted);
         let verdict = decide(verification, &draft, &[], &[], &mut trace, &mut chain);
         assert_eq!(
-            verdict.accepted as u64,
+            verdict.accepted() as u64,
             case["tau"].as_u64().expect("a length")
         );
         assert_eq!(verdict.emitted, ids(&case["emitted"]));

@@ -1,6 +1,7 @@
 //! Every combination of the axes, with every method.
 
-use speculation::methods::{Asked, BadChoice, Choice, METHODS, PlanKind, names};
+use speculation::bad_value::BadValue;
+use speculation::methods::{Asked, Choice, METHODS, PlanKind, names};
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
@@ -91,7 +92,7 @@ fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
     assert_eq!(choice.is_reproducible(), !compares_laws, "{asked:?}");
 }
 
-fn is_about_what_was_asked(asked: &Asked<'_>, error: &BadChoice) {
+fn is_about_what_was_asked(asked: &Asked<'_>, error: &BadValue) {
     let given = match error.field.as_str() {
         "target" => asked.target.is_some(),
         "verification" => asked.verification.is_some(),

@@ -9,12 +9,13 @@ mod parameters;
 mod presets;
 mod proposals;
 
-use speculation::methods::{Asked, BadChoice, Choice, Parameters, PlanKind, TargetAsked};
+use speculation::bad_value::BadValue;
+use speculation::methods::{Asked, Choice, Parameters, PlanKind, TargetAsked};
 use speculation::proposal::ProposalForm;
 use speculation::verification::Verification;
 
 /// `asked` at temperature 1, nothing cut.
-fn resolve(asked: &Asked<'_>) -> Result<Choice, BadChoice> {
+fn resolve(asked: &Asked<'_>) -> Result<Choice, BadValue> {
     Choice::resolve(asked, 1.0, false)
 }
 
@@ -64,6 +65,6 @@ fn set(parameters: Parameters, method: &str) -> Asked<'_> {
 fn refused(asked: &Asked<'_>, temperature: f32) -> (String, String) {
     match Choice::resolve(asked, temperature, false) {
         Ok(choice) => panic!("{asked:?} came to {choice:?}"),
-        Err(BadChoice { field, problem }) => (field, problem),
+        Err(BadValue { field, problem }) => (field, problem),
     }
 }

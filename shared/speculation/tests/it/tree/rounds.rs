@@ -142,11 +142,11 @@ impl Setup<'_> {
         let verdict = verify(self.verification, &block, &noise, chance, &mut laws)
             .expect("well-formed proposals");
         assert_eq!(
-            verdict.emitted[..verdict.accepted],
-            drafts[..verdict.accepted]
+            verdict.emitted[..verdict.accepted()],
+            drafts[..verdict.accepted()]
         );
         assert_eq!(
-            verdict.emitted.len() - verdict.accepted,
+            verdict.emitted.len() - verdict.accepted(),
             usize::from(verdict.last != LastToken::AcceptedEnd)
         );
         verdict

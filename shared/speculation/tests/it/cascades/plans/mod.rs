@@ -8,11 +8,10 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
 use speculation::session::{
-    Action, BlockVerdict, DraftBlock, DraftStop, FinishReason, Input, Origin, Request, Session,
-    SessionConfig,
+    Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Request, Session, SessionConfig,
 };
 use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
-use speculation::verification::LastToken;
+use speculation::verification::{LastToken, Verdict};
 
 use crate::tree::Branch;
 
@@ -37,7 +36,7 @@ pub(crate) fn run(
     config: SessionConfig,
     mut answer: impl FnMut(u64, &[TokenId], &Request) -> Input,
 ) -> Finished {
-    let mut session = Session::new(config, Duration::ZERO);
+    let mut session = Session::new(config);
     let mut emitted = Vec::new();
     loop {
         match session
@@ -143,7 +142,7 @@ impl Peers<'_> {
         let deferred = self.distribution.apply(draft, target, false);
         Input::Verified {
             round,
-            verdict: BlockVerdict {
+            verdict: Verdict {
                 emitted: vec![branch.choice(&law)],
                 path: Vec::new(),
                 last: LastToken::Bonus,

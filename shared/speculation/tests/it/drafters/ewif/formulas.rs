@@ -4,11 +4,11 @@
 //! C. Acceptance is taken to be independent: a reviewer keeps each token of a draft with the same
 //! probability. A cost is a draft's forward over the target's.
 
-use super::CascadeConfig;
+use speculation::cascade::CascadeConfig;
 
 /// Speculative decoding (Leviathan et al. 2023, Theorem 3.8): `draft_len` tokens, each accepted with
 /// probability `acceptance`, at `cost` a token. A horizontal cascade of one draft.
-pub fn speculative(acceptance: f64, draft_len: u32, cost: f64) -> f64 {
+pub(crate) fn speculative(acceptance: f64, draft_len: u32, cost: f64) -> f64 {
     horizontal(&[(acceptance, draft_len, cost)])
 }
 
@@ -17,7 +17,7 @@ pub fn speculative(acceptance: f64, draft_len: u32, cost: f64) -> f64 {
 ///
 /// `Σ_i Π_{j <= i} a_j / (1 + Σ_i c_i)` over the draft tokens i, with `a_0 = 1` and no cost for the
 /// target's own.
-pub fn horizontal(drafts: &[(f64, u32, f64)]) -> f64 {
+pub(crate) fn horizontal(drafts: &[(f64, u32, f64)]) -> f64 {
     let (mut tokens, mut accepted, mut cost) = (1.0, 1.0, 1.0);
     for &(acceptance, draft_len, each) in drafts {
         for _ in 0..draft_len {
@@ -32,7 +32,7 @@ pub fn horizontal(drafts: &[(f64, u32, f64)]) -> f64 {
 /// The probability generating function `φ(x)` of the tokens that one review of `draft_len` tokens
 /// emits, each accepted with probability `acceptance`:
 /// `1 + (x - 1) (1 - a^(k+1) x^(k+1)) / (1 - a x)`.
-pub fn generating(acceptance: f64, draft_len: u32, x: f64) -> f64 {
+pub(crate) fn generating(acceptance: f64, draft_len: u32, x: f64) -> f64 {
     let step = acceptance * x;
     // The quotient as a sum, which is right at a x = 1 too.
     let series: f64 = (0..=draft_len).map(|power| step.powi(power as i32)).sum();
@@ -44,7 +44,7 @@ pub fn generating(acceptance: f64, draft_len: u32, x: f64) -> f64 {
 /// `(1 - a φ(a)^n) / ((1 - a) (1 + n c_1 + n k c_2))`.
 ///
 /// `costs` are those of a forward of the first draft and of a token of the second.
-pub fn vertical(
+pub(crate) fn vertical(
     acceptance: f64,
     reviews: u32,
     (inner_acceptance, draft_len): (f64, u32),
@@ -66,11 +66,11 @@ pub fn vertical(
 
 /// What a round of a cascade is expected to bring and to cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// Tokens emitted by the target.
-    pub tokens: f64,
+    pub(crate) tokens: f64,
     /// Calls of each draft: forwards of a model, proposals of Max-Gram.
-    pub calls: Vec<f64>,
+    pub(crate) calls: Vec<f64>,
 }
 
 impl Expected {
@@ -78,7 +78,7 @@ impl Expected {
     ///
     /// # Panics
     /// If there is not one cost for each draft.
-    pub fn ewif(&self, costs: &[f64]) -> f64 {
+    pub(crate) fn ewif(&self, costs: &[f64]) -> f64 {
         assert_eq!(costs.len(), self.calls.len(), "one cost for each draft");
         let spent = self
             .calls
@@ -97,11 +97,11 @@ impl Expected {
 ///
 /// # Panics
 /// If `acceptance` has no entry where K has one.
-pub fn expected(config: &CascadeConfig, acceptance: &[Vec<f64>]) -> Expected {
+pub(crate) fn expected(config: &CascadeConfig, acceptance: &[Vec<f64>]) -> Expected {
     // The calls of each draft, the smallest first: those of larger ones are made of them.
     let mut drafts: Vec<CallLaw> = vec![CallLaw::default(); config.drafts()];
     for draft in (0..config.drafts()).rev() {
-        let mut call = if config.is_max_gram(draft) {
+        let mut call = if is_max_gram(config, draft) {
             CallLaw::of_max_gram(config)
         } else {
             CallLaw::of_review(config, draft + 1, &drafts, acceptance)
@@ -153,7 +153,7 @@ impl CallLaw {
             tokens[count] += chance;
         };
         for draft in reviewer..config.drafts() {
-            for added in 0..config.threshold(reviewer, draft) {
+            for added in 0..threshold(config, reviewer, draft) {
                 let Some(state) = states.get_mut(added) else {
                     break;
                 };
@@ -183,4 +183,14 @@ impl CallLaw {
         }
         Self { tokens, calls }
     }
+}
+
+/// Whether draft `draft`, a column of K, is Max-Gram.
+fn is_max_gram(config: &CascadeConfig, draft: usize) -> bool {
+    config.max_gram() && draft + 1 == config.drafts()
+}
+
+/// Tokens after which `reviewer` turns from draft `draft` to the next.
+fn threshold(config: &CascadeConfig, reviewer: usize, draft: usize) -> usize {
+    config.k()[reviewer][..=draft].iter().sum::<u32>() as usize
 }

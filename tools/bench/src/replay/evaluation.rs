@@ -1,13 +1,14 @@
 //! One target distribution and verification over many blocks.
 
-use super::recorded::RecordedBlock;
+use speculation::TokenId;
+use speculation::coupled;
+use speculation::proposal::BadProposal;
+use speculation::target::TargetDistribution;
+use speculation::verification::expected::length_law;
+use speculation::verification::{Verification, token};
+
 use super::rows::{Chain, Rows};
-use crate::TokenId;
-use crate::coupled;
-use crate::proposal::BadProposal;
-use crate::target::TargetDistribution;
-use crate::verification::expected::length_law;
-use crate::verification::{Verification, token};
+use crate::recording::RecordedBlock;
 
 /// Adds up what a target distribution and a verification do on recorded blocks.
 ///
@@ -17,7 +18,7 @@ use crate::verification::{Verification, token};
 /// target distribution, so that figures can be compared. Figures of blocks (rejection rate, block
 /// efficiency) are expectations given the draft tokens recorded.
 #[derive(Clone, Debug)]
-pub struct Evaluation {
+pub(crate) struct Evaluation {
     aim: TargetDistribution,
     verification: Option<Verification>,
     greedy: bool,
@@ -40,33 +41,37 @@ struct Sums {
 
 /// What came of an [`Evaluation`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Blocks looked at.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Draft tokens in them.
-    pub positions: u64,
+    pub(crate) positions: u64,
     /// Mean probability that a draft token stands: `Σ min(q, π)` where laws are compared, the
     /// coupling's where tokens are. None without a verification, as for the figures of blocks.
-    pub acceptance: Option<f64>,
+    pub(crate) acceptance: Option<f64>,
     /// Refused draft tokens by tested ones.
-    pub rejection_rate: Option<f64>,
+    pub(crate) rejection_rate: Option<f64>,
     /// Mean deferral; none where the target distribution has no deferral.
-    pub deferral_rate: Option<f64>,
+    pub(crate) deferral_rate: Option<f64>,
     /// 1 + the expected number of accepted draft tokens of a block.
-    pub block_efficiency: Option<f64>,
+    pub(crate) block_efficiency: Option<f64>,
     /// Standard error of the block efficiency that one run on these very blocks would see, from its
     /// own draws.
-    pub efficiency_error: Option<f64>,
+    pub(crate) efficiency_error: Option<f64>,
     /// TV(π, p): how far the output is from the target model's.
-    pub from_target: f64,
+    pub(crate) from_target: f64,
     /// TV(q, p): how far the draft model is from the target model.
-    pub between: f64,
+    pub(crate) between: f64,
 }
 
 impl Evaluation {
     /// Nothing seen yet. `verification` is none for plans that verify no blocks, and not BiLD's,
     /// which drafts blocks of its own; `greedy` is temperature 0.
-    pub fn new(aim: TargetDistribution, verification: Option<Verification>, greedy: bool) -> Self {
+    pub(crate) fn new(
+        aim: TargetDistribution,
+        verification: Option<Verification>,
+        greedy: bool,
+    ) -> Self {
         Self {
             aim,
             verification,
@@ -80,7 +85,11 @@ impl Evaluation {
     ///
     /// # Errors
     /// If a draft token cannot have been drawn from its law.
-    pub fn add(&mut self, block: &RecordedBlock, draft_len: usize) -> Result<(), BadProposal> {
+    pub(crate) fn add(
+        &mut self,
+        block: &RecordedBlock,
+        draft_len: usize,
+    ) -> Result<(), BadProposal> {
         let drafted = block.positions.iter().zip(&block.drafts).take(draft_len);
         let rows: Vec<Rows> = drafted
             .map(|(position, &token)| Rows::new(position, token, &self.aim, self.greedy))
@@ -114,7 +123,7 @@ impl Evaluation {
     }
 
     /// What came of the blocks so far; none without one.
-    pub fn figures(&self) -> Option<Figures> {
+    pub(crate) fn figures(&self) -> Option<Figures> {
         let Sums {
             blocks,
             positions,

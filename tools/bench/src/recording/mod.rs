@@ -1,20 +1,28 @@
 //! Recordings of laws: the file format of `recording.proto`, block by block.
+//!
+//! Laws are cut to their most likely tokens. The rest of the vocabulary is evaluated as two more
+//! tokens: together those that the draft model finds likelier, and together the others. So the
+//! overlap of q and p is exact, and anything else up to the mass of the rest. What a deferral rule judges
+//! by (maximum, entropy, cross entropy) is recorded of the whole laws.
 
+mod block;
 mod convert;
+mod cut;
 
 use std::io::{ErrorKind, Read};
 
 use prost::Message;
-use speculation::replay::RecordedBlock;
+use wire::v1;
 
-use self::convert::{block_from_wire, block_to_wire};
-use crate::v1;
+pub(crate) use block::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
+use convert::{block_from_wire, block_to_wire};
+pub(crate) use cut::{WholeLaw, cut};
 
 /// What every recording begins with.
-pub const FORMAT: &str = "outrider.recording";
+pub(crate) const FORMAT: &str = "outrider.recording";
 
 /// Version of the format written, and the only one read.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Field tags of `Recording`: number 1 and 2, both messages.
 const HEADER: u8 = 0x0a;
@@ -25,7 +33,7 @@ const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum BadRecording {
+pub(crate) enum BadRecording {
     /// It does not begin like one.
     #[error("not a recording: {0}")]
     Other(&'static str),
@@ -56,7 +64,7 @@ pub enum BadRecording {
 }
 
 /// The bytes a recording begins with. Format and version are set here.
-pub fn header_bytes(header: v1::RecordingHeader) -> Vec<u8> {
+pub(crate) fn header_bytes(header: v1::RecordingHeader) -> Vec<u8> {
     let header = v1::RecordingHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -70,7 +78,7 @@ pub fn header_bytes(header: v1::RecordingHeader) -> Vec<u8> {
 }
 
 /// The bytes of one block, to be appended.
-pub fn block_bytes(block: RecordedBlock) -> Vec<u8> {
+pub(crate) fn block_bytes(block: RecordedBlock) -> Vec<u8> {
     let recording = v1::Recording {
         header: None,
         blocks: vec![block_to_wire(block)],
@@ -80,7 +88,7 @@ pub fn block_bytes(block: RecordedBlock) -> Vec<u8> {
 
 /// Reads a recording, one block after the other.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub(crate) struct Reader<R> {
     input: R,
     header: v1::RecordingHeader,
     /// Bytes read.
@@ -95,7 +103,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If it is no recording, or one of another version.
-    pub fn new(mut input: R) -> Result<Self, BadRecording> {
+    pub(crate) fn new(mut input: R) -> Result<Self, BadRecording> {
         let mut at = 0;
         if read_byte(&mut input, &mut at)? != Some(HEADER) {
             return Err(BadRecording::Other("it has no header"));
@@ -130,7 +138,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// What was recorded, and how.
-    pub fn header(&self) -> &v1::RecordingHeader {
+    pub(crate) fn header(&self) -> &v1::RecordingHeader {
         &self.header
     }
 
@@ -138,7 +146,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If the file ends within it, or it does not hold what two models can have said.
-    pub fn next_block(&mut self) -> Result<Option<RecordedBlock>, BadRecording> {
+    pub(crate) fn next_block(&mut self) -> Result<Option<RecordedBlock>, BadRecording> {
         let at = self.at;
         let Some(tag) = read_byte(&mut self.input, &mut self.at)? else {
             return Ok(None);

@@ -1,9 +1,7 @@
 //! The format against what files go through: copies cut short, bits flipped, other files.
 
-use speculation::confidence::Confidence;
-use speculation::replay::{RecordedLaw, RecordedPosition, Rest};
-
 use super::*;
+use speculation::confidence::Confidence;
 
 const VOCAB: u32 = 8;
 

@@ -1,9 +1,9 @@
 //! Blocks between the file format and the domain.
 
 use speculation::confidence::Confidence;
-use speculation::replay::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
+use wire::v1;
 
-use crate::v1;
+use super::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
 
 /// Writes a block.
 pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {

@@ -1,11 +1,13 @@
 //! From what is recorded of a position to the laws that are evaluated.
 
-use super::recorded::{RecordedLaw, RecordedPosition, Rest};
-use crate::TokenId;
-use crate::confidence::Confidence;
-use crate::proposal::BadProposal;
-use crate::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
-use crate::verification::{Position, RoundLaws};
+use speculation::TokenId;
+use speculation::confidence::Confidence;
+use speculation::proposal::BadProposal;
+use speculation::real::Real;
+use speculation::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
+use speculation::verification::{Position, RoundLaws};
+
+use crate::recording::{RecordedLaw, RecordedPosition, Rest};
 
 /// The laws of one position over the tokens kept and, last, one token for each group of the rest.
 #[derive(Clone, Debug)]
@@ -111,7 +113,7 @@ fn unscaled(law: &RecordedLaw, rest: &[Rest], judged: impl Fn(&Rest) -> f64) -> 
 fn typical(rest: &Rest) -> f64 {
     let mass = f64::from(rest.draft_unscaled);
     if mass > 0.0 {
-        libm::exp(-f64::from(rest.cross_entropy) / mass)
+        (-f64::from(rest.cross_entropy) / mass).exp_nonpositive()
     } else {
         0.0
     }

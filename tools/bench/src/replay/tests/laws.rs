@@ -3,7 +3,8 @@
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::philox::philox;
-use speculation::replay::{RecordedBlock, WholeLaw, cut};
+
+use crate::recording::{RecordedBlock, WholeLaw, cut};
 
 pub(super) const VOCAB: usize = 4;
 

@@ -1,76 +1,76 @@
 //! What is recorded of a draft block.
 
-use crate::TokenId;
-use crate::confidence::Confidence;
+use speculation::TokenId;
+use speculation::confidence::Confidence;
 
 /// How far the mass of a law may be from 1: single precision over a large vocabulary.
 const MASS_TOLERANCE: f64 = 1e-3;
 
 /// A draft block and the laws its tokens were drawn from and scored with.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordedBlock {
+pub(crate) struct RecordedBlock {
     /// Index of the prompt.
-    pub prompt: u32,
+    pub(crate) prompt: u32,
     /// Kind of text the prompt belongs to.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Output tokens before the block.
-    pub base_len: u32,
+    pub(crate) base_len: u32,
     /// The draft tokens.
-    pub drafts: Vec<TokenId>,
+    pub(crate) drafts: Vec<TokenId>,
     /// One for each draft token.
-    pub positions: Vec<RecordedPosition>,
+    pub(crate) positions: Vec<RecordedPosition>,
     /// How many draft tokens the generation accepted.
-    pub accepted: u32,
+    pub(crate) accepted: u32,
 }
 
 /// Both models at one position, on the tokens kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordedPosition {
+pub(crate) struct RecordedPosition {
     /// The tokens kept, in ascending order; the draft token is among them.
-    pub ids: Vec<TokenId>,
+    pub(crate) ids: Vec<TokenId>,
     /// The draft model.
-    pub draft: RecordedLaw,
+    pub(crate) draft: RecordedLaw,
     /// The target model.
-    pub target: RecordedLaw,
+    pub(crate) target: RecordedLaw,
     /// The tokens not kept, in at most two groups: those likelier by the draft model's sampling law,
     /// and the others.
-    pub rest: Vec<Rest>,
+    pub(crate) rest: Vec<Rest>,
 }
 
 /// Tokens that are not kept, by what they have in sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rest {
+pub(crate) struct Rest {
     /// Mass of the draft model's sampling law.
-    pub draft: f32,
+    pub(crate) draft: f32,
     /// Mass of the target model's sampling law.
-    pub target: f32,
+    pub(crate) target: f32,
     /// Mass of the draft model's unscaled law.
-    pub draft_unscaled: f32,
+    pub(crate) draft_unscaled: f32,
     /// Mass of the target model's unscaled law.
-    pub target_unscaled: f32,
+    pub(crate) target_unscaled: f32,
     /// `-Σ q ln p`, with the unscaled laws; infinite where q has mass and p has none.
-    pub cross_entropy: f32,
+    pub(crate) cross_entropy: f32,
 }
 
 /// The law of one model on the tokens kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordedLaw {
+pub(crate) struct RecordedLaw {
     /// The sampling law, as it was before the cut.
-    pub probabilities: Vec<f32>,
+    pub(crate) probabilities: Vec<f32>,
     /// The unscaled law; none if it is the same.
-    pub unscaled: Option<Vec<f32>>,
+    pub(crate) unscaled: Option<Vec<f32>>,
     /// Confidence of the whole unscaled law.
-    pub confidence: Confidence<f32>,
+    pub(crate) confidence: Confidence<f32>,
 }
 
 /// A record that cannot have come from two models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
-pub struct BadRecord {
+pub(crate) struct BadRecord {
     /// Path of the field, as in the file format.
-    pub field: String,
+    pub(crate) field: String,
     /// What is wrong with it.
-    pub problem: String,
+    pub(crate) problem: String,
 }
 
 impl BadRecord {
@@ -89,7 +89,7 @@ impl RecordedBlock {
     ///
     /// # Errors
     /// Names the first field that is wrong.
-    pub fn check(&self, vocab_size: u32, differ: bool) -> Result<(), BadRecord> {
+    pub(crate) fn check(&self, vocab_size: u32, differ: bool) -> Result<(), BadRecord> {
         let (drafts, positions) = (self.drafts.len(), self.positions.len());
         if drafts == 0 {
             return Err(BadRecord::new("draft_token_ids", "none"));

@@ -1,12 +1,12 @@
 //! What cutting laws changes, and what it does not.
 
 use speculation::confidence::Confidence;
-use speculation::replay::{RecordedBlock, Rest, WholeLaw, cut};
 use speculation::target::{Rule, TargetDistribution};
 use speculation::verification::Verification;
 
 use super::laws::{Model, recorded};
 use super::{aims, close, figures};
+use crate::recording::{RecordedBlock, Rest, WholeLaw, cut};
 
 /// Where laws are cut, what a rule judges by is whole and the overlap of the two laws is too: for the
 /// exact target and for rules that judge positions nothing changes. Elsewhere no more than the rest.

@@ -1,19 +1,20 @@
 //! From whole laws to what is recorded of them.
 
-use super::recorded::{RecordedLaw, RecordedPosition, Rest};
-use crate::TokenId;
-use crate::confidence::Confidence;
-use crate::real::Real;
+use speculation::TokenId;
+use speculation::confidence::Confidence;
+use speculation::real::Real;
+
+use super::{RecordedLaw, RecordedPosition, Rest};
 
 /// What a model says at one position.
 #[derive(Clone, Copy, Debug)]
-pub struct WholeLaw<'a> {
+pub(crate) struct WholeLaw<'a> {
     /// The sampling law (vocab).
-    pub law: &'a [f32],
+    pub(crate) law: &'a [f32],
     /// The unscaled law (vocab); none if it is the same.
-    pub unscaled: Option<&'a [f32]>,
+    pub(crate) unscaled: Option<&'a [f32]>,
     /// Confidence of the unscaled law.
-    pub confidence: Confidence<f32>,
+    pub(crate) confidence: Confidence<f32>,
 }
 
 impl WholeLaw<'_> {
@@ -49,7 +50,7 @@ impl WholeLaw<'_> {
 
 /// Records a position: both laws on the `top` most likely tokens of either (0: all), and on the draft
 /// token `token`. What is left out is recorded in sum.
-pub fn cut(
+pub(crate) fn cut(
     draft: WholeLaw<'_>,
     target: WholeLaw<'_>,
     token: TokenId,

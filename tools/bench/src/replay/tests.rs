@@ -4,11 +4,13 @@ mod cuts;
 mod definitions;
 mod laws;
 
-use definitions::{acceptance, aimed, efficiency};
-use laws::{Model, VOCAB, paths, recorded};
-use speculation::replay::{Evaluation, Figures, RecordedBlock};
 use speculation::target::{Beta, Rule, TargetDistribution};
 use speculation::verification::Verification;
+
+use super::evaluation::{Evaluation, Figures};
+use crate::recording::RecordedBlock;
+use definitions::{acceptance, aimed, efficiency};
+use laws::{Model, VOCAB, paths, recorded};
 
 const TOLERANCE: f64 = 1e-12;
 

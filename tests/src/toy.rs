@@ -3,11 +3,11 @@
 //! Its logits are a hash of the whole context, so any mistake in what a peer believes the context
 //! to be changes its output. Tests of the protocol run on it.
 
-use crate::TokenId;
-use crate::draft_tree::BadTree;
-use crate::philox::philox;
-use crate::ports::{KvCache, LanguageModel, ModelShape, Rows, Segment};
-use crate::tree_paths::TreePaths;
+use speculation::TokenId;
+use speculation::draft_tree::BadTree;
+use speculation::philox::philox;
+use speculation::ports::{KvCache, LanguageModel, ModelShape, Rows, Segment};
+use speculation::tree_paths::TreePaths;
 
 /// The tokens of one sequence.
 #[derive(Clone, Debug, Default)]
