@@ -148,7 +148,7 @@ impl Asked {
         }
         let model = &drafter.description.model;
         let problem = format!(
-            "'{model}' has no acceptance head for label '{}'; train one with `outrider train-head`",
+            "'{model}' has no acceptance head for label '{}'; train one with `outrider-bench train-head`",
             label.name()
         );
         Err(BadField::new("draft_length.learned", problem))

@@ -172,7 +172,7 @@ async fn a_head_for_another_label_is_refused() {
         let status = rounds.try_ask(&[], question).await.expect_err("refused");
         let message = status.message();
         assert_eq!(message.split(':').next(), Some("draft_length.learned"));
-        let parts = [missing, "default-draft", "outrider train-head"];
+        let parts = [missing, "default-draft", "outrider-bench train-head"];
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     }
 }

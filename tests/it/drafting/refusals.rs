@@ -35,11 +35,11 @@ async fn what_a_drafter_lacks_is_named_at_once() {
             asked().by(Drafting::MaxGram),
         ),
         (
-            "draft_length | 'draft' | label 'coupled' | outrider train-head",
+            "draft_length | 'draft' | label 'coupled' | outrider-bench train-head",
             coupled.clone(),
         ),
         (
-            "draft_length | label 'rejection' | outrider train-head",
+            "draft_length | label 'rejection' | outrider-bench train-head",
             coupled.method("rejection"),
         ),
         cascade(),

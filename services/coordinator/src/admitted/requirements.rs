@@ -91,7 +91,7 @@ impl DrafterRequirements {
             && !drafter.heads.iter().any(|&head| predicts(head, label))
         {
             let problem = format!(
-                "has no acceptance head for label '{}'; train one with outrider train-head",
+                "has no acceptance head for label '{}'; train one with outrider-bench train-head",
                 label.name()
             );
             return refused("draft_length", &problem);
@@ -187,7 +187,9 @@ mod tests {
         });
         let (field, problem) = refusal(requirements, &drafter);
         assert_eq!(field, "draft_length");
-        assert!(problem.contains("label 'rejection'") && problem.contains("outrider train-head"));
+        assert!(
+            problem.contains("label 'rejection'") && problem.contains("outrider-bench train-head")
+        );
         drafter.heads[0].label = v1::Verification::Token.into();
         assert!(requirements.check(&drafter).is_ok());
         let coupled = DrafterRequirements {

@@ -49,7 +49,7 @@ pub enum HeadError {
     /// Trained on the hidden states of other weights.
     #[error(
         "{file}: draft_fingerprint is {found}, expected {expected}: the head was trained for another draft model; \
-         train one with outrider train-head"
+         train one with outrider-bench train-head"
     )]
     OtherDraft {
         /// The file.
@@ -62,7 +62,7 @@ pub enum HeadError {
     /// Predicts acceptance under another verification.
     #[error(
         "{file}: label is {found}, expected {expected}: the head was trained for label {found}; \
-         train one with outrider train-head --label {expected}"
+         train one with outrider-bench train-head --label {expected}"
     )]
     OtherLabel {
         /// The file.

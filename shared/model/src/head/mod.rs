@@ -4,8 +4,7 @@
 //! Huang et al., "SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths" (2024),
 //! section 3.2: D residual blocks `x <- x + SiLU(W x + b)`, then a linear layer to two logits;
 //! P(accept) = softmax(z)\[1\] = sigmoid(z1 - z0). The input is the last hidden state after the final
-//! norm, at the draft token's own position. [`AcceptanceHead`] computes and stores it, [`train`]
-//! learns it.
+//! norm, at the draft token's own position. It is learnt in the laboratory, by `outrider-bench train-head`.
 
 mod error;
 mod file;
@@ -14,7 +13,6 @@ mod inference;
 mod reference;
 #[cfg(test)]
 mod tests;
-pub mod train;
 
 use crate::cpu::Cpu;
 use speculation::drafting::AcceptanceLabel;

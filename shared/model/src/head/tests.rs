@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 use speculation::drafting::AcceptanceLabel;
+use speculation::philox::philox;
 use speculation::simd::Level;
 
 use super::reference::Reference;
 use super::*;
 
 /// The cases of `kind` in the golden file.
-pub(super) fn golden(kind: &str) -> Vec<Value> {
+fn golden(kind: &str) -> Vec<Value> {
     let file = include_str!("../../../speculation/tests/golden/specdecpp.json");
     let file: Value = serde_json::from_str(file).expect("JSON");
     let cases = file["cases"].as_array().expect("cases");
@@ -16,7 +17,7 @@ pub(super) fn golden(kind: &str) -> Vec<Value> {
     wanted.cloned().collect()
 }
 
-pub(super) fn numbers(value: &Value) -> Vec<f64> {
+fn numbers(value: &Value) -> Vec<f64> {
     let values = value.as_array().expect("a list").iter();
     values
         .map(|value| value.as_f64().expect("a number"))
@@ -32,7 +33,7 @@ fn narrow(values: &[f64]) -> Vec<f32> {
     values.iter().map(|&value| value as f32).collect()
 }
 
-pub(super) fn info(depth: usize, tied: bool, hidden_size: usize) -> HeadInfo {
+fn info(depth: usize, tied: bool, hidden_size: usize) -> HeadInfo {
     HeadInfo {
         depth,
         tied,
@@ -45,15 +46,22 @@ pub(super) fn info(depth: usize, tied: bool, hidden_size: usize) -> HeadInfo {
     }
 }
 
+/// Uniform numbers in (0, 1) of a stream under a seed.
+fn uniforms(seed: u64, stream: u32) -> impl Iterator<Item = f64> {
+    (0..).map(move |next| {
+        let word = philox([next, stream, 0, 0], [seed as u32, 0])[0];
+        (f64::from(word) + 0.5) / 2_f64.powi(32)
+    })
+}
+
 /// A head of pseudo-random weights, and the same in double precision.
 fn pair(info: HeadInfo, seed: u64) -> (AcceptanceHead, Reference) {
     let hidden = info.hidden_size;
-    let mut uniforms = train::Uniforms::new(seed, 7);
+    let mut uniforms = uniforms(seed, 7);
+    let bound = 2.0 / (hidden as f64).sqrt();
     let mut values = |count: usize| -> Vec<f32> {
-        let bound = 2.0 / (hidden as f64).sqrt();
-        (0..count)
-            .map(|_| ((uniforms.uniform() - 0.5) * bound) as f32)
-            .collect()
+        let values = uniforms.by_ref().take(count);
+        values.map(|value| ((value - 0.5) * bound) as f32).collect()
     };
     let blocks: Vec<_> = (0..info.stored_blocks())
         .map(|_| (values(hidden * hidden), values(hidden)))
@@ -145,11 +153,10 @@ fn the_served_head_is_the_reference_at_every_width_and_on_every_cpu() {
                 WeightFormat::F32 => 1e-5,
                 WeightFormat::Q8_0 | WeightFormat::Q4_K => 1e-2,
             };
-            let mut uniforms = train::Uniforms::new(5, hidden as u32);
+            let mut uniforms = uniforms(5, hidden as u32);
             for _ in 0..8 {
-                let x: Vec<f32> = (0..hidden)
-                    .map(|_| uniforms.uniform() as f32 * 4.0 - 2.0)
-                    .collect();
+                let x = uniforms.by_ref().take(hidden);
+                let x: Vec<f32> = x.map(|value| value as f32 * 4.0 - 2.0).collect();
                 let wide: Vec<f64> = x.iter().map(|&x| x.into()).collect();
                 let (_, logits) = reference.logits(&wide);
                 let expected = 1.0 / (1.0 + (logits[0] - logits[1]).exp());

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::learning::FitOptions;
 use clap::Args;
-use model::head::train::FitOptions;
 use speculation::drafting::AcceptanceLabel;
 
 /// Arguments of `outrider-bench train-head`.

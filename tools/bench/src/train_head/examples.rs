@@ -1,8 +1,8 @@
 //! From samples to what is learnt from, and to what is held out.
 
+use super::learning::{Chain, Examples, Uniforms, mix};
 use model::AcceptanceHead;
 use model::head::Scratch;
-use model::head::train::{Chain, Examples, Uniforms, mix};
 use speculation::TokenId;
 use speculation::drafting::AcceptanceLabel;
 

@@ -2,9 +2,7 @@
 
 use std::io;
 
-use model::head::train::{
-    Chain, Costs, Replayed, StopAt, calibration, constant_kl, mean_kl, replay,
-};
+use super::learning::{Chain, Costs, Replayed, StopAt, calibration, constant_kl, mean_kl, replay};
 
 use crate::report::{Report, number, text};
 

@@ -1,4 +1,4 @@
-//! `outrider train-head`.
+//! `outrider-bench train-head`.
 
 use std::fs;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use candle_core::{D, DType, Device, Result, Tensor, Var};
 use candle_nn::ops::log_softmax;
+use model::head::HeadWeights;
 
 use super::random::Uniforms;
-use crate::head::HeadWeights;
 
 /// Stream of the initial weights.
 const STREAM: u32 = 0;

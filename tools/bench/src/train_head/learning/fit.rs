@@ -1,13 +1,13 @@
 //! Fitting a head to examples.
 
+use anyhow::{bail, ensure};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
+use model::head::{AcceptanceHead, HeadInfo, MAX_DEPTH};
 use speculation::drafting::AcceptanceLabel;
-use thiserror::Error;
 
 use super::network::{Network, loss};
 use super::random::Uniforms;
-use crate::head::{AcceptanceHead, HeadError, HeadInfo, MAX_DEPTH};
 
 /// Share of the steps over which the learning rate rises.
 const WARM_UP: f64 = 0.03;
@@ -16,59 +16,38 @@ const STREAM: u32 = 1;
 
 /// What is learnt from: states, and how likely their tokens were to be accepted.
 #[derive(Clone, Debug, Default)]
-pub struct Examples {
+pub(crate) struct Examples {
     /// Length of a state.
-    pub hidden_size: usize,
+    pub(crate) hidden_size: usize,
     /// The draft model's last hidden states after the final norm, `(examples, hidden)`.
-    pub states: Vec<f32>,
+    pub(crate) states: Vec<f32>,
     /// Probability of acceptance, `(examples)`.
-    pub labels: Vec<f32>,
+    pub(crate) labels: Vec<f32>,
 }
 
 /// How to learn.
 #[derive(Clone, Debug)]
-pub struct FitOptions {
+pub(crate) struct FitOptions {
     /// Number D of residual blocks, 0 to 4.
-    pub depth: usize,
+    pub(crate) depth: usize,
     /// Whether they share one weight and bias.
-    pub tied: bool,
+    pub(crate) tied: bool,
     /// What the labels mean.
-    pub label: AcceptanceLabel,
+    pub(crate) label: AcceptanceLabel,
     /// Fingerprint of the draft model the states are from.
-    pub draft_fingerprint: String,
+    pub(crate) draft_fingerprint: String,
     /// Weight of refusals in the loss; above 0.
-    pub w_rej: f64,
+    pub(crate) w_rej: f64,
     /// Share of the target's own tokens in the contexts; noted in the head.
-    pub mix: f64,
+    pub(crate) mix: f64,
     /// Passes over the examples; at least 1.
-    pub epochs: usize,
+    pub(crate) epochs: usize,
     /// Largest learning rate; above 0.
-    pub learning_rate: f64,
+    pub(crate) learning_rate: f64,
     /// Examples a step; at least 1.
-    pub batch: usize,
+    pub(crate) batch: usize,
     /// Seed of the initial weights and of the order of examples.
-    pub seed: u64,
-}
-
-/// Why nothing is learnt.
-#[derive(Debug, Error)]
-pub enum FitError {
-    /// An option has a value that cannot be.
-    #[error("{field} is {found}, expected {expected}")]
-    Option {
-        /// The option.
-        field: &'static str,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: String,
-    },
-    /// The arithmetic failed, or left the numbers.
-    #[error("the training failed: {0}")]
-    Candle(#[from] candle_core::Error),
-    /// The head that came out cannot be one.
-    #[error(transparent)]
-    Head(#[from] HeadError),
+    pub(crate) seed: u64,
 }
 
 impl FitOptions {
@@ -76,36 +55,37 @@ impl FitOptions {
     ///
     /// # Errors
     /// Names the option and its limits.
-    pub fn check(&self) -> Result<(), FitError> {
-        let wrong = |field, found: String, expected: &str| {
-            Err(FitError::Option {
-                field,
-                found,
-                expected: expected.to_owned(),
-            })
-        };
-        if self.depth > MAX_DEPTH {
-            return wrong(
-                "depth",
-                self.depth.to_string(),
-                &format!("0 to {MAX_DEPTH}"),
-            );
-        }
-        if !(self.w_rej > 0.0 && self.w_rej <= 1000.0) {
-            return wrong("w_rej", self.w_rej.to_string(), "above 0, at most 1000");
-        }
-        if !(0.0..=1.0).contains(&self.mix) {
-            return wrong("mix", self.mix.to_string(), "0 to 1");
-        }
-        if !(self.learning_rate > 0.0 && self.learning_rate <= 1.0) {
-            return wrong("lr", self.learning_rate.to_string(), "above 0, at most 1");
-        }
-        if !(1..=1000).contains(&self.epochs) {
-            return wrong("epochs", self.epochs.to_string(), "1 to 1000");
-        }
-        if !(1..=1_000_000).contains(&self.batch) {
-            return wrong("batch", self.batch.to_string(), "1 to 1000000");
-        }
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Self {
+            depth,
+            w_rej,
+            mix,
+            learning_rate,
+            epochs,
+            batch,
+            ..
+        } = self;
+        ensure!(
+            *depth <= MAX_DEPTH,
+            "depth is {depth}, expected 0 to {MAX_DEPTH}"
+        );
+        ensure!(
+            *w_rej > 0.0 && *w_rej <= 1000.0,
+            "w_rej is {w_rej}, expected above 0, at most 1000"
+        );
+        ensure!((0.0..=1.0).contains(mix), "mix is {mix}, expected 0 to 1");
+        ensure!(
+            *learning_rate > 0.0 && *learning_rate <= 1.0,
+            "lr is {learning_rate}, expected above 0, at most 1"
+        );
+        ensure!(
+            (1..=1000).contains(epochs),
+            "epochs is {epochs}, expected 1 to 1000"
+        );
+        ensure!(
+            (1..=1_000_000).contains(batch),
+            "batch is {batch}, expected 1 to 1000000"
+        );
         Ok(())
     }
 }
@@ -114,26 +94,19 @@ impl FitOptions {
 ///
 /// # Errors
 /// If an option is out of range, there are no examples, or the arithmetic leaves the numbers.
-pub fn fit(
+pub(crate) fn fit(
     examples: &Examples,
     options: &FitOptions,
     mut progress: impl FnMut(usize, usize),
-) -> Result<AcceptanceHead, FitError> {
+) -> anyhow::Result<AcceptanceHead> {
     options.check()?;
     let (hidden, count) = (examples.hidden_size, examples.labels.len());
-    if count == 0 || hidden == 0 || examples.states.len() != count * hidden {
-        let found = format!(
-            "{count} labels, {} numbers of states",
-            examples.states.len()
-        );
-        let expected = format!("at least 1 label, each with a state of {hidden} numbers");
-        let field = "examples";
-        return Err(FitError::Option {
-            field,
-            found,
-            expected,
-        });
-    }
+    ensure!(
+        count > 0 && hidden > 0 && examples.states.len() == count * hidden,
+        "examples is {count} labels, {} numbers of states, expected at least 1 label, each with a state of \
+         {hidden} numbers",
+        examples.states.len()
+    );
     let info = HeadInfo {
         depth: options.depth,
         tied: options.tied,
@@ -176,8 +149,7 @@ pub fn fit(
         .chain(&weights.out_weight)
         .chain(&weights.out_bias);
     if !all.fold(true, |finite, value| finite & value.is_finite()) {
-        let message = "a weight is not finite; lower --lr".to_owned();
-        return Err(FitError::Candle(candle_core::Error::Msg(message)));
+        bail!("the training failed: a weight is not finite; lower --lr");
     }
     Ok(AcceptanceHead::new(info, weights, "the training")?)
 }

@@ -10,18 +10,18 @@ use speculation::drafting::{StopRule, Stopping};
 
 /// Predictions and labels of consecutive positions of one response.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// Predicted probability of acceptance, `(positions)`.
-    pub predicted: Vec<f32>,
+    pub(crate) predicted: Vec<f32>,
     /// The label, `(positions)`.
-    pub labels: Vec<f32>,
+    pub(crate) labels: Vec<f32>,
     /// Whether the response ended by itself after them, so that drafting would have too.
-    pub ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// When a block ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum StopAt {
+pub(crate) enum StopAt {
     /// After this many tokens, at least 1.
     Fixed(usize),
     /// SpecDec++, algorithm 2, as drafters serve it ([`StopRule::Learned`]): once the probability of a
@@ -36,28 +36,28 @@ pub enum StopAt {
 
 /// What things cost, in any one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
+pub(crate) struct Costs {
     /// Time of a draft forward.
-    pub draft: f64,
+    pub(crate) draft: f64,
     /// Time of a target forward.
-    pub target: f64,
+    pub(crate) target: f64,
 }
 
 /// What a way to stop came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Replayed {
+pub(crate) struct Replayed {
     /// Mean length of a block.
-    pub draft_len: f64,
+    pub(crate) draft_len: f64,
     /// Mean tokens a round emits, approximated.
-    pub emitted: f64,
+    pub(crate) emitted: f64,
     /// Emitted tokens by unit of time; 0 if there was no place to start.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 impl StopAt {
     /// Length of the block that would be drafted at these positions: predictions `(positions)` of its
     /// tokens, one after the other.
-    pub fn draft_len(self, predicted: &[f32]) -> usize {
+    pub(crate) fn draft_len(self, predicted: &[f32]) -> usize {
         match self {
             Self::Fixed(len) => len.min(predicted.len()),
             Self::Refusal { threshold, cap } => {
@@ -87,7 +87,7 @@ impl StopAt {
 /// Replays a round from every position that has `window` more after it in the response, or its end: the
 /// same places for all ways to stop whose longest block is within `window`. What a round emits is
 /// approximated by products of labels, each taken after the response's tokens instead of those accepted.
-pub fn replay(chains: &[Chain], stop: StopAt, costs: Costs, window: usize) -> Replayed {
+pub(crate) fn replay(chains: &[Chain], stop: StopAt, costs: Costs, window: usize) -> Replayed {
     let window = window.max(stop.most());
     let (mut rounds, mut drafted, mut emitted) = (0_usize, 0_usize, 0.0);
     for chain in chains {

@@ -15,8 +15,8 @@ mod stopping;
 #[cfg(test)]
 mod tests;
 
-pub use self::evaluation::{Bin, binary_kl, calibration, constant_kl, mean_kl};
-pub use self::fit::{Examples, FitError, FitOptions, fit};
-pub use self::mixing::{Mixed, mix};
-pub use self::random::Uniforms;
-pub use self::stopping::{Chain, Costs, Replayed, StopAt, replay};
+pub(super) use self::evaluation::{calibration, constant_kl, mean_kl};
+pub(super) use self::fit::{Examples, FitOptions, fit};
+pub(super) use self::mixing::mix;
+pub(super) use self::random::Uniforms;
+pub(super) use self::stopping::{Chain, Costs, Replayed, StopAt, replay};

@@ -1,14 +1,32 @@
 //! The training against its definition: golden vectors, finite differences, and what is learnt.
 
 use candle_core::{DType, Device, Tensor, Var};
+use model::AcceptanceHead;
+use model::head::Scratch;
+use serde_json::Value;
 use speculation::TokenId;
 use speculation::drafting::AcceptanceLabel;
 
+use super::evaluation::binary_kl;
 use super::fit::schedule;
 use super::network::{Network, loss};
 use super::*;
-use crate::head::Scratch;
-use crate::head::tests::{golden, numbers};
+
+/// The cases of `kind` in the golden file.
+fn golden(kind: &str) -> Vec<Value> {
+    let file = include_str!("../../../../../shared/speculation/tests/golden/specdecpp.json");
+    let file: Value = serde_json::from_str(file).expect("JSON");
+    let cases = file["cases"].as_array().expect("cases");
+    let wanted = cases.iter().filter(|case| case["kind"] == kind);
+    wanted.cloned().collect()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    let values = value.as_array().expect("a list").iter();
+    values
+        .map(|value| value.as_f64().expect("a number"))
+        .collect()
+}
 
 fn scalar(tensor: &Tensor) -> f64 {
     tensor.to_scalar().expect("a scalar")
@@ -175,7 +193,7 @@ fn examples(stream: u32) -> Examples {
     examples
 }
 
-fn predictions(head: &crate::AcceptanceHead, examples: &Examples) -> Vec<f32> {
+fn predictions(head: &AcceptanceHead, examples: &Examples) -> Vec<f32> {
     let mut scratch = Scratch::default();
     let states = examples.states.chunks(examples.hidden_size);
     states

@@ -4,16 +4,16 @@ use speculation::TokenId;
 
 /// A response with draft tokens in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mixed {
+pub(crate) struct Mixed {
     /// Z: the response's own token at some positions, the draft token at the others.
-    pub tokens: Vec<TokenId>,
+    pub(crate) tokens: Vec<TokenId>,
     /// Whether Z_i is the draft token; only those positions count in the loss.
-    pub drafted: Vec<bool>,
+    pub(crate) drafted: Vec<bool>,
 }
 
 /// Takes the token of `response` (positions) where the uniform is below `share`, that of `drafted`
 /// (positions) elsewhere; SpecDec++, section 3.3, with r = `share`.
-pub fn mix(
+pub(crate) fn mix(
     response: &[TokenId],
     drafted: &[TokenId],
     uniforms: impl Iterator<Item = f64>,

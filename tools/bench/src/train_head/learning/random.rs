@@ -7,7 +7,7 @@ const TRAINING: u32 = u32::from_le_bytes(*b"head");
 
 /// Uniforms in (0, 1), one after the other.
 #[derive(Clone, Debug)]
-pub struct Uniforms {
+pub(crate) struct Uniforms {
     key: [u32; 2],
     stream: u32,
     next: u32,
@@ -15,7 +15,7 @@ pub struct Uniforms {
 
 impl Uniforms {
     /// Those of `stream` under `seed`; streams are independent of each other.
-    pub fn new(seed: u64, stream: u32) -> Self {
+    pub(crate) fn new(seed: u64, stream: u32) -> Self {
         Self {
             key: [seed as u32, (seed >> 32) as u32],
             stream,
@@ -34,7 +34,7 @@ impl Uniforms {
     }
 
     /// The next number.
-    pub fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         let block = philox([self.next, self.stream, TRAINING, 0], self.key);
         self.next += 1;
         let bits = (u64::from(block[0]) << 32 | u64::from(block[1])) >> 12;
