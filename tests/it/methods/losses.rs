@@ -4,24 +4,9 @@ use wire::v1::{FinishReason, Origin, ProposalForm};
 
 use super::Choosing;
 use crate::client::{With, generate, request, try_generate, with_fault};
-use crate::cluster::{
-    Service, config, coordinator, draft, drafter, drafter_with, target, verifier,
-};
+use crate::cluster::{config, coordinator, draft, drafter, drafter_with, target, verifier};
 use crate::relay::Relay;
-use crate::tampering::{Forgery, Mode, Tampering};
-
-/// A coordinator whose peers are these, with their messages changed on the way as `mode` says.
-async fn tampered(mode: Mode, drafter: &Service, verifier: &Service) -> (Tampering, Service) {
-    let loses = matches!(mode, Mode::LoseOnce);
-    let (tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
-    let peers = std::slice::from_ref(&url);
-    let mut config = config(peers, peers);
-    if loses {
-        // A loss breaks the connections to both peers, and a round may lose three replies.
-        (config.retries, config.verifier_retries) = (8, 8);
-    }
-    (tampering, coordinator(config).await)
-}
+use crate::tampering::{Forgery, Mode, Tampering, tampered};
 
 /// Retries repeat every draw, and residual layers live with the request.
 #[tokio::test]
@@ -199,30 +184,21 @@ async fn layers_go_on_with_another_drafter_of_the_same_model() {
 }
 
 #[tokio::test]
-async fn laws_that_are_none_never_reach_a_decision_at_the_coordinator() {
+async fn what_no_verifier_says_never_reaches_a_decision_at_the_coordinator() {
     let (drafter, _) = drafter(draft()).await;
     let (verifier, _) = verifier(target()).await;
     let addresses = (drafter.address, verifier.address);
-    let (_tampering, url) = Tampering::start(Mode::ForgeSlices, addresses.0, addresses.1).await;
-    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
-    let asked = request("Once upon a time", 8).at_coordinator();
-    let answer = try_generate(&coordinator, asked).await.expect("it begins");
-    assert_eq!(answer.finished.reason(), FinishReason::Error);
-    let error = &answer.finished.error;
-    assert!(error.contains("slice.law"), "{error}");
-    assert!(answer.tokens.is_empty());
-}
-
-#[tokio::test]
-async fn a_verdict_that_nobody_asked_for_is_not_believed() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
-    let addresses = (drafter.address, verifier.address);
-    let (_tampering, url) = Tampering::start(Mode::ForgeVerdicts, addresses.0, addresses.1).await;
-    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
-    let asked = request("Once upon a time", 8).at_coordinator();
-    let answer = try_generate(&coordinator, asked).await.expect("it begins");
-    let error = &answer.finished.error;
-    assert!(error.contains("a verdict came"), "{error}");
-    assert!(answer.tokens.is_empty());
+    for (mode, said) in [
+        (Mode::ForgeSlices, "slice.law"),
+        (Mode::ForgeVerdicts, "a verdict came"),
+    ] {
+        let (_tampering, url) = Tampering::start(mode, addresses.0, addresses.1).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
+        let asked = request("Once upon a time", 8).at_coordinator();
+        let answer = try_generate(&coordinator, asked).await.expect("it begins");
+        assert_eq!(answer.finished.reason(), FinishReason::Error);
+        let error = &answer.finished.error;
+        assert!(error.contains(said), "{error}");
+        assert!(answer.tokens.is_empty());
+    }
 }
