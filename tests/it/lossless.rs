@@ -45,7 +45,7 @@ async fn coupled_equals_target_only() {
 
 #[tokio::test]
 async fn coupled_equals_target_only_with_a_draft_model_that_knows_nothing() {
-    equals_target_only(&Cluster::start(random_draft()).await, 4).await;
+    equals_target_only(&Cluster::start(random_draft(|_| {})).await, 4).await;
 }
 
 #[tokio::test]

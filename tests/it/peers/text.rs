@@ -101,9 +101,9 @@ async fn each_move_is_counted_once() {
         Relay::start(verifiers[1].address).await,
     ];
     let urls = relays.clone().map(|relay| relay.url());
-    let counted = super::Counted::start(config(&[], &urls)).await;
+    let coordinator = coordinator(config(&[], &urls)).await;
     let asked = request("Once upon a time", 70).ignoring_eos();
-    let parts = begin(&counted.service, asked).await;
+    let parts = begin(&coordinator, asked).await;
     // Wherever it began, it is moved by at least two of these.
     let mut losses = [(5, 0), (25, 1), (45, 0)].into_iter().peekable();
     let answer = collect(parts, |tokens| {
@@ -112,10 +112,12 @@ async fn each_move_is_counted_once() {
             relays[lost].lead_to(None);
         }
     });
-    let moves = answer.await.finished.speculation.expect("statistics");
+    let answer = answer.await;
+    let moves = answer.statistics();
     assert!(moves.migrations >= 2, "{moves:?}");
-    assert_eq!(
-        counted.count("outrider_migrations_total", &[]),
-        f64::from(moves.migrations)
-    );
+    let scrape = coordinator.scrape();
+    let migrations = scrape.sum("outrider_migrations_total", &[]);
+    assert_eq!(migrations, f64::from(moves.migrations));
+    let retries = scrape.sum("outrider_retries_total", &[("peer", "verifier")]);
+    assert!(retries > 0.0 && retries >= f64::from(moves.retries));
 }
