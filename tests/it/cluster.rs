@@ -181,6 +181,11 @@ where
     (service, monitor)
 }
 
+/// A drafter and a verifier of the embedded pair.
+pub(crate) async fn pair() -> (Service, Service) {
+    (drafter(draft()).await.0, verifier(target()).await.0)
+}
+
 /// A coordinator's configuration for peers at these URLs, with short time limits.
 pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorConfig {
     CoordinatorConfig {

@@ -63,6 +63,7 @@ fn bad_fields() -> Vec<Case> {
         case("model | other", |r| "other".clone_into(&mut r.model)),
         case("draft_len | 65", |r| r.draft_len = Some(65)),
         case("choice | 5000", |r| r.choice = 5000),
+        case("tenant | 257 bytes", |r| r.tenant = "t".repeat(257)),
         case("timeout_ms | 900000", |r| r.timeout_ms = 900_000),
         case("logprobs | version", |r| r.logprobs = true),
         case("accept_at | 7 | 0 to 2", |r| r.accept_at = 7),
@@ -170,7 +171,7 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let answer = generate(&coordinator, request("x", 8)).await;
-    let statistics = answer.finished.speculation.expect("statistics");
+    let statistics = answer.statistics();
     let reason = &statistics.fallbacks[0].reason;
     assert!(
         reason.contains("vocabularies differ") && reason.contains("09090909"),

@@ -128,7 +128,7 @@ async fn rounds_are_reported_after_their_tokens() {
     asked.report_rounds = true;
     let parts = begin(&cluster.coordinator, asked).await;
     let answer = collect(parts, |_| {}).await;
-    let statistics = answer.finished.speculation.expect("statistics");
+    let statistics = answer.statistics();
     let drafting = |round: &&wire::v1::RoundReport| round.drafted > 0;
     let drafted = answer.rounds.iter().filter(drafting);
     assert_eq!(drafted.count(), statistics.num_spec_steps as usize);

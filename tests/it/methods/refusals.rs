@@ -7,7 +7,7 @@ use wire::v1::target_distribution::Kind;
 use wire::v1::{GenerateRequest, ListMethodsRequest, MethodParameters, ProposalForm};
 
 use crate::client::{With, request, try_generate};
-use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{Cluster, client, config, coordinator, draft, pair, target, verifier};
 use crate::errors::{case, each_refused};
 
 fn base() -> GenerateRequest {
@@ -55,8 +55,7 @@ async fn each_bad_choice_is_named() {
 /// A deployment may allow only methods whose tokens are exact samples of the target model.
 #[tokio::test]
 async fn only_lossless_methods_are_served_where_the_operator_says_so() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let config = CoordinatorConfig {
         lossless_only: true,
         ..config(&[drafter.url()], &[verifier.url()])

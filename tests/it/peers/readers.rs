@@ -9,7 +9,7 @@ use wire::v1::{Finished, GenerateResponse};
 
 use super::{ms, resting};
 use crate::client::{With, read_through, request};
-use crate::cluster::{config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{config, coordinator, pair};
 
 /// How long a peer may take, in milliseconds.
 const TIMEOUT_MS: u64 = 1_000;
@@ -31,8 +31,7 @@ async fn read_slowly(mut parts: Streaming<GenerateResponse>) -> Finished {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_blames_no_peer() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let mut config = config(&[drafter.url()], &[verifier.url()]);
     config.draft_timeout_ms = ms(TIMEOUT_MS);
     config.round_timeout_ms = ms(TIMEOUT_MS);

@@ -8,7 +8,7 @@ use wire::v1::generate_response::Part;
 
 use super::{MS, paced_verifier};
 use crate::client::{With, begin, collect, generate, request};
-use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{Cluster, client, config, coordinator, draft, pair, target};
 use crate::paced::Pace;
 use crate::relay::Relay;
 use crate::tampering::{Mode, Tampering};
@@ -16,8 +16,7 @@ use crate::tampering::{Mode, Tampering};
 /// All who come before the tokenizer wait for one and the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_herd_of_requests_fetches_one_tokenizer() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let (drafter, verifier) = (drafter.address, verifier.address);
     let (tampering, url) = Tampering::start(Mode::LateTokenizer, drafter, verifier).await;
     let peers = std::slice::from_ref(&url);

@@ -3,13 +3,11 @@
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use server::trace::names;
-use tonic::Request;
 use wire::v1::{AcceptAt, GenerateRequest};
 
 use super::collector::{Seen, Spans, int};
 use super::watched::Watched;
-use crate::client::{Answer, With, collect, generate, request};
-use crate::cluster::{Service, client};
+use crate::client::{Answer, With, generate, request, try_generate, with_parent};
 
 /// A request of some ten rounds.
 fn asked() -> GenerateRequest {
@@ -287,19 +285,6 @@ async fn what_the_coordinator_decides_is_seen_there() {
     }
 }
 
-/// Generates with a client's own trace.
-async fn with_parent(coordinator: &Service, traceparent: &str) -> Answer {
-    let mut request = Request::new(asked());
-    let metadata = request.metadata_mut();
-    metadata.insert("traceparent", traceparent.parse().expect("ASCII"));
-    metadata.insert("baggage", "user=somebody".parse().expect("ASCII"));
-    let parts = client(coordinator)
-        .generate(request)
-        .await
-        .expect("in order");
-    collect(parts.into_inner(), |_| {}).await
-}
-
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
 #[tokio::test]
@@ -307,7 +292,7 @@ async fn a_clients_trace_goes_on_through_the_services() {
     // The client has decided, whatever the ratio.
     let services = Watched::start(|telemetry| telemetry.sample_ratio = Some(0.0)).await;
     let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-01");
-    let answer = with_parent(&services.coordinator, &parent).await;
+    let answer = with_parent(&services.coordinator, asked(), &parent).await;
     let spans = services.spans().await;
     check_trace(&spans);
     check_rounds(&spans, &answer);
@@ -333,7 +318,7 @@ async fn a_request_that_is_not_sampled_leaves_no_trace() {
 
     let services = Watched::start(|_| {}).await;
     let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-00");
-    with_parent(&services.coordinator, &parent).await;
+    with_parent(&services.coordinator, asked(), &parent).await;
     let spans = services.spans().await;
     assert!(spans.0.is_empty(), "the client has decided");
 }
@@ -342,7 +327,7 @@ async fn a_request_that_is_not_sampled_leaves_no_trace() {
 async fn a_request_that_is_refused_is_one_failed_span() {
     let services = Watched::start(|_| {}).await;
     let wrong = request("Once upon a time", 0);
-    let refused = client(&services.coordinator).generate(wrong).await;
+    let refused = try_generate(&services.coordinator, wrong).await;
     let refused = refused.expect_err("no tokens");
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
     let spans = services.spans().await;
