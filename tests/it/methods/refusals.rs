@@ -38,7 +38,10 @@ async fn each_bad_choice_is_named() {
         }),
         with("window | 0", "bild", |p| p.window = Some(0)),
         case("verification | 77", |asked| asked.verification = 77),
-        case("proposal_top | SPARSE", |asked| asked.proposal_top = 8),
+        case("proposal_top | SPARSE", |asked| {
+            "block".clone_into(&mut asked.method);
+            asked.proposal_top = 8;
+        }),
         case("proposal | none", |asked| {
             "block".clone_into(&mut asked.method);
             asked.proposal_form = ProposalForm::None.into();

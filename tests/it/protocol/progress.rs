@@ -32,18 +32,18 @@ fn within<R: Digestible>(request: R, timeout: Duration) -> R {
     request
 }
 
-fn decode(max_tokens: u32) -> Request {
+fn decode(max_tokens: u32, timeout: Duration) -> Request {
     let round = DecodeRound {
         max_tokens,
         header: None,
     };
-    Request::Decode(within(round, TIMEOUT))
+    Request::Decode(within(round, timeout))
 }
 
 /// A round of three draft tokens, or of two tokens decoded alone.
 fn round(kind: &str) -> Request {
     if kind == "decode" {
-        return decode(2);
+        return decode(2, TIMEOUT);
     }
     let parents: &[i32] = if kind == "tree" { &[-1, -1, 0] } else { &[] };
     let drafts = TokenTree {
@@ -169,7 +169,7 @@ async fn a_client_that_leaves_ends_its_decoding() {
     const TOKENS: u32 = 400;
     let mut slow = Slow::opened("decode", 4).await;
     slow.pace.slow(Duration::from_millis(10));
-    slow.stream.send(decode(TOKENS)).await;
+    slow.stream.send(decode(TOKENS, 5 * TIMEOUT)).await;
     slow.stream.receive().await.expect("a token");
     drop(slow.stream);
     let monitor = &slow.monitor;

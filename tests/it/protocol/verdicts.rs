@@ -8,7 +8,7 @@ use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{
     AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, Slice, SliceRequest,
-    TokenTree, Verification, VerifyRound,
+    SparseLaw, TokenTree, Verification, VerifyRound, proposal,
 };
 
 use super::{Change, VerifyStream, with_header};
@@ -219,7 +219,7 @@ async fn a_verifier_that_holds_too_little_says_what_it_needs() {
     );
 }
 
-/// What of a message is no block, no header and no law is tested in `wire`.
+/// What else is no block and no header is tested in `wire`; lies about a draft law never reach a verdict.
 #[tokio::test]
 async fn malformed_rounds_are_refused_by_name() {
     let (verifier, _) = verifier(target()).await;
@@ -236,8 +236,21 @@ async fn malformed_rounds_are_refused_by_name() {
     let coupled = |_: &mut Open| {};
     let layers = round(|round| round.layers = vec![ResidualLayer::default()]);
     let slices = round(|round| round.slices = Some(SliceRequest::default()));
-    let lies = round(|round| round.proposals = vec![Proposal::default()]);
-    let asked: [(Change, &str, VerifyRound); 8] = [
+    // Wrong in itself, or for the token that is said to be drawn from it.
+    let lie = |ids: &[u32], weights: &[u8]| {
+        let law = SparseLaw {
+            token_ids: ids.to_vec(),
+            weights: weights.to_vec(),
+            unscaled: vec![],
+        };
+        let mut round = block(&[900]);
+        round.proposals = vec![Proposal {
+            law: Some(proposal::Law::Sparse(law)),
+            ..Default::default()
+        }];
+        with_header(round, 1, &[])
+    };
+    let asked: [(Change, &str, VerifyRound); 12] = [
         (coupled, "drafts", with_header(block(&[900; 65]), 1, &[])),
         (coupled, "committed", with_header(block(&[]), 1, &[4096])),
         (coupled, "layers", layers),
@@ -245,7 +258,11 @@ async fn malformed_rounds_are_refused_by_name() {
         (coupled, "slices", slices),
         (coupled, "header", block(&[])),
         (token, "proposals", round(|_| {})),
-        (token, "proposals", lies),
+        (token, "proposals", lie(&[901], &[1, 0])),
+        (token, "proposals", lie(&[900, 900], &[1, 0, 1, 0])),
+        (token, "proposals", lie(&[900], &[0, 0])),
+        (token, "proposals", lie(&[900], &[1])),
+        (token, "proposals", lie(&[900, 5000], &[1, 0, 1, 0])),
     ];
     for (change, field, round) in asked {
         let mut stream = VerifyStream::opened(verifier.url(), change).await;
