@@ -1,7 +1,7 @@
 //! Requests, and whole answers to them.
 
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
+use tonic::{Request, Status, Streaming};
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
@@ -137,10 +137,33 @@ pub(crate) async fn begin_unread(
     coordinator: &Service,
     request: GenerateRequest,
 ) -> Streaming<GenerateResponse> {
+    read_through(coordinator, request, 1_000).await
+}
+
+/// The same through a window of `bytes`.
+pub(crate) async fn read_through(
+    coordinator: &Service,
+    request: GenerateRequest,
+    bytes: u32,
+) -> Streaming<GenerateResponse> {
     let channel = Channel::from_shared(coordinator.url()).expect("a URL");
-    let narrow = channel.initial_stream_window_size(1_000).connect_lazy();
+    let narrow = channel.initial_stream_window_size(bytes).connect_lazy();
     let parts = CoordinatorClient::new(narrow).generate(request).await;
     parts.expect("in order").into_inner()
+}
+
+/// Generates with a client's own trace.
+pub(crate) async fn with_parent(
+    coordinator: &Service,
+    request: GenerateRequest,
+    traceparent: &str,
+) -> Answer {
+    let mut request = Request::new(request);
+    let metadata = request.metadata_mut();
+    metadata.insert("traceparent", traceparent.parse().expect("ASCII"));
+    metadata.insert("baggage", "user=somebody".parse().expect("ASCII"));
+    let parts = client(coordinator).generate(request).await;
+    collect(parts.expect("in order").into_inner(), |_| {}).await
 }
 
 /// Generates, and calls `fault` once as soon as `after` tokens have come.

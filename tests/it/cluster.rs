@@ -1,7 +1,7 @@
 //! Services on loopback ports that can be killed like processes.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
@@ -12,19 +12,67 @@ use server::process::Process;
 use speculation::ports::LanguageModel;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::Channel;
 use verifier::{Verifier, VerifierConfig};
 use wire::v1::coordinator_client::CoordinatorClient;
 
+use crate::metrics::Scrape;
+
 /// A running service. Dropping it kills it: its connections break, nothing is drained.
 pub(crate) struct Service {
     pub(crate) address: SocketAddr,
-    task: JoinHandle<()>,
+    /// The process it believes to be in.
+    pub(crate) process: Process,
+    /// Tells it to stop, as a signal would.
+    pub(crate) stop: CancellationToken,
+    task: JoinHandle<Result<(), String>>,
 }
 
 impl Service {
+    async fn start<F, E>(
+        process: Process,
+        serve: impl FnOnce(TcpListener, WaitForCancellationFutureOwned) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: ToString,
+    {
+        let (listener, address) = listener().await;
+        let stop = CancellationToken::new();
+        let serving = serve(listener, stop.clone().cancelled_owned());
+        let task = async { serving.await.map_err(|error| error.to_string()) };
+        Self {
+            address,
+            process,
+            stop,
+            task: tokio::spawn(task),
+        }
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// A connection of its own.
+    pub(crate) fn channel(&self) -> Channel {
+        channel(self.url())
+    }
+
+    /// How it ends by itself.
+    pub(crate) async fn ends(mut self, limit: Duration) -> Result<(), String> {
+        let ended = tokio::time::timeout(limit, &mut self.task).await;
+        ended.expect("in time").expect("no panic")
+    }
+
+    /// What its process tells of itself.
+    pub(crate) fn scrape(&self) -> Scrape {
+        Scrape::read(&self.process.metrics.encode().expect("text"))
+    }
+
+    /// Waits until its figures are such.
+    pub(crate) async fn shows(&self, what: &str, holds: impl Fn(&Scrape) -> bool) {
+        eventually(what, || holds(&self.scrape())).await;
     }
 }
 
@@ -32,6 +80,11 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// A connection to `url`, once it is used.
+pub(crate) fn channel(url: String) -> Channel {
+    Channel::from_shared(url).expect("a URL").connect_lazy()
 }
 
 /// The target of the embedded pair.
@@ -44,34 +97,21 @@ pub(crate) fn draft() -> ServedModel<Model> {
     load(&embedded::draft().expect("embedded"), "draft")
 }
 
-/// A draft model of the same shape and vocabulary that knows nothing.
-pub(crate) fn random_draft() -> ServedModel<Model> {
-    static CHECKPOINT: OnceLock<Checkpoint> = OnceLock::new();
-    let checkpoint = CHECKPOINT.get_or_init(|| {
-        let draft = embedded::draft().expect("embedded");
-        let random = Checkpoint::random(draft.config().clone(), 7).expect("random weights");
-        random.with_tokenizer(draft.tokenizer_json().expect("a tokenizer").to_vec())
-    });
-    load(checkpoint, "random")
-}
-
-/// A draft model of the same vocabulary that knows nothing, and holds `context_len` tokens.
-pub(crate) fn short_draft(context_len: usize) -> ServedModel<Model> {
+/// A draft model of the same vocabulary that knows nothing, of another shape where `change` makes it one.
+pub(crate) fn random_draft(change: impl FnOnce(&mut ModelConfig)) -> ServedModel<Model> {
     let draft = embedded::draft().expect("embedded");
-    let config = ModelConfig {
-        context_len,
-        ..draft.config().clone()
-    };
+    let mut config = draft.config().clone();
+    change(&mut config);
     let random = Checkpoint::random(config, 7).expect("random weights");
     let tokenizer = draft.tokenizer_json().expect("a tokenizer").to_vec();
-    load(&random.with_tokenizer(tokenizer), "short")
+    load(&random.with_tokenizer(tokenizer), "random")
 }
 
 fn load(checkpoint: &Checkpoint, name: &str) -> ServedModel<Model> {
     serve(checkpoint, WeightFormat::Q8_0, name.to_owned(), name).expect("a model")
 }
 
-async fn listener() -> (TcpListener, SocketAddr) {
+pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, address)
@@ -104,16 +144,10 @@ pub(crate) async fn drafter_in(
     loaded: Loaded,
     config: DrafterConfig,
 ) -> (Service, Arc<Drafter>) {
-    let (listener, address) = listener().await;
-    let drafter = drafter::start(loaded, &config, process).expect("a drafter");
+    let drafter = drafter::start(loaded, &config, process.clone()).expect("a drafter");
     let monitor = Arc::clone(&drafter);
-    let task = tokio::spawn(async move {
-        drafter
-            .serve(listener, std::future::pending())
-            .await
-            .expect("served");
-    });
-    (Service { address, task }, monitor)
+    let service = Service::start(process, |listener, stop| drafter.serve(listener, stop)).await;
+    (service, monitor)
 }
 
 /// Starts a verifier, and a look into it.
@@ -141,16 +175,15 @@ where
     M: LanguageModel + Send + 'static,
     M::Cache: Send,
 {
-    let (listener, address) = listener().await;
-    let verifier = verifier::start(model, &config, process).expect("a verifier");
+    let verifier = verifier::start(model, &config, process.clone()).expect("a verifier");
     let monitor = Arc::clone(&verifier);
-    let task = tokio::spawn(async move {
-        verifier
-            .serve(listener, std::future::pending())
-            .await
-            .expect("served");
-    });
-    (Service { address, task }, monitor)
+    let service = Service::start(process, |listener, stop| verifier.serve(listener, stop)).await;
+    (service, monitor)
+}
+
+/// A drafter and a verifier of the embedded pair.
+pub(crate) async fn pair() -> (Service, Service) {
+    (drafter(draft()).await.0, verifier(target()).await.0)
 }
 
 /// A coordinator's configuration for peers at these URLs, with short time limits.
@@ -174,15 +207,8 @@ pub(crate) async fn coordinator(config: CoordinatorConfig) -> Service {
 
 /// The same in a process that is watched.
 pub(crate) async fn coordinator_in(process: Process, config: CoordinatorConfig) -> Service {
-    let (listener, address) = listener().await;
-    let coordinator = Coordinator::new(config, process).expect("a coordinator");
-    let task = tokio::spawn(async move {
-        coordinator
-            .serve(listener, std::future::pending())
-            .await
-            .expect("served");
-    });
-    Service { address, task }
+    let coordinator = Coordinator::new(config, process.clone()).expect("a coordinator");
+    Service::start(process, |listener, stop| coordinator.serve(listener, stop)).await
 }
 
 /// One of each on the embedded pair.
@@ -211,8 +237,7 @@ impl Cluster {
 
 /// A client of the coordinator.
 pub(crate) fn client(coordinator: &Service) -> CoordinatorClient<Channel> {
-    let channel = Channel::from_shared(coordinator.url()).expect("a URL");
-    CoordinatorClient::new(channel.connect_lazy())
+    CoordinatorClient::new(coordinator.channel())
 }
 
 /// Longer than anything takes that happens at all, on a busy machine too.
@@ -229,7 +254,6 @@ pub(crate) async fn eventually(what: &str, holds: impl Fn() -> bool) {
 
 /// A peer that accepts connections, as long as the listener lives, and never says a word; its address and URL.
 pub(crate) async fn silent() -> (TcpListener, SocketAddr, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listener().await;
     (listener, address, format!("http://{address}"))
 }

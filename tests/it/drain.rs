@@ -1,119 +1,49 @@
 //! Services that are told to stop: what is under way moves to another replica, or ends where it is.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coordinator::{Coordinator, CoordinatorConfig};
-use drafter::{Drafter, DrafterConfig, Loaded};
-use model::Model;
-use model::source::ServedModel;
-use server::process::Process;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use drafter::Drafter;
+use server::lifecycle::ServerConfig;
 use tonic::Code;
-use tonic::transport::Channel;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
-use verifier::{Verifier, VerifierConfig};
+use verifier::Verifier;
 use wire::status::{PeerFailure, classify};
-use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, GenerateRequest};
 
-use crate::client::{Answer, With, collect, generate, request, with_fault};
+use crate::client::{Answer, With, begin, collect, generate, request, with_fault};
 use crate::cluster::{
-    Service, config, coordinator, draft, drafter, eventually, silent, target, verifier,
+    Service, client, config, coordinator, draft, drafter, drafter_with, eventually, silent, target,
+    verifier, verifier_with,
 };
+use crate::lifecycle::is_ready;
 use crate::relay::Relay;
 
 /// Far longer than anything here takes: who waits for it has not been handed over.
 const LONG_GRACE_MS: u64 = 60_000;
 
-/// How long a service that is told to stop still listens, unless a test is about that.
-pub(crate) const DELAY_MS: u64 = 100;
-
-/// A service that can be told to stop.
-pub(crate) struct Stoppable {
-    address: SocketAddr,
-    pub(crate) stop: CancellationToken,
-    task: JoinHandle<()>,
+/// Who is told to stop has so long to end what is open, and listens a little longer.
+pub(crate) fn draining(server: &mut ServerConfig, grace_ms: u64) {
+    (server.drain_grace_ms, server.drain_delay_ms) = (grace_ms, 100);
 }
 
-impl Stoppable {
-    async fn start<F>(serve: impl FnOnce(TcpListener, CancellationToken) -> F) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, stop.clone()));
-        Self {
-            address,
-            stop,
-            task,
-        }
-    }
+async fn patient_verifier() -> (Service, Arc<Verifier>) {
+    verifier_with(target(), |config| {
+        draining(&mut config.server, LONG_GRACE_MS);
+    })
+    .await
+}
 
-    pub(crate) async fn verifier(
-        model: ServedModel<Model>,
-        grace_ms: u64,
-        delay_ms: u64,
-    ) -> (Self, Arc<Verifier>) {
-        let mut config = VerifierConfig::default();
-        config.server.drain_grace_ms = grace_ms;
-        config.server.drain_delay_ms = delay_ms;
-        let verifier = verifier::start(model, &config, Process::default());
-        let verifier = verifier.expect("a verifier");
-        let monitor = Arc::clone(&verifier);
-        let serve = |listener, stop: CancellationToken| async move {
-            let served = verifier.serve(listener, stop.cancelled()).await;
-            served.expect("served");
-        };
-        (Self::start(serve).await, monitor)
-    }
+async fn patient_drafter() -> (Service, Arc<Drafter>) {
+    drafter_with(draft(), |config| {
+        draining(&mut config.server, LONG_GRACE_MS);
+    })
+    .await
+}
 
-    async fn drafter(grace_ms: u64) -> (Self, Arc<Drafter>) {
-        let mut config = DrafterConfig::default();
-        config.server.drain_grace_ms = grace_ms;
-        let loaded = Loaded::beside(draft(), &config).expect("a configuration in order");
-        let drafter = drafter::start(loaded, &config, Process::default());
-        let drafter = drafter.expect("a drafter");
-        let monitor = Arc::clone(&drafter);
-        let serve = |listener, stop: CancellationToken| async move {
-            let served = drafter.serve(listener, stop.cancelled()).await;
-            served.expect("served");
-        };
-        (Self::start(serve).await, monitor)
-    }
-
-    async fn coordinator(config: CoordinatorConfig) -> Self {
-        let coordinator = Coordinator::new(config, Process::default());
-        let coordinator = coordinator.expect("a coordinator");
-        let serve = |listener, stop: CancellationToken| async move {
-            let served = coordinator.serve(listener, stop.cancelled()).await;
-            served.expect("served");
-        };
-        Self::start(serve).await
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    /// A connection of its own.
-    fn channel(&self) -> Channel {
-        let channel = Channel::from_shared(self.url());
-        channel.expect("a URL").connect_lazy()
-    }
-
-    pub(crate) async fn ended_within(self, limit: Duration) {
-        let ended = tokio::time::timeout(limit, self.task).await;
-        ended.expect("in time").expect("no panic");
-    }
+/// Checks that a service that was told to stop ends, long before its grace is over.
+pub(crate) async fn ends_soon(service: Service) {
+    assert_eq!(service.ends(Duration::from_secs(5)).await, Ok(()));
 }
 
 /// Generates, and calls `then` once 30 tokens have come.
@@ -133,7 +63,7 @@ fn asked(method: &str) -> GenerateRequest {
 async fn stopped_under(
     coordinator: &Service,
     method: &str,
-    (verifier, monitor): (&Stoppable, &Arc<Verifier>),
+    (verifier, monitor): (&Service, &Arc<Verifier>),
 ) -> Answer {
     let mut stopped = false;
     for _ in 0..64 {
@@ -156,8 +86,8 @@ async fn stopped_under(
 async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
     let (drafter, _) = drafter(draft()).await;
     for method in ["coupled", "block", "target-only"] {
-        let (first, first_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
-        let (second, _) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
+        let (first, first_monitor) = patient_verifier().await;
+        let (second, _) = patient_verifier().await;
         let urls = [first.url(), second.url()];
         let coordinator = coordinator(config(&[drafter.url()], &urls)).await;
         let expected = generate(&coordinator, asked(method)).await.tokens;
@@ -175,14 +105,14 @@ async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
         assert!(answer.finished.exact);
         // Nothing holds it up any more, long before its grace is over.
         let leaving = if left == 0 { first } else { second };
-        leaving.ended_within(Duration::from_secs(5)).await;
+        ends_soon(leaving).await;
     }
 }
 
 #[tokio::test]
 async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
-    let (first, first_monitor) = Stoppable::drafter(LONG_GRACE_MS).await;
-    let (second, _) = Stoppable::drafter(LONG_GRACE_MS).await;
+    let (first, first_monitor) = patient_drafter().await;
+    let (second, _) = patient_drafter().await;
     let (verifier, _) = verifier(target()).await;
     let urls = [first.url(), second.url()];
     let coordinator = coordinator(config(&urls, &[verifier.url()])).await;
@@ -198,12 +128,16 @@ async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
     assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.statistics().retries, 0);
     let leaving = if left == 0 { first } else { second };
-    leaving.ended_within(Duration::from_secs(5)).await;
+    ends_soon(leaving).await;
 }
 
 #[tokio::test]
 async fn new_sessions_go_where_nobody_is_about_to_stop() {
-    let (old, old_monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, LONG_GRACE_MS / 2).await;
+    let (old, old_monitor) = verifier_with(target(), |config| {
+        draining(&mut config.server, LONG_GRACE_MS);
+        config.server.drain_delay_ms = LONG_GRACE_MS / 2;
+    })
+    .await;
     let (new, new_monitor) = verifier(target()).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[old.url(), new.url()])).await;
@@ -223,8 +157,8 @@ async fn new_sessions_go_where_nobody_is_about_to_stop() {
 
 #[tokio::test]
 async fn without_another_replica_a_session_stays_to_its_end() {
-    let (drafter, _) = Stoppable::drafter(LONG_GRACE_MS).await;
-    let (verifier, _) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
+    let (drafter, _) = patient_drafter().await;
+    let (verifier, _) = patient_verifier().await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     for method in ["target-only", "coupled"] {
         let expected = generate(&coordinator, asked(method)).await.tokens;
@@ -240,13 +174,13 @@ async fn without_another_replica_a_session_stays_to_its_end() {
         let statistics = answer.statistics();
         assert_eq!((statistics.migrations, statistics.retries), (0, 0));
     }
-    drafter.ended_within(Duration::from_secs(5)).await;
-    verifier.ended_within(Duration::from_secs(5)).await;
+    ends_soon(drafter).await;
+    ends_soon(verifier).await;
 }
 
 #[tokio::test]
 async fn a_session_does_not_move_to_other_numerics_before_it_must() {
-    let (old, monitor) = Stoppable::verifier(target(), LONG_GRACE_MS, DELAY_MS).await;
+    let (old, monitor) = patient_verifier().await;
     let mut other = target();
     other.numerics.kernels = "others".to_owned();
     let (other, _) = verifier(other).await;
@@ -254,7 +188,7 @@ async fn a_session_does_not_move_to_other_numerics_before_it_must() {
     let stayed = stopped_under(&coordinator, "target-only", (&old, &monitor)).await;
     assert!(stayed.finished.exact);
     assert_eq!(stayed.statistics().migrations, 0);
-    old.ended_within(Duration::from_secs(5)).await;
+    ends_soon(old).await;
 }
 
 #[tokio::test]
@@ -263,27 +197,18 @@ async fn readiness_falls_before_the_listener_closes() {
     let mut config = config(&[], &[peer.url()]);
     let delay = Duration::from_secs(4);
     config.server.drain_delay_ms = delay.as_millis() as u64;
-    let coordinator = Stoppable::coordinator(config).await;
-    let mut client = CoordinatorClient::new(coordinator.channel());
+    let coordinator = coordinator(config).await;
     let long = request("Once upon a time", 300).ignoring_eos();
-    let mut running = client.generate(long).await.expect("in order").into_inner();
+    let mut running = begin(&coordinator, long).await;
     running.message().await.expect("begun");
     coordinator.stop.cancel();
     let began = Instant::now();
-    let status = loop {
-        // On a connection of its own each time, so what answers is the listener that is still open.
-        let mut health = HealthClient::new(coordinator.channel());
-        let asked = health.check(HealthCheckRequest::default()).await;
-        let status = asked.expect("still listening").into_inner().status();
-        if status == ServingStatus::NotServing || began.elapsed() > delay / 2 {
-            break status;
-        }
-    };
-    assert_eq!(status, ServingStatus::NotServing);
+    // On a connection of its own each time, so what answers is the listener that is still open.
+    while is_ready(&coordinator).await {
+        assert!(began.elapsed() < delay / 2, "still ready");
+    }
     // Whoever has not heard of it yet is served.
-    let mut late = CoordinatorClient::new(coordinator.channel());
-    let parts = late.generate(request("x", 4)).await.expect("in order");
-    let answer = collect(parts.into_inner(), |_| {}).await;
+    let answer = generate(&coordinator, request("x", 4)).await;
     assert_ne!(answer.finished.reason(), FinishReason::Error);
     assert!(began.elapsed() < delay);
     // What runs goes on to its end; its first part was read above.
@@ -294,10 +219,9 @@ async fn readiness_falls_before_the_listener_closes() {
         }
     }
     assert_eq!(tokens, 300);
-    let channel = coordinator.channel();
-    coordinator.ended_within(Duration::from_secs(5)).await;
+    let mut late = client(&coordinator);
+    ends_soon(coordinator).await;
     assert!(began.elapsed() >= delay);
-    let mut late = CoordinatorClient::new(channel);
     let refused = late.generate(request("x", 2)).await;
     refused.expect_err("nobody listens any more");
 }
@@ -308,14 +232,12 @@ async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error
     let relay = Relay::start(peer.address).await;
     let mut config = config(&[], &[relay.url()]);
     config.server.drain_grace_ms = 2_000;
-    let coordinator = Stoppable::coordinator(config).await;
+    let coordinator = coordinator(config).await;
     let asked = request("Once upon a time", 480).ignoring_eos();
-    let mut client = CoordinatorClient::new(coordinator.channel());
-    let expected = client.generate(asked.clone()).await.expect("in order");
-    let expected = collect(expected.into_inner(), |_| {}).await.tokens;
+    let expected = generate(&coordinator, asked.clone()).await.tokens;
     // A token takes a byte or more, so the answer cannot end by itself.
     relay.hold_after(400);
-    let parts = client.generate(asked).await.expect("in order").into_inner();
+    let parts = begin(&coordinator, asked).await;
     coordinator.stop.cancel();
     let answer = collect(parts, |_| {}).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
@@ -323,7 +245,7 @@ async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error
     assert!(answer.finished.error.contains("shutting down"));
     assert!(answer.finished.retry_after_ms > 0);
     assert!(answer.tokens.len() < 480 && expected.starts_with(&answer.tokens));
-    coordinator.ended_within(Duration::from_secs(2)).await;
+    assert_eq!(coordinator.ends(Duration::from_secs(2)).await, Ok(()));
 }
 
 #[tokio::test]
@@ -334,8 +256,8 @@ async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
     // It still listens for most of the grace, however late the request comes.
     config.server.drain_grace_ms = 4_000;
     config.server.drain_delay_ms = 2_900;
-    let coordinator = Stoppable::coordinator(config).await;
-    let mut client = CoordinatorClient::new(coordinator.channel());
+    let coordinator = coordinator(config).await;
+    let mut client = client(&coordinator);
     let waiting = tokio::spawn(async move { client.generate(request("x", 4)).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     coordinator.stop.cancel();
@@ -345,5 +267,5 @@ async fn a_request_that_waits_for_a_verifier_is_told_when_to_come_back() {
         matches!(classify(&refused), PeerFailure::Overloaded { .. }),
         "a time to wait: {refused:?}"
     );
-    coordinator.ended_within(Duration::from_secs(2)).await;
+    assert_eq!(coordinator.ends(Duration::from_secs(2)).await, Ok(()));
 }

@@ -175,7 +175,7 @@ async fn equals_target_only(
             assert_eq!(coupled.tokens.len(), 40, "{what}");
             assert_eq!(coupled.text, alone.text, "{what}");
             assert!(coupled.finished.exact && coupled.fallbacks() == 0, "{what}");
-            let statistics = coupled.finished.speculation.expect("statistics");
+            let statistics = coupled.statistics();
             accepted += statistics.num_accepted_draft_tokens;
             drafted += statistics.num_draft_tokens;
         }
@@ -261,7 +261,7 @@ async fn a_draft_model_without_an_encoder_is_refused() {
     let (coordinator, _peers) = cluster(decoder_only()).await;
     let expected = "t5-original-f32 is an encoder-decoder model and plain is not";
     let answer = generate(&coordinator, request("x", 8)).await;
-    let statistics = answer.finished.speculation.expect("statistics");
+    let statistics = answer.statistics();
     let reason = &statistics.fallbacks[0].reason;
     assert!(reason.contains(expected), "{reason}");
     assert_eq!(answer.finished.effective_method, "target-only");

@@ -4,8 +4,6 @@ use std::time::{Duration, Instant};
 
 use server::process::Process;
 use speculation::ports::{LanguageModel, ModelShape, Rows, Segment};
-use tokio::net::TcpListener;
-use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -13,32 +11,32 @@ use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
-
 use verifier::VerifierConfig;
 use wire::v1::generate_request::Prompt;
-use wire::v1::{GenerateRequest, TokenIds};
+use wire::v1::{FinishReason, GenerateRequest, TokenIds};
 
 use crate::client::{With, begin, collect, generate, request, try_generate};
-use crate::cluster::{Cluster, PATIENCE, Service, config, coordinator, draft, target, verifier};
+use crate::cluster::{
+    Cluster, PATIENCE, Service, config, coordinator, draft, target, verifier, verifier_in,
+};
 use crate::paced::with_model;
-
-fn channel(url: String) -> Channel {
-    Channel::from_shared(url).expect("a URL").connect_lazy()
-}
+use crate::relay::Relay;
 
 async fn health(service: &Service, name: &str) -> ServingStatus {
     let request = HealthCheckRequest {
         service: name.to_owned(),
     };
-    let answer = HealthClient::new(channel(service.url()))
-        .check(request)
-        .await;
+    let answer = HealthClient::new(service.channel()).check(request).await;
     answer.expect("health").into_inner().status()
+}
+
+pub(crate) async fn is_ready(service: &Service) -> bool {
+    health(service, "").await == ServingStatus::Serving
 }
 
 async fn becomes_ready(service: &Service) {
     let limit = Instant::now() + PATIENCE;
-    while health(service, "").await != ServingStatus::Serving {
+    while !is_ready(service).await {
         assert!(Instant::now() < limit, "never ready");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -49,7 +47,7 @@ async fn listed(service: &Service) -> Vec<String> {
         host: String::new(),
         message_request: Some(MessageRequest::ListServices(String::new())),
     };
-    let mut client = ServerReflectionClient::new(channel(service.url()));
+    let mut client = ServerReflectionClient::new(service.channel());
     let messages = tokio_stream::iter([request]);
     let stream = client.server_reflection_info(messages).await;
     let answer = stream.expect("reflection").into_inner().message().await;
@@ -72,7 +70,7 @@ async fn services_are_healthy_and_listed() {
         (&cluster.verifier, "outrider.v1.Verifier"),
         (&cluster.coordinator, "outrider.v1.Coordinator"),
     ] {
-        assert_eq!(health(service, "").await, ServingStatus::Serving);
+        assert!(is_ready(service).await);
         assert_eq!(health(service, name).await, ServingStatus::Serving);
         let mut names = listed(service).await;
         names.retain(|name| name.starts_with("outrider"));
@@ -83,12 +81,29 @@ async fn services_are_healthy_and_listed() {
 #[tokio::test]
 async fn a_coordinator_is_not_ready_before_its_verifier() {
     let (late, _) = verifier(target()).await;
-    let relay = crate::relay::Relay::start(late.address).await;
+    let relay = Relay::start(late.address).await;
     relay.lead_to(None);
     let coordinator = coordinator(config(&[], &[relay.url()])).await;
-    assert_eq!(health(&coordinator, "").await, ServingStatus::NotServing);
+    assert!(!is_ready(&coordinator).await);
     relay.lead_to(Some(late.address));
     becomes_ready(&coordinator).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_is_away_is_no_reason_to_be_unready_once_it_was_there() {
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let coordinator = coordinator(config(&[], &[relay.url()])).await;
+    becomes_ready(&coordinator).await;
+    relay.lead_to(None);
+    let answer = try_generate(&coordinator, request("x", 2)).await;
+    assert_eq!(
+        answer.expect("begun").finished.reason(),
+        FinishReason::Error
+    );
+    assert!(is_ready(&coordinator).await);
+    let resting = [("role", "verifier"), ("state", "resting")];
+    assert_eq!(coordinator.scrape().sum("outrider_peers", &resting), 1.0);
 }
 
 #[tokio::test]
@@ -113,7 +128,7 @@ async fn rounds_are_reported_after_their_tokens() {
     asked.report_rounds = true;
     let parts = begin(&cluster.coordinator, asked).await;
     let answer = collect(parts, |_| {}).await;
-    let statistics = answer.finished.speculation.expect("statistics");
+    let statistics = answer.statistics();
     let drafting = |round: &&wire::v1::RoundReport| round.drafted > 0;
     let drafted = answer.rounds.iter().filter(drafting);
     assert_eq!(drafted.count(), statistics.num_spec_steps as usize);
@@ -164,12 +179,9 @@ impl LanguageModel for Fragile {
 #[tokio::test]
 async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
     let fragile = with_model(target(), Fragile);
-    let verifier = verifier::start(fragile, &VerifierConfig::default(), Process::default())
-        .expect("a verifier");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let serving = tokio::spawn(verifier.serve(listener, std::future::pending()));
-    let coordinator = coordinator(config(&[], &[url])).await;
+    let process = Process::default();
+    let (verifier, _) = verifier_in(process, fragile, VerifierConfig::default()).await;
+    let coordinator = coordinator(config(&[], &[verifier.url()])).await;
     generate(&coordinator, request("x", 4)).await;
     let prompt = Prompt::TokenIds(TokenIds {
         ids: vec![1, POISON],
@@ -182,8 +194,6 @@ async fn a_panic_in_the_engine_fails_its_request_and_ends_the_service() {
     let error = &answer.finished.error;
     assert!(error.contains("poisoned"), "{error}");
     drop(coordinator);
-    let ended = tokio::time::timeout(PATIENCE, serving)
-        .await
-        .expect("in time");
-    assert!(ended.expect("no panic outside").is_err());
+    let ended = verifier.ends(PATIENCE).await;
+    assert!(ended.is_err(), "no panic outside, and a failure");
 }

@@ -59,16 +59,12 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     let ample = Cluster::start(draft()).await;
     let (drafter, _) = drafter(draft()).await;
     let (verifier, monitor) = verifier_with(target(), |config| config.engine.kv_tokens = 192).await;
-    let mut peer = VerifierClient::connect(verifier.url())
-        .await
-        .expect("a connection");
+    let mut peer = VerifierClient::new(verifier.channel());
     let described = peer.describe(DescribeRequest {}).await.expect("described");
     let longest = described.into_inner().context_len;
     assert_eq!(longest, 192 - 64);
     let (small, _) = drafter_with(draft(), |config| config.engine.kv_tokens = 192).await;
-    let mut peer = DrafterClient::connect(small.url())
-        .await
-        .expect("a connection");
+    let mut peer = DrafterClient::new(small.channel());
     let described = peer.describe(DescribeRequest {}).await.expect("described");
     assert_eq!(described.into_inner().context_len, longest);
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;

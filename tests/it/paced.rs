@@ -1,4 +1,4 @@
-//! A model whose forwards take as long as a test wants.
+//! A model whose forwards take as long as a test wants, and can be spoilt.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -7,13 +7,14 @@ use model::Model;
 use model::source::ServedModel;
 use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
 
-/// How fast a paced model goes; clones are one.
+/// How a paced model goes; clones are one.
 #[derive(Clone, Default)]
 pub(crate) struct Pace(Arc<(Mutex<Gate>, Condvar)>);
 
 #[derive(Default)]
 struct Gate {
     is_held: bool,
+    is_spoilt: bool,
     per_forward: Duration,
 }
 
@@ -34,12 +35,21 @@ impl Pace {
         self.0.1.notify_all();
     }
 
-    fn wait(&self) {
+    /// From now on the fourth logit of each row is NaN.
+    pub(crate) fn spoil(&self) {
+        self.0.0.lock().expect("whole").is_spoilt = true;
+    }
+
+    /// Waits as long as a forward takes; whether it is spoilt.
+    fn wait(&self) -> bool {
         let (gate, released) = &*self.0;
         let gate = gate.lock().expect("whole");
         let gate = released.wait_while(gate, |gate| gate.is_held);
-        let pause = gate.expect("whole").per_forward;
+        let gate = gate.expect("whole");
+        let (pause, is_spoilt) = (gate.per_forward, gate.is_spoilt);
+        drop(gate);
         std::thread::sleep(pause);
+        is_spoilt
     }
 }
 
@@ -98,7 +108,12 @@ impl<M: LanguageModel> LanguageModel for Paced<M> {
         batch: &mut [Segment<'_, M::Cache>],
         rows: &mut Rows,
     ) -> Result<(), M::Error> {
-        self.pace.wait();
-        self.model.forward(batch, rows)
+        let is_spoilt = self.pace.wait();
+        self.model.forward(batch, rows)?;
+        if is_spoilt {
+            let each = rows.logits.chunks_mut(self.model.shape().vocab_size);
+            each.for_each(|row| row[3] = f32::NAN);
+        }
+        Ok(())
     }
 }

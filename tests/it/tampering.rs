@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_stream::{Stream, StreamExt};
@@ -21,6 +20,7 @@ use wire::v1::{
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
 
+use crate::cluster::{Service, channel, config, coordinator, listener};
 use crate::relay::Relay;
 
 /// What is done to replies.
@@ -85,29 +85,22 @@ impl Tampering {
         verifier: SocketAddr,
     ) -> (Self, String) {
         let relays = [Relay::start(drafter).await, Relay::start(verifier).await];
-        let channel = |relay: &Relay| {
-            Channel::from_shared(relay.url())
-                .expect("a URL")
-                .connect_lazy()
-        };
-        let lost = Arc::default();
         let tampering = Self {
-            drafter: channel(&relays[0]),
-            verifier: channel(&relays[1]),
-            lost,
+            drafter: channel(relays[0].url()),
+            verifier: channel(relays[1].url()),
+            lost: Arc::default(),
             mode,
             relays: Arc::new(relays),
             replayed: Arc::default(),
             tokenizers: Arc::default(),
         };
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (listener, address) = listener().await;
         let serving = Server::builder()
             .add_service(drafter_server::DrafterServer::new(tampering.clone()))
             .add_service(verifier_server::VerifierServer::new(tampering.clone()))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(serving);
-        (tampering, url)
+        (tampering, format!("http://{address}"))
     }
 
     /// How many replies were lost so far.
@@ -144,6 +137,22 @@ impl Tampering {
             .fetch_add(usize::from(header.replayed), Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// A coordinator whose peers are these, with their messages changed on the way as `mode` says.
+pub(crate) async fn tampered(
+    mode: Mode,
+    drafter: &Service,
+    verifier: &Service,
+) -> (Tampering, Service) {
+    let (tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
+    let peers = std::slice::from_ref(&url);
+    let mut config = config(peers, peers);
+    if mode == Mode::LoseOnce {
+        // A loss breaks the connections to both peers, and a round may lose three replies.
+        (config.retries, config.verifier_retries) = (8, 8);
+    }
+    (tampering, coordinator(config).await)
 }
 
 /// Passes messages on as `change` makes them, if it leaves any, up to the first error.

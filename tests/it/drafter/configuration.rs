@@ -225,9 +225,6 @@ fn max_gram_alone_takes_nothing_that_needs_a_model() {
             none("cascade.lenience | 0.5, expected", |c| {
                 c.cascade.lenience = 0.5;
             }),
-            none("cascade.max_gram_tokens | 0, expected 1 to 1024", |c| {
-                c.cascade.max_gram_tokens = 0;
-            }),
             none("bigram | nobody", |c| "none".clone_into(&mut c.bigram)),
         ],
     );

@@ -10,9 +10,7 @@ use super::{draft_with_heads, drafter, max_gram_alone, smaller, three};
 use crate::cluster::{Service, draft};
 
 async fn description(drafter: &Service) -> PeerDescription {
-    let mut client = DrafterClient::connect(drafter.url())
-        .await
-        .expect("a connection");
+    let mut client = DrafterClient::new(drafter.channel());
     let described = client.describe(DescribeRequest {}).await;
     described.expect("a description").into_inner()
 }

@@ -5,9 +5,12 @@ mod configuration;
 mod description;
 pub(crate) mod learned;
 mod max_gram;
+mod progress;
 mod reference;
 mod refusals;
 mod trees;
+
+use std::time::Duration;
 
 use ::drafter::{DrafterConfig, Loaded};
 use model::Model;
@@ -18,8 +21,8 @@ use wire::drafting::parents_from_wire;
 use wire::v1::draft_length::Policy;
 use wire::v1::draft_reply::Reply;
 use wire::v1::{
-    DraftBlock, DraftLength, DraftRound, Drafting, LearnedStop, Open, Proposal, SamplingParams,
-    StopCause, TreeShape, tree_shape,
+    DraftBlock, DraftLength, DraftRound, Drafting, LearnedStop, Open, Progress, Proposal,
+    SamplingParams, StopCause, TreeShape, tree_shape,
 };
 
 use crate::cluster::{Service, draft, drafter_of};
@@ -36,6 +39,8 @@ struct Block {
     messages: Vec<usize>,
     /// Whether it was drafted for an earlier copy of the request.
     is_replayed: bool,
+    /// What was told before it came.
+    told: Vec<Progress>,
 }
 
 impl Block {
@@ -48,6 +53,7 @@ impl Block {
 struct Rounds {
     stream: DraftStream,
     round: u64,
+    timeout: Duration,
 }
 
 impl Rounds {
@@ -56,26 +62,27 @@ impl Rounds {
         Self {
             stream: stream.expect("a session in order"),
             round: 0,
+            timeout: Duration::from_secs(5),
         }
     }
 
     /// Asks for a block after the output `committed`.
     async fn try_ask(&mut self, committed: &[u32], asked: DraftRound) -> Result<Block, Status> {
         self.round += 1;
-        let round = with_header(asked, self.round, committed);
+        let mut round = with_header(asked, self.round, committed);
+        round.header.get_or_insert_default().timeout_ms = self.timeout.as_millis() as u32;
         self.stream.send(round).await;
-        let mut parts = Vec::new();
+        let (mut parts, mut told) = (Vec::new(), Vec::new());
         loop {
             match self.stream.receive().await? {
                 Reply::Block(block) => {
                     let last = block.last;
                     parts.push(block);
                     if last {
-                        return Ok(whole(parts));
+                        return Ok(whole(parts, told));
                     }
                 }
-                // A block that takes long on a busy machine.
-                Reply::Progress(_) => {}
+                Reply::Progress(progress) => told.push(progress),
                 other => panic!("another reply: {other:?}"),
             }
         }
@@ -87,7 +94,7 @@ impl Rounds {
     }
 }
 
-fn whole(parts: Vec<DraftBlock>) -> Block {
+fn whole(parts: Vec<DraftBlock>, told: Vec<Progress>) -> Block {
     let (mut tokens, mut parents, mut messages) = (Vec::new(), Vec::new(), Vec::new());
     let mut proposals = Vec::new();
     let last = parts.last().expect("a message").clone();
@@ -106,6 +113,7 @@ fn whole(parts: Vec<DraftBlock>) -> Block {
         is_replayed: last.header.expect("a header").replayed,
         forwards: last.forwards,
         messages,
+        told,
     }
 }
 

@@ -142,7 +142,7 @@ async fn a_lenient_cascade_tells_whole_laws_only() {
 }
 
 #[tokio::test]
-async fn stop_rules_read_a_draft_model() {
+async fn stop_rules_read_a_draft_model_and_blocks_have_a_length() {
     let drafter = three().await;
     let under = |drafting, rule| with(drafting, |round| round.draft_length = Some(policy(rule)));
     let mut cases = Vec::new();
@@ -156,6 +156,9 @@ async fn stop_rules_read_a_draft_model() {
     cases.push(("draft_length | greedy", greedy, unsure));
     let goodput = under(Drafting::Model, Policy::Goodput(true));
     cases.push(("draft_length.goodput", open(|_| {}), goodput));
+    for tokens in [0, 65] {
+        cases.push(("max_tokens", open(|_| {}), asked(Drafting::Model, tokens)));
+    }
     each_refused(&drafter, cases).await;
 }
 

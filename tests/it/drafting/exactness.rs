@@ -8,7 +8,7 @@ use wire::v1::{Drafting, FinishReason, GenerateRequest, SpeculationStatistics, T
 
 use super::{Choosing, drafter, every_way, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{Answer, With, generate, request};
-use crate::cluster::{Service, draft, short_draft};
+use crate::cluster::{Service, draft, random_draft};
 use crate::drafter::learned::{head, saved};
 use crate::drafter::smaller;
 use crate::prompts;
@@ -130,7 +130,7 @@ fn blocks_are_whole(what: &str, told: &SpeculationStatistics, draft_len: u32, ma
 /// No model reads the context for Max-Gram: where the draft model's is full, it drafts on.
 #[tokio::test]
 async fn max_gram_is_not_bound_by_the_draft_models_context() {
-    let drafter = drafter(vec![short_draft(24)], |_| {}).await;
+    let drafter = drafter(vec![random_draft(|config| config.context_len = 24)], |_| {}).await;
     let serving = serving(&[&drafter]).await;
     let asked = request("one two three one two three", 60).ignoring_eos();
     let alone = target_only(&serving.coordinator, &asked).await;

@@ -1,16 +1,13 @@
 //! What a drafter cannot do, and what does not go together, is refused by name before anything is
 //! generated.
 
-use model::source::ModelSource;
-use speculation::drafting::AcceptanceLabel;
 use wire::v1::draft_length::Policy;
 use wire::v1::tree_shape::Shape;
-use wire::v1::{AcceptAt, Drafting, GenerateRequest, Plan, ProposalForm, Verification};
+use wire::v1::{AcceptAt, Drafting, GenerateRequest};
 
 use super::{Choosing, drafter, learned, max_gram_alone, plain_drafter, serving};
 use crate::client::{With, generate, request};
 use crate::cluster::{config, coordinator, draft, drafter_with, target, verifier, verifier_with};
-use crate::drafter::learned::{head, saved};
 use crate::errors::each_refused;
 
 fn asked() -> GenerateRequest {
@@ -61,42 +58,6 @@ async fn what_a_drafter_lacks_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_head_for_another_label_does_not_do() {
-    let (_folder, file) = saved(&head(AcceptanceLabel::Rejection));
-    let mut model = ModelSource::embedded("draft").load().expect("embedded");
-    model.heads.clear();
-    let drafter = drafter(vec![model], |config| {
-        config.heads = vec![file.display().to_string()];
-    })
-    .await;
-    let here = serving(&[&drafter]).await;
-    let learned = asked().policy(learned(0.7));
-    let coupled = ("draft_length | label 'coupled'", learned.clone());
-    each_refused(&here.coordinator, vec![coupled]).await;
-    for method in ["rejection", "block"] {
-        generate(&here.coordinator, learned.clone().method(method)).await;
-    }
-}
-
-#[tokio::test]
-async fn a_lenient_cascade_does_not_cut_its_laws() {
-    let drafter = drafter(vec![draft()], |config| config.cascade.lenience = 2.0).await;
-    let here = serving(&[&drafter]).await;
-    let unsaid = asked().method("rejection").by(Drafting::Cascade);
-    let mut sparse = unsaid.clone();
-    sparse.proposal_form = ProposalForm::Sparse.into();
-    sparse.proposal_top = 32;
-    // A whole law is a large message, and so never what comes unasked.
-    let cut = [unsaid.clone(), sparse];
-    let cut = cut.map(|asked| ("proposal_form | lenient | DENSE_F32 | dense:f32", asked));
-    each_refused(&here.coordinator, cut.into()).await;
-    let mut whole = unsaid;
-    whole.proposal_form = ProposalForm::DenseF32.into();
-    let answer = generate(&here.coordinator, whole).await;
-    assert_eq!(answer.fallbacks(), 0);
-}
-
-#[tokio::test]
 async fn trees_that_fit_no_round_are_refused() {
     let limit = 12.try_into().expect("not zero");
     let (verifier, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
@@ -132,58 +93,30 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
     each_refused(&here, vec![wide]).await;
 }
 
+/// What else does not go together is tested in `speculation`.
 #[tokio::test]
 async fn what_does_not_go_together_is_named() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let here = serving(&[&drafter]).await;
-    let comb = || asked().tree(Shape::Comb(4));
-    let laws = |who| GenerateRequest {
-        accept_at: AcceptAt::Coordinator.into(),
-        report_laws: true,
-        ..asked().method("rejection").by(who)
-    };
-    let at_coordinator = GenerateRequest {
-        accept_at: AcceptAt::Coordinator.into(),
-        ..comb()
-    };
-    let target_only = GenerateRequest {
-        plan: Plan::TargetOnly.into(),
-        ..asked().by(Drafting::MaxGram)
-    };
-    let tokens = GenerateRequest {
-        verification: Verification::Token.into(),
-        ..comb()
-    };
-    let cascade = |method| asked().method(method).by(Drafting::Cascade);
+    let comb = |siblings| asked().tree(Shape::Comb(siblings));
     let max_gram = || asked().by(Drafting::MaxGram);
+    let at_coordinator = |asked: GenerateRequest| GenerateRequest {
+        accept_at: AcceptAt::Coordinator.into(),
+        ..asked
+    };
+    let laws = GenerateRequest {
+        report_laws: true,
+        ..at_coordinator(max_gram().method("rejection"))
+    };
     let threshold = "draft_length.learned.threshold | 0 to 1";
     let cases = vec![
-        ("report_laws | 'max-gram'", laws(Drafting::MaxGram)),
-        ("report_laws | 'cascade'", laws(Drafting::Cascade)),
-        ("tree | coupled", comb().method("rejection")),
-        ("tree | coupled", tokens),
-        ("tree | exact", comb().method("spec-cascade")),
-        ("tree | verifier", at_coordinator),
-        ("tree | cascade", comb().by(Drafting::MaxGram)),
-        ("drafting | exact", cascade("spec-cascade")),
+        ("report_laws | 'max-gram'", laws),
+        ("tree | coupled", comb(4).method("rejection")),
+        ("tree | verifier", at_coordinator(comb(4))),
         ("drafting | exact", max_gram().method("lossy")),
-        ("drafting | speculative", target_only),
-        ("drafting | block-greedy", cascade("block-greedy")),
-        (
-            "draft_length | block-greedy",
-            asked().method("block-greedy").policy(Policy::Entropy(1.0)),
-        ),
         ("draft_length | model", max_gram().policy(learned(0.7))),
-        ("tree.comb | 2 to 64", asked().tree(Shape::Comb(1))),
-        (
-            "tree.alternates | 1 to 16",
-            asked().tree(Shape::Alternates(17)),
-        ),
+        ("tree.comb | 2 to 64", comb(1)),
         (threshold, asked().policy(learned(1.5))),
-        (
-            "draft_length.fixed | draft_len 4",
-            asked().policy(Policy::Fixed(9)).draft_len(4),
-        ),
     ];
     each_refused(&here.coordinator, cases).await;
 }

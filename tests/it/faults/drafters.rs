@@ -4,7 +4,9 @@ use wire::v1::{FinishReason, Origin};
 
 use super::{asked, target_only};
 use crate::client::{With, begin, collect, generate, request, with_fault};
-use crate::cluster::{PATIENCE, config, coordinator, draft, drafter, silent, target, verifier};
+use crate::cluster::{
+    PATIENCE, config, coordinator, draft, drafter, pair, silent, target, verifier,
+};
 use crate::prompts;
 use crate::relay::Relay;
 
@@ -39,8 +41,7 @@ async fn a_drafter_that_was_never_there_is_done_without() {
 
 #[tokio::test]
 async fn a_drafter_that_comes_back_is_used_again() {
-    let (verifier, _) = verifier(target()).await;
-    let (drafter, _) = drafter(draft()).await;
+    let (drafter, verifier) = pair().await;
     let relay = Relay::start(drafter.address).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
     let asked = request("Once upon a time", 400).ignoring_eos();
@@ -60,7 +61,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
     let answer = answer.await;
     assert_eq!(answer.tokens, expected);
     assert!(gone && back);
-    let fallbacks = answer.finished.speculation.expect("statistics").fallbacks;
+    let fallbacks = &answer.statistics().fallbacks;
     let after = fallbacks.last().expect("the loss is told").position as usize;
     let again = &answer.origins[after..];
     assert!(
@@ -72,8 +73,7 @@ async fn a_drafter_that_comes_back_is_used_again() {
 #[tokio::test]
 async fn a_silent_drafter_is_not_waited_for_long() {
     let (_silent, address, _) = silent().await;
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let relay = Relay::start(drafter.address).await;
     let mut config = config(&[relay.url()], &[verifier.url()]);
     config.draft_timeout_ms = 300.try_into().expect("not zero");

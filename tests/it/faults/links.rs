@@ -7,15 +7,14 @@ use wire::v1::Origin;
 
 use super::{asked, target_only};
 use crate::client::{With, begin, begin_unread, collect, generate, request};
-use crate::cluster::{Cluster, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{Cluster, config, coordinator, draft, pair};
 use crate::prompts;
 use crate::relay::Relay;
 use crate::tampering::{Mode, Tampering};
 
 #[tokio::test]
 async fn each_reply_lost_once_changes_nothing() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     for method in ["coupled", "rejection"] {
         // Each loss costs a pause, so a full sweep takes twenty of its prompts here.
         for (index, prompt) in prompts::mixed(3).iter().take(20).enumerate() {
@@ -29,7 +28,7 @@ async fn each_reply_lost_once_changes_nothing() {
             let answer = generate(&lossy, asked).await;
             // A retried round repeats its draws, so even rejection gives the same tokens.
             assert_eq!(answer.tokens, expected.tokens, "{method}");
-            let statistics = answer.finished.speculation.clone().expect("statistics");
+            let statistics = answer.statistics();
             assert!(tampering.count() >= 2 * statistics.num_spec_steps as usize);
             assert!(statistics.retries as usize >= tampering.count() && answer.fallbacks() == 0);
             assert!(
@@ -42,8 +41,7 @@ async fn each_reply_lost_once_changes_nothing() {
 
 #[tokio::test]
 async fn connections_cut_again_and_again_change_nothing() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let to_drafter = Relay::start(drafter.address).await;
     let to_verifier = Relay::start(verifier.address).await;
     let coordinator = coordinator(config(&[to_drafter.url()], &[to_verifier.url()])).await;
@@ -61,14 +59,13 @@ async fn connections_cut_again_and_again_change_nothing() {
     });
     let answer = answer.await;
     assert_eq!(answer.tokens, expected);
-    let retries = answer.finished.speculation.expect("statistics").retries;
+    let retries = answer.statistics().retries;
     assert!(cuts >= 3 && retries > 0, "{cuts} cuts, {retries} retries");
 }
 
 #[tokio::test]
 async fn a_request_that_runs_out_of_time_blames_nobody() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let relay = Relay::start(drafter.address).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
     let mut hurried = request("Once upon a time", 40).method("draft-only");

@@ -9,7 +9,7 @@ use wire::v1::FinishReason;
 use super::{asked, target_only};
 use crate::client::{generate, request, with_fault};
 use crate::cluster::{
-    Cluster, PATIENCE, config, coordinator, draft, drafter, silent, target, verifier,
+    Cluster, PATIENCE, config, coordinator, draft, drafter, pair, silent, target, verifier,
 };
 use crate::prompts;
 use crate::relay::Relay;
@@ -30,7 +30,7 @@ async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
         };
         let answer = with_fault(&coordinator, asked, 30, moved).await;
         assert_eq!(answer.tokens, expected);
-        assert!(answer.finished.speculation.expect("statistics").retries > 0);
+        assert!(answer.statistics().retries > 0);
         assert!(answer.finished.exact, "the same weights and kernels");
     }
 }
@@ -58,10 +58,7 @@ async fn a_session_moves_to_the_other_replica() {
     };
     let answer = with_fault(&coordinator, asked, 30, kill).await;
     assert_eq!(answer.tokens, expected);
-    assert_eq!(
-        answer.finished.speculation.expect("statistics").migrations,
-        1
-    );
+    assert_eq!(answer.statistics().migrations, 1);
 }
 
 #[tokio::test]
@@ -91,8 +88,7 @@ async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() 
 async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     // It accepts connections and never says a word.
     let (_silent, address, _) = silent().await;
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let relay = Relay::start(verifier.address).await;
     let mut config = config(&[drafter.url()], &[relay.url()]);
     config.round_timeout_ms = 300_000.try_into().expect("not zero");
@@ -166,8 +162,7 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
 #[tokio::test]
 async fn a_replica_that_says_nothing_is_passed_over() {
     let (_silent, _, silent_url) = silent().await;
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let sound = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let mut config = config(
         &[drafter.url(), silent_url.clone()],

@@ -175,7 +175,7 @@ async fn targets_that_come_to_p_equal_the_target_alone() {
 /// At the other end a cascade is the draft model alone.
 #[tokio::test]
 async fn targets_that_come_to_q_equal_the_draft_model_alone() {
-    let cluster = Cluster::start(random_draft()).await;
+    let cluster = Cluster::start(random_draft(|_| {})).await;
     let asked = request("Once upon a time", 40).proposal(ProposalForm::DenseF32);
     let alone = generate(&cluster.coordinator, asked.clone().method("draft-only")).await;
     for (rule, alpha) in [("token-v3", 1.0), ("diff", 1.0), ("chow", 1.0)] {

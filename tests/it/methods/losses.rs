@@ -4,30 +4,14 @@ use wire::v1::{FinishReason, Origin, ProposalForm};
 
 use super::Choosing;
 use crate::client::{With, generate, request, try_generate, with_fault};
-use crate::cluster::{
-    Service, config, coordinator, draft, drafter, drafter_with, target, verifier,
-};
+use crate::cluster::{config, coordinator, draft, drafter, drafter_with, pair, target, verifier};
 use crate::relay::Relay;
-use crate::tampering::{Forgery, Mode, Tampering};
-
-/// A coordinator whose peers are these, with their messages changed on the way as `mode` says.
-async fn tampered(mode: Mode, drafter: &Service, verifier: &Service) -> (Tampering, Service) {
-    let loses = matches!(mode, Mode::LoseOnce);
-    let (tampering, url) = Tampering::start(mode, drafter.address, verifier.address).await;
-    let peers = std::slice::from_ref(&url);
-    let mut config = config(peers, peers);
-    if loses {
-        // A loss breaks the connections to both peers, and a round may lose three replies.
-        (config.retries, config.verifier_retries) = (8, 8);
-    }
-    (tampering, coordinator(config).await)
-}
+use crate::tampering::{Forgery, Mode, Tampering, tampered};
 
 /// Retries repeat every draw, and residual layers live with the request.
 #[tokio::test]
 async fn each_reply_lost_once_changes_no_token_of_any_method() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let calm = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     for (method, at_coordinator) in [
         ("block", false),
@@ -85,8 +69,7 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
 #[tokio::test]
 async fn a_drafter_that_lies_about_its_laws_is_done_without() {
     const OF_RULES: [Forgery; 2] = [Forgery::ConfidencesNotNumbers, Forgery::NoConfidences];
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let of_laws = [
         Forgery::TokensWithoutMass,
         Forgery::NoWeights,
@@ -117,8 +100,7 @@ async fn a_drafter_that_lies_about_its_laws_is_done_without() {
 
 #[tokio::test]
 async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoBonus);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
     let asked = request("Once upon a time", 60).method("spec-cascade");
@@ -133,8 +115,7 @@ async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
 /// Without what a rule reads, nothing is guessed.
 #[tokio::test]
 async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoUnscaled);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
     let asked = request("Once upon a time", 40)
@@ -162,8 +143,7 @@ async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
 /// The drafter is silent while the verifier's answer is under way: it is the drafter that is lost.
 #[tokio::test]
 async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let addresses = (drafter.address, verifier.address);
     let (_tampering, url) = Tampering::start(Mode::HoldBonus, addresses.0, addresses.1).await;
     let mut config = config(&[url], &[verifier.url()]);
@@ -175,7 +155,7 @@ async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
     let asked = asked.draft_len(1).ignoring_eos().at_coordinator();
     let answer = generate(&coordinator, asked).await;
     assert_eq!(answer.tokens.len(), 40);
-    let statistics = answer.finished.speculation.expect("statistics");
+    let statistics = answer.statistics();
     assert!(!statistics.fallbacks.is_empty() && !answer.finished.exact);
 }
 
@@ -199,30 +179,20 @@ async fn layers_go_on_with_another_drafter_of_the_same_model() {
 }
 
 #[tokio::test]
-async fn laws_that_are_none_never_reach_a_decision_at_the_coordinator() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+async fn what_no_verifier_says_never_reaches_a_decision_at_the_coordinator() {
+    let (drafter, verifier) = pair().await;
     let addresses = (drafter.address, verifier.address);
-    let (_tampering, url) = Tampering::start(Mode::ForgeSlices, addresses.0, addresses.1).await;
-    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
-    let asked = request("Once upon a time", 8).at_coordinator();
-    let answer = try_generate(&coordinator, asked).await.expect("it begins");
-    assert_eq!(answer.finished.reason(), FinishReason::Error);
-    let error = &answer.finished.error;
-    assert!(error.contains("slice.law"), "{error}");
-    assert!(answer.tokens.is_empty());
-}
-
-#[tokio::test]
-async fn a_verdict_that_nobody_asked_for_is_not_believed() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
-    let addresses = (drafter.address, verifier.address);
-    let (_tampering, url) = Tampering::start(Mode::ForgeVerdicts, addresses.0, addresses.1).await;
-    let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
-    let asked = request("Once upon a time", 8).at_coordinator();
-    let answer = try_generate(&coordinator, asked).await.expect("it begins");
-    let error = &answer.finished.error;
-    assert!(error.contains("a verdict came"), "{error}");
-    assert!(answer.tokens.is_empty());
+    for (mode, said) in [
+        (Mode::ForgeSlices, "slice.law"),
+        (Mode::ForgeVerdicts, "a verdict came"),
+    ] {
+        let (_tampering, url) = Tampering::start(mode, addresses.0, addresses.1).await;
+        let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
+        let asked = request("Once upon a time", 8).at_coordinator();
+        let answer = try_generate(&coordinator, asked).await.expect("it begins");
+        assert_eq!(answer.finished.reason(), FinishReason::Error);
+        let error = &answer.finished.error;
+        assert!(error.contains(said), "{error}");
+        assert!(answer.tokens.is_empty());
+    }
 }

@@ -2,94 +2,86 @@
 
 use std::num::NonZeroUsize;
 use std::slice::from_ref;
-use std::time::Duration;
 
 use server::metrics::names;
+use tokio::net::TcpListener;
+use tonic::Code;
 
-use super::openmetrics::Scrape;
-use super::{Cluster, GEN_AI, MODEL, Watched};
+use super::{GEN_AI, MODEL, Scrape};
 use crate::client::{
     Answer, With, begin, begin_unread, generate, request, try_generate, with_fault,
 };
-use crate::cluster::{client, config, draft, drafter_with, random_draft, silent, target};
-use crate::protocol::{DraftStream, open};
+use crate::cluster::{
+    Cluster, Service, client, config, coordinator, draft, drafter, drafter_with, random_draft,
+    silent, target, verifier,
+};
+use crate::protocol::DraftStream;
 use crate::relay::Relay;
-use crate::tampering::{Forgery, Mode, Tampering};
+use crate::tampering::{Forgery, Mode, tampered};
+
+/// Requests refused for `reason`, and all that were.
+fn refused(coordinator: &Service, reason: &str) -> (f64, f64) {
+    let scrape = coordinator.scrape();
+    let told = |labels: &[_]| scrape.sum("outrider_requests_refused_total", labels);
+    (told(&[("reason", reason)]), told(&[]))
+}
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
-    let cluster = Cluster::start().await;
-    let verifier = [cluster.verifier.service.url()];
-    let narrow = coordinator::CoordinatorConfig {
-        max_requests: NonZeroUsize::MIN,
-        ..config(&[], &verifier)
-    };
-    let coordinator = Watched::coordinator(narrow).await;
-    let service = &coordinator.service;
-    generate(service, request("x", 2)).await;
-
+    let (verifier, _) = verifier(target()).await;
+    let mut narrow = config(&[], &[verifier.url()]);
+    narrow.max_requests = NonZeroUsize::MIN;
+    let one_at_a_time = coordinator(narrow).await;
+    generate(&one_at_a_time, request("x", 2)).await;
     let mut unknown = request("x", 2);
     unknown.model = "secret-model-name".to_owned();
     let wrong = request("x", 2).method("secret-method-name");
     for asked in [unknown, wrong, request("", 2)] {
-        assert!(try_generate(service, asked).await.is_err());
+        assert!(try_generate(&one_at_a_time, asked).await.is_err());
     }
+    assert_eq!(refused(&one_at_a_time, "invalid"), (3.0, 3.0));
     let long = request("Once upon a time", 480).ignoring_eos();
-    let mut running = begin_unread(service, long).await;
+    let mut running = begin_unread(&one_at_a_time, long).await;
     running.message().await.expect("a part");
-    for _ in 0..2 {
-        let refused = try_generate(service, request("x", 2))
-            .await
-            .expect_err("one at a time");
-        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
-    }
-    let scrape = coordinator.scrape().await;
-    let refused = |reason| scrape.value("outrider_requests_refused_total", &[("reason", reason)]);
-    assert_eq!(refused("invalid"), 3.0);
-    assert_eq!(refused("overloaded"), 2.0);
-    assert_eq!(scrape.value("outrider_admission_rejects_total", &[]), 2.0);
-    assert_eq!(scrape.sum("outrider_requests_refused_total", &[]), 5.0);
-    let (_, text) = coordinator.get("/metrics").await;
+    let status = try_generate(&one_at_a_time, request("x", 2)).await;
+    let status = status.expect_err("one at a time");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(refused(&one_at_a_time, "overloaded"), (1.0, 4.0));
+    let rejects = |of: &Service| of.scrape().sum("outrider_admission_rejects_total", &[]);
+    assert_eq!(rejects(&one_at_a_time), 1.0);
+    let text = one_at_a_time.process.metrics.encode().expect("text");
     assert!(!text.contains("secret"), "{text}");
-}
 
-#[tokio::test]
-async fn a_verifier_that_is_not_there_makes_requests_unavailable() {
-    let nobody = "http://127.0.0.1:9".to_owned();
-    let coordinator = Watched::coordinator(config(&[], from_ref(&nobody))).await;
-    let refused = try_generate(&coordinator.service, request("x", 2)).await;
-    assert!(refused.is_err());
-    let scrape = coordinator.scrape().await;
-    let refused = [("reason", "unavailable")];
-    let refused = scrape.value("outrider_requests_refused_total", &refused);
-    assert_eq!(refused, 1.0);
-    assert_eq!(scrape.value("outrider_admission_rejects_total", &[]), 0.0);
+    let nobody = coordinator(config(&[], &["http://127.0.0.1:9".to_owned()])).await;
+    assert!(try_generate(&nobody, request("x", 2)).await.is_err());
+    assert_eq!(refused(&nobody, "unavailable"), (1.0, 1.0));
+    assert_eq!(rejects(&nobody), 0.0);
+    let (hurried, _silent) = waiting(100).await;
+    let status = try_generate(&hurried, request("x", 2)).await;
+    assert_eq!(status.expect_err("late").code(), Code::DeadlineExceeded);
+    assert_eq!(refused(&hurried, "deadline"), (1.0, 1.0));
 }
 
 #[tokio::test]
 async fn cancellations_are_counted_by_what_they_waited_for() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(draft()).await;
+    let coordinator = &cluster.coordinator;
     let long = request("Once upon a time", 480).ignoring_eos();
     for (method, stages) in [
         ("target-only", &["decoding"][..]),
         ("coupled", &["drafting", "verifying"]),
     ] {
-        let before = cluster.coordinator.scrape().await;
-        let asked = long.clone().method(method);
-        let mut parts = begin(&cluster.coordinator.service, asked).await;
+        let mut parts = begin(coordinator, long.clone().method(method)).await;
         for _ in 0..3 {
             parts.message().await.expect("a part");
         }
         drop(parts);
-        let count = |scrape: &Scrape, stages: &[&str]| -> f64 {
-            let value =
-                |&stage: &&str| scrape.value("outrider_cancellations_total", &[("stage", stage)]);
-            stages.iter().map(value).sum()
+        let counted = |scrape: &Scrape| {
+            let of = |stage: &&str| scrape.sum("outrider_cancellations_total", &[("stage", stage)]);
+            stages.iter().map(of).sum::<f64>() == 1.0
         };
-        let earlier = count(&before, stages);
-        let counted = |scrape: &Scrape| count(scrape, stages) == earlier + 1.0;
-        cluster.coordinator.eventually(method, counted).await;
-        let scrape = cluster.coordinator.scrape().await;
+        coordinator.shows(method, counted).await;
+        let scrape = coordinator.scrape();
         let outcome = [MODEL, ("method", method), ("outcome", "cancelled")];
         assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
         let error = [&GEN_AI[..], &[("error_type", "cancelled")]].concat();
@@ -98,202 +90,144 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
         let told = scrape.find(first, &GEN_AI);
         assert_eq!(told, None, "of successful requests only");
     }
-    let scrape = cluster.coordinator.scrape().await;
-    assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 2.0);
+    let all = coordinator
+        .scrape()
+        .sum("outrider_cancellations_total", &[]);
+    assert_eq!(all, 2.0);
 }
 
 /// A coordinator whose verifier accepts connections and says nothing.
-async fn waiting(request_timeout_ms: u64) -> (Watched, tokio::net::TcpListener) {
+async fn waiting(request_timeout_ms: u64) -> (Service, TcpListener) {
     let (silent, _, url) = silent().await;
-    let config = coordinator::CoordinatorConfig {
-        request_timeout_ms: request_timeout_ms.try_into().expect("not zero"),
-        ..config(&[], &[url])
-    };
-    (Watched::coordinator(config).await, silent)
+    let mut config = config(&[], &[url]);
+    config.request_timeout_ms = request_timeout_ms.try_into().expect("not zero");
+    (coordinator(config).await, silent)
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_before_its_request_began_is_counted() {
     let (coordinator, _silent) = waiting(60_000).await;
-    let mut client = client(&coordinator.service);
+    let mut client = client(&coordinator);
     let asking = tokio::spawn(async move { client.generate(request("x", 2)).await.map(drop) });
     let running = |scrape: &Scrape| scrape.value("outrider_requests_running", &[]) == 1.0;
-    coordinator.eventually("it is let in", running).await;
+    coordinator.shows("it is let in", running).await;
     asking.abort();
     let preparing = [("stage", "preparing")];
     let counted = |scrape: &Scrape| {
         scrape.value("outrider_cancellations_total", &preparing) == 1.0
             && scrape.value("outrider_requests_running", &[]) == 0.0
     };
-    coordinator.eventually("it is counted", counted).await;
-    let scrape = coordinator.scrape().await;
-    assert_eq!(scrape.sum("outrider_cancellations_total", &[]), 1.0);
-    assert_eq!(scrape.sum("outrider_requests_refused_total", &[]), 0.0);
+    coordinator.shows("it is counted", counted).await;
+    let all = coordinator
+        .scrape()
+        .sum("outrider_cancellations_total", &[]);
+    assert_eq!((all, refused(&coordinator, "invalid").1), (1.0, 0.0));
 }
 
 #[tokio::test]
 async fn requests_out_of_time_are_told_from_others_that_fail() {
-    let (coordinator, _silent) = waiting(100).await;
-    let refused = try_generate(&coordinator.service, request("x", 2)).await;
-    let refused = refused.expect_err("out of time").code();
-    assert_eq!(refused, tonic::Code::DeadlineExceeded);
-    let scrape = coordinator.scrape().await;
-    let refused = "outrider_requests_refused_total";
-    assert_eq!(scrape.value(refused, &[("reason", "deadline")]), 1.0);
-    assert_eq!(scrape.sum(refused, &[]), 1.0);
-
-    let cluster = Cluster::start().await;
-    let relay = Relay::start(cluster.verifier.service.address).await;
-    let urls = [cluster.drafter.service.url(), relay.url()];
-    let coordinator = Watched::coordinator(config(&urls[..1], &urls[1..])).await;
-    generate(&coordinator.service, request("x", 2)).await;
+    let cluster = Cluster::start(draft()).await;
+    let relay = Relay::start(cluster.verifier.address).await;
+    let coordinator = coordinator(config(&[cluster.drafter.url()], &[relay.url()])).await;
+    generate(&coordinator, request("x", 2)).await;
     relay.hold_after(0);
     let mut hurried = request("Once upon a time", 40);
     hurried.timeout_ms = 300;
-    let answer = try_generate(&coordinator.service, hurried).await;
-    let finished = answer.expect("begun").finished;
-    assert_eq!(finished.reason(), wire::v1::FinishReason::Error);
-    let scrape = coordinator.scrape().await;
+    try_generate(&coordinator, hurried).await.expect("begun");
+    let scrape = coordinator.scrape();
     let outcome = [MODEL, ("method", "coupled"), ("outcome", "deadline")];
     assert_eq!(scrape.value("outrider_requests_total", &outcome), 1.0);
     assert_eq!(scrape.sum("outrider_requests_total", &[]), 2.0);
 }
 
-async fn fallbacks(coordinator: &Watched, answer: &Answer, reason: &str) {
-    let scrape = coordinator.scrape().await;
-    let of_reason = scrape.value("outrider_fallbacks_total", &[MODEL, ("reason", reason)]);
-    assert_eq!(of_reason, answer.fallbacks() as f64, "{reason}");
-    assert!(of_reason > 0.0);
+/// Checks that the fallbacks of the one answer are counted for `reason` and no other.
+fn fell_back(coordinator: &Service, answer: &Answer, reason: &str) {
+    let scrape = coordinator.scrape();
+    let told = |labels: &[_]| scrape.sum("outrider_fallbacks_total", labels);
+    let fallbacks = answer.fallbacks() as f64;
+    assert!(fallbacks > 0.0);
     assert_eq!(
-        scrape.sum("outrider_fallbacks_total", &[]),
-        of_reason,
-        "and no other"
+        (told(&[("reason", reason)]), told(&[])),
+        (fallbacks, fallbacks)
     );
-    let tokens = scrape.value("outrider_fallback_tokens_total", &[MODEL]);
-    assert_eq!(tokens, f64::from(answer.statistics().fallback_tokens));
-    let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "drafter")]);
-    assert_eq!(retries, f64::from(answer.statistics().retries), "{reason}");
+    let statistics = answer.statistics();
+    let retries = [("peer", "drafter")];
+    for (name, labels, expected) in [
+        ("retries", &retries[..], statistics.retries),
+        ("fallback_tokens", &[], statistics.fallback_tokens),
+        ("inexact_requests", &[], u32::from(!answer.finished.exact)),
+    ] {
+        let told = scrape.sum(&format!("outrider_{name}_total"), labels);
+        assert_eq!(told, f64::from(expected), "{reason}, {name}");
+    }
 }
 
 #[tokio::test]
 async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
-    let cluster = Cluster::start().await;
+    let Cluster {
+        drafter,
+        verifier: _verifier,
+        coordinator,
+        ..
+    } = Cluster::start(draft()).await;
     let asked = request("Once upon a time", 120).ignoring_eos();
-    let kill = || drop(cluster.drafter);
-    let answer = with_fault(&cluster.coordinator.service, asked, 20, kill).await;
-    fallbacks(&cluster.coordinator, &answer, "unreachable").await;
-    let scrape = cluster.coordinator.scrape().await;
-    let resting = [MODEL, ("role", "drafter"), ("state", "resting")];
-    assert_eq!(scrape.value("outrider_peers", &resting), 1.0);
+    let answer = with_fault(&coordinator, asked, 20, || drop(drafter)).await;
     // What the target decodes alone is still the target's own output.
-    assert_eq!(
-        scrape.value("outrider_inexact_requests_total", &[MODEL]),
-        0.0
-    );
+    assert!(answer.finished.exact);
+    fell_back(&coordinator, &answer, "unreachable");
+    let resting = [("role", "drafter"), ("state", "resting")];
+    assert_eq!(coordinator.scrape().sum("outrider_peers", &resting), 1.0);
 }
 
 #[tokio::test]
-async fn a_silent_drafter_is_a_late_one() {
-    let verifier = Watched::verifier(target()).await;
-    // Accepts connections and says nothing.
+async fn each_loss_of_a_drafter_is_counted_by_its_kind() {
+    let (verifier, _) = verifier(target()).await;
+    let asked = |tokens| request("Once upon a time", tokens).ignoring_eos();
+    // Accepts connections and says nothing. After its first silence it is left alone, so a retry finds nobody: what
+    // came first is told.
     let (_silent, _, url) = silent().await;
-    let config = coordinator::CoordinatorConfig {
-        draft_timeout_ms: 100.try_into().expect("not zero"),
-        ..config(&[url], &[verifier.service.url()])
-    };
-    let coordinator = Watched::coordinator(config).await;
-    let answer = generate(&coordinator.service, request("x", 20).ignoring_eos()).await;
-    // After its first silence it is left alone, so a retry finds nobody: what came first is told.
-    fallbacks(&coordinator, &answer, "timeout").await;
-}
+    let mut impatient = config(&[url], &[verifier.url()]);
+    impatient.draft_timeout_ms = 100.try_into().expect("not zero");
+    let late = coordinator(impatient).await;
+    fell_back(&late, &generate(&late, asked(20)).await, "timeout");
 
-#[tokio::test]
-async fn a_drafter_that_takes_no_more_sessions_is_an_overloaded_one() {
-    let (drafter, _) =
-        drafter_with(draft(), |config| config.max_sessions = NonZeroUsize::MIN).await;
-    let _taken = DraftStream::open(drafter.url(), open(|_| {})).await;
-    let verifier = Watched::verifier(target()).await;
-    let config = config(&[drafter.url()], &[verifier.service.url()]);
-    let coordinator = Watched::coordinator(config).await;
-    let answer = generate(&coordinator.service, request("x", 20).ignoring_eos()).await;
-    fallbacks(&coordinator, &answer, "overloaded").await;
-}
-
-#[tokio::test]
-async fn a_drafter_that_lies_is_a_malformed_one() {
-    let cluster = Cluster::start().await;
-    let peers = [
-        cluster.drafter.service.address,
-        cluster.verifier.service.address,
-    ];
-    let mode = Mode::Forge(Forgery::TooFew);
-    let (_tampering, url) = Tampering::start(mode, peers[0], peers[1]).await;
-    let coordinator = Watched::coordinator(config(from_ref(&url), from_ref(&url))).await;
-    let asked = request("Once upon a time", 20)
-        .method("rejection")
-        .temperature(1.0)
-        .ignoring_eos();
-    let answer = generate(&coordinator.service, asked).await;
-    fallbacks(&coordinator, &answer, "malformed").await;
-}
-
-#[tokio::test]
-async fn retries_and_moves_are_counted() {
-    let cluster = Cluster::start().await;
-    let other = Watched::verifier(target()).await;
-    let relay = Relay::start(cluster.verifier.service.address).await;
-    let urls = [relay.url(), other.service.url()];
-    let coordinator = Watched::coordinator(config(&[], &urls)).await;
-    // Whichever of the two it goes to; the other one is never cut.
-    for seed in 0..20 {
-        let asked = request("Once upon a time", 60).seed(seed).ignoring_eos();
-        let cut = || relay.lead_to(None);
-        let answer = with_fault(&coordinator.service, asked, 10, cut).await;
-        relay.lead_to(Some(cluster.verifier.service.address));
-        if answer.statistics().migrations == 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            continue;
-        }
-        let scrape = coordinator.scrape().await;
-        let retries = scrape.value("outrider_retries_total", &[MODEL, ("peer", "verifier")]);
-        assert!(retries >= f64::from(answer.statistics().retries) && retries > 0.0);
-        let moves = scrape.value("outrider_migrations_total", &[MODEL]);
-        assert_eq!(moves, f64::from(answer.statistics().migrations));
-        return;
-    }
-    panic!("no request moved");
-}
-
-#[tokio::test]
-async fn an_output_that_is_not_what_was_asked_for_is_counted() {
-    let drafter = Watched::drafter(random_draft()).await;
-    let verifier = Watched::verifier(target()).await;
-    let relay = Relay::start(drafter.service.address).await;
-    let coordinator = Watched::coordinator(config(&[relay.url()], &[verifier.service.url()])).await;
-    let asked = request("Once upon a time", 60)
-        .method("spec-cascade")
-        .ignoring_eos();
-    let cut = || relay.lead_to(None);
-    let answer = with_fault(&coordinator.service, asked, 10, cut).await;
-    assert!(!answer.finished.exact);
-    let scrape = coordinator.scrape().await;
-    assert_eq!(
-        scrape.value("outrider_inexact_requests_total", &[MODEL]),
-        1.0
+    let (full, _) = drafter_with(draft(), |config| config.max_sessions = NonZeroUsize::MIN).await;
+    let _taken = DraftStream::opened(full.url(), |_| {}).await;
+    let overloaded = coordinator(config(&[full.url()], &[verifier.url()])).await;
+    fell_back(
+        &overloaded,
+        &generate(&overloaded, asked(20)).await,
+        "overloaded",
     );
+
+    let (liar, _) = drafter(draft()).await;
+    let mode = Mode::Forge(Forgery::TooFew);
+    let (_tampering, lied_to) = tampered(mode, &liar, &verifier).await;
+    let rejection = asked(20).method("rejection").temperature(1.0);
+    fell_back(&lied_to, &generate(&lied_to, rejection).await, "malformed");
+
+    // And an output that is then not what was asked for.
+    let (random, _) = drafter(random_draft(|_| {})).await;
+    let relay = Relay::start(random.address).await;
+    let inexact = coordinator(config(from_ref(&relay.url()), &[verifier.url()])).await;
+    let asked = asked(60).method("spec-cascade");
+    let answer = with_fault(&inexact, asked, 10, || relay.lead_to(None)).await;
+    assert!(!answer.finished.exact);
+    let told = inexact.scrape().sum("outrider_inexact_requests_total", &[]);
+    assert_eq!(told, 1.0);
 }
 
 #[tokio::test]
 async fn label_values_come_from_short_lists() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(draft()).await;
     for method in speculation::methods::METHODS {
         // Nobody's name either.
         let mut asked = request("x", 3).method(method.name);
         asked.tenant = "somebody".to_owned();
-        generate(&cluster.coordinator.service, asked).await;
+        generate(&cluster.coordinator, asked).await;
     }
-    for watched in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
-        let scrape = watched.scrape().await;
+    for service in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
+        let scrape = service.scrape();
         let known = names::ALL.iter().flat_map(|metric| metric.labels);
         for label in known {
             let values = scrape.label_values(label);

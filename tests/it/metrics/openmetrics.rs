@@ -72,7 +72,7 @@ impl Scrape {
     }
 
     /// The value of the sample `name` with exactly these labels; none if it is not there.
-    pub(super) fn find(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    pub(crate) fn find(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let mut samples = self.families.values().flat_map(|family| &family.samples);
         let sample = samples.find(|sample| {
             let same = |&(key, value): &(&str, &str)| {
@@ -84,7 +84,7 @@ impl Scrape {
     }
 
     /// The same of a sample that is there.
-    pub(super) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    pub(crate) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let found = self.find(name, labels);
         found.unwrap_or_else(|| panic!("no {name} {labels:?} in {:#?}", self.names()))
     }
@@ -102,7 +102,7 @@ impl Scrape {
     }
 
     /// All values that the label `key` has anywhere.
-    pub(super) fn label_values(&self, key: &str) -> BTreeSet<String> {
+    pub(crate) fn label_values(&self, key: &str) -> BTreeSet<String> {
         let samples = self.families.values().flat_map(|family| &family.samples);
         samples
             .filter_map(|sample| sample.labels.get(key).cloned())
@@ -110,7 +110,7 @@ impl Scrape {
     }
 
     /// The traces that exemplars of the histogram `family` name, with their values.
-    pub(super) fn exemplars(&self, family: &str) -> Vec<(String, f64)> {
+    pub(crate) fn exemplars(&self, family: &str) -> Vec<(String, f64)> {
         let exemplars = self.families[family]
             .samples
             .iter()
@@ -120,14 +120,14 @@ impl Scrape {
             .collect()
     }
 
-    pub(super) fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.families.keys().map(String::as_str).collect()
     }
 }
 
 impl Family {
     /// The labels that some sample has.
-    pub(super) fn labels(&self) -> BTreeSet<&str> {
+    pub(crate) fn labels(&self) -> BTreeSet<&str> {
         let labels = self.samples.iter().flat_map(|sample| sample.labels.keys());
         labels.map(String::as_str).collect()
     }

@@ -1,37 +1,118 @@
-//! What peers tell of themselves under load, and of each way a round can go.
+//! The peers' figures while they work, under load, and after.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 use futures_util::future::join_all;
-use verifier::{Verifier, VerifierConfig};
-use wire::v1::{AcceptAt, GenerateRequest, TreeShape, tree_shape};
+use wire::v1::{AcceptAt, GenerateRequest};
 
-use super::openmetrics::Scrape;
-use super::{Cluster, GEN_AI, Watched, by_position};
+use super::Scrape;
 use crate::client::{With, begin, generate, request};
-use crate::cluster::{config, target, verifier_in};
-use crate::protocol::VerifyStream;
-use crate::relay::Relay;
+use crate::cluster::{Cluster, config, coordinator, draft, target, verifier_with};
 
 const VERIFIER: (&str, &str) = ("role", "verifier");
 
-/// A verifier of its own configuration.
-async fn watched(config: VerifierConfig) -> (Watched, Arc<Verifier>) {
-    let (process, admin) = super::process().await;
-    let (service, monitor) = verifier_in(process, target(), config).await;
-    (Watched { service, admin }, monitor)
+#[tokio::test]
+async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
+    let cluster = Cluster::start(draft()).await;
+    let asked = request("Once upon a time", 40).ignoring_eos();
+    let answer = generate(&cluster.coordinator, asked).await;
+    let statistics = answer.statistics();
+    for (peer, role, rounds) in [
+        (&cluster.drafter, "drafter", statistics.num_spec_steps),
+        (&cluster.verifier, "verifier", statistics.target_forwards),
+    ] {
+        let rounds = f64::from(rounds);
+        let names = ["sessions", "engine_running", "engine_queue"].map(|name| (name, 0.0));
+        let held = ["engine_sequences", "kv_used_tokens"].map(|name| (name, 0.0));
+        let nothing = |scrape: &Scrape| {
+            let mut gauges = names.iter().chain(&held);
+            gauges.all(|(name, none)| scrape.sum(&format!("outrider_{name}"), &[]) == *none)
+        };
+        peer.shows(role, nothing).await;
+        let scrape = peer.scrape();
+        let of_role = [("role", role)];
+        let value = |name: &str| scrape.value(&format!("outrider_{name}"), &of_role);
+        for (name, expected) in [
+            ("queue_duration_seconds_count", rounds),
+            ("forward_duration_seconds_count", rounds),
+            ("engine_batch_sequences_count", rounds),
+            ("engine_batch_sequences_sum", rounds),
+            ("engine_running_limit", 32.0),
+            ("engine_queue_limit", 256.0),
+            ("sessions_limit", 1_024.0),
+        ] {
+            assert_eq!(value(name), expected, "{role}, {name}");
+        }
+        let answered = [of_role[0], ("outcome", "answered")];
+        for labels in [&answered[..], &[]] {
+            let told = scrape.sum("outrider_peer_rounds_total", labels);
+            assert_eq!(told, rounds, "{role}");
+        }
+        let busy = value("engine_busy_seconds_total");
+        let forwards = value("forward_duration_seconds_sum");
+        assert!(
+            busy >= forwards * 0.999 && busy < forwards * 1.5 + 0.1,
+            "{busy}, {forwards}"
+        );
+        let prompt = f64::from(answer.started.prompt_tokens);
+        let prefilled = value("prefill_tokens_total");
+        assert!(
+            (prompt - 1.0..=prompt + 40.0).contains(&prefilled),
+            "{prefilled}"
+        );
+        assert!(value("engine_forwarded_tokens_total") > prefilled + 40.0 - 1.0);
+        assert!(value("engine_forwards_total") >= rounds);
+        assert!(value("kv_budget_tokens") > 0.0);
+    }
+}
+
+#[tokio::test]
+async fn what_runs_and_what_waits_is_seen_meanwhile() {
+    let model = target();
+    let loaded_in = model.load_time.as_secs_f64();
+    let (verifier, _) = verifier_with(model, |config| {
+        config.engine.max_batch = NonZeroUsize::MIN;
+    })
+    .await;
+    let coordinator = coordinator(config(&[], &[verifier.url()])).await;
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        let long = request("Once upon a time", 480).ignoring_eos();
+        running.push(begin(&coordinator, long).await);
+    }
+    let is_busy = |scrape: &Scrape| {
+        let value = |name| scrape.value(name, &[VERIFIER]);
+        value("outrider_engine_running") == 1.0
+            && value("outrider_engine_queue") >= 1.0
+            && value("outrider_engine_sequences") >= 1.0
+            && value("outrider_kv_used_tokens") > 0.0
+            && scrape.value("outrider_sessions", &[VERIFIER, ("state", "open")]) >= 2.0
+    };
+    verifier.shows("one runs, others wait", is_busy).await;
+    let labels = [VERIFIER, ("model", "target")];
+    let told = verifier
+        .scrape()
+        .value("outrider_model_load_seconds", &labels);
+    assert_eq!(told, loaded_in);
+    let scrape = coordinator.scrape();
+    assert!(scrape.value("outrider_requests_running", &[]) >= 2.0);
+    let alive = [VERIFIER, ("state", "alive")];
+    assert_eq!(scrape.sum("outrider_peers", &alive), 1.0);
+    drop(running);
+    let over = |scrape: &Scrape| scrape.value("outrider_requests_running", &[]) == 0.0;
+    coordinator.shows("the requests are over", over).await;
 }
 
 #[tokio::test]
 async fn memory_that_is_fought_for_is_told_as_it_is() {
-    let mut tight = VerifierConfig::default();
-    tight.engine.kv_tokens = 512;
-    tight.engine.prefix_sharing = true;
-    let (verifier, monitor) = watched(tight).await;
-    let mut config = config(&[], &[verifier.service.url()]);
+    let (verifier, monitor) = verifier_with(target(), |config| {
+        config.engine.kv_tokens = 512;
+        config.engine.prefix_sharing = true;
+    })
+    .await;
+    let mut config = config(&[], &[verifier.url()]);
     config.round_timeout_ms = 120_000.try_into().expect("not zero");
-    let coordinator = Watched::coordinator(config).await;
+    let coordinator = coordinator(config).await;
     let asked = |seed| {
         let prompt = "Once upon a time there was a little girl. ".repeat(10);
         let asked = request(&prompt, 60).seed(seed).ignoring_eos();
@@ -40,143 +121,49 @@ async fn memory_that_is_fought_for_is_told_as_it_is() {
             ..asked
         }
     };
-    generate(&coordinator.service, asked(0)).await;
-    let together = (0..12).map(|seed| generate(&coordinator.service, asked(seed)));
-    join_all(together).await;
+    generate(&coordinator, asked(0)).await;
+    join_all((0..12).map(|seed| generate(&coordinator, asked(seed)))).await;
     let memory = monitor.memory();
-    let scrape = verifier.scrape().await;
+    let scrape = verifier.scrape();
+    let value = |name: &str| scrape.value(&format!("outrider_{name}"), &[VERIFIER]);
     for (name, counted) in [
-        ("outrider_kv_evictions_total", memory.evictions),
-        (
-            "outrider_reprefilled_tokens_total",
-            memory.reprefilled_tokens,
-        ),
-        ("outrider_shared_prefix_tokens_total", memory.shared_tokens),
+        ("kv_evictions_total", memory.evictions),
+        ("reprefilled_tokens_total", memory.reprefilled_tokens),
+        ("shared_prefix_tokens_total", memory.shared_tokens),
     ] {
         assert!(counted > 0, "{name}: {memory:?}");
-        assert_eq!(scrape.value(name, &[VERIFIER]), counted as f64, "{name}");
+        assert_eq!(value(name), counted as f64, "{name}");
     }
-    let batches = |of: &str| {
-        let name = format!("outrider_engine_batch_sequences_{of}");
-        scrape.value(&name, &[VERIFIER])
-    };
-    assert!(batches("sum") > batches("count"), "several in a forward");
-}
-
-#[tokio::test]
-async fn what_runs_and_what_waits_is_seen_meanwhile() {
-    let model = target();
-    let loaded_in = model.load_time.as_secs_f64();
-    let (process, admin) = super::process().await;
-    let mut one_at_a_time = VerifierConfig::default();
-    one_at_a_time.engine.max_batch = NonZeroUsize::MIN;
-    let (service, _) = verifier_in(process, model, one_at_a_time).await;
-    let verifier = Watched { service, admin };
-    let coordinator = Watched::coordinator(config(&[], &[verifier.service.url()])).await;
-    let mut running = Vec::new();
-    for _ in 0..3 {
-        let long = request("Once upon a time", 480).ignoring_eos();
-        running.push(begin(&coordinator.service, long).await);
-    }
-    let is_busy = |scrape: &Scrape| {
-        let value = |name| scrape.value(name, &[VERIFIER]);
-        value("outrider_engine_running") == 1.0
-            && value("outrider_engine_queue") >= 1.0
-            && value("outrider_engine_sequences") >= 1.0
-    };
-    verifier.eventually("one runs, others wait", is_busy).await;
-    let labels = [VERIFIER, ("model", "target")];
-    let scrape = verifier.scrape().await;
-    assert_eq!(
-        scrape.value("outrider_model_load_seconds", &labels),
-        loaded_in
-    );
-}
-
-#[tokio::test]
-async fn a_session_that_waits_for_its_next_stream_is_told_as_detached() {
-    let (verifier, _) = watched(VerifierConfig::default()).await;
-    let relay = Relay::start(verifier.service.address).await;
-    let _stream = VerifyStream::opened(relay.url(), |_| {}).await;
-    relay.cut();
-    let detached = |scrape: &Scrape| {
-        let of = |state| scrape.value("outrider_sessions", &[VERIFIER, ("state", state)]);
-        (of("open"), of("detached")) == (0.0, 1.0)
-    };
-    verifier.eventually("detached", detached).await;
+    let (forwards, sequences) = ("engine_batch_sequences_count", "engine_batch_sequences_sum");
+    assert!(value(sequences) > value(forwards), "several in a forward");
 }
 
 #[tokio::test]
 async fn forwards_are_counted_whoever_decides_and_of_each_token_decoded_alone() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start(draft()).await;
     let (mut rounds, mut forwards) = (0.0, 0.0);
     for (method, accept_at) in [
         ("rejection", AcceptAt::Verifier),
         ("rejection", AcceptAt::Coordinator),
         ("target-only", AcceptAt::Verifier),
     ] {
+        let asked = request("Once upon a time", 20).method(method);
         let asked = GenerateRequest {
             accept_at: accept_at.into(),
-            ..request("Once upon a time", 20)
-                .method(method)
-                .ignoring_eos()
+            ..asked.ignoring_eos()
         };
-        let answer = generate(&cluster.coordinator.service, asked).await;
+        let answer = generate(&cluster.coordinator, asked).await;
         let forwarded = f64::from(answer.statistics().target_forwards);
         forwards += forwarded;
         // Decoding alone is one long round.
-        rounds += if method == "target-only" {
-            1.0
-        } else {
-            forwarded
-        };
-        let scrape = cluster.verifier.scrape().await;
-        let answered = [VERIFIER, ("outcome", "answered")];
-        let of = |name: &str| scrape.value(name, &[VERIFIER]);
+        let is_one = method == "target-only";
+        rounds += if is_one { 1.0 } else { forwarded };
+        let scrape = cluster.verifier.scrape();
         let told = (
-            scrape.value("outrider_peer_rounds_total", &answered),
-            of("outrider_queue_duration_seconds_count"),
-            of("outrider_forward_duration_seconds_count"),
+            scrape.sum("outrider_peer_rounds_total", &[("outcome", "answered")]),
+            scrape.sum("outrider_queue_duration_seconds_count", &[]),
+            scrape.sum("outrider_forward_duration_seconds_count", &[]),
         );
         assert_eq!(told, (rounds, rounds, forwards), "{method}, {accept_at:?}");
     }
-}
-
-#[tokio::test]
-async fn positions_of_a_tree_are_its_levels() {
-    let cluster = Cluster::start().await;
-    let shape = tree_shape::Shape::Comb(4);
-    let asked = GenerateRequest {
-        tree: Some(TreeShape { shape: Some(shape) }),
-        ..request("Once upon a time", 40).draft_len(3).ignoring_eos()
-    };
-    let answer = generate(&cluster.coordinator.service, asked).await;
-    let statistics = answer.statistics();
-    let drafted = statistics.per_step_drafted.iter();
-    let levels: Vec<u32> = drafted.map(|nodes| nodes.div_ceil(4)).collect();
-    assert!(levels.contains(&3), "{levels:?}");
-    let scrape = cluster.coordinator.scrape().await;
-    for (name, reached) in [
-        ("outrider_position_drafted_total", &levels),
-        (
-            "outrider_position_accepted_total",
-            &statistics.per_step_accepted,
-        ),
-    ] {
-        for (position, count) in by_position(reached.iter()) {
-            let labels = [("model", "default"), ("position", position.as_str())];
-            let told = scrape.value(name, &labels);
-            assert_eq!(told, f64::from(count), "{name} {position}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn an_output_that_came_at_once_has_no_time_per_token() {
-    let cluster = Cluster::start().await;
-    generate(&cluster.coordinator.service, request("x", 1).ignoring_eos()).await;
-    let scrape = cluster.coordinator.scrape().await;
-    let count = |of: &str| scrape.find(&format!("gen_ai_server_{of}_seconds_count"), &GEN_AI);
-    assert_eq!(count("time_to_first_token"), Some(1.0));
-    assert_eq!(count("time_per_output_token"), None);
 }

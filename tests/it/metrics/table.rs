@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use server::metrics::{Kind, Metric, names};
 
-use super::Cluster;
 use crate::client::{With, generate, request};
+use crate::cluster::{Cluster, draft};
 
 /// The type of `metric` in OpenMetrics, and what its samples' names add to its own.
 pub(crate) fn in_openmetrics(metric: &Metric) -> (&'static str, &'static [&'static str]) {
@@ -70,15 +70,12 @@ fn the_documented_table_is_that_of_the_definitions() {
 
 #[tokio::test]
 async fn every_metric_is_exposed_by_some_process_and_nothing_else_is() {
-    let cluster = Cluster::start().await;
-    generate(
-        &cluster.coordinator.service,
-        request("Once upon a time", 30).ignoring_eos(),
-    )
-    .await;
+    let cluster = Cluster::start(draft()).await;
+    let asked = request("Once upon a time", 30).ignoring_eos();
+    generate(&cluster.coordinator, asked).await;
     let mut exposed = BTreeSet::new();
-    for watched in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
-        let scrape = watched.scrape().await;
+    for service in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
+        let scrape = service.scrape();
         for (name, family) in &scrape.families {
             exposed.insert(name.clone());
             let metric = names::ALL.iter().find(|metric| metric.name == name);

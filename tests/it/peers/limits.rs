@@ -4,7 +4,7 @@ use tonic::Code;
 use wire::v1::{AcceptAt, GenerateRequest};
 
 use crate::client::{With, generate, request, try_generate};
-use crate::cluster::{config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{config, coordinator, pair};
 
 /// A request whose blocks the coordinator decides, and reports with all distributions.
 fn reporting() -> GenerateRequest {
@@ -18,8 +18,7 @@ fn reporting() -> GenerateRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_forbids_what_holds_much() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let of = async |change: fn(&mut coordinator::CoordinatorConfig)| {
         let mut config = config(&[drafter.url()], &[verifier.url()]);
         change(&mut config);
@@ -57,8 +56,7 @@ fn resident_mb() -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_that_nobody_reads_take_no_more_than_their_budget() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let mut config = config(&[drafter.url()], &[verifier.url()]);
     // A round of 33 positions is 1.1 MB as it comes, as much as it is read, and both again for its report.
     config.max_distribution_bytes = (64 << 20).try_into().expect("not zero");

@@ -10,14 +10,12 @@ mod text;
 
 use std::time::Duration;
 
-use coordinator::CoordinatorConfig;
 use model::Model;
 use model::source::ServedModel;
 use server::process::Process;
 use verifier::VerifierConfig;
 
-use crate::cluster::{Service, coordinator_in, verifier_in};
-use crate::metrics::Scrape;
+use crate::cluster::{Service, verifier_in};
 use crate::paced::{Pace, paced};
 
 /// A verifier on a model that goes at a pace.
@@ -32,34 +30,14 @@ async fn paced_verifier(
     service
 }
 
-/// A coordinator, and what it counts.
-struct Counted {
-    service: Service,
-    process: Process,
+/// Addresses of `role` that `coordinator` leaves alone for a while.
+fn resting(coordinator: &Service, role: &str) -> f64 {
+    let labels = [("role", role), ("state", "resting")];
+    coordinator.scrape().sum("outrider_peers", &labels)
 }
 
-impl Counted {
-    async fn start(config: CoordinatorConfig) -> Self {
-        let process = Process::default();
-        let service = coordinator_in(process.clone(), config).await;
-        Self { service, process }
-    }
-
-    /// The sum of all samples of `metric` with these labels.
-    fn count(&self, metric: &str, labels: &[(&str, &str)]) -> f64 {
-        let text = self.process.metrics.encode().expect("text");
-        Scrape::read(&text).sum(metric, labels)
-    }
-
-    /// Addresses of `role` that are left alone for a while.
-    fn resting(&self, role: &str) -> f64 {
-        let labels = [("role", role), ("state", "resting")];
-        self.count("outrider_peers", &labels)
-    }
-
-    fn retries(&self) -> f64 {
-        self.count("outrider_retries_total", &[])
-    }
+fn retries(coordinator: &Service) -> f64 {
+    coordinator.scrape().sum("outrider_retries_total", &[])
 }
 
 /// Milliseconds as a setting has them.

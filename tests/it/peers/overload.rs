@@ -3,9 +3,9 @@
 use futures_util::future::join_all;
 use tonic::Code;
 
-use super::{Counted, MS, paced_verifier};
+use super::{MS, paced_verifier, retries};
 use crate::client::{With, generate, request, try_generate};
-use crate::cluster::{config, target};
+use crate::cluster::{config, coordinator, target};
 use crate::paced::Pace;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,11 +16,11 @@ async fn requests_under_way_wait_for_an_overloaded_verifier() {
         (config.engine.max_batch, config.engine.max_queue) = (one, one);
     })
     .await;
-    let counted = Counted::start(config(&[], &[verifier.url()])).await;
+    let coordinator = coordinator(config(&[], &[verifier.url()])).await;
     let asked = |seed| request("Once upon a time", 40).seed(seed).ignoring_eos();
-    let expected = generate(&counted.service, asked(0)).await.tokens;
+    let expected = generate(&coordinator, asked(0)).await.tokens;
     pace.slow(MS * 60);
-    let all = (0..5).map(|_| try_generate(&counted.service, asked(0)));
+    let all = (0..5).map(|_| try_generate(&coordinator, asked(0)));
     let mut answered = 0;
     for answer in join_all(all).await {
         match answer {
@@ -34,5 +34,5 @@ async fn requests_under_way_wait_for_an_overloaded_verifier() {
         }
     }
     assert!(answered > 1, "nobody had to wait");
-    assert!(counted.retries() > 5.0, "nobody waited for long");
+    assert!(retries(&coordinator) > 5.0, "nobody waited for long");
 }

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use wire::v1::GenerateRequest;
 
-use super::{Counted, MS, ms, paced_verifier};
-use crate::client::{With, generate, request, try_generate};
-use crate::cluster::{config, draft, drafter, target, verifier};
+use super::{MS, ms, paced_verifier, resting, retries};
+use crate::client::{With, generate, request};
+use crate::cluster::{config, coordinator, draft, drafter, target, verifier};
 use crate::paced::Pace;
 
 /// A prompt of some 250 tokens.
@@ -24,19 +24,22 @@ async fn a_prefill_longer_than_the_round_timeout_is_waited_for() {
     let (drafter, _) = drafter(draft()).await;
     let mut config = config(&[drafter.url()], &[verifier.url()]);
     config.round_timeout_ms = ms(1_000);
-    let counted = Counted::start(config).await;
+    let coordinator = coordinator(config).await;
     // Known before the engine slows down.
-    let expected = generate(&counted.service, long()).await.tokens;
+    let expected = generate(&coordinator, long()).await.tokens;
     pace.slow(MS * 100);
     for method in ["", "target-only"] {
         let began = Instant::now();
-        let answer = generate(&counted.service, long().method(method)).await;
+        let answer = generate(&coordinator, long().method(method)).await;
         assert!(began.elapsed() > MS * 1_000, "the prefill was not long");
         assert_eq!(answer.tokens, expected, "{method}");
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         assert_eq!((statistics.retries, statistics.migrations), (0, 0));
     }
-    assert_eq!((counted.retries(), counted.resting("verifier")), (0.0, 0.0));
+    assert_eq!(
+        (retries(&coordinator), resting(&coordinator, "verifier")),
+        (0.0, 0.0)
+    );
 }
 
 /// Its health check answers all the while: that is not enough.
@@ -47,16 +50,14 @@ async fn a_task_that_makes_no_progress_is_given_up() {
     let (well, _) = verifier(target()).await;
     let mut config = config(&[], &[stuck.url(), well.url()]);
     config.round_timeout_ms = ms(1_500);
-    let counted = Counted::start(config).await;
-    let expected = generate(&counted.service, long()).await.tokens;
+    let coordinator = coordinator(config).await;
+    let expected = generate(&coordinator, long()).await.tokens;
     pace.hold();
     let mut migrations = 0;
     for _ in 0..8 {
-        let answer = try_generate(&counted.service, long()).await;
-        let answer = answer.expect("in order");
-        assert_eq!(answer.finished.error, "");
+        let answer = generate(&coordinator, long()).await;
         assert_eq!(answer.tokens, expected);
-        migrations += answer.finished.speculation.expect("statistics").migrations;
+        migrations += answer.statistics().migrations;
     }
     pace.release();
     assert!(migrations > 0, "no session was at the stuck verifier");

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use wire::v1::{FinishReason, ListModelsRequest};
 
-use super::{Counted, MS, ms};
+use super::{MS, ms};
 use crate::client::{With, generate, request, with_fault};
 use crate::cluster::{client, config, coordinator, draft, drafter_with, silent, target, verifier};
 use crate::relay::Relay;
@@ -29,21 +29,22 @@ async fn no_address_stands_in_what_a_client_reads() {
 async fn a_draft_model_whose_context_is_full_is_counted_as_that() {
     let (verifier, _) = verifier(target()).await;
     let (drafter, _) = drafter_with(draft(), |config| config.engine.kv_tokens = 128).await;
-    let counted = Counted::start(config(&[drafter.url()], &[verifier.url()])).await;
+    let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     let asked = request("Once upon a time", 200).ignoring_eos();
-    let answer = generate(&counted.service, asked).await;
+    let answer = generate(&coordinator, asked).await;
     assert_eq!(answer.tokens.len(), 200);
     // Now its context fills up, now the prompt is longer than it.
     let long = request(&"The cat sat on the mat. ".repeat(20), 8).ignoring_eos();
-    let after = generate(&counted.service, long).await;
+    let after = generate(&coordinator, long).await;
     let lost = (answer.fallbacks() + after.fallbacks()) as f64;
     assert!(
         answer.fallbacks() > 0 && after.fallbacks() > 0,
         "there was room"
     );
-    let reason = &after.finished.speculation.expect("statistics").fallbacks[0].reason;
+    let reason = &after.statistics().fallbacks[0].reason;
     assert!(reason.contains("context of 64 tokens is full"), "{reason}");
-    let fallbacks = |reason| counted.count("outrider_fallbacks_total", &[("reason", reason)]);
+    let scrape = coordinator.scrape();
+    let fallbacks = |reason| scrape.sum("outrider_fallbacks_total", &[("reason", reason)]);
     let counted = ["context_full", "malformed", "refused"].map(fallbacks);
     assert_eq!(counted, [lost, 0.0, 0.0]);
 }

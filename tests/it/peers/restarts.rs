@@ -30,7 +30,7 @@ async fn a_verifier_restarted_with_shorter_blocks_is_asked_shorter_blocks() {
         let answer = generate(&coordinator, asked.clone()).await;
         assert_eq!((answer.tokens.len(), answer.fallbacks()), (60, 0));
         assert_eq!(answer.tokens, expected.tokens);
-        let statistics = answer.finished.speculation.expect("statistics");
+        let statistics = answer.statistics();
         assert!(
             statistics
                 .per_step_drafted

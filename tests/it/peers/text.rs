@@ -8,7 +8,7 @@ use wire::v1::generate_response::Part;
 
 use super::{MS, paced_verifier};
 use crate::client::{With, begin, collect, generate, request};
-use crate::cluster::{Cluster, client, config, coordinator, draft, drafter, target, verifier};
+use crate::cluster::{Cluster, client, config, coordinator, draft, pair, target};
 use crate::paced::Pace;
 use crate::relay::Relay;
 use crate::tampering::{Mode, Tampering};
@@ -16,8 +16,7 @@ use crate::tampering::{Mode, Tampering};
 /// All who come before the tokenizer wait for one and the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_herd_of_requests_fetches_one_tokenizer() {
-    let (drafter, _) = drafter(draft()).await;
-    let (verifier, _) = verifier(target()).await;
+    let (drafter, verifier) = pair().await;
     let (drafter, verifier) = (drafter.address, verifier.address);
     let (tampering, url) = Tampering::start(Mode::LateTokenizer, drafter, verifier).await;
     let peers = std::slice::from_ref(&url);
@@ -101,9 +100,9 @@ async fn each_move_is_counted_once() {
         Relay::start(verifiers[1].address).await,
     ];
     let urls = relays.clone().map(|relay| relay.url());
-    let counted = super::Counted::start(config(&[], &urls)).await;
+    let coordinator = coordinator(config(&[], &urls)).await;
     let asked = request("Once upon a time", 70).ignoring_eos();
-    let parts = begin(&counted.service, asked).await;
+    let parts = begin(&coordinator, asked).await;
     // Wherever it began, it is moved by at least two of these.
     let mut losses = [(5, 0), (25, 1), (45, 0)].into_iter().peekable();
     let answer = collect(parts, |tokens| {
@@ -112,10 +111,12 @@ async fn each_move_is_counted_once() {
             relays[lost].lead_to(None);
         }
     });
-    let moves = answer.await.finished.speculation.expect("statistics");
+    let answer = answer.await;
+    let moves = answer.statistics();
     assert!(moves.migrations >= 2, "{moves:?}");
-    assert_eq!(
-        counted.count("outrider_migrations_total", &[]),
-        f64::from(moves.migrations)
-    );
+    let scrape = coordinator.scrape();
+    let migrations = scrape.sum("outrider_migrations_total", &[]);
+    assert_eq!(migrations, f64::from(moves.migrations));
+    let retries = scrape.sum("outrider_retries_total", &[("peer", "verifier")]);
+    assert!(retries > 0.0 && retries >= f64::from(moves.retries));
 }

@@ -1,13 +1,13 @@
 //! The peers' own protocol, spoken by hand.
 
 mod drafts;
+mod progress;
 mod streams;
 mod trees;
 mod verdicts;
 
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 use wire::digest::{Digestible, digest};
 use wire::v1::{
@@ -17,8 +17,13 @@ use wire::v1::{
 };
 use wire::v1::{drafter_client::DrafterClient, verifier_client::VerifierClient};
 
+use crate::cluster::channel;
+
 /// "Once upon a time" and the like need no tokenizer here.
 pub(crate) const PROMPT: [u32; 6] = [1, 400, 500, 600, 700, 800];
+
+/// What of a session's opening a test is about.
+type Change = fn(&mut Open);
 
 /// A session's opening; `change` what a test is about.
 pub(crate) fn open(change: impl FnOnce(&mut Open)) -> Open {
@@ -58,9 +63,8 @@ pub(crate) struct VerifyStream {
 
 impl VerifyStream {
     pub(crate) async fn open(url: String, open: Open) -> Result<(Self, Opened), Status> {
-        let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
-        let mut client = VerifierClient::new(channel);
+        let mut client = VerifierClient::new(channel(url));
         let request = Some(verify_request::Request::Open(open));
         let sent = requests.send(VerifyRequest { request }).await;
         sent.expect("room");
@@ -122,9 +126,8 @@ pub(crate) struct DraftStream {
 
 impl DraftStream {
     pub(crate) async fn open(url: String, open: Open) -> Result<Self, Status> {
-        let channel = Channel::from_shared(url).expect("a URL").connect_lazy();
         let (requests, outgoing) = mpsc::channel(8);
-        let mut client = DrafterClient::new(channel);
+        let mut client = DrafterClient::new(channel(url));
         let request = Some(draft_request::Request::Open(open));
         let sent = requests.send(DraftRequest { request }).await;
         sent.expect("room");

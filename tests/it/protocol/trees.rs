@@ -1,16 +1,9 @@
 //! Draft trees at the verifier.
 
-use tonic::Code;
-use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{
-    AcceptAt, DescribeRequest, LastToken, Open, ProposalForm, TokenTree, Verification, VerifyRound,
-};
+use wire::v1::{AcceptAt, LastToken, Open, ProposalForm, TokenTree, Verification, VerifyRound};
 
-use super::{VerifyStream, with_header};
+use super::{Change, VerifyStream, with_header};
 use crate::cluster::{Service, target, verifier};
-
-/// What a session is opened with.
-type Change = fn(&mut Open);
 
 fn tree(token_ids: &[u32], parents: &[i32]) -> VerifyRound {
     VerifyRound {
@@ -64,27 +57,7 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
 }
 
 #[tokio::test]
-async fn what_is_no_tree_or_too_large_is_refused() {
-    let (verifier, _) = verifier(target()).await;
-    let wide: Vec<u32> = (100..165).collect();
-    for (tokens, parents, field) in [
-        (&[900, 900][..], &[-1, -1][..], "drafts.parents"),
-        (&[900, 901], &[1, -1], "drafts.parents"),
-        (&[900, 901], &[-1], "drafts.parents"),
-        (&[900, 901], &[-1, -2], "drafts.parents"),
-        (&wide, &[-1; 65], "drafts"),
-    ] {
-        let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
-        let round = with_header(tree(tokens, parents), 1, &[]);
-        let status = stream.verdict(round).await.expect_err("refused");
-        assert_eq!(status.code(), Code::InvalidArgument);
-        let told = status.message();
-        assert_eq!(told.split(':').next(), Some(field), "{told}");
-    }
-}
-
-#[tokio::test]
-async fn trees_go_with_coupled_verification_at_the_verifier_only() {
+async fn what_is_no_tree_or_goes_with_none_is_refused() {
     let (verifier, _) = verifier(target()).await;
     let branches = || tree(&[900, 901], &[-1, -1]);
     let token = |open: &mut Open| {
@@ -97,7 +70,9 @@ async fn trees_go_with_coupled_verification_at_the_verifier_only() {
         horizon: Some(4),
         ..branches()
     };
-    let asked: [(Change, VerifyRound, &str, &str); 3] = [
+    let no_tree = tree(&[900, 900], &[-1, -1]);
+    let asked: [(Change, VerifyRound, &str, &str); 4] = [
+        (|_| {}, no_tree, "drafts.parents", ""),
         (token, branches(), "drafts.parents", "COUPLED"),
         (elsewhere, branches(), "drafts.parents", "accept_at"),
         (|_| {}, with_horizon, "horizon", "tree"),
@@ -110,14 +85,4 @@ async fn trees_go_with_coupled_verification_at_the_verifier_only() {
         assert_eq!(told.split(':').next(), Some(field), "{told}");
         assert!(told.contains(word), "{told}");
     }
-}
-
-#[tokio::test]
-async fn the_verifier_says_that_it_knows_trees() {
-    let (verifier, _) = verifier(target()).await;
-    let mut client = VerifierClient::connect(verifier.url())
-        .await
-        .expect("a connection");
-    let described = client.describe(DescribeRequest {}).await;
-    assert!(described.expect("a description").into_inner().trees);
 }

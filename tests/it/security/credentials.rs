@@ -18,10 +18,7 @@ use crate::cluster::{Cluster, draft};
 async fn what_is_generated_under_tls_and_tokens_is_what_is_generated_in_clear() {
     let clear = Cluster::start(draft()).await;
     let world = World::new();
-    let drafter = world.drafter(world.of_peer()).await;
-    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
-    let process = world.of_coordinator();
-    let coordinator = world.coordinator(&[&drafter], &[&verifier], process).await;
+    let [_drafter, _verifier, coordinator] = world.services().await;
     let client = world.of_client(ANYONE);
     for method in ["coupled", "rejection", "target-only"] {
         let asked = request("Once upon a time", 40).method(method);
@@ -42,10 +39,7 @@ async fn what_is_generated_under_tls_and_tokens_is_what_is_generated_in_clear() 
 #[tokio::test]
 async fn no_service_answers_without_its_token() {
     let world = World::new();
-    let drafter = world.drafter(world.of_peer()).await;
-    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
-    let process = world.of_coordinator();
-    let coordinator = world.coordinator(&[&drafter], &[&verifier], process).await;
+    let [drafter, verifier, coordinator] = world.services().await;
     // Its own certificate, and the token of another door.
     let client = world.of_client(ACME);
     let nothing = Process {

@@ -4,10 +4,10 @@ use server::transport::MAX_MESSAGE_BYTES;
 use tonic::Code;
 use wire::v1::drafter_client::DrafterClient;
 use wire::v1::verifier_client::VerifierClient;
-use wire::v1::{DraftRequest, LogitBias, Open, VerifyRequest, draft_request, verify_request};
+use wire::v1::{DraftRequest, Open, VerifyRequest, draft_request, verify_request};
 
 use crate::client::{generate, request, try_generate};
-use crate::cluster::{Cluster, Service, draft};
+use crate::cluster::{Cluster, draft};
 
 /// The largest message of a client.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -46,14 +46,10 @@ async fn peers_take_no_more_than_they_say() {
         model: "x".repeat(MAX_MESSAGE_BYTES),
         ..Default::default()
     };
-    let channel = |service: &Service| {
-        let channel = tonic::transport::Channel::from_shared(service.url());
-        channel.expect("a URL").connect_lazy()
-    };
     let asked = tokio_stream::once(DraftRequest {
         request: Some(draft_request::Request::Open(open.clone())),
     });
-    let mut drafter = DrafterClient::new(channel(&cluster.drafter));
+    let mut drafter = DrafterClient::new(cluster.drafter.channel());
     let of_drafter = match drafter.draft(asked).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
@@ -61,7 +57,7 @@ async fn peers_take_no_more_than_they_say() {
     let asked = tokio_stream::once(VerifyRequest {
         request: Some(verify_request::Request::Open(open)),
     });
-    let mut verifier = VerifierClient::new(channel(&cluster.verifier));
+    let mut verifier = VerifierClient::new(cluster.verifier.channel());
     let of_verifier = match verifier.verify(asked).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
@@ -73,27 +69,4 @@ async fn peers_take_no_more_than_they_say() {
     }
     let answer = generate(&cluster.coordinator, request("x", 4)).await;
     assert_eq!(answer.tokens.len(), 4);
-}
-
-#[tokio::test]
-async fn lists_are_as_long_as_they_may_be() {
-    let cluster = Cluster::start(draft()).await;
-    let bias = |entries: u32| {
-        let mut asked = request("x", 4);
-        let entry = |token_id| LogitBias {
-            token_id,
-            bias: 0.5,
-        };
-        asked.sampling.get_or_insert_default().logit_bias = (0..entries).map(entry).collect();
-        asked
-    };
-    assert!(
-        try_generate(&cluster.coordinator, bias(1_024))
-            .await
-            .is_ok()
-    );
-    let refused = try_generate(&cluster.coordinator, bias(1_025)).await;
-    let status = refused.expect_err("too many");
-    let said = "logit_bias: 1025 entries, expected at most 1024";
-    assert!(status.message().contains(said), "{status}");
 }

@@ -57,22 +57,3 @@ async fn beginnings_are_shared_within_a_tenant_by_its_token_and_with_nobody_else
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]));
 }
-
-#[tokio::test]
-async fn a_tenant_with_a_name_that_is_too_long_is_refused() {
-    let world = World::new();
-    let (verifier, _) = world.verifier(world.of_peer(), |_| {}).await;
-    let process = world.of_coordinator();
-    let coordinator = world.coordinator(&[], &[&verifier], process).await;
-    let mut asked = request("x", 4);
-    asked.tenant = "t".repeat(257);
-    let refused = try_generate(&coordinator, &world.of_client(ANYONE), asked.clone()).await;
-    let refused = refused.expect_err("too long");
-    assert!(
-        refused.message().starts_with("tenant: 257 bytes"),
-        "{refused}"
-    );
-    // The token's name stands in its place.
-    let taken = try_generate(&coordinator, &world.of_client(ACME), asked).await;
-    assert_eq!(taken.expect("let in").tokens.len(), 4);
-}

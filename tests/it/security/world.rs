@@ -101,6 +101,15 @@ impl World {
         verifier_in(process, target(), config).await
     }
 
+    /// A drafter, a verifier and their coordinator.
+    pub(crate) async fn services(&self) -> [Service; 3] {
+        let drafter = self.drafter(self.of_peer()).await;
+        let (verifier, _) = self.verifier(self.of_peer(), |_| {}).await;
+        let process = self.of_coordinator();
+        let coordinator = self.coordinator(&[&drafter], &[&verifier], process).await;
+        [drafter, verifier, coordinator]
+    }
+
     pub(crate) async fn coordinator(
         &self,
         drafters: &[&Service],

@@ -7,7 +7,6 @@ use super::collector::{Seen, Spans, int, text};
 use super::requests::check_rounds;
 use super::watched::Watched;
 use crate::client::{With, begin, generate, request, with_fault};
-use crate::relay::Relay;
 
 fn asked() -> GenerateRequest {
     request("Once upon a time", 120)
@@ -24,15 +23,10 @@ fn failed(spans: &Spans) -> Vec<&Seen> {
 
 #[tokio::test]
 async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
-    let (relay, to_verifier) = relay().await;
     // No round has spans of its own.
-    let services = Watched::start_with(
-        |telemetry| telemetry.round_every = 0,
-        |_| {},
-        |drafter, verifier| (drafter, to_verifier(verifier)),
-    )
-    .await;
-    let answer = with_fault(&services.coordinator, asked(), 20, || relay.cut()).await;
+    let services = Watched::start(|telemetry| telemetry.round_every = 0).await;
+    let cut = || services.to_verifier.cut();
+    let answer = with_fault(&services.coordinator, asked(), 20, cut).await;
     let retries = answer.statistics().retries;
     assert!(retries > 0);
     let spans = services.spans().await;
@@ -47,10 +41,9 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
         (step.span.name.clone(), attempt, step.has_failed())
     };
     let asked: Vec<_> = steps.iter().map(told).collect();
-    let (last, before) = asked.split_last().expect("steps");
-    let verify = || names::VERIFY.to_owned();
-    assert_eq!(*last, (verify(), i64::from(retries), false));
-    assert!(before.contains(&(verify(), 0, true)), "{asked:?}");
+    let verify = |attempt, failed| (names::VERIFY.to_owned(), attempt, failed);
+    assert_eq!(asked.last(), Some(&verify(retries.into(), false)));
+    assert!(asked.contains(&verify(0, true)), "{asked:?}");
     assert_eq!(failed[0].int(names::ATTEMPT), Some(retries.into()));
     for step in &steps {
         let blamed = step.text(names::PEER);
@@ -74,27 +67,11 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
     assert_eq!(last, 1, "the failed one and the last");
 }
 
-/// A relay that leads nowhere yet, and what makes it lead to a URL.
-async fn relay() -> (Relay, impl FnOnce(String) -> String) {
-    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
-    let relay = Relay::start(nowhere).await;
-    let leading = relay.clone();
-    let lead = move |url: String| {
-        let address = url
-            .trim_start_matches("http://")
-            .parse()
-            .expect("an address");
-        leading.lead_to(Some(address));
-        leading.url()
-    };
-    (relay, lead)
-}
-
 #[tokio::test]
 async fn a_lost_drafter_is_seen_where_it_was_lost() {
-    let mut services = Watched::start(|_| {}).await;
-    let drafter = services.drafter.take();
-    let answer = with_fault(&services.coordinator, asked(), 20, || drop(drafter)).await;
+    let services = Watched::start(|_| {}).await;
+    let lose = || services.to_drafter.lead_to(None);
+    let answer = with_fault(&services.coordinator, asked(), 20, lose).await;
     assert_eq!(answer.finished.reason(), FinishReason::Length);
     let fallbacks = answer.statistics().fallbacks.clone();
     assert!(!fallbacks.is_empty());
@@ -128,32 +105,26 @@ async fn a_lost_drafter_is_seen_where_it_was_lost() {
 async fn a_session_that_moves_is_seen_to() {
     let (other, _) = crate::cluster::verifier(crate::cluster::target()).await;
     let other_url = other.url();
-    let mut services = Watched::start_with(
-        |_| {},
-        |config| config.models[0].verifiers.push(other_url),
-        |drafter, verifier| (drafter, verifier),
-    )
-    .await;
+    let services =
+        Watched::start_with(|_| {}, |config| config.models[0].verifiers.push(other_url)).await;
     // Sessions go to either; the first that goes to the one that is watched moves.
-    let mut seed = 0;
+    let (mut seed, mut lost) = (0, false);
     let moved = loop {
-        let (monitor, verifier) = (&services.verifier_monitor, &mut services.verifier);
-        let kill = || {
-            if monitor.sessions().attached > 0 {
-                drop(verifier.take());
+        let lose = || {
+            lost = services.verifier_monitor.sessions().attached > 0;
+            if lost {
+                services.to_verifier.lead_to(None);
             }
         };
-        let asked = asked().seed(seed);
-        let answer = with_fault(&services.coordinator, asked, 20, kill).await;
-        if services.verifier.is_none() {
+        let answer = with_fault(&services.coordinator, asked().seed(seed), 20, lose).await;
+        if lost {
             break answer;
         }
         seed += 1;
         assert!(seed < 40, "no session ever went to the one of two");
     };
     assert_eq!(moved.finished.reason(), FinishReason::Length);
-    let migrations = moved.statistics().migrations;
-    assert_eq!(migrations, 1);
+    assert_eq!(moved.statistics().migrations, 1);
     let spans = services.spans().await;
     let roots = spans.all("chat default");
     let (last, before) = roots.split_last().expect("requests");
@@ -191,14 +162,9 @@ async fn a_client_that_leaves_ends_its_trace() {
 
 #[tokio::test]
 async fn a_lost_verifier_fails_the_request_and_its_span() {
-    let (relay, to_verifier) = relay().await;
-    let services = Watched::start_with(
-        |_| {},
-        |config| config.verifier_retries = 0,
-        |drafter, verifier| (drafter, to_verifier(verifier)),
-    )
-    .await;
-    let answer = with_fault(&services.coordinator, asked(), 20, || relay.lead_to(None)).await;
+    let services = Watched::start_with(|_| {}, |config| config.verifier_retries = 0).await;
+    let lose = || services.to_verifier.lead_to(None);
+    let answer = with_fault(&services.coordinator, asked(), 20, lose).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     let spans = services.spans().await;
     let root = spans.one("chat default");

@@ -8,7 +8,6 @@ use wire::v1::verify_request::Request;
 use wire::v1::{DecodeRound, DraftRound, RoundHeader, VerifyRound};
 
 use super::watched::Watched;
-use crate::cluster::Service;
 use crate::protocol::{DraftStream, VerifyStream, with_header};
 
 /// The first round of a session, of a request that is traced; `change` its header.
@@ -20,16 +19,12 @@ fn traced<R: Digestible>(request: R, change: impl FnOnce(&mut RoundHeader)) -> R
     request
 }
 
-fn url(service: Option<&Service>) -> String {
-    service.expect("it runs").url()
-}
-
 #[tokio::test]
 async fn an_answer_that_is_repeated_is_told_as_one() {
     let services = Watched::start(|_| {}).await;
-    let drafter = url(services.drafter.as_ref());
+    let drafter = services.drafter.url();
     let mut drafts = DraftStream::opened(drafter, |_| {}).await;
-    let verifier = url(services.verifier.as_ref());
+    let verifier = services.verifier.url();
     let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
     for _ in 0..2 {
         let asked = DraftRound {
@@ -53,7 +48,7 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
 #[tokio::test]
 async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let services = Watched::start(|_| {}).await;
-    let drafter = url(services.drafter.as_ref());
+    let drafter = services.drafter.url();
     let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     let asked = |max_tokens| DraftRound {
         max_tokens,
@@ -70,7 +65,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
 
     // More than the context holds.
     let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
-    let drafter = url(services.drafter.as_ref());
+    let drafter = services.drafter.url();
     let mut drafts = DraftStream::opened(drafter, |_| {}).await;
     drafts.send(traced(asked(2), too_long)).await;
     let status = drafts.receive().await.expect_err("refused");
@@ -83,7 +78,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         Request::Round(traced(VerifyRound::default(), too_long)),
         Request::Decode(traced(decode, |_| {})),
     ] {
-        let verifier = url(services.verifier.as_ref());
+        let verifier = services.verifier.url();
         let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
         let status = verdicts.ask(request).await.expect_err("refused");
         assert_eq!(status.code(), Code::OutOfRange);

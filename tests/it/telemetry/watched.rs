@@ -13,12 +13,16 @@ use super::collector::{Collector, Spans};
 use crate::cluster::{
     Service, config, coordinator_in, draft, drafter_in, eventually, target, verifier_in,
 };
+use crate::relay::Relay;
 
 /// The three services, and the collector that they tell.
 pub(super) struct Watched {
     pub(super) coordinator: Service,
-    pub(super) drafter: Option<Service>,
-    pub(super) verifier: Option<Service>,
+    pub(super) drafter: Service,
+    pub(super) verifier: Service,
+    /// Where the coordinator reaches them.
+    pub(super) to_drafter: Relay,
+    pub(super) to_verifier: Relay,
     drafter_monitor: Arc<drafter::Drafter>,
     pub(super) verifier_monitor: Arc<verifier::Verifier>,
     telemetry: Vec<Telemetry>,
@@ -50,14 +54,13 @@ pub(super) fn process(telemetry: &Telemetry) -> Process {
 impl Watched {
     /// Starts the services; `change` the configuration of the coordinator's telemetry.
     pub(super) async fn start(change: impl FnOnce(&mut TelemetryConfig)) -> Self {
-        Self::start_with(change, |_| {}, |drafter, verifier| (drafter, verifier)).await
+        Self::start_with(change, |_| {}).await
     }
 
-    /// The same with a coordinator of its own configuration, which reaches its peers where `lead` says.
+    /// The same with a coordinator of its own configuration.
     pub(super) async fn start_with(
         change: impl FnOnce(&mut TelemetryConfig),
         configure: impl FnOnce(&mut CoordinatorConfig),
-        lead: impl FnOnce(String, String) -> (String, String),
     ) -> Self {
         let (collector, address) = Collector::start().await;
         let peers = everything(address);
@@ -73,14 +76,17 @@ impl Watched {
         let verifying = VerifierConfig::default();
         let (verifier, verifier_monitor) =
             verifier_in(process(&verifier_telemetry), target(), verifying).await;
-        let (to_drafter, to_verifier) = lead(drafter.url(), verifier.url());
-        let mut config = config(&[to_drafter], &[to_verifier]);
+        let to_drafter = Relay::start(drafter.address).await;
+        let to_verifier = Relay::start(verifier.address).await;
+        let mut config = config(&[to_drafter.url()], &[to_verifier.url()]);
         configure(&mut config);
         let coordinator = coordinator_in(process(&coordinator_telemetry), config).await;
         Self {
             coordinator,
-            drafter: Some(drafter),
-            verifier: Some(verifier),
+            drafter,
+            verifier,
+            to_drafter,
+            to_verifier,
             drafter_monitor,
             verifier_monitor,
             telemetry: vec![drafter_telemetry, verifier_telemetry, coordinator_telemetry],
@@ -95,9 +101,7 @@ impl Watched {
                 + self.verifier_monitor.sessions().attached;
             attached == 0
         };
-        if self.drafter.is_some() && self.verifier.is_some() {
-            eventually("sessions are closed", is_over).await;
-        }
+        eventually("sessions are closed", is_over).await;
         for telemetry in self.telemetry {
             telemetry.flush().await;
         }

@@ -132,121 +132,104 @@ mod tests {
         width: 1,
     };
 
-    fn refusal(
+    /// Checks what a drafter that changes a plain one so says to requirements: a field and words, or nothing.
+    fn says(
         requirements: DrafterRequirements,
-        drafter: &v1::PeerDescription,
-    ) -> (String, String) {
-        let bad = requirements.check(drafter).expect_err("refused");
-        (bad.field, bad.problem)
-    }
-
-    fn able(draftings: &[v1::Drafting]) -> v1::PeerDescription {
-        v1::PeerDescription {
+        change: fn(&mut v1::PeerDescription),
+        expected: Option<(&str, &str)>,
+    ) {
+        let mut drafter = v1::PeerDescription {
             model: "x".to_owned(),
-            draftings: draftings.iter().map(|&drafting| drafting.into()).collect(),
             limits: Some(v1::PeerLimits {
                 max_draft_tokens: 8,
                 ..Default::default()
             }),
             ..Default::default()
+        };
+        change(&mut drafter);
+        match (requirements.check(&drafter), expected) {
+            (Ok(()), None) => {}
+            (Err(bad), Some((field, words))) if bad.field == field => {
+                assert!(bad.problem.contains(words), "{bad}");
+            }
+            (found, expected) => panic!("{requirements:?}: {found:?}, not {expected:?}"),
         }
     }
 
+    const MAX_GRAM: DrafterRequirements = DrafterRequirements {
+        drafting: Drafting::MaxGram,
+        ..MODEL
+    };
+    const CASCADE: DrafterRequirements = DrafterRequirements {
+        drafting: Drafting::Cascade,
+        ..MODEL
+    };
+
     #[test]
     fn a_drafter_that_says_nothing_has_a_model_and_no_more() {
-        let plain = able(&[]);
-        assert!(MODEL.check(&plain).is_ok() && !MODEL.is_special());
-        for (drafting, words) in [
-            (Drafting::MaxGram, "'x' has no bigram table"),
-            (Drafting::Cascade, "'x' holds no cascade"),
-        ] {
-            let requirements = DrafterRequirements { drafting, ..MODEL };
-            assert!(requirements.is_special());
-            let (field, problem) = refusal(requirements, &plain);
-            assert!(field == "drafting" && problem.contains(words), "{problem}");
-            assert!(
-                requirements
-                    .check(&able(&[drafting::to_wire(drafting)]))
-                    .is_ok()
-            );
-        }
-        let (field, problem) = refusal(MODEL, &able(&[v1::Drafting::MaxGram]));
-        assert!(field == "drafting" && problem.contains("no draft model"));
+        let no_table = ("drafting", "'x' has no bigram table");
+        says(MODEL, |_| {}, None);
+        says(MAX_GRAM, |_| {}, Some(no_table));
+        says(CASCADE, |_| {}, Some(("drafting", "'x' holds no cascade")));
+        let of_max_gram = |drafter: &mut v1::PeerDescription| {
+            drafter.draftings = vec![v1::Drafting::MaxGram.into()];
+        };
+        says(MAX_GRAM, of_max_gram, None);
+        says(MODEL, of_max_gram, Some(("drafting", "no draft model")));
+        assert!(MAX_GRAM.is_special() && CASCADE.is_special() && !MODEL.is_special());
     }
 
     #[test]
     fn a_head_must_have_the_label_of_the_verification() {
-        let requirements = DrafterRequirements {
-            label: Some(AcceptanceLabel::Rejection),
+        let of_label = |label| DrafterRequirements {
+            label: Some(label),
             ..MODEL
         };
-        let mut drafter = able(&[v1::Drafting::Model]);
-        drafter.heads.push(v1::AcceptanceHead {
-            label: v1::Verification::Coupled.into(),
-            depth: 1,
-        });
-        let (field, problem) = refusal(requirements, &drafter);
-        assert_eq!(field, "draft_length");
-        assert!(
-            problem.contains("label 'rejection'") && problem.contains("outrider-bench train-head")
+        let holds_rejection = |drafter: &mut v1::PeerDescription| {
+            drafter.heads.push(v1::AcceptanceHead {
+                label: v1::Verification::Token.into(),
+                depth: 1,
+            });
+        };
+        let lacks = (
+            "draft_length",
+            "label 'coupled'; train one with outrider-bench train-head",
         );
-        drafter.heads[0].label = v1::Verification::Token.into();
-        assert!(requirements.check(&drafter).is_ok());
-        let coupled = DrafterRequirements {
-            label: Some(AcceptanceLabel::Coupled),
-            ..MODEL
-        };
-        assert!(refusal(coupled, &drafter).1.contains("label 'coupled'"));
+        says(of_label(AcceptanceLabel::Rejection), holds_rejection, None);
+        says(
+            of_label(AcceptanceLabel::Coupled),
+            holds_rejection,
+            Some(lacks),
+        );
     }
 
     #[test]
     fn proposals_of_a_lenient_cascade_are_not_cut() {
-        let requirements = DrafterRequirements {
-            drafting: Drafting::Cascade,
+        let cut = |of| DrafterRequirements {
             cuts_proposals: true,
-            ..MODEL
+            ..of
         };
-        let mut drafter = able(&[v1::Drafting::Model, v1::Drafting::Cascade]);
-        drafter.cascade = Some(v1::DraftCascade {
-            lenient: true,
-            ..Default::default()
-        });
-        assert_eq!(refusal(requirements, &drafter).0, "proposal_form");
-        let whole = DrafterRequirements {
-            cuts_proposals: false,
-            ..requirements
+        let strict = |drafter: &mut v1::PeerDescription| {
+            drafter.draftings = vec![v1::Drafting::Model.into(), v1::Drafting::Cascade.into()];
+            drafter.cascade = Some(v1::DraftCascade::default());
         };
-        let alone = DrafterRequirements {
-            drafting: Drafting::Model,
-            ..requirements
+        let lenient = |drafter: &mut v1::PeerDescription| {
+            drafter.draftings = vec![v1::Drafting::Model.into(), v1::Drafting::Cascade.into()];
+            drafter.cascade.get_or_insert_default().lenient = true;
         };
-        assert!(whole.check(&drafter).is_ok() && alone.check(&drafter).is_ok());
-        drafter.cascade = Some(v1::DraftCascade::default());
-        assert!(requirements.check(&drafter).is_ok());
+        says(cut(CASCADE), lenient, Some(("proposal_form", "lenient")));
+        says(CASCADE, lenient, None);
+        says(cut(MODEL), lenient, None);
+        says(cut(CASCADE), strict, None);
     }
 
     #[test]
     fn a_tree_is_for_those_who_draft_them_and_a_level_fits_into_a_block() {
-        let (wide, wider) = (
-            DrafterRequirements { width: 8, ..MODEL },
-            DrafterRequirements { width: 9, ..MODEL },
-        );
-        let of_chains = able(&[]);
-        let of_trees = v1::PeerDescription {
-            trees: true,
-            ..able(&[])
-        };
-        assert!(wide.check(&of_trees).is_ok() && MODEL.check(&of_chains).is_ok());
-        assert!(wide.needs_asking() && !MODEL.needs_asking());
-        let (field, problem) = refusal(wide, &of_chains);
-        assert!(
-            field == "tree" && problem.contains("'x' does not draft trees"),
-            "{problem}"
-        );
-        let (field, problem) = refusal(wider, &of_trees);
-        assert!(
-            field == "tree" && problem.contains("at most 8"),
-            "{problem}"
-        );
+        let wide = |width| DrafterRequirements { width, ..MODEL };
+        let of_trees = |drafter: &mut v1::PeerDescription| drafter.trees = true;
+        says(wide(8), of_trees, None);
+        says(wide(8), |_| {}, Some(("tree", "'x' does not draft trees")));
+        says(wide(9), of_trees, Some(("tree", "at most 8")));
+        assert!(wide(8).needs_asking() && !MODEL.needs_asking());
     }
 }

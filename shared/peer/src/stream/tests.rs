@@ -47,7 +47,7 @@ impl Decoder for Requests {
 /// The client's ends of a stream.
 struct Client {
     requests: mpsc::Sender<Result<Bytes, io::Error>>,
-    _replies: ReplyStream<&'static str>,
+    replies: ReplyStream<&'static str>,
 }
 
 /// How the client leaves.
@@ -122,8 +122,8 @@ impl Role for Left {
     }
 }
 
-/// Sessions detached, once the stream of a client that leaves so has ended.
-async fn detached_after(leave: Leave) -> usize {
+/// A peer whose client leaves so, and the client's ends of a stream to it.
+fn served(leave: Leave) -> (Arc<Peer<Left>>, Client) {
     let process = Process::default();
     let peer = Arc::new(Peer {
         role: Left {
@@ -146,14 +146,19 @@ async fn detached_after(leave: Leave) -> usize {
     let (requests, arriving) = mpsc::channel(4);
     let body = Body::from_stream(ReceiverStream::new(arriving));
     let arriving = Streaming::new_request(Requests { is_open: false }, body, None, None);
+    let replies = spawn(Arc::clone(&peer), arriving);
+    (peer, Client { requests, replies })
+}
+
+/// Sessions detached, once the stream of a client that leaves so has ended.
+async fn detached_after(leave: Leave) -> usize {
+    let (peer, mut client) = served(leave);
+    let requests = client.requests.clone();
     requests.send(Ok(EMPTY)).await.expect("room");
-    let mut replies = spawn(Arc::clone(&peer), arriving);
-    let opened = replies.next().await.expect("open").expect("in order");
-    assert_eq!((opened, peer.sessions().attached), ("opened", 1));
-    *peer.role.client.lock().unwrap() = Some(Client {
-        requests: requests.clone(),
-        _replies: replies,
-    });
+    let opened = client.replies.next().await.expect("open");
+    assert_eq!(opened.expect("in order"), "opened");
+    assert_eq!(peer.sessions().attached, 1);
+    *peer.role.client.lock().unwrap() = Some(client);
     requests.send(Ok(EMPTY)).await.expect("room");
     drop(requests);
     for _ in 0..1_000 {
@@ -170,4 +175,14 @@ async fn a_client_that_resets_frees_its_session_and_what_breaks_or_fails_detache
     assert_eq!(detached_after(Leave::Resetting).await, 0);
     assert_eq!(detached_after(Leave::Breaking).await, 1);
     assert_eq!(detached_after(Leave::Staying).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_never_says_open_is_ended() {
+    let (_peer, mut client) = served(Leave::Staying);
+    let began = tokio::time::Instant::now();
+    let ended = client.replies.next().await.expect("told");
+    let ended = ended.expect_err("ended");
+    assert_eq!(ended.code(), tonic::Code::DeadlineExceeded);
+    assert!(began.elapsed() >= OPEN_TIMEOUT);
 }

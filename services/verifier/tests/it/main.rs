@@ -1,5 +1,0 @@
-//! A verifier over its own protocol, with a model whose pace and faults the tests set.
-
-mod faults;
-mod progress;
-mod world;

@@ -1,0 +1,181 @@
+//! A verifier's rounds that take long, or fail: told of while they go on, late when they do not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use server::process::Process;
+use tonic::Code;
+use verifier::{Verifier, VerifierConfig};
+use wire::digest::Digestible;
+use wire::v1::verify_reply::Reply;
+use wire::v1::verify_request::Request;
+use wire::v1::{AcceptAt, DecodeRound, Progress, TokenTree, VerifyRound};
+
+use super::{VerifyStream, with_header};
+use crate::cluster::{Service, eventually, target, verifier_in};
+use crate::paced::{Pace, paced};
+
+/// A chunk of the prefill takes a small part of the round's time, all of it twice the time.
+const PACE: Duration = Duration::from_millis(40);
+const TIMEOUT: Duration = Duration::from_millis(1_000);
+/// Fifty chunks of eight.
+const PROMPT: u32 = 400;
+
+/// The kinds of rounds.
+const KINDS: [&str; 4] = ["chain", "tree", "slices", "decode"];
+
+fn within<R: Digestible>(request: R, timeout: Duration) -> R {
+    let mut request = with_header(request, 1, &[]);
+    let header = request.header_mut().get_or_insert_default();
+    header.timeout_ms = timeout.as_millis() as u32;
+    request
+}
+
+fn decode(max_tokens: u32, timeout: Duration) -> Request {
+    let round = DecodeRound {
+        max_tokens,
+        header: None,
+    };
+    Request::Decode(within(round, timeout))
+}
+
+/// A round of three draft tokens, or of two tokens decoded alone.
+fn round(kind: &str) -> Request {
+    if kind == "decode" {
+        return decode(2, TIMEOUT);
+    }
+    let parents: &[i32] = if kind == "tree" { &[-1, -1, 0] } else { &[] };
+    let drafts = TokenTree {
+        token_ids: vec![1, 2, 3],
+        parents: parents.to_vec(),
+    };
+    let round = VerifyRound {
+        drafts: Some(drafts),
+        ..Default::default()
+    };
+    Request::Round(within(round, TIMEOUT))
+}
+
+/// A session at a verifier that forwards at most eight tokens at once.
+struct Slow {
+    stream: VerifyStream,
+    pace: Pace,
+    monitor: Arc<Verifier>,
+    _service: Service,
+}
+
+impl Slow {
+    async fn opened(kind: &str, prompt: u32) -> Self {
+        let pace = Pace::default();
+        let mut config = VerifierConfig::default();
+        config.engine.max_batch_tokens = 8.try_into().expect("not zero");
+        let model = paced(target(), &pace);
+        let (service, monitor) = verifier_in(Process::default(), model, config).await;
+        let stream = VerifyStream::opened(service.url(), |open| {
+            open.prompt_token_ids = (0..prompt).collect();
+            if kind == "slices" {
+                open.accept_at = AcceptAt::Coordinator.into();
+            }
+        });
+        Self {
+            stream: stream.await,
+            pace,
+            monitor,
+            _service: service,
+        }
+    }
+}
+
+async fn a_long_prefill(kind: &str) {
+    let mut slow = Slow::opened(kind, PROMPT).await;
+    slow.pace.slow(PACE);
+    let began = Instant::now();
+    slow.stream.send(round(kind)).await;
+    let mut told: Vec<Progress> = Vec::new();
+    let reply = loop {
+        match slow.stream.receive().await.expect(kind) {
+            Reply::Progress(progress) => told.push(progress),
+            other => break other,
+        }
+    };
+    assert!(began.elapsed() > 2 * TIMEOUT);
+    let answers = match (kind, &reply) {
+        ("slices", Reply::Slice(slice)) => slice.header,
+        ("decode", Reply::Decoded(decoded)) => decoded.header,
+        ("chain" | "tree", Reply::Verdict(verdict)) => verdict.header,
+        other => panic!("{kind}: {other:?}"),
+    };
+    // Told of the first chunk, and then for each, or for most where they came quicker.
+    assert!(told.len() >= 4, "{kind}: {told:?}");
+    assert_eq!(told[0].done, 8, "{kind}");
+    assert!(
+        told.is_sorted_by(|one, next| one.done < next.done),
+        "{kind}: {told:?}"
+    );
+    let scored = if kind == "decode" { 0 } else { 3 };
+    for progress in &told {
+        assert_eq!(progress.header, answers, "{kind}");
+        assert_eq!(progress.total, PROMPT + scored, "{kind}");
+        assert!(progress.done < progress.total, "{kind}: {progress:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_prefill_longer_than_the_timeout_is_told_of_and_not_late() {
+    join_all(KINDS.map(a_long_prefill)).await;
+    // One of a single chunk is not told of.
+    let mut slow = Slow::opened("chain", 4).await;
+    slow.pace.slow(Duration::from_millis(150));
+    slow.stream.send(round("chain")).await;
+    let reply = slow.stream.receive().await.expect("a verdict");
+    assert!(matches!(reply, Reply::Verdict(_)), "{reply:?}");
+}
+
+async fn a_standstill(kind: &str) {
+    let mut slow = Slow::opened(kind, PROMPT).await;
+    slow.pace.hold();
+    let began = Instant::now();
+    slow.stream.send(round(kind)).await;
+    let late = slow.stream.receive().await.expect_err(kind);
+    assert_eq!(late.code(), Code::DeadlineExceeded, "{kind}: {late:?}");
+    assert!(began.elapsed() >= TIMEOUT, "{kind}");
+    slow.pace.release();
+}
+
+#[tokio::test]
+async fn an_engine_that_stands_still_makes_its_round_late() {
+    join_all(KINDS.map(a_standstill)).await;
+}
+
+#[tokio::test]
+async fn logits_that_are_nan_fail_the_round() {
+    for kind in KINDS {
+        let mut slow = Slow::opened(kind, 4).await;
+        slow.pace.spoil();
+        slow.stream.send(round(kind)).await;
+        let failed = slow.stream.receive().await.expect_err(kind);
+        let expected = "target model: logits row holds NaN at token 3";
+        assert_eq!(
+            (failed.code(), failed.message()),
+            (Code::Internal, expected),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_decoding() {
+    const TOKENS: u32 = 400;
+    let mut slow = Slow::opened("decode", 4).await;
+    slow.pace.slow(Duration::from_millis(10));
+    slow.stream.send(decode(TOKENS, 5 * TIMEOUT)).await;
+    slow.stream.receive().await.expect("a token");
+    drop(slow.stream);
+    let monitor = &slow.monitor;
+    let is_over = || monitor.sessions().attached + monitor.engine().running == 0;
+    eventually("nothing remains", is_over).await;
+    let forwards = monitor.totals().forwards;
+    assert!(forwards < u64::from(TOKENS), "{forwards} forwards");
+    assert_eq!(monitor.sessions().detached, 0);
+}
