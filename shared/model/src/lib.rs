@@ -37,9 +37,9 @@ mod runtime;
 mod sequence;
 pub mod source;
 pub mod t5;
-pub mod tokenizer;
 #[cfg(test)]
-mod trials;
+mod tests;
+pub mod tokenizer;
 pub mod weights;
 
 #[cfg(feature = "device")]

@@ -11,7 +11,7 @@ use crate::{
     cpu::Threads,
     linear::WeightFormat,
     rope::RopeScaling,
-    trials::{self, extend, fresh, text},
+    tests::{self as trials, extend, fresh, text},
 };
 
 /// A small model with every option that the default pair lacks: biases, a head of its own, an odd

@@ -6,7 +6,7 @@ use crate::{
     config::{Activation, Architecture},
     cpu::Threads,
     runtime::Model,
-    trials::{self, Scored, text},
+    tests::{self as trials, Scored, text},
 };
 
 /// A small model of sizes that fit no vector, with more decoder than encoder layers.

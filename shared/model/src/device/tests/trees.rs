@@ -1,7 +1,7 @@
 //! Trees: a node's row is that of its path.
 
 use super::*;
-use crate::trials::{TREE, path};
+use crate::tests::{TREE, path};
 
 #[test]
 fn a_node_is_the_end_of_its_path() {
