@@ -21,6 +21,7 @@ pub mod decoder;
 #[cfg(feature = "device")]
 pub mod device;
 pub mod embedded;
+mod ends;
 pub mod engine;
 mod forward_error;
 pub mod gguf;

@@ -29,8 +29,8 @@ pub enum RopeScaling {
     },
 }
 
-/// Cosines and sines of every position reached so far.
-#[derive(Clone, Debug)]
+/// Cosines and sines of every position reached so far. The default rotates nothing.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rotary {
     /// Radians a position, one for each pair of dimensions, `(head_dim / 2)`.
     frequencies: Vec<f32>,
@@ -52,17 +52,7 @@ impl Rotary {
             .collect();
         Self {
             frequencies,
-            cos: Vec::new(),
-            sin: Vec::new(),
-        }
-    }
-
-    /// Rotates nothing.
-    pub(crate) fn none() -> Self {
-        Self {
-            frequencies: Vec::new(),
-            cos: Vec::new(),
-            sin: Vec::new(),
+            ..Self::default()
         }
     }
 

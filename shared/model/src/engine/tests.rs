@@ -142,7 +142,7 @@ fn impossible_tasks_fail_alone() {
     drop(gate);
     assert_eq!(sums(&first), sums(&good));
     let no_row_told = "scored_from is 1, the task has 1 tokens: no row is wanted";
-    let long_told = "the model holds 40 tokens a sequence, the task asks for 41";
+    let long_told = "the model holds 40 tokens a sequence, this one would have 41";
     for (report, told) in [
         (no_row, no_row_told),
         (unknown, "token 50 is not in the vocabulary of 50"),

@@ -1,10 +1,11 @@
-use speculation::simd::Level;
+use speculation::{ports::KvCache, simd::Level};
 
 use super::*;
 use crate::{
     checkpoint::Checkpoint,
-    config::{Activation, Architecture},
+    config::{Activation, Architecture, EncoderConfig},
     cpu::Threads,
+    linear::WeightFormat,
     runtime::Model,
     tests::{self as trials, Scored, text},
 };
@@ -174,12 +175,12 @@ fn a_head_in_the_file_is_the_models_own() {
     };
     let load = |config: &ModelConfig| T5::load(config, checkpoint.weights(), WeightFormat::F32);
     let expected = fresh(&mut load(&config()).unwrap(), &[1, 2, 3], &[0, 5]);
-    assert!(load(&called_tied).unwrap().head.is_some());
+    assert!(load(&called_tied).unwrap().ends.own_head.is_some());
     let found = fresh(&mut load(&called_tied).unwrap(), &[1, 2, 3], &[0, 5]);
     assert_eq!(found, expected);
     // Where there is none, the embedding serves.
     let mut tied = self::load(called_tied, WeightFormat::F32);
-    assert!(tied.head.is_none());
+    assert!(tied.ends.own_head.is_none());
     assert_ne!(fresh(&mut tied, &[1, 2, 3], &[0, 5]).0, expected.0);
 }
 

@@ -4,6 +4,7 @@ use speculation::TokenId;
 
 use super::toy::Toy;
 use super::*;
+use crate::forward_error::ForwardError;
 
 /// Longest source of the model.
 const SOURCE_LEN: usize = 6;
@@ -122,15 +123,19 @@ fn sources_that_cannot_be_read_are_refused() {
     sources.write(1, &[1, 2], &[4, 5]).unwrap();
     sources.done();
     let refused = |source: &[TokenId]| sources.write(1, source, &[4, 5, 6]).unwrap_err();
-    assert!(matches!(refused(&[]), EngineError::NoSource));
-    let EngineError::SourceTooLong { tokens, source_len } = refused(&[1; 7]) else {
+    assert!(matches!(
+        refused(&[]),
+        EngineError::Refused(ForwardError::NoSource)
+    ));
+    let EngineError::Refused(ForwardError::SourceTooLong { tokens, source_len }) = refused(&[1; 7])
+    else {
         panic!("seven tokens are taken");
     };
     assert_eq!((tokens, source_len), (7, SOURCE_LEN));
     let unknown = refused(&[1, 50]);
     assert!(matches!(
         unknown,
-        EngineError::TokenOutOfRange { token: 50, .. }
+        EngineError::Refused(ForwardError::TokenOutOfRange { token: 50, .. })
     ));
     assert_eq!(sources.done(), (vec![], vec![]));
     assert_eq!(sources.write(1, &[1, 2], &[4, 5, 6]).unwrap().0, [315.0]);
@@ -139,7 +144,7 @@ fn sources_that_cannot_be_read_are_refused() {
     let bench = Bench::new(|_| {});
     let report = bench.try_write(1, &[1], &[4], 0, 0).unwrap();
     let refused = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    let EngineError::SourceTooLong { source_len, .. } = refused else {
+    let EngineError::Refused(ForwardError::SourceTooLong { source_len, .. }) = refused else {
         panic!("{refused}");
     };
     assert_eq!(source_len, 0);
