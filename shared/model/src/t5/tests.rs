@@ -62,47 +62,6 @@ fn extend(
 }
 
 #[test]
-fn every_level_gives_the_same_bits() {
-    for format in WeightFormat::ALL {
-        let mut model = load(config(), format);
-        let (source, tokens) = (text(50, 1), text(40, 3));
-        let expected = fresh(&mut model, &source, &tokens);
-        for level in Level::all() {
-            model.cpu.level = level;
-            let found = fresh(&mut model, &source, &tokens);
-            assert_eq!(found, expected, "{format} {level:?}");
-        }
-    }
-}
-
-/// Large enough that products and attention are shared out among threads.
-#[test]
-fn threads_change_no_bit() {
-    let config = ModelConfig {
-        hidden_size: 256,
-        intermediate_size: 1024,
-        heads: 8,
-        kv_heads: 8,
-        head_dim: 32,
-        context_len: 320,
-        ..config()
-    };
-    for format in WeightFormat::ALL {
-        let mut model = load(config.clone(), format);
-        let (source, tokens) = (text(300, 1), text(300, 2));
-        let run = |model: &mut T5, threads: usize| {
-            model.cpu.threads = Threads::own(threads);
-            fresh(model, &source, &tokens)
-        };
-        let expected = run(&mut model, 1);
-        for threads in [2, 3] {
-            let found = run(&mut model, threads);
-            assert!(found == expected, "{format}, {threads} threads");
-        }
-    }
-}
-
-#[test]
 fn copies_of_a_sequence_share_its_source() {
     let mut model = load(config(), WeightFormat::F32);
     let (source, tokens) = (text(20, 1), text(9, 2));
@@ -184,42 +143,74 @@ fn a_head_in_the_file_is_the_models_own() {
     assert_ne!(fresh(&mut tied, &[1, 2, 3], &[0, 5]).0, expected.0);
 }
 
+/// Large enough that products and attention are shared out among threads.
+#[test]
+fn neither_threads_nor_levels_change_a_bit() {
+    let large = ModelConfig {
+        hidden_size: 256,
+        intermediate_size: 1024,
+        heads: 8,
+        kv_heads: 8,
+        head_dim: 32,
+        context_len: 320,
+        ..config()
+    };
+    for (format, (config, len)) in (WeightFormat::ALL.into_iter())
+        .flat_map(|format| [(config(), 50), (large.clone(), 300)].map(|case| (format, case)))
+    {
+        let mut model = load(config, format);
+        let (source, tokens) = (text(len, 1), text(len, 2));
+        model.cpu.threads = Threads::own(1);
+        let expected = fresh(&mut model, &source, &tokens);
+        for threads in [2, 3] {
+            model.cpu.threads = Threads::own(threads);
+            let found = fresh(&mut model, &source, &tokens);
+            assert!(found == expected, "{format}, {threads} threads");
+        }
+        for level in Level::all() {
+            model.cpu.level = level;
+            let found = fresh(&mut model, &source, &tokens);
+            assert!(found == expected, "{format} {level:?}");
+        }
+    }
+}
+
 #[test]
 fn missing_and_misshapen_tensors_are_named() {
-    let checkpoint = Checkpoint::random(config(), 7).unwrap();
-    let with = |change: fn(&mut ModelConfig)| {
-        let mut config = config();
-        change(&mut config);
-        T5::load(&config, checkpoint.weights(), WeightFormat::F32)
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        with(|c| c.layers = 4),
-        "tensor decoder.block.3.layer.0.layer_norm.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.gated = false),
-        "tensor encoder.block.0.layer.1.DenseReluDense.wi.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.vocab_size = 100),
-        "tensor shared.weight has shape [101, 40], the config implies [100, 40]"
-    );
-    assert_eq!(
-        with(|c| c.intermediate_size = 71),
-        "tensor encoder.block.0.layer.1.DenseReluDense.wi_0.weight has shape [72, 40], the config \
-         implies [71, 40]"
-    );
-    let config = ModelConfig {
+    let tied = ModelConfig {
         tie_word_embeddings: true,
         ..config()
     };
-    let tied = Checkpoint::random(config.clone(), 7).unwrap();
-    let untied = ModelConfig {
-        tie_word_embeddings: false,
-        ..config
+    let checkpoint = Checkpoint::random(tied.clone(), 7).unwrap();
+    let load = |config: &ModelConfig| {
+        let refused = T5::load(config, checkpoint.weights(), WeightFormat::F32);
+        refused.unwrap_err().to_string()
     };
-    let error = T5::load(&untied, tied.weights(), WeightFormat::F32).unwrap_err();
-    assert_eq!(error.to_string(), "tensor lm_head.weight is missing");
+    let dense = "encoder.block.0.layer.1.DenseReluDense";
+    trials::refusals_name_the_tensor(
+        &tied,
+        load,
+        &[
+            (
+                |c| c.layers = 4,
+                "decoder.block.3.layer.0.layer_norm.weight is missing",
+            ),
+            (
+                |c| c.gated = false,
+                &format!("{dense}.wi.weight is missing"),
+            ),
+            (
+                |c| c.vocab_size = 100,
+                "shared.weight has shape [101, 40], the config implies [100, 40]",
+            ),
+            (
+                |c| c.intermediate_size = 71,
+                &format!("{dense}.wi_0.weight has shape [72, 40], the config implies [71, 40]"),
+            ),
+            (
+                |c| c.tie_word_embeddings = false,
+                "lm_head.weight is missing",
+            ),
+        ],
+    );
 }

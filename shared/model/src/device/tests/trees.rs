@@ -28,30 +28,6 @@ fn a_node_is_the_end_of_its_path() {
 }
 
 #[test]
-fn trees_and_chains_share_a_batch() {
-    let mut model = model();
-    let (tree, chain) = (text(3 + TREE.len(), 1), text(8, 2));
-    let mut caches = [model.new_cache(), model.new_cache()];
-    let mut batch: Vec<_> = caches
-        .iter_mut()
-        .zip([(&tree, &TREE[..]), (&chain, &[])])
-        .map(|(cache, (tokens, parents))| Segment {
-            cache,
-            tokens,
-            parents,
-            scored_from: 0,
-        })
-        .collect();
-    let mut rows = Rows::default();
-    model.forward(&mut batch, &mut rows).unwrap();
-    let alone = fresh(&mut model, &chain).0;
-    assert_near(&rows.logits[tree.len() * 101..], &alone, "the chain");
-    let alone = fresh(&mut model, &path(&tree, 4)).0;
-    let node = &rows.logits[(3 + 4) * 101..][..101];
-    assert_near(node, &alone[alone.len() - 101..], "a node");
-}
-
-#[test]
 fn going_on_from_a_kept_path_is_a_fresh_forward() {
     let (mut model, trunks) = (model(), [2, 60]);
     trials::going_on_from_a_kept_path_is_a_fresh_forward(&mut model, trunks, assert_near, "f32");
