@@ -237,38 +237,6 @@ fn a_node_has_the_bits_of_its_path() {
 }
 
 #[test]
-fn biases_go_by_head_and_position() {
-    let head_dim = 64;
-    let cache = cache(40, head_dim);
-    for (window, position) in [(None, 20), (Some(10), 28)] {
-        let with = |bias: Option<Bias<'_>>| {
-            let rows = rows(&cache, [View { bias, ..sees(33) }]);
-            let scoring = Scoring {
-                window,
-                ..plain(head_dim)
-            };
-            attend(Level::detect(), &rows, scoring)
-        };
-        // Only this position counts for head 4, and all alike for the others.
-        let mut table = vec![0.5; HEADS * 50];
-        table[4 * 50 + 3 + position] = 100.0;
-        let found = with(Some(Bias {
-            table: &table,
-            stride: 50,
-            offset: 3,
-        }));
-        let without = with(None);
-        for (head, (found, without)) in found.chunks(64).zip(without.chunks(64)).enumerate() {
-            for (d, (found, without)) in found.iter().zip(without).enumerate() {
-                let alone = value(position, head / 3 * head_dim + d, head_dim);
-                let expected = if head == 4 { alone } else { *without };
-                assert!((found - expected).abs() < 1e-5, "{head} {d} {window:?}");
-            }
-        }
-    }
-}
-
-#[test]
 fn later_positions_change_no_bit() {
     for visible in [22, 23] {
         let mut cache = cache(40, 64);

@@ -254,13 +254,3 @@ fn zeros_stay_zeros() {
         assert_eq!(forward(&linear, Level::detect(), &[0.0; 64]), [0.0; 4]);
     }
 }
-
-#[test]
-fn formats_parse_by_name() {
-    for format in WeightFormat::ALL {
-        assert_eq!(format.to_string().parse(), Ok(format));
-    }
-    let error = "int4".parse::<WeightFormat>().unwrap_err().to_string();
-    let told = "no weight format \"int4\": q8_0, q4_k and f32 are known";
-    assert_eq!(error, told);
-}

@@ -1,7 +1,7 @@
 //! Chains: cut, cut back, in company.
 
 use super::*;
-use crate::tests::SEGMENTS;
+use crate::tests::chains::SEGMENTS;
 
 #[test]
 fn neither_cuts_nor_what_was_there_change_a_number() {
