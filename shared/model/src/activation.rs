@@ -1,4 +1,4 @@
-//! Functions between the matrices of a feed-forward network, and the soft cap.
+//! Functions between the matrices of a feed-forward network, the soft cap, and what adds a block to what it was given.
 
 use speculation::{exp::exp, simd::Kernel};
 
@@ -42,6 +42,13 @@ pub(crate) fn with_function(activation: Activation, work: impl WithFunction) {
         Activation::Silu => work.with(silu),
         Activation::GeluTanh => work.with(gelu_tanh),
         Activation::Relu => work.with(relu),
+    }
+}
+
+/// Adds what a block made of the hidden states `x` to them.
+pub(crate) fn add(x: &mut [f32], update: &[f32]) {
+    for (x, update) in x.iter_mut().zip(update) {
+        *x += update;
     }
 }
 

@@ -4,7 +4,6 @@
 //! window can give back those that have left it. Growing takes pages and never moves what is held. A
 //! clone of a cache shares its pages until one of the two writes.
 
-mod cross;
 mod format;
 mod held;
 mod layer;
@@ -17,7 +16,6 @@ use speculation::ports::{KvCache, KvMemory};
 pub use self::format::{KvFormat, UnknownKvFormat};
 use self::layer::UNCOMMITTED;
 pub(crate) use self::{
-    cross::CrossCache,
     held::KvNumber,
     layer::LayerCache,
     page::{LANES, PAGE, PagePool},
@@ -32,8 +30,9 @@ pub struct SequenceCache {
     tree_from: Option<usize>,
     /// Key and value of a token on the move, reused.
     moving: Vec<f32>,
-    /// Of an encoder-decoder model, what the tokens see of the source. Truncation leaves it alone.
-    cross: Option<CrossCache>,
+    /// Of an encoder-decoder model, what the tokens see of the source: keys and values in every decoder layer,
+    /// made once and shared by the copies of a sequence. Truncation leaves it alone.
+    cross: Option<Arc<Self>>,
 }
 
 impl SequenceCache {
@@ -71,6 +70,17 @@ impl SequenceCache {
         }
         self.len = len;
         self.tree_from = tree_from;
+    }
+
+    /// The source that the sequence's tokens are written from, if it was encoded: its slots are the positions.
+    pub(crate) fn cross(&self) -> Option<&Self> {
+        self.cross.as_deref()
+    }
+
+    /// Forgets every token, and takes another source.
+    pub(crate) fn set_cross(&mut self, cross: Self) {
+        self.truncate(0);
+        self.cross = Some(Arc::new(cross));
     }
 
     /// Where a tree begins that must be taken away before anything is appended.

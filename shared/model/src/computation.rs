@@ -173,6 +173,8 @@ mod tests {
             ("cpu", "auto", "f32", cpu(Q4_K, KvFormat::F32)),
             ("cuda:1", "auto", "auto", gpu(NumberFormat::Bf16)),
             ("cuda:1", "f16", "auto", gpu(NumberFormat::F16)),
+            ("cuda:1", "f32", "auto", gpu(NumberFormat::F32)),
+            ("cuda:1", "bf16", "bf16", gpu(NumberFormat::Bf16)),
             ("cuda:1", "f16", "f16", gpu(NumberFormat::F16)),
         ] {
             assert_eq!(read(device, dtype, kv_dtype), Ok(expected));

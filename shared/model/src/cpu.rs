@@ -17,7 +17,10 @@ use std::sync::{
 use speculation::simd::Level;
 
 use self::pool::Pool;
-pub(crate) use self::{pool::Running, shared_slice::SharedSlice};
+pub(crate) use self::{
+    pool::{Running, first_part},
+    shared_slice::SharedSlice,
+};
 
 /// Threads of a process's forwards, 0 for one on every core; read when the pool is made.
 static PROCESS_THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -95,11 +98,6 @@ impl Threads {
     /// Opens the pool for a forward: until the guard is dropped its threads wait for work awake.
     pub(crate) fn open(&self) -> Running<'_> {
         self.pool.open(self.limit)
-    }
-
-    /// The first of `parts` parts that [`Threads::each`] means for thread `thread` of `threads`.
-    pub(crate) fn first_part(parts: usize, threads: usize, thread: usize) -> usize {
-        pool::first_part(parts, threads, thread)
     }
 
     /// Calls `work` once for every part below `parts`, on whichever thread, and returns when all are done.

@@ -1,6 +1,6 @@
 //! Why a forward was refused.
 
-use speculation::{TokenId, draft_tree::BadTree};
+use speculation::{TokenId, draft_tree::BadTree, ports::ModelShape};
 use thiserror::Error;
 
 /// Why a forward was refused. No cache has changed.
@@ -16,7 +16,7 @@ pub enum ForwardError {
     },
     /// A sequence longer than the model's context. Of a tree the longest path counts: its other nodes
     /// take room in the cache, but no position.
-    #[error("the model's context is {context_len} tokens, the sequence would have {tokens}")]
+    #[error("the model holds {context_len} tokens a sequence, this one would have {tokens}")]
     ContextExceeded {
         /// Tokens the sequence would have.
         tokens: usize,
@@ -52,4 +52,32 @@ pub enum ForwardError {
     /// A device ran out of memory, or failed.
     #[error("the device failed: {0}")]
     Device(String),
+}
+
+/// Refuses sequences of more than `context_len` tokens.
+pub(crate) fn check_len(tokens: usize, context_len: usize) -> Result<(), ForwardError> {
+    if tokens > context_len {
+        return Err(ForwardError::ContextExceeded {
+            tokens,
+            context_len,
+        });
+    }
+    Ok(())
+}
+
+/// Refuses tokens that no vocabulary of `vocab_size` has.
+pub(crate) fn check_tokens(tokens: &[TokenId], vocab_size: usize) -> Result<(), ForwardError> {
+    match tokens.iter().find(|&&token| token as usize >= vocab_size) {
+        Some(&token) => Err(ForwardError::TokenOutOfRange { token, vocab_size }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses sources that a model of `shape` does not take.
+pub(crate) fn check_source(source: &[TokenId], shape: ModelShape) -> Result<(), ForwardError> {
+    let (tokens, source_len) = (source.len(), shape.source_len);
+    if tokens > source_len {
+        return Err(ForwardError::SourceTooLong { tokens, source_len });
+    }
+    check_tokens(source, shape.vocab_size)
 }

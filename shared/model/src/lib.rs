@@ -21,6 +21,7 @@ pub mod decoder;
 #[cfg(feature = "device")]
 pub mod device;
 pub mod embedded;
+mod ends;
 pub mod engine;
 mod forward_error;
 pub mod gguf;
@@ -37,9 +38,9 @@ mod runtime;
 mod sequence;
 pub mod source;
 pub mod t5;
-pub mod tokenizer;
 #[cfg(test)]
-mod trials;
+mod tests;
+pub mod tokenizer;
 pub mod weights;
 
 #[cfg(feature = "device")]

@@ -16,6 +16,7 @@ mod format;
 mod ggml;
 mod inputs;
 mod order;
+mod packed;
 mod q4;
 #[cfg(target_arch = "x86_64")]
 mod q4_x86;
@@ -24,19 +25,19 @@ mod q8;
 mod q8_x86;
 mod shares;
 mod storage;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub(crate) use self::{
     activations::{Activations, ActivationsWriter},
-    blocked::{Computed, GROUP},
-    order::Order,
+    blocked::Computed,
+    order::{GROUP, Order},
     storage::Storage,
 };
 use self::{
-    blocked::{Output, Packed, multiply},
-    dense::DenseMatrix,
+    blocked::{Output, multiply},
     inputs::{InputBlock, quantize_rows},
-    q4::Q4Matrix,
-    q8::Q8Matrix,
+    packed::{Packed, Wide},
     shares::Shares,
 };
 pub use self::{
@@ -61,9 +62,20 @@ pub(crate) struct Linear {
 
 #[derive(Clone, Debug)]
 enum Matrix {
-    Q8(Q8Matrix),
-    Q4(Q4Matrix),
-    Dense(DenseMatrix),
+    Q8(Packed<q8::WeightBlock>),
+    Q4(Packed<q4::WeightBlock>),
+    Dense(Packed<dense::Weights>),
+}
+
+/// `body` with the matrix of whatever format.
+macro_rules! packed {
+    ($of:expr, $matrix:ident => $body:expr) => {
+        match $of {
+            Matrix::Q8($matrix) => $body,
+            Matrix::Q4($matrix) => $body,
+            Matrix::Dense($matrix) => $body,
+        }
+    };
 }
 
 /// Buffers that products reuse.
@@ -92,14 +104,16 @@ impl Linear {
         format: WeightFormat,
     ) -> Self {
         let outputs = weights.len() / inputs;
+        let rows = weights.chunks_exact(inputs);
         let matrix = match format {
-            WeightFormat::Q8_0 => Matrix::Q8(Q8Matrix::quantize(weights, inputs, order)),
             // As llama.cpp does: rows that are no whole blocks get the format that has smaller ones.
-            WeightFormat::Q4_K if !inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => {
-                Matrix::Q8(Q8Matrix::quantize(weights, inputs, order))
+            WeightFormat::Q4_K if inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => {
+                Matrix::Q4(Packed::new(order, inputs, rows, q4::quantize))
             }
-            WeightFormat::Q4_K => Matrix::Q4(Q4Matrix::quantize(weights, inputs, order)),
-            WeightFormat::F32 => Matrix::Dense(DenseMatrix::interleave(weights, inputs, order)),
+            WeightFormat::Q8_0 | WeightFormat::Q4_K => {
+                Matrix::Q8(Packed::new(order, inputs, rows, q8::quantize))
+            }
+            WeightFormat::F32 => Matrix::Dense(Packed::new(order, inputs, rows, dense::interleave)),
         };
         Self::of(matrix, bias, order, outputs, inputs)
     }
@@ -142,9 +156,10 @@ impl Linear {
         if format.matrix_bytes(outputs, inputs) != Some(bytes.len()) {
             return None;
         }
+        let rows = bytes.chunks_exact(bytes.len() / outputs);
         let matrix = match format {
-            GgmlFormat::Q8_0 => Matrix::Q8(Q8Matrix::from_ggml(bytes, outputs, inputs, order)),
-            GgmlFormat::Q4_K => Matrix::Q4(Q4Matrix::from_ggml(bytes, outputs, inputs, order)),
+            GgmlFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::from_ggml)),
+            GgmlFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::from_ggml)),
         };
         Some(Self::of(matrix, bias, order, outputs, inputs))
     }
@@ -159,20 +174,12 @@ impl Linear {
 
     /// Bytes of the weights, what pads them included.
     pub(crate) fn bytes(&self) -> usize {
-        match &self.matrix {
-            Matrix::Q8(matrix) => matrix.bytes(),
-            Matrix::Q4(matrix) => matrix.bytes(),
-            Matrix::Dense(matrix) => matrix.bytes(),
-        }
+        packed!(&self.matrix, matrix => matrix.bytes())
     }
 
     /// Writes the weights of output `output`, `(inputs)`, as they are held: an embedding look-up.
     pub(crate) fn read_row(&self, output: usize, row: &mut [f32]) {
-        match &self.matrix {
-            Matrix::Q8(matrix) => matrix.read_row(output, row),
-            Matrix::Q4(matrix) => matrix.read_row(output, row),
-            Matrix::Dense(matrix) => matrix.read_row(output, row),
-        }
+        packed!(&self.matrix, matrix => matrix.read_row(output, row));
     }
 
     /// Writes the products of `x`, `(rows, inputs)`, to `y`, `(rows, outputs)`.
@@ -236,12 +243,12 @@ impl Linear {
     }
 
     /// Shares a product of all rows of `x` among the threads, each a range of outputs.
-    fn product<P: Packed>(
+    fn product<B: Wide>(
         &self,
         next: Option<&Self>,
         cpu: &Cpu,
-        matrix: &P,
-        x: &[P::Input],
+        matrix: &Packed<B>,
+        x: &[B::Input],
         y: &mut [f32],
         after: impl Fn(Computed<'_>) + Sync,
     ) {
@@ -272,22 +279,16 @@ impl Linear {
     }
 
     /// How the groups of `matrix`, which is this one's, are shared among threads.
-    fn shares<P: Packed>(&self, matrix: &P, threads: usize) -> Shares {
+    fn shares<B: Wide>(&self, matrix: &Packed<B>, threads: usize) -> Shares {
         Shares::new(matrix.groups(), self.order.inseparable(), threads)
     }
 
     /// Where the first of the weights stand that are thread `share`'s of `threads`.
     fn start(&self, share: usize, threads: usize) -> *const i8 {
-        match &self.matrix {
-            Matrix::Q8(matrix) => self.start_of(matrix, share, threads),
-            Matrix::Q4(matrix) => self.start_of(matrix, share, threads),
-            Matrix::Dense(matrix) => self.start_of(matrix, share, threads),
-        }
-    }
-
-    fn start_of<P: Packed>(&self, matrix: &P, share: usize, threads: usize) -> *const i8 {
-        let shares = self.shares(matrix, threads);
-        matrix.start(shares.groups(shares.first(share)).start)
+        packed!(&self.matrix, matrix => {
+            let shares = self.shares(matrix, threads);
+            matrix.start(shares.groups(shares.first(share)).start)
+        })
     }
 }
 

@@ -28,12 +28,14 @@ impl RmsNorm {
 
     /// Normalises each row of `x`, `(rows, hidden)`, into `y`, of the same shape.
     pub(crate) fn forward(&self, level: Level, x: &[f32], y: &mut [f32]) {
-        level.run(Rows { norm: self, x, y });
+        let (norm, from) = (self, Some(x));
+        level.run(Rows { norm, from, x: y });
     }
 
     /// Normalises each row of `x`, `(rows, hidden)`, where it stands.
     pub(crate) fn forward_in_place(&self, level: Level, x: &mut [f32]) {
-        level.run(RowsInPlace { norm: self, x });
+        let (norm, from) = (self, None);
+        level.run(Rows { norm, from, x });
     }
 
     /// What a row's numbers are multiplied by, beside the weights.
@@ -54,10 +56,11 @@ impl RmsNorm {
     }
 }
 
+/// Normalises rows where they stand, or where `from` is copied to.
 struct Rows<'a> {
     norm: &'a RmsNorm,
-    x: &'a [f32],
-    y: &'a mut [f32],
+    from: Option<&'a [f32]>,
+    x: &'a mut [f32],
 }
 
 impl Kernel for Rows<'_> {
@@ -66,30 +69,12 @@ impl Kernel for Rows<'_> {
     #[inline(always)]
     fn run(self) {
         let weight = &self.norm.weight;
-        let rows = self.x.chunks_exact(weight.len());
-        for (x, y) in rows.zip(self.y.chunks_exact_mut(weight.len())) {
-            let inverse = self.norm.inverse(x);
-            for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
-                *y = weight * (x * inverse);
+        for (index, row) in self.x.chunks_exact_mut(weight.len()).enumerate() {
+            if let Some(from) = self.from {
+                row.copy_from_slice(&from[index * weight.len()..][..weight.len()]);
             }
-        }
-    }
-}
-
-struct RowsInPlace<'a> {
-    norm: &'a RmsNorm,
-    x: &'a mut [f32],
-}
-
-impl Kernel for RowsInPlace<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let weight = &self.norm.weight;
-        for x in self.x.chunks_exact_mut(weight.len()) {
-            let inverse = self.norm.inverse(x);
-            for (x, weight) in x.iter_mut().zip(weight) {
+            let inverse = self.norm.inverse(row);
+            for (x, weight) in row.iter_mut().zip(weight) {
                 *x = weight * (*x * inverse);
             }
         }

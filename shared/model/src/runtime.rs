@@ -34,57 +34,43 @@ pub enum SequenceCache {
     Device(DeviceCache),
 }
 
+/// `body` with what `of` holds, of whatever kind.
+macro_rules! each {
+    ($of:expr, [$($kind:ident),+], $inner:ident => $body:expr) => {
+        match $of {
+            $(Self::$kind($inner) => $body,)+
+            #[cfg(feature = "device")]
+            Self::Device($inner) => $body,
+        }
+    };
+}
+
 impl Model {
     /// The model's sizes and constants.
     pub fn config(&self) -> &ModelConfig {
-        match self {
-            Self::Decoder(model) => model.config(),
-            Self::T5(model) => model.config(),
-            #[cfg(feature = "device")]
-            Self::Device(model) => model.config(),
-        }
+        each!(self, [Decoder, T5], model => model.config())
     }
 }
 
 impl KvCache for SequenceCache {
     fn len(&self) -> usize {
-        match self {
-            Self::Cpu(cache) => cache.len(),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.len(),
-        }
+        each!(self, [Cpu], cache => cache.len())
     }
 
     fn truncate(&mut self, len: usize) {
-        match self {
-            Self::Cpu(cache) => cache.truncate(len),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.truncate(len),
-        }
+        each!(self, [Cpu], cache => cache.truncate(len));
     }
 
     fn keep(&mut self, from: usize, path: &[u32]) {
-        match self {
-            Self::Cpu(cache) => cache.keep(from, path),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.keep(from, path),
-        }
+        each!(self, [Cpu], cache => cache.keep(from, path));
     }
 
     fn pages(&self) -> usize {
-        match self {
-            Self::Cpu(cache) => cache.pages(),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.pages(),
-        }
+        each!(self, [Cpu], cache => cache.pages())
     }
 
     fn pages_for(&self, more: usize, at_once: usize) -> usize {
-        match self {
-            Self::Cpu(cache) => cache.pages_for(more, at_once),
-            #[cfg(feature = "device")]
-            Self::Device(cache) => cache.pages_for(more, at_once),
-        }
+        each!(self, [Cpu], cache => cache.pages_for(more, at_once))
     }
 
     fn share(&self, len: usize) -> Option<Self> {
@@ -142,12 +128,7 @@ impl LanguageModel for Model {
     type Error = ForwardError;
 
     fn shape(&self) -> ModelShape {
-        match self {
-            Self::Decoder(model) => model.shape(),
-            Self::T5(model) => model.shape(),
-            #[cfg(feature = "device")]
-            Self::Device(model) => model.shape(),
-        }
+        each!(self, [Decoder, T5], model => model.shape())
     }
 
     fn new_cache(&self) -> SequenceCache {
@@ -160,12 +141,7 @@ impl LanguageModel for Model {
     }
 
     fn memory(&self) -> Option<KvMemory> {
-        match self {
-            Self::Decoder(model) => model.memory(),
-            Self::T5(model) => model.memory(),
-            #[cfg(feature = "device")]
-            Self::Device(model) => model.memory(),
-        }
+        each!(self, [Decoder, T5], model => model.memory())
     }
 
     fn encode(

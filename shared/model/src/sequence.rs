@@ -163,20 +163,22 @@ mod tests {
     }
 
     #[test]
-    fn rejected_drafts_are_dropped_though_lengths_agree() {
+    fn what_is_kept_goes_by_tokens_and_by_what_is_to_be_scored() {
         let mut sequence = Sequence::new(Toy::default());
-        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 5], 2), 0);
-        // 4 was accepted and 5 rejected; the recovered token and a new draft take its place.
-        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 8], 3), 3);
-        assert_eq!(forward(&mut sequence, &[1, 2, 3, 4, 9, 5], 5), 4);
-    }
-
-    #[test]
-    fn scored_positions_are_forwarded_again() {
-        let mut sequence = Sequence::new(Toy::default());
-        forward(&mut sequence, &[1, 2, 3], 2);
-        assert_eq!(forward(&mut sequence, &[1, 2, 3], 2), 2);
-        assert_eq!(forward(&mut sequence, &[1, 2, 3], 0), 0);
+        for (tokens, limit, kept) in [
+            (&[1, 2, 3, 4, 5][..], 2, 0),
+            // 4 was accepted and 5 rejected; the recovered token and a new draft take its place.
+            (&[1, 2, 3, 4, 8], 3, 3),
+            (&[1, 2, 3, 4, 9, 5], 5, 4),
+            // Scored positions are forwarded again.
+            (&[1, 2, 3, 4, 9, 5], 2, 2),
+            (&[1, 2, 3], 0, 0),
+            // Another prompt.
+            (&[7, 2, 3], 2, 0),
+            (&[7], 0, 0),
+        ] {
+            assert_eq!(forward(&mut sequence, tokens, limit), kept, "{tokens:?}");
+        }
     }
 
     #[test]
@@ -208,13 +210,5 @@ mod tests {
         sequence.extend(&[1, 2, 3, 4]);
         sequence.keep(2, &[1]);
         assert_eq!((sequence.tokens(), sequence.cache.len()), (&[1, 2][..], 2));
-    }
-
-    #[test]
-    fn another_prompt_starts_afresh() {
-        let mut sequence = Sequence::new(Toy::default());
-        forward(&mut sequence, &[1, 2, 3], 2);
-        assert_eq!(forward(&mut sequence, &[7, 2, 3], 2), 0);
-        assert_eq!(forward(&mut sequence, &[7], 0), 0);
     }
 }

@@ -166,48 +166,6 @@ fn canonical(
     result
 }
 
-/// The textbook formula in double precision.
-fn expected(query: &[f32], visible: usize, head_dim: usize) -> Vec<f64> {
-    let mut result = Vec::new();
-    for (head, query) in query.chunks(head_dim).enumerate() {
-        let offset = head / (HEADS / KV_HEADS) * head_dim;
-        let weights: Vec<f64> = (0..visible)
-            .map(|t| {
-                let dot: f64 = (0..head_dim)
-                    .map(|d| f64::from(query[d]) * f64::from(key(t, offset + d, head_dim)))
-                    .sum();
-                (dot / (head_dim as f64).sqrt()).exp()
-            })
-            .collect();
-        let total: f64 = weights.iter().sum();
-        result.extend((0..head_dim).map(|d| {
-            let weights = weights.iter().enumerate();
-            weights
-                .map(|(t, w)| w / total * f64::from(value(t, offset + d, head_dim)))
-                .sum::<f64>()
-        }));
-    }
-    result
-}
-
-#[test]
-fn matches_the_formula() {
-    for head_dim in [8, 32, 40, 64] {
-        let cache = cache(100, head_dim);
-        for visible in [1, 2, 15, 16, 17, 33, 64, 65, 100] {
-            let rows = rows(&cache, [sees(visible)]);
-            let found = attend(Level::detect(), &rows, plain(head_dim));
-            let query = query(0, head_dim);
-            for (found, expected) in found.iter().zip(expected(&query, visible, head_dim)) {
-                assert!(
-                    (f64::from(*found) - expected).abs() < 2e-6,
-                    "head_dim {head_dim}, visible {visible}: {found} is not {expected}"
-                );
-            }
-        }
-    }
-}
-
 /// Whatever goes together: rows of a chain, any number of them, windows, soft caps, all levels.
 #[test]
 fn every_row_has_the_bits_of_the_canonical_order() {
@@ -279,38 +237,6 @@ fn a_node_has_the_bits_of_its_path() {
 }
 
 #[test]
-fn biases_go_by_head_and_position() {
-    let head_dim = 64;
-    let cache = cache(40, head_dim);
-    for (window, position) in [(None, 20), (Some(10), 28)] {
-        let with = |bias: Option<Bias<'_>>| {
-            let rows = rows(&cache, [View { bias, ..sees(33) }]);
-            let scoring = Scoring {
-                window,
-                ..plain(head_dim)
-            };
-            attend(Level::detect(), &rows, scoring)
-        };
-        // Only this position counts for head 4, and all alike for the others.
-        let mut table = vec![0.5; HEADS * 50];
-        table[4 * 50 + 3 + position] = 100.0;
-        let found = with(Some(Bias {
-            table: &table,
-            stride: 50,
-            offset: 3,
-        }));
-        let without = with(None);
-        for (head, (found, without)) in found.chunks(64).zip(without.chunks(64)).enumerate() {
-            for (d, (found, without)) in found.iter().zip(without).enumerate() {
-                let alone = value(position, head / 3 * head_dim + d, head_dim);
-                let expected = if head == 4 { alone } else { *without };
-                assert!((found - expected).abs() < 1e-5, "{head} {d} {window:?}");
-            }
-        }
-    }
-}
-
-#[test]
 fn later_positions_change_no_bit() {
     for visible in [22, 23] {
         let mut cache = cache(40, 64);
@@ -346,18 +272,4 @@ fn a_key_or_value_that_no_half_holds_breaks_who_sees_it() {
             assert!(after.iter().all(|number| number.is_nan()), "{key} {value}");
         }
     }
-}
-
-#[test]
-fn threads_share_the_work_and_change_no_bit() {
-    let cache = cache(600, 64);
-    let rows = rows(&cache, (580..600).map(sees));
-    let slots: Vec<usize> = (0..600).collect();
-    // Two products for each number of the queries and each position they see.
-    const { assert!(2 * 20 * 580 * HEADS * 64 > PARALLEL_WORK) };
-    let of = |(row, visible): (usize, usize)| {
-        canonical(KvFormat::F32, row, &slots[..visible], 64, plain(64))
-    };
-    let expected: Vec<f32> = (580..600).enumerate().flat_map(of).collect();
-    assert!(attend(Level::detect(), &rows, plain(64)) == expected);
 }

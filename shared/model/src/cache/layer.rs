@@ -149,16 +149,16 @@ impl LayerCache {
 
     #[inline(always)]
     pub(crate) fn kv_heads(&self) -> usize {
-        self.pool.kv_heads()
+        self.pool.kv_heads
     }
 
     #[inline(always)]
     pub(crate) fn head_dim(&self) -> usize {
-        self.pool.head_dim()
+        self.pool.head_dim
     }
 
     /// What its pages hold.
     pub(crate) fn format(&self) -> KvFormat {
-        self.pool.format()
+        self.pool.format
     }
 }

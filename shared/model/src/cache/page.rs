@@ -20,9 +20,9 @@ pub(crate) const PAGE: usize = 64;
 /// is, once in 64 tokens of a layer.
 #[derive(Debug)]
 pub(crate) struct PagePool {
-    kv_heads: usize,
-    head_dim: usize,
-    format: KvFormat,
+    pub(super) kv_heads: usize,
+    pub(super) head_dim: usize,
+    pub(super) format: KvFormat,
     free: Mutex<Vec<Numbers>>,
     used: AtomicUsize,
 }
@@ -44,18 +44,6 @@ impl PagePool {
             free: Mutex::default(),
             used: AtomicUsize::new(0),
         })
-    }
-
-    pub(crate) fn kv_heads(&self) -> usize {
-        self.kv_heads
-    }
-
-    pub(crate) fn head_dim(&self) -> usize {
-        self.head_dim
-    }
-
-    pub(crate) fn format(&self) -> KvFormat {
-        self.format
     }
 
     /// Pages that caches hold; one that several share counts once.

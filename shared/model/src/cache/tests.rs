@@ -222,21 +222,3 @@ fn a_window_gives_back_what_it_has_passed() {
     append(&mut cache, 70, 3);
     assert!((0..70).all(|slot| holds(&cache, slot, slot, 3)));
 }
-
-#[test]
-fn a_kept_path_moves_to_its_place() {
-    let pool = pool();
-    let mut cache = SequenceCache::new(&pool, [None, Some(30)]);
-    append(&mut cache, 60, 1);
-    append(&mut cache, 10, 2);
-    cache.set_len(70, Some(60));
-    cache.keep(60, &[1, 4, 9]);
-    assert_eq!(
-        (cache.len(), cache.tree_from(), cache.pages()),
-        (63, None, 2)
-    );
-    assert!((0..60).all(|slot| holds(&cache, slot, slot, 1)));
-    for (to, node) in (60..).zip([1, 4, 9]) {
-        assert!(holds(&cache, to, 60 + node, 2), "{node}");
-    }
-}

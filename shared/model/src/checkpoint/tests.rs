@@ -107,7 +107,7 @@ fn what_is_missing_is_named() {
 #[cfg(feature = "embedded")]
 #[test]
 fn the_embedded_pair_shares_one_tokenizer() {
-    use crate::{embedded, tokenizer::vocabulary_fingerprint, trials::extend};
+    use crate::{embedded, tests::extend, tokenizer::vocabulary_fingerprint};
     use speculation::ports::{KvCache, LanguageModel};
 
     let (target, draft) = (embedded::target().unwrap(), embedded::draft().unwrap());

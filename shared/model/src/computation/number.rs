@@ -69,12 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_families_tell_formats_apart() {
-        for format in NumberFormat::ALL {
-            assert_eq!(format.name().parse(), Ok(format));
-        }
-        let unknown = "q8_0".parse::<NumberFormat>().unwrap_err().to_string();
-        assert!(unknown.contains("q8_0") && unknown.contains("bf16"));
+    fn families_tell_formats_and_processors_apart() {
         // The number of a GPU is not in its arithmetic.
         let family = |format: NumberFormat, place| format.kernel_family(place);
         assert_eq!(

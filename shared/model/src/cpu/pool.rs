@@ -166,8 +166,8 @@ impl Pool {
     }
 }
 
-/// The first part that is meant for `thread` of `threads`.
-pub(super) fn first_part(parts: usize, threads: usize, thread: usize) -> usize {
+/// The first part of a job that is meant for `thread` of `threads`.
+pub(crate) fn first_part(parts: usize, threads: usize, thread: usize) -> usize {
     parts * thread / threads
 }
 

@@ -12,6 +12,7 @@ use super::{
     },
 };
 use crate::{
+    activation::add,
     attention::{Attention, AttentionScratch, Scoring},
     cache::SequenceCache,
     config::ModelConfig,
@@ -202,11 +203,5 @@ impl Layer {
         };
         let output = &mut scratch.attended;
         attention.forward(pass.cpu, output, &mut scratch.attention);
-    }
-}
-
-fn add(x: &mut [f32], update: &[f32]) {
-    for (x, update) in x.iter_mut().zip(update) {
-        *x += update;
     }
 }

@@ -57,8 +57,7 @@ impl Products {
 impl Decoder {
     /// The matrices of a forward, in its order.
     fn matrices(&self) -> impl Iterator<Item = &Linear> {
-        let head = self.head.as_ref().unwrap_or(&self.embedding);
         let layers = self.layers.iter().flat_map(super::layer::Layer::matrices);
-        layers.chain(std::iter::once(head))
+        layers.chain([self.ends.head()])
     }
 }

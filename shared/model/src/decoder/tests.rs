@@ -11,7 +11,7 @@ use crate::{
     cpu::Threads,
     linear::WeightFormat,
     rope::RopeScaling,
-    trials::{self, extend, fresh, text},
+    tests::{self as trials, extend, fresh, text},
 };
 
 /// A small model with every option that the default pair lacks: biases, a head of its own, an odd
@@ -89,91 +89,26 @@ fn refused_forwards_leave_every_cache_alone() {
 }
 
 #[test]
-fn cutting_into_forwards_changes_no_bit() {
+fn neither_cuts_nor_company_nor_what_was_there_change_a_bit() {
     for (name, mut model) in models() {
-        let tokens = text(50, 1);
-        let (whole, _) = fresh(&mut model, &tokens);
-        for cut in [1, 7, 16, 33] {
-            let mut cache = model.new_cache();
-            let mut logits = Vec::new();
-            for chunk in tokens.chunks(cut) {
-                logits.extend(extend(&mut model, &mut cache, chunk).0);
-            }
-            assert_eq!(logits, whole, "{name}, chunks of {cut}");
-        }
+        trials::cutting_into_forwards_changes_nothing(&mut model, same, &name);
+        trials::truncation_leaves_no_trace(&mut model, &[19], same, &name);
+        trials::company_changes_nothing(&mut model, same, &name);
     }
 }
 
 #[test]
-fn threads_change_no_bit() {
+fn neither_threads_nor_levels_change_a_bit() {
     for (name, mut model) in models() {
         // So many rows that all that can be shared among threads is.
         let tokens = text(80, 3);
-        let mut run = |threads: usize| {
-            model.cpu.threads = Threads::own(threads);
-            fresh(&mut model, &tokens)
-        };
-        let one = run(1);
+        model.cpu.threads = Threads::own(1);
+        let expected = fresh(&mut model, &tokens);
         for threads in [2, 3] {
-            assert_eq!(run(threads), one, "{name}, {threads} threads");
+            model.cpu.threads = Threads::own(threads);
+            let found = fresh(&mut model, &tokens);
+            assert_eq!(found, expected, "{name}, {threads} threads");
         }
-    }
-}
-
-#[test]
-fn truncation_leaves_no_trace() {
-    for (name, mut model) in models() {
-        let tokens = text(40, 2);
-        let expected = fresh(&mut model, &tokens);
-        let mut cache = model.new_cache();
-        extend(&mut model, &mut cache, &tokens[..19]);
-        extend(&mut model, &mut cache, &text(30, 5));
-        cache.truncate(19);
-        assert_eq!(cache.len(), 19);
-        let (logits, hidden) = extend(&mut model, &mut cache, &tokens[19..]);
-        assert_eq!(logits, expected.0[19 * 101..], "{name}");
-        assert_eq!(hidden, expected.1[19 * 48..], "{name}");
-    }
-}
-
-#[test]
-fn company_changes_no_bit_and_only_scored_rows_come_back() {
-    for (name, mut model) in models() {
-        let texts = [text(1, 1), text(17, 2), text(5, 3), text(30, 4)];
-        let scored_from = [0, 17, 3, 29];
-        let mut expected = Vec::new();
-        for (tokens, from) in texts.iter().zip(scored_from) {
-            expected.extend_from_slice(&fresh(&mut model, tokens).0[from * 101..]);
-        }
-        let mut caches: Vec<SequenceCache> = texts.iter().map(|_| model.new_cache()).collect();
-        let mut batch: Vec<_> = caches
-            .iter_mut()
-            .zip(&texts)
-            .zip(scored_from)
-            .map(|((cache, tokens), scored_from)| Segment {
-                cache,
-                tokens,
-                parents: &[],
-                scored_from,
-            })
-            .collect();
-        let mut rows = Rows::default();
-        model.forward(&mut batch, &mut rows).unwrap();
-        assert_eq!(rows.logits.len(), (1 + 2 + 1) * 101);
-        assert_eq!(rows.logits, expected, "{name}");
-        assert!(rows.hidden.is_empty());
-        assert_eq!(
-            caches.iter().map(KvCache::len).collect::<Vec<_>>(),
-            [1, 17, 5, 30]
-        );
-    }
-}
-
-#[test]
-fn every_level_gives_the_same_bits() {
-    for (name, mut model) in models() {
-        let tokens = text(40, 3);
-        let expected = fresh(&mut model, &tokens);
         for level in Level::all() {
             model.cpu.level = level;
             assert_eq!(fresh(&mut model, &tokens), expected, "{name} {level:?}");
@@ -183,24 +118,30 @@ fn every_level_gives_the_same_bits() {
 
 #[test]
 fn a_missing_and_a_misshapen_tensor_are_named() {
-    let weights = Checkpoint::random(config(), 7).unwrap();
-    let with = |change: fn(&mut ModelConfig)| {
-        let mut config = config();
-        change(&mut config);
-        Decoder::load(&config, weights.weights(), WeightFormat::F32)
-            .unwrap_err()
-            .to_string()
+    let checkpoint = Checkpoint::random(config(), 7).unwrap();
+    let load = |config: &ModelConfig| {
+        let refused = Decoder::load(config, checkpoint.weights(), WeightFormat::F32);
+        refused.unwrap_err().to_string()
     };
-    assert_eq!(
-        with(|c| c.layers = 3),
-        "tensor model.layers.2.input_layernorm.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.kv_heads = 3),
-        "tensor model.layers.0.self_attn.k_proj.weight has shape [20, 48], the config implies [30, 48]"
-    );
-    assert_eq!(
-        with(|c| c.vocab_size = 100),
-        "tensor model.embed_tokens.weight has shape [101, 48], the config implies [100, 48]"
+    let attention = "model.layers.0.self_attn";
+    trials::refusals_name_the_tensor(
+        &config(),
+        load,
+        &[
+            (
+                |c| c.layers = 3,
+                "model.layers.2.input_layernorm.weight is missing",
+            ),
+            (
+                |c| c.kv_heads = 3,
+                &format!(
+                    "{attention}.k_proj.weight has shape [20, 48], the config implies [30, 48]"
+                ),
+            ),
+            (
+                |c| c.vocab_size = 100,
+                "model.embed_tokens.weight has shape [101, 48], the config implies [100, 48]",
+            ),
+        ],
     );
 }

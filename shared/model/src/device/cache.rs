@@ -6,6 +6,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use speculation::ports::KvCache;
 
 use super::memory::{CacheMemory, HeldPages, PAGE};
+use crate::config::ModelConfig;
 
 /// State of one sequence of a [`super::DeviceModel`].
 ///
@@ -48,9 +49,7 @@ pub(super) struct LayerCache {
 
 impl DeviceCache {
     pub(super) fn new(
-        layers: usize,
-        kv_heads: usize,
-        head_dim: usize,
+        config: &ModelConfig,
         dtype: DType,
         device: &Device,
         memory: &CacheMemory,
@@ -62,9 +61,9 @@ impl DeviceCache {
                 _pages: memory.hold(0),
             }),
             shape: Shape {
-                layers,
-                kv_heads,
-                head_dim,
+                layers: config.layers,
+                kv_heads: config.kv_heads,
+                head_dim: config.head_dim,
                 dtype,
             },
             device: device.clone(),
@@ -192,6 +191,7 @@ impl KvCache for DeviceCache {
         self.len = self.len.min(from + kept);
         self.tree_from.take_if(|tree| from <= *tree);
     }
+
     fn pages(&self) -> usize {
         self.block.capacity / PAGE
     }

@@ -210,15 +210,7 @@ impl LanguageModel for DeviceModel {
     }
 
     fn new_cache(&self) -> DeviceCache {
-        let config = &self.config;
-        DeviceCache::new(
-            config.layers,
-            config.kv_heads,
-            config.head_dim,
-            self.dtype,
-            &self.device,
-            &self.memory,
-        )
+        DeviceCache::new(&self.config, self.dtype, &self.device, &self.memory)
     }
 
     fn memory(&self) -> Option<KvMemory> {

@@ -7,7 +7,10 @@ use speculation::{
 };
 
 use super::cache::DeviceCache;
-use crate::{config::ModelConfig, forward_error::ForwardError};
+use crate::{
+    config::ModelConfig,
+    forward_error::{ForwardError, check_len, check_tokens},
+};
 
 /// What a batch's rows are, and what each of them sees.
 #[derive(Debug, Default)]
@@ -55,19 +58,8 @@ impl BatchRows {
                 tree,
             };
             let tokens = read.held + read.trunk + read.tree.depth();
-            if tokens > config.context_len {
-                return Err(ForwardError::ContextExceeded {
-                    tokens,
-                    context_len: config.context_len,
-                });
-            }
-            let unknown = |token: &&TokenId| **token as usize >= config.vocab_size;
-            if let Some(&token) = segment.tokens.iter().find(unknown) {
-                return Err(ForwardError::TokenOutOfRange {
-                    token,
-                    vocab_size: config.vocab_size,
-                });
-            }
+            check_len(tokens, config.context_len)?;
+            check_tokens(segment.tokens, config.vocab_size)?;
             rows.tokens.extend_from_slice(segment.tokens);
             let positions = (0..read.count).map(|row| read.position(row));
             rows.positions.extend(positions);

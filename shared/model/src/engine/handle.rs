@@ -3,8 +3,8 @@
 use std::{
     num::NonZeroUsize,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::Sender,
     },
     time::{Duration, Instant},
@@ -150,35 +150,19 @@ impl EngineHandle {
 
     /// What the engine does with its memory.
     pub fn memory(&self) -> MemoryGauges {
-        let shared = &self.shared;
-        MemoryGauges {
-            pages: shared.pages.load(Ordering::Relaxed),
-            tokens: shared.tokens.load(Ordering::Relaxed),
-            budget_tokens: shared.budget_tokens.load(Ordering::Relaxed),
-            evictions: shared.evictions.load(Ordering::Relaxed),
-            reprefilled_tokens: shared.reprefilled_tokens.load(Ordering::Relaxed),
-            shared_tokens: shared.prefix_tokens.load(Ordering::Relaxed),
-        }
+        self.shared.figures().memory
     }
 
     /// What the engine did so far.
     pub fn totals(&self) -> Totals {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Totals {
-            forwards: load(&self.shared.forwards),
-            tokens: load(&self.shared.forwarded_tokens),
-            prefill_tokens: load(&self.shared.prefill_tokens),
-            busy: Duration::from_nanos(load(&self.shared.busy_ns)),
-        }
+        self.shared.figures().totals
     }
 
     /// What the engine is doing.
     pub fn gauges(&self) -> Gauges {
         Gauges {
-            running: self.shared.running.load(Ordering::Relaxed),
             queued: self.shared.queued.load(Ordering::Relaxed),
-            sequences: self.shared.sequences.load(Ordering::Relaxed),
-            cached_tokens: self.shared.cached_tokens.load(Ordering::Relaxed),
+            ..self.shared.figures().gauges
         }
     }
 }
@@ -199,26 +183,21 @@ pub(super) struct Queued {
     pub(super) since: Instant,
 }
 
+/// What the thread tells of itself. It alone writes it, between two forwards.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// But for what is queued.
+    pub(super) gauges: Gauges,
+    pub(super) memory: MemoryGauges,
+    pub(super) totals: Totals,
+}
+
 /// What the thread and the handles both see.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) capacity: NonZeroUsize,
     pub(super) queued: AtomicUsize,
-    pub(super) running: AtomicUsize,
-    pub(super) sequences: AtomicUsize,
-    pub(super) cached_tokens: AtomicUsize,
-    /// See [`MemoryGauges`].
-    pub(super) pages: AtomicUsize,
-    pub(super) tokens: AtomicUsize,
-    pub(super) budget_tokens: AtomicUsize,
-    pub(super) evictions: AtomicU64,
-    pub(super) reprefilled_tokens: AtomicU64,
-    pub(super) prefix_tokens: AtomicU64,
-    /// See [`Totals`].
-    pub(super) forwards: AtomicU64,
-    pub(super) forwarded_tokens: AtomicU64,
-    pub(super) prefill_tokens: AtomicU64,
-    pub(super) busy_ns: AtomicU64,
+    figures: Mutex<Figures>,
     pub(super) longest: usize,
     pub(super) healthy: AtomicBool,
 }
@@ -228,21 +207,14 @@ impl Shared {
         Arc::new(Self {
             capacity,
             queued: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
-            sequences: AtomicUsize::new(0),
-            cached_tokens: AtomicUsize::new(0),
-            pages: AtomicUsize::new(0),
-            tokens: AtomicUsize::new(0),
-            budget_tokens: AtomicUsize::new(0),
-            evictions: AtomicU64::new(0),
-            reprefilled_tokens: AtomicU64::new(0),
-            prefix_tokens: AtomicU64::new(0),
-            forwards: AtomicU64::new(0),
-            forwarded_tokens: AtomicU64::new(0),
-            prefill_tokens: AtomicU64::new(0),
-            busy_ns: AtomicU64::new(0),
+            figures: Mutex::default(),
             longest,
             healthy: AtomicBool::new(true),
         })
+    }
+
+    pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
+        // Numbers are in order whoever panicked.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

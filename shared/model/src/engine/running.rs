@@ -7,7 +7,6 @@ use std::{
 };
 
 use speculation::{
-    TokenId,
     ports::{KvCache, LanguageModel, ModelShape, Segment},
     tree_paths::TreePaths,
 };
@@ -16,7 +15,10 @@ use super::{
     handle::Queued,
     task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
 };
-use crate::sequence::Sequence;
+use crate::{
+    forward_error::{ForwardError, check_len, check_source, check_tokens},
+    sequence::Sequence,
+};
 
 /// A task, with the sequence of its slot.
 pub(super) struct Running<C> {
@@ -82,45 +84,28 @@ impl<C: KvCache> Running<C> {
     pub(super) fn reconcile(&mut self, shape: ModelShape) -> Result<(), EngineError> {
         let tokens = self.task.tokens();
         let scored_from = self.task.scored_from();
-        let (vocab_size, context_len) = (shape.vocab_size, shape.context_len);
         if scored_from >= tokens.len() {
             return Err(EngineError::NothingScored {
                 scored_from,
                 tokens: tokens.len(),
             });
         }
-        self.tree.read(self.task.parents(), tokens.len())?;
+        (self.tree)
+            .read(self.task.parents(), tokens.len())
+            .map_err(ForwardError::from)?;
         let trunk = tokens.len() - self.tree.len();
-        if trunk + self.tree.depth() > context_len {
-            return Err(EngineError::ContextExceeded {
-                tokens: trunk + self.tree.depth(),
-                context_len,
-            });
-        }
+        check_len(trunk + self.tree.depth(), shape.context_len)?;
         let source = self.task.source();
-        if source.len() > shape.source_len {
-            return Err(EngineError::SourceTooLong {
-                tokens: source.len(),
-                source_len: shape.source_len,
-            });
-        }
+        check_source(source, shape)?;
         if source.is_empty() && shape.source_len > 0 {
-            return Err(EngineError::NoSource);
-        }
-        let is_in_range = |token: &&TokenId| (**token as usize) < vocab_size;
-        if let Some(&token) = source.iter().find(|token| !is_in_range(token)) {
-            return Err(EngineError::TokenOutOfRange { token, vocab_size });
+            return Err(ForwardError::NoSource.into());
         }
         self.encodes = source != self.sequence.source();
         self.whole_from = scored_from.min(trunk);
         // Whatever the sequence holds was written from another source.
         let limit = if self.encodes { 0 } else { self.whole_from };
         let kept = self.sequence.reconcile(tokens, limit);
-        let mut missing = tokens[kept..].iter();
-        if let Some(&token) = missing.find(|token| !is_in_range(token)) {
-            return Err(EngineError::TokenOutOfRange { token, vocab_size });
-        }
-        Ok(())
+        Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
     }
 
     /// Tokens of the source that must be encoded before anything is forwarded.

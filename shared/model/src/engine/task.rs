@@ -2,8 +2,10 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use speculation::{TokenId, draft_tree::BadTree};
+use speculation::TokenId;
 use thiserror::Error;
+
+use crate::forward_error::ForwardError;
 
 /// Names a sequence that outlives its tasks, so that the next task finds its keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -174,25 +176,9 @@ pub struct StepFigures {
 /// Why the engine gave up on a task.
 #[derive(Clone, Debug, Error)]
 pub enum EngineError {
-    /// The sequence would outgrow the model's context; of a tree the longest path counts.
-    #[error("the model holds {context_len} tokens a sequence, the task asks for {tokens}")]
-    ContextExceeded {
-        /// Tokens the task asked for.
-        tokens: usize,
-        /// Tokens the model can hold.
-        context_len: usize,
-    },
-    /// The source is longer than the encoder takes.
-    #[error("the model takes sources of {source_len} tokens, the task's has {tokens}")]
-    SourceTooLong {
-        /// Tokens of the source.
-        tokens: usize,
-        /// Tokens of the longest; 0 of a model without an encoder.
-        source_len: usize,
-    },
-    /// The model decodes from a source, and the task has none.
-    #[error("the task has no source, and an encoder-decoder model decodes from one")]
-    NoSource,
+    /// The model does not take the sequence, or its source.
+    #[error(transparent)]
+    Refused(#[from] ForwardError),
     /// Keys and values of the sequence take more memory than all sequences together may.
     #[error(
         "the sequence takes the memory of {tokens} tokens, the engine's kv_tokens is {kv_tokens}: raise it"
@@ -203,14 +189,6 @@ pub enum EngineError {
         /// What the engine has.
         kv_tokens: usize,
     },
-    /// A token id the model does not have.
-    #[error("token {token} is not in the vocabulary of {vocab_size}")]
-    TokenOutOfRange {
-        /// The offending id.
-        token: TokenId,
-        /// Size of the model's vocabulary.
-        vocab_size: usize,
-    },
     /// The task asked for no row.
     #[error("scored_from is {scored_from}, the task has {tokens} tokens: no row is wanted")]
     NothingScored {
@@ -219,9 +197,6 @@ pub enum EngineError {
         /// Length of what [`Task::tokens`] said.
         tokens: usize,
     },
-    /// [`Task::parents`] make no tree.
-    #[error("the task's tree is refused")]
-    Tree(#[from] BadTree),
     /// The model failed on the batch the task was in.
     #[error("the forward failed")]
     Forward(#[source] Arc<dyn Error + Send + Sync>),

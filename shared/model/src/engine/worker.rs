@@ -10,12 +10,12 @@ use std::{
     time::Instant,
 };
 
-use speculation::ports::{LanguageModel, Rows, Segment};
+use speculation::ports::{KvCache, LanguageModel, Rows};
 
 use super::{
     EngineConfig,
     budget::Budget,
-    handle::{Job, Queued, Shared},
+    handle::{Gauges, Job, Queued, Shared, Totals},
     prefixes::Prefixes,
     running::{Forward, Running},
     slots::SlotTable,
@@ -171,9 +171,7 @@ impl<M: LanguageModel> Worker<M> {
         let Some(shared) = self.prefixes.begin(tenant, tokens) else {
             return sequence;
         };
-        let count = shared.tokens().len() as u64;
-        let counted = &self.shared.prefix_tokens;
-        counted.fetch_add(count, Ordering::Relaxed);
+        self.shared.figures().memory.shared_tokens += shared.tokens().len() as u64;
         shared
     }
 
@@ -212,15 +210,15 @@ impl<M: LanguageModel> Worker<M> {
     /// One forward of all tasks' segments.
     fn forward(&mut self) -> Result<(), M::Error> {
         let started = Instant::now();
-        let planned = || self.running.iter().filter(|running| running.is_planned());
-        let prefilled: usize = planned().map(Running::prefilled).sum();
-        let read: usize = planned().map(Running::unread).sum();
-        let mut planned = self.running.iter_mut().filter(|own| own.is_planned());
-        planned.try_for_each(|running| running.encode(&mut self.model))?;
-        let planned = || self.running.iter().filter(|running| running.is_planned());
-        self.rows.want_hidden = planned().any(|running| running.task.wants_hidden());
-        let planned = self.running.iter_mut().filter(|own| own.is_planned());
-        let mut segments: Vec<Segment<'_, M::Cache>> = planned.map(Running::segment).collect();
+        let (mut prefilled, mut read) = (0, 0);
+        self.rows.want_hidden = false;
+        for running in planned(&mut self.running) {
+            prefilled += running.prefilled();
+            read += running.unread();
+            running.encode(&mut self.model)?;
+            self.rows.want_hidden |= running.task.wants_hidden();
+        }
+        let mut segments: Vec<_> = planned(&mut self.running).map(Running::segment).collect();
         let sequences = segments.len();
         let tokens = segments.iter().map(|segment| segment.tokens.len()).sum();
         self.model.forward(&mut segments, &mut self.rows)?;
@@ -230,25 +228,18 @@ impl<M: LanguageModel> Worker<M> {
             tokens,
             sequences,
         };
-        let planned = self.running.iter_mut().filter(|own| own.is_planned());
-        let again: usize = planned.map(|running| running.forwarded(forward)).sum();
-        let counted = &self.shared.reprefilled_tokens;
-        counted.fetch_add(again as u64, Ordering::Relaxed);
-        self.count(forward, prefilled, read);
+        let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
+        let again: usize = forwarded.sum();
+        let mut figures = self.shared.figures();
+        figures.memory.reprefilled_tokens += again as u64;
+        figures.totals = figures.totals
+            + Totals {
+                forwards: 1,
+                tokens: (tokens + read) as u64,
+                prefill_tokens: prefilled as u64,
+                busy: forward.elapsed,
+            };
         Ok(())
-    }
-
-    /// Counts a forward, before which `read` tokens of sources were encoded.
-    fn count(&self, forward: Forward, prefilled: usize, read: usize) {
-        let shared = &self.shared;
-        for (total, more) in [
-            (&shared.forwards, 1),
-            (&shared.forwarded_tokens, (forward.tokens + read) as u64),
-            (&shared.prefill_tokens, prefilled as u64),
-            (&shared.busy_ns, forward.elapsed.as_nanos() as u64),
-        ] {
-            total.fetch_add(more, Ordering::Relaxed);
-        }
     }
 
     /// Hands every task its rows, or tells it how far it is, and lets those go that are done.
@@ -262,8 +253,7 @@ impl<M: LanguageModel> Worker<M> {
             let own_hidden = hidden.split_off(..running.rows() * shape.hidden_size);
             running.step(own, own_hidden.unwrap_or_default(), shape);
         }
-        let planned = self.running.iter_mut().filter(|own| own.is_planned());
-        planned.for_each(Running::tell_progress);
+        planned(&mut self.running).for_each(Running::tell_progress);
         for done in self.running.extract_if(.., |running| running.done) {
             self.slots.put(done.slot, done.tenant, done.sequence);
         }
@@ -300,25 +290,18 @@ impl<M: LanguageModel> Worker<M> {
     }
 
     fn publish(&self) {
-        let running_tokens: usize = self
-            .running
-            .iter()
-            .map(|running| running.sequence.tokens().len())
-            .sum();
-        let shared = &self.shared;
-        shared.running.store(self.running.len(), Ordering::Relaxed);
-        shared
-            .sequences
-            .store(self.running.len() + self.slots.len(), Ordering::Relaxed);
-        shared
-            .cached_tokens
-            .store(running_tokens + self.slots.tokens(), Ordering::Relaxed);
+        let running = self.running.iter().map(|own| own.sequence.tokens().len());
+        let mut figures = self.shared.figures();
+        figures.gauges = Gauges {
+            running: self.running.len(),
+            queued: 0,
+            sequences: self.running.len() + self.slots.len(),
+            cached_tokens: running.sum::<usize>() + self.slots.tokens(),
+        };
         if let Some(memory) = self.model.memory() {
-            let tokens = memory.used_tokens();
-            shared.pages.store(memory.used_pages, Ordering::Relaxed);
-            shared.tokens.store(tokens, Ordering::Relaxed);
-            let budget = self.budget.tokens;
-            shared.budget_tokens.store(budget, Ordering::Relaxed);
+            figures.memory.pages = memory.used_pages;
+            figures.memory.tokens = memory.used_tokens();
+            figures.memory.budget_tokens = self.budget.tokens;
         }
     }
 }
@@ -327,6 +310,11 @@ impl<M: LanguageModel> Drop for Worker<M> {
     fn drop(&mut self) {
         self.shared.healthy.store(false, Ordering::Release);
     }
+}
+
+/// The tasks that have a share of the next forward.
+fn planned<C: KvCache>(running: &mut [Running<C>]) -> impl Iterator<Item = &mut Running<C>> {
+    running.iter_mut().filter(|own| own.is_planned())
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -1,93 +1,82 @@
 //! The inner loop of [`super::dense`] in x86 vectors: fused multiply-adds in the order of the portable loop.
 
-use std::arch::x86_64::{
-    __m256, __m512, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_load_ps,
-    _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps,
-    _mm512_fmadd_ps, _mm512_load_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
-    _mm512_storeu_ps,
-};
+#[allow(clippy::wildcard_imports, reason = "names of instructions")]
+use std::arch::x86_64::*;
 
 use super::{
-    blocked::{LINE, Sums, VECTORS},
     dense::Weights,
+    packed::{LINE, Sums, VECTORS, Wide},
+    x86::ask,
 };
 
 /// Vectors of eight outputs in a group.
 const QUARTERS: usize = 2 * VECTORS;
 
-/// AVX-512: two vectors hold a group's outputs. Asks memory for `LINES` lines from `ahead` on for each two
-/// that it reads.
-///
-/// # Safety
-/// `weights` and all of `x` are of one length, and weights are aligned to 64 bytes.
-#[target_feature(enable = "avx512f")]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "rows and vectors index registers"
-)]
-pub(super) unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
-    weights: &[Weights],
-    x: [&[f32]; ROWS],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
-    for i in 0..weights.len() {
-        for line in 0..LINES {
-            // A hint, for any address.
-            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * (LINES * i + line)));
+impl Wide for Weights {
+    /// AVX-512: two vectors hold a group's outputs.
+    #[target_feature(enable = "avx512f")]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "rows and vectors index registers"
+    )]
+    unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: [&[f32]; ROWS],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
+        for i in 0..weights.len() {
+            ask(ahead, LINES * i, LINES);
+            let weight: [__m512; VECTORS] = std::array::from_fn(|v| {
+                // SAFETY: `i` is below the length of all, and 16 numbers are aligned to 64 bytes.
+                unsafe { _mm512_load_ps(weights.get_unchecked(i)[v].as_ptr()) }
+            });
+            for row in 0..ROWS {
+                // SAFETY: as above.
+                let x = _mm512_set1_ps(unsafe { *x[row].get_unchecked(i) });
+                for v in 0..VECTORS {
+                    sums[row][v] = _mm512_fmadd_ps(weight[v], x, sums[row][v]);
+                }
+            }
         }
-        let weight: [__m512; VECTORS] = std::array::from_fn(|v| {
-            // SAFETY: `i` is below the length of all, and 16 numbers are aligned to 64 bytes.
-            unsafe { _mm512_load_ps(weights.get_unchecked(i)[v].as_ptr()) }
-        });
         for row in 0..ROWS {
-            // SAFETY: as above.
-            let x = _mm512_set1_ps(unsafe { *x[row].get_unchecked(i) });
             for v in 0..VECTORS {
-                sums[row][v] = _mm512_fmadd_ps(weight[v], x, sums[row][v]);
+                let result = results[row][v].as_mut_ptr();
+                // SAFETY: 16 floats.
+                unsafe {
+                    _mm512_storeu_ps(result, _mm512_add_ps(_mm512_loadu_ps(result), sums[row][v]));
+                };
             }
         }
     }
-    for row in 0..ROWS {
-        for v in 0..VECTORS {
-            let result = results[row][v].as_mut_ptr();
-            // SAFETY: 16 floats.
-            unsafe {
-                _mm512_storeu_ps(result, _mm512_add_ps(_mm512_loadu_ps(result), sums[row][v]));
-            };
-        }
-    }
-}
 
-/// AVX2: all 32 outputs of up to three rows at a time, in its sixteen registers; more rows go over the
-/// weights twice, and find them in the innermost cache. Asks memory as [`dot_avx512`] does.
-///
-/// # Safety
-/// `weights` and all of `x` are of one length, and weights are aligned to 64 bytes.
-#[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
-    weights: &[Weights],
-    x: [&[f32]; ROWS],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    // Of two parts each asks for a half, if there is so much to ask for.
-    let lines = if ROWS > 3 { LINES.min(1) } else { LINES };
-    in_threes!(ROWS, COUNT, first => {
-        let lines = if first == 0 { lines } else { LINES - lines };
-        let ahead = ahead.wrapping_add(if first == 0 { 0 } else { LINE * weights.len() });
-        let x = x[first..].first_chunk::<COUNT>().expect("as many rows");
-        let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
-        // SAFETY: the caller's promise.
-        unsafe { some_rows(weights, x, results, lines, ahead) };
-    });
+    /// AVX2: all 32 outputs of up to three rows at a time, in its sixteen registers; more rows go over the
+    /// weights twice, and find them in the innermost cache.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: [&[f32]; ROWS],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        // Of two parts each asks for a half, if there is so much to ask for.
+        let lines = if ROWS > 3 { LINES.min(1) } else { LINES };
+        in_threes!(ROWS, COUNT, first => {
+            let lines = if first == 0 { lines } else { LINES - lines };
+            let ahead = ahead.wrapping_add(if first == 0 { 0 } else { LINE * weights.len() });
+            let x = x[first..].first_chunk::<COUNT>().expect("as many rows");
+            let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+            // SAFETY: the caller's promise.
+            unsafe { some_rows(weights, x, results, lines, ahead) };
+        });
+    }
 }
 
 /// All outputs of `COUNT` rows, three at most.
 ///
 /// # Safety
-/// As [`dot_avx2`].
+/// As [`Wide::dot_avx2`].
 #[target_feature(enable = "avx2,fma")]
 #[allow(
     clippy::needless_range_loop,
@@ -103,10 +92,7 @@ unsafe fn some_rows<const COUNT: usize>(
 ) {
     let mut sums = [[_mm256_setzero_ps(); QUARTERS]; COUNT];
     for i in 0..weights.len() {
-        for line in 0..lines {
-            // A hint, for any address.
-            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * (lines * i + line)));
-        }
+        ask(ahead, lines * i, lines);
         let x: [__m256; COUNT] = std::array::from_fn(|row| {
             // SAFETY: `i` is below the length of all.
             _mm256_set1_ps(unsafe { *x[row].get_unchecked(i) })

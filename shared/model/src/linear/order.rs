@@ -1,6 +1,7 @@
 //! Where outputs stand in a matrix.
 
-use super::blocked::GROUP;
+/// Outputs of a group, which are computed together.
+pub(crate) const GROUP: usize = 32;
 
 /// The order in which a matrix computes its outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

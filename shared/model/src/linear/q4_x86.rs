@@ -1,142 +1,106 @@
 //! The inner loop of [`super::q4`] in x86 vectors: the same integers, and the same roundings in the
 //! same order, as the portable loop.
 
-use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_loadl_epi64, _mm_prefetch, _mm256_add_epi16,
-    _mm256_add_ps, _mm256_and_si256, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32, _mm256_load_ps,
-    _mm256_load_si256, _mm256_loadu_ps, _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_mul_ps,
-    _mm256_set1_epi8, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256,
-    _mm256_srli_epi16, _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_ps, _mm512_and_si512,
-    _mm512_cvtepi32_ps, _mm512_cvtepu8_epi32, _mm512_dpbusd_epi32, _mm512_load_ps,
-    _mm512_load_si512, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_storeu_ps,
-    _mm512_sub_ps,
-};
+#[allow(clippy::wildcard_imports, reason = "names of instructions")]
+use std::arch::x86_64::*;
 
 use super::{
-    blocked::{LINE, Sums, VECTORS},
     inputs::{InputBlock, STEPS},
+    packed::{LINE, Sums, VECTORS, Wide},
     q4::{Inputs, SUBS, WeightBlock},
+    x86::{ask, load, store},
 };
 
 /// Lines of a block.
 const BLOCK_LINES: usize = size_of::<WeightBlock>() / LINE;
 
-/// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Asks memory for `LINES` lines
-/// from `ahead` on for each two that it reads.
-///
-/// # Safety
-/// `weights` and `x` are of one length.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "rows and vectors index registers"
-)]
-pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
-    weights: &[WeightBlock],
-    x: &[Inputs<ROWS>],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    let low_halves = _mm512_set1_epi8(15);
-    let mut totals = [[_mm512_setzero_ps(); VECTORS]; ROWS];
-    for row in 0..ROWS {
-        for v in 0..VECTORS {
-            // SAFETY: 16 floats.
-            totals[row][v] = unsafe { _mm512_loadu_ps(results[row][v].as_ptr()) };
-        }
-    }
-    for b in 0..weights.len() {
-        // SAFETY: both are of this length.
-        let (weight, inputs) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
-        let ahead = ahead.wrapping_add(LINE * (LINES * BLOCK_LINES / 2) * b);
-        for sub in 0..SUBS {
-            let mut sums = [[_mm512_setzero_si512(); VECTORS]; ROWS];
-            // Five steps of as many lines: a few more than the block has.
-            let ask = |step: usize| {
-                for line in 0..LINES {
-                    let line = LINES * (5 * sub + step) + line;
-                    // A hint, for any address.
-                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+impl Wide for WeightBlock {
+    /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "rows and vectors index registers"
+    )]
+    unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: &[Inputs<ROWS>],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        let low_halves = _mm512_set1_epi8(15);
+        let mut totals = load(results);
+        for b in 0..weights.len() {
+            // SAFETY: both are of this length.
+            let (weight, inputs) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
+            let ahead = ahead.wrapping_add(LINE * (LINES * BLOCK_LINES / 2) * b);
+            for sub in 0..SUBS {
+                let mut sums = [[_mm512_setzero_si512(); VECTORS]; ROWS];
+                // Five steps of as many lines: a few more than the block has.
+                let first = LINES * 5 * sub;
+                for step in 0..STEPS / 2 {
+                    ask(ahead, first + LINES * step, LINES);
+                    for v in 0..VECTORS {
+                        // SAFETY: the array has 64 bytes, at a multiple of as many.
+                        let both = unsafe {
+                            _mm512_load_si512(weight.quants[sub][step][v].as_ptr().cast())
+                        };
+                        let low = _mm512_and_si512(both, low_halves);
+                        let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), low_halves);
+                        for row in 0..ROWS {
+                            let quants = &inputs[sub][row].quants;
+                            let sum = &mut sums[row][v];
+                            *sum = _mm512_dpbusd_epi32(*sum, low, _mm512_set1_epi32(quants[step]));
+                            let four = _mm512_set1_epi32(quants[step + STEPS / 2]);
+                            *sum = _mm512_dpbusd_epi32(*sum, high, four);
+                        }
+                    }
                 }
-            };
-            for step in 0..STEPS / 2 {
-                ask(step);
+                ask(ahead, first + LINES * (STEPS / 2), LINES);
                 for v in 0..VECTORS {
-                    // SAFETY: the array has 64 bytes, at a multiple of as many.
-                    let both =
-                        unsafe { _mm512_load_si512(weight.quants[sub][step][v].as_ptr().cast()) };
-                    let low = _mm512_and_si512(both, low_halves);
-                    let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), low_halves);
+                    // SAFETY: arrays of 16 bytes, at multiples of 16, and of 16 floats, at multiples of 64.
+                    let factors = |floats: &[f32; 16], bytes: &[u8; 16]| unsafe {
+                        let bytes = _mm_load_si128(bytes.as_ptr().cast());
+                        let bytes = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+                        _mm512_mul_ps(_mm512_load_ps(floats.as_ptr()), bytes)
+                    };
+                    let scales = factors(&weight.scales[v], &weight.sub_scales[sub][v]);
+                    let mins = factors(&weight.min_scales[v], &weight.sub_mins[sub][v]);
                     for row in 0..ROWS {
-                        let quants = &inputs[sub][row].quants;
-                        let sum = &mut sums[row][v];
-                        *sum = _mm512_dpbusd_epi32(*sum, low, _mm512_set1_epi32(quants[step]));
-                        let four = _mm512_set1_epi32(quants[step + STEPS / 2]);
-                        *sum = _mm512_dpbusd_epi32(*sum, high, four);
+                        let input = &inputs[sub][row];
+                        let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input.scale));
+                        let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
+                        let total = _mm512_add_ps(totals[row][v], product);
+                        let min = _mm512_mul_ps(mins, _mm512_set1_ps(input.sum));
+                        totals[row][v] = _mm512_sub_ps(total, min);
                     }
                 }
             }
-            ask(STEPS / 2);
-            for v in 0..VECTORS {
-                // SAFETY: arrays of 16 bytes, at multiples of 16, and of 16 floats, at multiples of 64.
-                let (scales, mins) = unsafe {
-                    let widen = |bytes: &[u8; 16]| {
-                        let bytes = _mm_load_si128(bytes.as_ptr().cast());
-                        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))
-                    };
-                    (
-                        _mm512_mul_ps(
-                            _mm512_load_ps(weight.scales[v].as_ptr()),
-                            widen(&weight.sub_scales[sub][v]),
-                        ),
-                        _mm512_mul_ps(
-                            _mm512_load_ps(weight.min_scales[v].as_ptr()),
-                            widen(&weight.sub_mins[sub][v]),
-                        ),
-                    )
-                };
-                for row in 0..ROWS {
-                    let input = &inputs[sub][row];
-                    let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input.scale));
-                    let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
-                    let total = _mm512_add_ps(totals[row][v], product);
-                    let min = _mm512_mul_ps(mins, _mm512_set1_ps(input.sum));
-                    totals[row][v] = _mm512_sub_ps(total, min);
-                }
-            }
         }
+        store(totals, results);
     }
-    for row in 0..ROWS {
-        for v in 0..VECTORS {
-            // SAFETY: 16 floats.
-            unsafe { _mm512_storeu_ps(results[row][v].as_mut_ptr(), totals[row][v]) };
-        }
-    }
-}
 
-/// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, sub-block after sub-block.
-/// Asks memory as [`dot_vnni`] does.
-#[target_feature(enable = "avx2")]
-pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
-    weights: &[WeightBlock],
-    x: &[Inputs<ROWS>],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    let steps = std::hint::black_box(STEPS / 2);
-    for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
-        let ahead = ahead.wrapping_add(LINE * (LINES * BLOCK_LINES / 2) * b);
-        for (sub, inputs) in inputs.iter().enumerate() {
-            for vector in 0..VECTORS {
-                let asks = vector < LINES;
-                let ahead = ahead.wrapping_add(LINE * 5 * (LINES * sub + vector));
-                in_threes!(ROWS, COUNT, first => {
-                    let ahead = (asks && first == 0).then_some(ahead);
-                    let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
-                    let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
-                    sixteen(weight, sub, vector, inputs, results, steps, ahead);
-                });
+    /// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, sub-block after sub-block.
+    #[target_feature(enable = "avx2")]
+    unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: &[Inputs<ROWS>],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        let steps = std::hint::black_box(STEPS / 2);
+        for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
+            let ahead = ahead.wrapping_add(LINE * (LINES * BLOCK_LINES / 2) * b);
+            for (sub, inputs) in inputs.iter().enumerate() {
+                for vector in 0..VECTORS {
+                    let asks = vector < LINES;
+                    let ahead = ahead.wrapping_add(LINE * 5 * (LINES * sub + vector));
+                    in_threes!(ROWS, COUNT, first => {
+                        let ahead = (asks && first == 0).then_some(ahead);
+                        let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
+                        let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+                        sixteen(weight, sub, vector, inputs, results, steps, ahead);
+                    });
+                }
             }
         }
     }
@@ -159,10 +123,9 @@ fn sixteen<const COUNT: usize>(
     steps: usize,
     ahead: Option<*const i8>,
 ) {
-    let ask = |line: usize| {
+    let ask = |line| {
         if let Some(ahead) = ahead {
-            // A hint, for any address.
-            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+            ask(ahead, line, 1);
         }
     };
     let low_halves = _mm256_set1_epi8(15);
@@ -188,23 +151,13 @@ fn sixteen<const COUNT: usize>(
     ask(STEPS / 2);
     for half in 0..2 {
         // SAFETY: 8 of 16 bytes, and 8 of 16 floats at a multiple of 32 bytes.
-        let (scales, mins) = unsafe {
-            let widen = |bytes: &[u8; 16]| {
-                let bytes = _mm_loadl_epi64(bytes.as_ptr().add(8 * half).cast());
-                _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
-            };
-            let floats = |floats: &[f32; 16]| _mm256_load_ps(floats.as_ptr().add(8 * half));
-            (
-                _mm256_mul_ps(
-                    floats(&weight.scales[vector]),
-                    widen(&weight.sub_scales[sub][vector]),
-                ),
-                _mm256_mul_ps(
-                    floats(&weight.min_scales[vector]),
-                    widen(&weight.sub_mins[sub][vector]),
-                ),
-            )
+        let factors = |floats: &[f32; 16], bytes: &[u8; 16]| unsafe {
+            let bytes = _mm_loadl_epi64(bytes.as_ptr().add(8 * half).cast());
+            let bytes = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+            _mm256_mul_ps(_mm256_load_ps(floats.as_ptr().add(8 * half)), bytes)
         };
+        let scales = factors(&weight.scales[vector], &weight.sub_scales[sub][vector]);
+        let mins = factors(&weight.min_scales[vector], &weight.sub_mins[sub][vector]);
         for row in 0..COUNT {
             let sum = _mm256_madd_epi16(sums[row][half], ones);
             let scale = _mm256_mul_ps(scales, _mm256_set1_ps(inputs[row].scale));

@@ -1,89 +1,89 @@
 //! The inner loop of [`super::q8`] in x86 vectors: the same integers, and the same three roundings
 //! a block, as the portable loop.
 
-use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps,
-    _mm256_and_si256, _mm256_cvtepi32_ps, _mm256_cvtph_ps, _mm256_load_si256, _mm256_loadu_ps,
-    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32,
-    _mm256_set1_ps, _mm256_setzero_si256, _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srli_epi16,
-    _mm256_store_si256, _mm256_storeu_ps, _mm512_add_ps, _mm512_cvtepi32_ps, _mm512_cvtph_ps,
-    _mm512_dpbusd_epi32, _mm512_load_si512, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_epi32,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_storeu_ps,
-};
+#[allow(clippy::wildcard_imports, reason = "names of instructions")]
+use std::arch::x86_64::*;
 
 use super::{
-    blocked::{LINE, Sums, VECTORS},
     inputs::{InputBlock, STEPS},
+    packed::{LINE, Sums, VECTORS, Wide},
     q8::WeightBlock,
+    x86::{ask, load, store},
 };
 
-/// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Asks memory for `LINES` lines
-/// from `ahead` on for each two that it reads, one between others: a bunch of requests would delay the reads.
-///
-/// # Safety
-/// `weights` and `x` are of one length.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "rows and vectors index registers"
-)]
-pub(super) unsafe fn dot_vnni<const ROWS: usize, const LINES: usize>(
-    weights: &[WeightBlock],
-    x: &[[InputBlock; ROWS]],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    let mut totals = [[_mm512_setzero_ps(); VECTORS]; ROWS];
-    for row in 0..ROWS {
-        for v in 0..VECTORS {
-            // SAFETY: 16 floats.
-            totals[row][v] = unsafe { _mm512_loadu_ps(results[row][v].as_ptr()) };
-        }
-    }
-    for b in 0..weights.len() {
-        // SAFETY: both are of this length.
-        let (weight, input) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
-        let mut sums = [[_mm512_setzero_si512(); VECTORS]; ROWS];
-        for row in 0..ROWS {
-            sums[row] = [_mm512_set1_epi32(input[row].offset); VECTORS];
-        }
-        // A block is two lines a step and one of scales; half as many are rounded up.
-        let ask = |step: usize, lines: usize| {
-            let first = b * (LINES * STEPS + 1) + LINES * step;
-            for line in 0..lines {
-                // A hint, for any address.
-                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * (first + line)));
-            }
-        };
-        for step in 0..STEPS {
-            ask(step, LINES);
-            let quants: [_; VECTORS] = std::array::from_fn(|v| {
-                // SAFETY: the array has 64 bytes, and the struct is aligned to as many.
-                unsafe { _mm512_load_si512(weight.quants[step][v].as_ptr().cast()) }
-            });
+impl Wide for WeightBlock {
+    /// AVX-512 VNNI: one instruction multiplies four inputs of sixteen outputs. Memory is asked
+    /// for a line between others: a bunch of requests would delay the reads.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "rows and vectors index registers"
+    )]
+    unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: &[[InputBlock; ROWS]],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        let mut totals = load(results);
+        for b in 0..weights.len() {
+            // SAFETY: both are of this length.
+            let (weight, input) = unsafe { (weights.get_unchecked(b), x.get_unchecked(b)) };
+            let mut sums = [[_mm512_setzero_si512(); VECTORS]; ROWS];
             for row in 0..ROWS {
-                let four = _mm512_set1_epi32(input[row].quants[step]);
-                for v in 0..VECTORS {
-                    sums[row][v] = _mm512_dpbusd_epi32(sums[row][v], quants[v], four);
+                sums[row] = [_mm512_set1_epi32(input[row].offset); VECTORS];
+            }
+            // A block is two lines a step and one of scales; half as many are rounded up.
+            let first = b * (LINES * STEPS + 1);
+            for step in 0..STEPS {
+                ask(ahead, first + LINES * step, LINES);
+                let quants: [_; VECTORS] = std::array::from_fn(|v| {
+                    // SAFETY: the array has 64 bytes, and the struct is aligned to as many.
+                    unsafe { _mm512_load_si512(weight.quants[step][v].as_ptr().cast()) }
+                });
+                for row in 0..ROWS {
+                    let four = _mm512_set1_epi32(input[row].quants[step]);
+                    for v in 0..VECTORS {
+                        sums[row][v] = _mm512_dpbusd_epi32(sums[row][v], quants[v], four);
+                    }
+                }
+            }
+            ask(ahead, first + LINES * STEPS, LINES.min(1));
+            for v in 0..VECTORS {
+                // SAFETY: 16 halves at a multiple of 32 bytes.
+                let scales = unsafe { _mm256_load_si256(weight.scales[v].as_ptr().cast()) };
+                let scales = _mm512_cvtph_ps(scales);
+                for row in 0..ROWS {
+                    let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input[row].scale));
+                    let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
+                    totals[row][v] = _mm512_add_ps(totals[row][v], product);
                 }
             }
         }
-        ask(STEPS, LINES.min(1));
-        for v in 0..VECTORS {
-            // SAFETY: 16 halves at a multiple of 32 bytes.
-            let scales = unsafe { _mm256_load_si256(weight.scales[v].as_ptr().cast()) };
-            let scales = _mm512_cvtph_ps(scales);
-            for row in 0..ROWS {
-                let scale = _mm512_mul_ps(scales, _mm512_set1_ps(input[row].scale));
-                let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[row][v]), scale);
-                totals[row][v] = _mm512_add_ps(totals[row][v], product);
-            }
-        }
+        store(totals, results);
     }
-    for row in 0..ROWS {
-        for v in 0..VECTORS {
-            // SAFETY: 16 floats.
-            unsafe { _mm512_storeu_ps(results[row][v].as_mut_ptr(), totals[row][v]) };
+
+    /// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, block after block.
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: &[[InputBlock; ROWS]],
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    ) {
+        let steps = std::hint::black_box(STEPS);
+        for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
+            let inputs: [Widened; ROWS] = std::array::from_fn(|row| Widened::new(&inputs[row]));
+            for vector in 0..VECTORS {
+                let asks = vector < LINES;
+                let ahead = ahead.wrapping_add(LINE * (b * (LINES * STEPS + 1) + STEPS * vector));
+                in_threes!(ROWS, COUNT, first => {
+                    let ahead = (asks && first == 0).then_some(ahead);
+                    let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
+                    let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
+                    sixteen(weight, vector, inputs, results, steps, ahead);
+                });
+            }
         }
     }
 }
@@ -120,31 +120,6 @@ impl Widened {
     }
 }
 
-/// AVX2: sixteen outputs and up to three rows at a time, in its sixteen registers, block after block. Asks
-/// memory as [`dot_vnni`] does.
-#[target_feature(enable = "avx2,f16c")]
-pub(super) fn dot_avx2<const ROWS: usize, const LINES: usize>(
-    weights: &[WeightBlock],
-    x: &[[InputBlock; ROWS]],
-    results: &mut [Sums; ROWS],
-    ahead: *const i8,
-) {
-    let steps = std::hint::black_box(STEPS);
-    for (b, (weight, inputs)) in weights.iter().zip(x).enumerate() {
-        let inputs: [Widened; ROWS] = std::array::from_fn(|row| Widened::new(&inputs[row]));
-        for vector in 0..VECTORS {
-            let asks = vector < LINES;
-            let ahead = ahead.wrapping_add(LINE * (b * (LINES * STEPS + 1) + STEPS * vector));
-            in_threes!(ROWS, COUNT, first => {
-                let ahead = (asks && first == 0).then_some(ahead);
-                let inputs = inputs[first..].first_chunk::<COUNT>().expect("as many rows");
-                let results = results[first..].first_chunk_mut::<COUNT>().expect("as many rows");
-                sixteen(weight, vector, inputs, results, steps, ahead);
-            });
-        }
-    }
-}
-
 /// Sixteen outputs of a block for `COUNT` rows, three at most. `steps` is how many there are, told in a way that
 /// keeps the compiler from unrolling them: it would move loads far ahead of their use, and run out of registers.
 #[target_feature(enable = "avx2,f16c")]
@@ -161,10 +136,9 @@ fn sixteen<const COUNT: usize>(
     steps: usize,
     ahead: Option<*const i8>,
 ) {
-    let ask = |line: usize| {
+    let ask = |line| {
         if let Some(ahead) = ahead {
-            // A hint, for any address.
-            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(LINE * line));
+            ask(ahead, line, 1);
         }
     };
     let low_bytes = _mm256_set1_epi16(0xff);

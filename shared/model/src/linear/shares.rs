@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cpu::Threads;
+use crate::cpu::first_part;
 
 /// Parts that a thread's share is cut into, so that an idle thread finds some to take over.
 const PARTS: usize = 8;
@@ -39,7 +39,7 @@ impl Shares {
 
     /// The first part that is meant for a thread.
     pub(super) fn first(self, share: usize) -> usize {
-        Threads::first_part(self.parts, self.threads, share)
+        first_part(self.parts, self.threads, share)
     }
 
     /// The thread whose last part this is.

@@ -63,10 +63,11 @@ fn a_row_has_the_same_bits_in_any_company() {
     for format in WeightFormat::ALL {
         for (outputs, inputs) in SHAPES {
             let linear = made(outputs, inputs, format);
-            let x = noise(64 * inputs, 2);
+            let x = noise(130 * inputs, 2);
             let alone = |row| bits(&forward(&linear, Level::detect(), row));
             let alone: Vec<Vec<u32>> = x.chunks(inputs).map(alone).collect();
-            for m in 1..=64 {
+            // The last are a prefill: two bands of 64 rows and more.
+            for m in (1..=64).chain([130]) {
                 let together = forward(&linear, Level::detect(), &x[..m * inputs]);
                 for (row, y) in together.chunks(outputs).enumerate() {
                     let what = format!("{format} {outputs}x{inputs}, row {row} of {m}");
@@ -119,21 +120,6 @@ fn products_are_near_the_exact_ones() {
                 let error = (f64::from(y[output]) - exact - f64::from(bias[output])).abs();
                 let most = tolerance * (inputs as f64).sqrt();
                 assert!(error < most, "{format} {outputs}x{inputs}: {error}");
-            }
-        }
-    }
-}
-
-#[test]
-fn prefills_have_the_bits_of_single_rows() {
-    for format in WeightFormat::ALL {
-        for (outputs, inputs) in [(48, 2304), (35, 300)] {
-            let linear = biased(outputs, inputs, format);
-            let x = noise(260 * inputs, 2);
-            let together = forward(&linear, Level::detect(), &x);
-            for (row, (x, y)) in x.chunks(inputs).zip(together.chunks(outputs)).enumerate() {
-                let alone = bits(&forward(&linear, Level::detect(), x));
-                assert_eq!(bits(y), alone, "{format} {outputs}x{inputs}, row {row}");
             }
         }
     }
@@ -236,45 +222,6 @@ fn broken_weights_do_not_come_out_as_numbers() {
 }
 
 #[test]
-fn q8_0_agrees_with_candle() {
-    use candle_core::{
-        Device, Module, Tensor,
-        quantized::{GgmlDType, QMatMul, QTensor},
-    };
-
-    let (outputs, inputs, rows) = (384, 1024, 5);
-    let (weights, x) = (noise(outputs * inputs, 1), noise(rows * inputs, 2));
-    let tensor = |values: &[f32], rows: usize| {
-        Tensor::from_slice(values, (rows, inputs), &Device::Cpu).unwrap()
-    };
-    let quantized = QTensor::quantize(&tensor(&weights, outputs), GgmlDType::Q8_0).unwrap();
-    let theirs = QMatMul::from_qtensor(quantized).unwrap();
-    let theirs = theirs.forward(&tensor(&x, rows)).unwrap();
-    let theirs = theirs.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-    let ours = Linear::new(&weights, None, inputs, WeightFormat::Q8_0);
-    let ours = forward(&ours, Level::detect(), &x);
-    for (ours, theirs) in ours.iter().zip(theirs) {
-        // Both round activations to 8 bits, candle on some CPUs with a scale for 256 of them.
-        assert!((ours - theirs).abs() < 0.2, "{ours} is not near {theirs}");
-    }
-}
-
-#[test]
-fn rows_can_be_read_back() {
-    for (format, tolerance) in [(WeightFormat::Q8_0, 1.0 / 200.0), (WeightFormat::F32, 0.0)] {
-        let weights = noise(35 * 47, 1);
-        let linear = Linear::new(&weights, None, 47, format);
-        for (output, expected) in weights.chunks(47).enumerate() {
-            let mut row = vec![0.0; 47];
-            linear.read_row(output, &mut row);
-            for (found, expected) in row.iter().zip(expected) {
-                assert!((found - expected).abs() <= tolerance);
-            }
-        }
-    }
-}
-
-#[test]
 fn scales_of_q8_0_have_half_precision() {
     // So that a file written from the weights holds the same numbers.
     let mut weights = [0.0; 32];
@@ -306,14 +253,4 @@ fn zeros_stay_zeros() {
         let linear = Linear::new(&[0.0; 64], None, 32, format);
         assert_eq!(forward(&linear, Level::detect(), &[0.0; 64]), [0.0; 4]);
     }
-}
-
-#[test]
-fn formats_parse_by_name() {
-    for format in WeightFormat::ALL {
-        assert_eq!(format.to_string().parse(), Ok(format));
-    }
-    let error = "int4".parse::<WeightFormat>().unwrap_err().to_string();
-    let told = "no weight format \"int4\": q8_0, q4_k and f32 are known";
-    assert_eq!(error, told);
 }

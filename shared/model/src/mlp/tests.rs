@@ -1,7 +1,6 @@
 use super::*;
 use crate::{
     activation::{gelu_tanh, relu, silu},
-    cpu::Threads,
     linear::{
         Order, WeightFormat,
         tests::{bits, noise},
@@ -101,27 +100,6 @@ fn a_network_has_the_bits_of_its_matrices_and_the_formula() {
                         "{format} {hidden}x{intermediate}, {rows} rows, {level:?}"
                     );
                 }
-            }
-        }
-    }
-}
-
-#[test]
-fn threads_change_no_bit() {
-    for format in WeightFormat::ALL {
-        let example = Example::new(256, 1024, Activation::Silu, format);
-        for rows in [1, 9] {
-            let x = noise(rows * example.hidden, 6);
-            let run = |threads: usize| {
-                let cpu = Cpu {
-                    level: Level::detect(),
-                    threads: Threads::own(threads),
-                };
-                bits(&example.together(&cpu, &x, &mut MlpScratch::default()))
-            };
-            let one = run(1);
-            for threads in [2, 3, 7] {
-                assert_eq!(run(threads), one, "{format}, {rows} rows, {threads}");
             }
         }
     }

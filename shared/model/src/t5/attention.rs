@@ -1,136 +1,72 @@
 //! The attentions of a layer: of a stack's tokens to one another, and of the decoder's to the source.
 
-use super::{Scratch, add, load_norm, stack};
+use super::{Loader, Scratch};
 use crate::{
+    activation::add,
     attention::{Attention, Scoring, Views},
-    cache::LayerCache,
-    config::ModelConfig,
     cpu::{Cpu, SharedSlice},
-    linear::{Linear, WeightFormat},
+    linear::{Linear, Order},
     norm::RmsNorm,
-    weights::{Weights, WeightsError},
+    weights::WeightsError,
 };
 
-/// Attention of tokens to tokens of the same stack.
+/// What stands around an attention.
 #[derive(Clone, Debug)]
-pub(super) struct SelfAttention {
+pub(super) struct Projections {
     norm: RmsNorm,
-    /// Query, key and value: `(3 * heads * head_dim, hidden)`.
-    qkv: Linear,
+    /// Query, and key and value where they are of the same tokens: `(parts * heads * head_dim, hidden)`.
+    input: Linear,
     /// `(hidden, heads * head_dim)`.
     output: Linear,
 }
 
-/// Attention of the decoder's tokens to the source.
-#[derive(Clone, Debug)]
-pub(super) struct CrossAttention {
-    norm: RmsNorm,
-    /// `(heads * head_dim, hidden)`.
-    query: Linear,
-    /// Key and value, of the encoder's hidden states: `(2 * heads * head_dim, hidden)`.
-    key_value: Linear,
-    /// `(hidden, heads * head_dim)`.
-    output: Linear,
+/// The projections `parts` of the attention `name`, as one matrix.
+pub(super) fn load_parts(
+    loader: &Loader<'_>,
+    name: &str,
+    parts: &[&str],
+) -> Result<Linear, WeightsError> {
+    let config = loader.config;
+    let shape = [config.heads * config.head_dim, config.hidden_size];
+    loader.stack(Order::AsGiven, name, parts, shape)
 }
 
-impl SelfAttention {
-    /// Loads the sublayer called `name`.
+impl Projections {
+    /// Loads those of the sublayer `layer`, whose attention has the name `kind` and takes `parts`.
     pub(super) fn load(
-        config: &ModelConfig,
-        weights: &Weights,
-        name: &str,
-        format: WeightFormat,
+        loader: &Loader<'_>,
+        layer: &str,
+        kind: &str,
+        parts: &[&str],
     ) -> Result<Self, WeightsError> {
-        let (hidden, inner) = (config.hidden_size, config.heads * config.head_dim);
-        let part = |part: &str| format!("{name}.SelfAttention.{part}.weight");
-        let qkv = ["q", "k", "v"].map(part);
+        let (config, name) = (loader.config, format!("{layer}.{kind}"));
+        let shape = [config.hidden_size, config.heads * config.head_dim];
         Ok(Self {
-            norm: load_norm(config, weights, name)?,
-            qkv: stack(weights, &qkv, [inner, hidden], format)?,
-            output: stack(weights, &[part("o")], [hidden, inner], format)?,
+            norm: loader.norm(&format!("{layer}.layer_norm"))?,
+            input: load_parts(loader, &name, parts)?,
+            output: loader.stack(Order::AsGiven, &name, &["o"], shape)?,
         })
     }
 
-    /// Writes queries, keys and values of the hidden states `x`, `(rows, hidden)`, to
-    /// `scratch.projected`, `(rows, 3, heads * head_dim)`, and makes room for what is attended.
+    /// Writes queries, and keys and values if there are, of the hidden states `x`, `(rows, hidden)`, to
+    /// `scratch.projected`, `(rows, parts, heads * head_dim)`, and makes room for what is attended.
     pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut Scratch) {
-        project(cpu, &self.norm, &self.qkv, x, scratch);
-        let projected = scratch.projected.len();
-        scratch.attended.resize(projected / 3, 0.0);
-    }
-
-    /// Adds to `x` what was attended.
-    pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
-        finish(cpu, &self.output, x, scratch);
-    }
-}
-
-impl CrossAttention {
-    /// Loads the sublayer called `name`.
-    pub(super) fn load(
-        config: &ModelConfig,
-        weights: &Weights,
-        name: &str,
-        format: WeightFormat,
-    ) -> Result<Self, WeightsError> {
-        let (hidden, inner) = (config.hidden_size, config.heads * config.head_dim);
-        let part = |part: &str| format!("{name}.EncDecAttention.{part}.weight");
-        let key_value = ["k", "v"].map(part);
-        Ok(Self {
-            norm: load_norm(config, weights, name)?,
-            query: stack(weights, &[part("q")], [inner, hidden], format)?,
-            key_value: stack(weights, &key_value, [inner, hidden], format)?,
-            output: stack(weights, &[part("o")], [hidden, inner], format)?,
-        })
-    }
-
-    /// Writes key and value of each of the encoder's hidden states, `(positions, hidden)`, to `cache`.
-    pub(super) fn read_source(
-        &self,
-        cpu: &Cpu,
-        states: &[f32],
-        cache: &mut LayerCache,
-        scratch: &mut Scratch,
-    ) {
-        let width = self.key_value.outputs();
-        let positions = states.len() / self.output.outputs();
-        scratch.projected.resize(positions * width, 0.0);
+        scratch.normed.resize(x.len(), 0.0);
+        self.norm.forward(cpu.level, x, &mut scratch.normed);
+        let rows = x.len() / self.output.outputs();
+        scratch.projected.resize(rows * self.input.outputs(), 0.0);
+        scratch.attended.resize(rows * self.output.inputs(), 0.0);
         let (projected, linear) = (&mut scratch.projected, &mut scratch.linear);
-        self.key_value.forward(cpu, states, projected, linear);
-        for (position, row) in projected.chunks_exact(width).enumerate() {
-            let (key, value) = row.split_at(width / 2);
-            cache.write(position, key, value);
-        }
-    }
-
-    /// Writes queries of the hidden states `x`, `(rows, hidden)`, to `scratch.projected`,
-    /// `(rows, heads * head_dim)`, and makes room for what is attended.
-    pub(super) fn project(&self, cpu: &Cpu, x: &[f32], scratch: &mut Scratch) {
-        project(cpu, &self.norm, &self.query, x, scratch);
-        let projected = scratch.projected.len();
-        scratch.attended.resize(projected, 0.0);
+        self.input.forward(cpu, &scratch.normed, projected, linear);
     }
 
     /// Adds to `x` what was attended.
     pub(super) fn finish(&self, cpu: &Cpu, x: &mut [f32], scratch: &mut Scratch) {
-        finish(cpu, &self.output, x, scratch);
+        scratch.update.resize(x.len(), 0.0);
+        let (update, linear) = (&mut scratch.update, &mut scratch.linear);
+        self.output.forward(cpu, &scratch.attended, update, linear);
+        add(x, update);
     }
-}
-
-fn project(cpu: &Cpu, norm: &RmsNorm, linear: &Linear, x: &[f32], scratch: &mut Scratch) {
-    scratch.normed.resize(x.len(), 0.0);
-    norm.forward(cpu.level, x, &mut scratch.normed);
-    let rows = x.len() / scratch.hidden;
-    scratch.projected.resize(rows * linear.outputs(), 0.0);
-    let (projected, room) = (&mut scratch.projected, &mut scratch.linear);
-    linear.forward(cpu, &scratch.normed, projected, room);
-}
-
-fn finish(cpu: &Cpu, output: &Linear, x: &mut [f32], scratch: &mut Scratch) {
-    scratch.update.resize(x.len(), 0.0);
-    let (update, linear) = (&mut scratch.update, &mut scratch.linear);
-    output.forward(cpu, &scratch.attended, update, linear);
-    add(x, &scratch.update);
 }
 
 /// Attends with the queries that stand first in each row of `scratch.projected`, of `stride` numbers, and

@@ -6,24 +6,26 @@ use speculation::{
 };
 
 use super::{
-    Scratch,
-    attention::{CrossAttention, SelfAttention, attend},
+    Loader, Scratch,
+    attention::{Projections, attend, load_parts},
     feed_forward::FeedForward,
     position::RelativeBias,
 };
 use crate::{
     attention::{View, Views},
     cache::{LayerCache, SequenceCache},
-    config::ModelConfig,
     cpu::Cpu,
-    linear::WeightFormat,
-    weights::{Weights, WeightsError},
+    linear::Linear,
+    weights::WeightsError,
 };
 
 #[derive(Clone, Debug)]
 pub(super) struct DecoderLayer {
-    attention: SelfAttention,
-    cross: CrossAttention,
+    attention: Projections,
+    /// Of attention to the source.
+    cross: Projections,
+    /// Key and value, of the encoder's hidden states: `(2 * heads * head_dim, hidden)`.
+    source: Linear,
     feed_forward: FeedForward,
     /// Heads times dimensions of each.
     inner: usize,
@@ -39,18 +41,16 @@ pub(super) struct Pass<'a> {
 }
 
 impl DecoderLayer {
-    pub(super) fn load(
-        config: &ModelConfig,
-        weights: &Weights,
-        index: usize,
-        format: WeightFormat,
-    ) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &Loader<'_>, index: usize) -> Result<Self, WeightsError> {
+        const CROSS: &str = "EncDecAttention";
         let name = |sublayer| format!("decoder.block.{index}.layer.{sublayer}");
+        let source = format!("{}.{CROSS}", name(1));
         Ok(Self {
-            attention: SelfAttention::load(config, weights, &name(0), format)?,
-            cross: CrossAttention::load(config, weights, &name(1), format)?,
-            feed_forward: FeedForward::load(config, weights, &name(2), format)?,
-            inner: config.heads * config.head_dim,
+            attention: Projections::load(loader, &name(0), "SelfAttention", &["q", "k", "v"])?,
+            cross: Projections::load(loader, &name(1), CROSS, &["q"])?,
+            source: load_parts(loader, &source, &["k", "v"])?,
+            feed_forward: FeedForward::load(loader, &name(2))?,
+            inner: loader.config.heads * loader.config.head_dim,
         })
     }
 
@@ -62,7 +62,14 @@ impl DecoderLayer {
         cache: &mut LayerCache,
         scratch: &mut Scratch,
     ) {
-        self.cross.read_source(cpu, states, cache, scratch);
+        let (inner, width) = (self.inner, 2 * self.inner);
+        let (projected, linear) = (&mut scratch.projected, &mut scratch.linear);
+        projected.resize(states.len() / self.source.inputs() * width, 0.0);
+        self.source.forward(cpu, states, projected, linear);
+        for (position, row) in projected.chunks_exact(width).enumerate() {
+            let (key, value) = row.split_at(inner);
+            cache.write(position, key, value);
+        }
     }
 
     /// Takes the hidden states `x`, `(rows, hidden)`, of all segments through this layer, the `index`-th,
@@ -80,7 +87,8 @@ impl DecoderLayer {
         self.attend_to_output(pass, index, batch, scratch);
         self.attention.finish(cpu, x, scratch);
         self.cross.project(cpu, x, scratch);
-        self.attend_to_source(cpu, index, batch, scratch);
+        let layer = index;
+        attend(cpu, self.inner, &CrossViews { batch, layer }, scratch);
         self.cross.finish(cpu, x, scratch);
         self.feed_forward.forward(cpu, x, scratch);
     }
@@ -103,16 +111,6 @@ impl DecoderLayer {
         }
         let views = OutputViews { pass, batch, layer };
         attend(pass.cpu, width, &views, scratch);
-    }
-
-    fn attend_to_source(
-        &self,
-        cpu: &Cpu,
-        layer: usize,
-        batch: &[Segment<'_, SequenceCache>],
-        scratch: &mut Scratch,
-    ) {
-        attend(cpu, self.inner, &CrossViews { batch, layer }, scratch);
     }
 }
 
@@ -157,7 +155,7 @@ impl CrossViews<'_, '_> {
     fn source(&self, segment: usize) -> (&LayerCache, usize) {
         let cross = self.batch[segment].cache.cross();
         let cross = cross.expect("the forward's check lets no segment without a source through");
-        cross.layer(self.layer)
+        (&cross.layers[self.layer], cross.len())
     }
 }
 

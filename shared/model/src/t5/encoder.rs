@@ -3,25 +3,22 @@
 use std::sync::Arc;
 
 use super::{
-    Scratch,
-    attention::{SelfAttention, attend},
+    Loader, Scratch,
+    attention::{Projections, attend},
     feed_forward::FeedForward,
-    load_bias, load_final_norm,
     position::{Direction, RelativeBias},
 };
 use crate::{
     attention::{View, Views},
     cache::{LayerCache, PagePool, SequenceCache},
-    config::{EncoderConfig, ModelConfig},
     cpu::Cpu,
-    linear::WeightFormat,
     norm::RmsNorm,
-    weights::{Weights, WeightsError},
+    weights::WeightsError,
 };
 
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
-    layers: Vec<(SelfAttention, FeedForward)>,
+    layers: Vec<(Projections, FeedForward)>,
     bias: RelativeBias,
     norm: RmsNorm,
     /// Heads times dimensions of each.
@@ -58,24 +55,21 @@ impl Views for SourceViews<'_> {
 }
 
 impl Encoder {
-    pub(super) fn load(
-        config: &ModelConfig,
-        encoder: &EncoderConfig,
-        weights: &Weights,
-        format: WeightFormat,
-    ) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &Loader<'_>) -> Result<Self, WeightsError> {
         let layer = |index| {
             let name = |sublayer| format!("encoder.block.{index}.layer.{sublayer}");
+            let parts = ["q", "k", "v"];
             Ok((
-                SelfAttention::load(config, weights, &name(0), format)?,
-                FeedForward::load(config, weights, &name(1), format)?,
+                Projections::load(loader, &name(0), "SelfAttention", &parts)?,
+                FeedForward::load(loader, &name(1))?,
             ))
         };
+        let layers = 0..loader.encoder.layers;
         Ok(Self {
-            layers: (0..encoder.layers).map(layer).collect::<Result<_, _>>()?,
-            bias: load_bias(config, encoder, weights, "encoder", Direction::Both)?,
-            norm: load_final_norm(config, weights, "encoder")?,
-            inner: config.heads * config.head_dim,
+            layers: layers.map(layer).collect::<Result<_, _>>()?,
+            bias: loader.bias("encoder", Direction::Both)?,
+            norm: loader.norm("encoder.final_layer_norm")?,
+            inner: loader.config.heads * loader.config.head_dim,
         })
     }
 
@@ -86,11 +80,11 @@ impl Encoder {
         &self,
         cpu: &Cpu,
         pool: &Arc<PagePool>,
+        positions: usize,
         x: &mut [f32],
         states: &mut Vec<f32>,
         scratch: &mut Scratch,
     ) {
-        let positions = x.len() / scratch.hidden;
         // One layer's keys and values serve all, one after the other.
         let mut cache = SequenceCache::new(pool, [None]);
         cache.reserve(positions);

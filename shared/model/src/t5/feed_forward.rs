@@ -3,15 +3,15 @@
 
 use speculation::simd::Kernel;
 
-use super::{Scratch, add, load_norm, stack, stack_in};
+use super::{Loader, Scratch};
 use crate::{
-    activation::{WithFunction, with_function},
-    config::{Activation, ModelConfig},
+    activation::{WithFunction, add, with_function},
+    config::Activation,
     cpu::Cpu,
-    linear::{Linear, Order, WeightFormat},
+    linear::{Linear, Order},
     mlp::GatedMlp,
     norm::RmsNorm,
-    weights::{Weights, WeightsError},
+    weights::WeightsError,
 };
 
 #[derive(Clone, Debug)]
@@ -34,23 +34,18 @@ enum Network {
 
 impl FeedForward {
     /// Loads the sublayer called `name`.
-    pub(super) fn load(
-        config: &ModelConfig,
-        weights: &Weights,
-        name: &str,
-        format: WeightFormat,
-    ) -> Result<Self, WeightsError> {
+    pub(super) fn load(loader: &Loader<'_>, layer: &str) -> Result<Self, WeightsError> {
+        let config = loader.config;
         let (hidden, ffn) = (config.hidden_size, config.intermediate_size);
-        let dense = |part: &str| format!("{name}.DenseReluDense.{part}.weight");
+        let name = format!("{layer}.DenseReluDense");
         // What goes through the function, and what it gates if there is such a thing.
-        let (names, order) = if config.gated {
-            (vec![dense("wi_0"), dense("wi_1")], Order::Paired)
+        let (parts, order): (&[_], _) = if config.gated {
+            (&["wi_0", "wi_1"], Order::Paired)
         } else {
-            (vec![dense("wi")], Order::AsGiven)
+            (&["wi"], Order::AsGiven)
         };
-        let input = stack_in(order, weights, &names, [ffn, hidden], format)?;
-        let names = [dense("wo")];
-        let output = stack(weights, &names, [hidden, ffn], format)?;
+        let input = loader.stack(order, &name, parts, [ffn, hidden])?;
+        let output = loader.stack(Order::AsGiven, &name, &["wo"], [hidden, ffn])?;
         let activation = config.activation;
         let network = if config.gated {
             Network::Gated(GatedMlp::new(input, output, activation))
@@ -62,7 +57,7 @@ impl FeedForward {
             }
         };
         Ok(Self {
-            norm: load_norm(config, weights, name)?,
+            norm: loader.norm(&format!("{layer}.layer_norm"))?,
             network,
         })
     }

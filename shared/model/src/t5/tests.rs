@@ -1,12 +1,13 @@
-use speculation::simd::Level;
+use speculation::{ports::KvCache, simd::Level};
 
 use super::*;
 use crate::{
     checkpoint::Checkpoint,
-    config::{Activation, Architecture},
+    config::{Activation, Architecture, EncoderConfig},
     cpu::Threads,
+    linear::WeightFormat,
     runtime::Model,
-    trials::{self, Scored, text},
+    tests::{self as trials, Scored, text},
 };
 
 /// A small model of sizes that fit no vector, with more decoder than encoder layers.
@@ -61,47 +62,6 @@ fn extend(
 }
 
 #[test]
-fn every_level_gives_the_same_bits() {
-    for format in WeightFormat::ALL {
-        let mut model = load(config(), format);
-        let (source, tokens) = (text(50, 1), text(40, 3));
-        let expected = fresh(&mut model, &source, &tokens);
-        for level in Level::all() {
-            model.cpu.level = level;
-            let found = fresh(&mut model, &source, &tokens);
-            assert_eq!(found, expected, "{format} {level:?}");
-        }
-    }
-}
-
-/// Large enough that products and attention are shared out among threads.
-#[test]
-fn threads_change_no_bit() {
-    let config = ModelConfig {
-        hidden_size: 256,
-        intermediate_size: 1024,
-        heads: 8,
-        kv_heads: 8,
-        head_dim: 32,
-        context_len: 320,
-        ..config()
-    };
-    for format in WeightFormat::ALL {
-        let mut model = load(config.clone(), format);
-        let (source, tokens) = (text(300, 1), text(300, 2));
-        let run = |model: &mut T5, threads: usize| {
-            model.cpu.threads = Threads::own(threads);
-            fresh(model, &source, &tokens)
-        };
-        let expected = run(&mut model, 1);
-        for threads in [2, 3] {
-            let found = run(&mut model, threads);
-            assert!(found == expected, "{format}, {threads} threads");
-        }
-    }
-}
-
-#[test]
 fn copies_of_a_sequence_share_its_source() {
     let mut model = load(config(), WeightFormat::F32);
     let (source, tokens) = (text(20, 1), text(9, 2));
@@ -122,7 +82,7 @@ fn refusals_leave_the_sequence_alone() {
     assert_eq!(refused, Err(ForwardError::NoSource));
     model.encode(&mut cache, &text(9, 1)).unwrap();
     let expected = extend(&mut model, &mut cache, &text(8, 2)).unwrap();
-    let unknown = || ForwardError::TokenOutOfRange {
+    let unknown = ForwardError::TokenOutOfRange {
         token: 101,
         vocab_size: 101,
     };
@@ -133,17 +93,9 @@ fn refusals_leave_the_sequence_alone() {
     for (source, error) in [
         (vec![], ForwardError::EmptySource),
         (text(97, 1), long),
-        (vec![3, 101], unknown()),
+        (vec![3, 101], unknown),
     ] {
         assert_eq!(model.encode(&mut cache, &source), Err(error));
-        assert_eq!(cache.len(), 8);
-    }
-    let exceeded = ForwardError::ContextExceeded {
-        tokens: 97,
-        context_len: 96,
-    };
-    for (tokens, error) in [(vec![101], unknown()), (text(89, 1), exceeded)] {
-        assert_eq!(extend(&mut model, &mut cache, &tokens), Err(error));
         assert_eq!(cache.len(), 8);
     }
     cache.truncate(0);
@@ -174,51 +126,83 @@ fn a_head_in_the_file_is_the_models_own() {
     };
     let load = |config: &ModelConfig| T5::load(config, checkpoint.weights(), WeightFormat::F32);
     let expected = fresh(&mut load(&config()).unwrap(), &[1, 2, 3], &[0, 5]);
-    assert!(load(&called_tied).unwrap().head.is_some());
+    assert!(load(&called_tied).unwrap().ends.own_head.is_some());
     let found = fresh(&mut load(&called_tied).unwrap(), &[1, 2, 3], &[0, 5]);
     assert_eq!(found, expected);
     // Where there is none, the embedding serves.
     let mut tied = self::load(called_tied, WeightFormat::F32);
-    assert!(tied.head.is_none());
+    assert!(tied.ends.own_head.is_none());
     assert_ne!(fresh(&mut tied, &[1, 2, 3], &[0, 5]).0, expected.0);
+}
+
+/// Large enough that products and attention are shared out among threads.
+#[test]
+fn neither_threads_nor_levels_change_a_bit() {
+    let large = ModelConfig {
+        hidden_size: 256,
+        intermediate_size: 1024,
+        heads: 8,
+        kv_heads: 8,
+        head_dim: 32,
+        context_len: 320,
+        ..config()
+    };
+    for (format, (config, len)) in (WeightFormat::ALL.into_iter())
+        .flat_map(|format| [(config(), 50), (large.clone(), 300)].map(|case| (format, case)))
+    {
+        let mut model = load(config, format);
+        let (source, tokens) = (text(len, 1), text(len, 2));
+        model.cpu.threads = Threads::own(1);
+        let expected = fresh(&mut model, &source, &tokens);
+        for threads in [2, 3] {
+            model.cpu.threads = Threads::own(threads);
+            let found = fresh(&mut model, &source, &tokens);
+            assert!(found == expected, "{format}, {threads} threads");
+        }
+        for level in Level::all() {
+            model.cpu.level = level;
+            let found = fresh(&mut model, &source, &tokens);
+            assert!(found == expected, "{format} {level:?}");
+        }
+    }
 }
 
 #[test]
 fn missing_and_misshapen_tensors_are_named() {
-    let checkpoint = Checkpoint::random(config(), 7).unwrap();
-    let with = |change: fn(&mut ModelConfig)| {
-        let mut config = config();
-        change(&mut config);
-        T5::load(&config, checkpoint.weights(), WeightFormat::F32)
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        with(|c| c.layers = 4),
-        "tensor decoder.block.3.layer.0.layer_norm.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.gated = false),
-        "tensor encoder.block.0.layer.1.DenseReluDense.wi.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.vocab_size = 100),
-        "tensor shared.weight has shape [101, 40], the config implies [100, 40]"
-    );
-    assert_eq!(
-        with(|c| c.intermediate_size = 71),
-        "tensor encoder.block.0.layer.1.DenseReluDense.wi_0.weight has shape [72, 40], the config \
-         implies [71, 40]"
-    );
-    let config = ModelConfig {
+    let tied = ModelConfig {
         tie_word_embeddings: true,
         ..config()
     };
-    let tied = Checkpoint::random(config.clone(), 7).unwrap();
-    let untied = ModelConfig {
-        tie_word_embeddings: false,
-        ..config
+    let checkpoint = Checkpoint::random(tied.clone(), 7).unwrap();
+    let load = |config: &ModelConfig| {
+        let refused = T5::load(config, checkpoint.weights(), WeightFormat::F32);
+        refused.unwrap_err().to_string()
     };
-    let error = T5::load(&untied, tied.weights(), WeightFormat::F32).unwrap_err();
-    assert_eq!(error.to_string(), "tensor lm_head.weight is missing");
+    let dense = "encoder.block.0.layer.1.DenseReluDense";
+    trials::refusals_name_the_tensor(
+        &tied,
+        load,
+        &[
+            (
+                |c| c.layers = 4,
+                "decoder.block.3.layer.0.layer_norm.weight is missing",
+            ),
+            (
+                |c| c.gated = false,
+                &format!("{dense}.wi.weight is missing"),
+            ),
+            (
+                |c| c.vocab_size = 100,
+                "shared.weight has shape [101, 40], the config implies [100, 40]",
+            ),
+            (
+                |c| c.intermediate_size = 71,
+                &format!("{dense}.wi_0.weight has shape [72, 40], the config implies [71, 40]"),
+            ),
+            (
+                |c| c.tie_word_embeddings = false,
+                "lm_head.weight is missing",
+            ),
+        ],
+    );
 }

@@ -4,7 +4,7 @@ use speculation::draft_tree::BadTree;
 use speculation::simd::Level;
 
 use super::*;
-use crate::trials::{TREE, forward, path};
+use crate::tests::{TREE, forward, path};
 
 #[test]
 fn every_level_gives_a_node_the_bits_of_its_path() {

@@ -133,25 +133,29 @@ fn odd_sizes_windows_and_caps_are_those_of_our_own_kernels() {
 #[test]
 fn a_missing_and_a_misshapen_tensor_are_named() {
     let checkpoint = Checkpoint::random(config(), 7).unwrap();
-    let with = |change: fn(&mut ModelConfig)| {
-        let mut config = config();
-        change(&mut config);
+    let load = |config: &ModelConfig| {
         let weights = checkpoint.weights();
-        DeviceModel::load(&config, weights, NumberFormat::F32, Place::Cpu)
-            .unwrap_err()
-            .to_string()
+        let refused = DeviceModel::load(config, weights, NumberFormat::F32, Place::Cpu);
+        refused.unwrap_err().to_string()
     };
-    assert_eq!(
-        with(|c| c.layers = 3),
-        "tensor model.layers.2.input_layernorm.weight is missing"
+    let mut encoding = config();
+    encoding.gated = false;
+    assert!(load(&encoding).contains("device cpu only"));
+    let attention = "model.layers.0.self_attn";
+    trials::refusals_name_the_tensor(
+        &config(),
+        load,
+        &[
+            (
+                |c| c.qk_norm = true,
+                &format!("{attention}.q_norm.weight is missing"),
+            ),
+            (
+                |c| c.kv_heads = 3,
+                &format!(
+                    "{attention}.k_proj.weight has shape [20, 48], the config implies [30, 48]"
+                ),
+            ),
+        ],
     );
-    assert_eq!(
-        with(|c| c.qk_norm = true),
-        "tensor model.layers.0.self_attn.q_norm.weight is missing"
-    );
-    assert_eq!(
-        with(|c| c.kv_heads = 3),
-        "tensor model.layers.0.self_attn.k_proj.weight has shape [20, 48], the config implies [30, 48]"
-    );
-    assert!(with(|c| c.gated = false).contains("device cpu only"));
 }

@@ -13,7 +13,7 @@ use speculation::{
 use super::*;
 use crate::{
     checkpoint::Checkpoint,
-    trials::{self, extend, forward, fresh, text},
+    tests::{self as trials, extend, forward, fresh, text},
 };
 
 /// Largest difference between two ways to the same numbers.

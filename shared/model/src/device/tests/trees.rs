@@ -1,7 +1,7 @@
 //! Trees: a node's row is that of its path.
 
 use super::*;
-use crate::trials::{TREE, path};
+use crate::tests::{TREE, path};
 
 #[test]
 fn a_node_is_the_end_of_its_path() {
@@ -25,30 +25,6 @@ fn a_node_is_the_end_of_its_path() {
             }
         }
     }
-}
-
-#[test]
-fn trees_and_chains_share_a_batch() {
-    let mut model = model();
-    let (tree, chain) = (text(3 + TREE.len(), 1), text(8, 2));
-    let mut caches = [model.new_cache(), model.new_cache()];
-    let mut batch: Vec<_> = caches
-        .iter_mut()
-        .zip([(&tree, &TREE[..]), (&chain, &[])])
-        .map(|(cache, (tokens, parents))| Segment {
-            cache,
-            tokens,
-            parents,
-            scored_from: 0,
-        })
-        .collect();
-    let mut rows = Rows::default();
-    model.forward(&mut batch, &mut rows).unwrap();
-    let alone = fresh(&mut model, &chain).0;
-    assert_near(&rows.logits[tree.len() * 101..], &alone, "the chain");
-    let alone = fresh(&mut model, &path(&tree, 4)).0;
-    let node = &rows.logits[(3 + 4) * 101..][..101];
-    assert_near(node, &alone[alone.len() - 101..], "a node");
 }
 
 #[test]

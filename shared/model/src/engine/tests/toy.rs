@@ -1,6 +1,6 @@
 //! A model that tells what it was asked, a task that reports what it got, and an engine with both.
 
-use std::{num::NonZeroUsize, thread::JoinHandle};
+use std::{num::NonZeroUsize, sync::MutexGuard, thread::JoinHandle};
 
 use speculation::{
     TokenId,
@@ -225,6 +225,14 @@ impl Bench {
         scored_from: usize,
     ) -> Receiver<Report> {
         self.try_submit(slot, tokens, scored_from, 0).unwrap()
+    }
+
+    /// Holds the engine up in a forward of one token of slot 0, until what is returned is dropped.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        let gate = self.toy.gate.lock().unwrap();
+        drop(self.submit(0, &[1], 0));
+        self.until(|gauges| gauges.queued == 0);
+        gate
     }
 
     pub(super) fn forwards(&self) -> Vec<Vec<usize>> {

@@ -256,6 +256,6 @@ fn the_context_bounds_the_depth_of_a_tree() {
     let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
     let asked = context_len + 1;
     let told =
-        format!("the model holds {context_len} tokens a sequence, the task asks for {asked}");
+        format!("the model holds {context_len} tokens a sequence, this one would have {asked}");
     assert_eq!(error.to_string(), told);
 }

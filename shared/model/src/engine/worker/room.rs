@@ -1,7 +1,5 @@
 //! Who gets room in the next forward, and who makes it.
 
-use std::sync::atomic::Ordering;
-
 use speculation::ports::{KvCache, LanguageModel};
 
 use super::Worker;
@@ -76,8 +74,7 @@ impl<M: LanguageModel> Worker<M> {
     }
 
     pub(super) fn count_evictions(&self, count: usize) {
-        let counted = &self.shared.evictions;
-        counted.fetch_add(count as u64, Ordering::Relaxed);
+        self.shared.figures().memory.evictions += count as u64;
     }
 
     fn refuse(&mut self, index: usize, pages: usize) {

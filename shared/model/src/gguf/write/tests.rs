@@ -7,7 +7,7 @@ use crate::{
     checkpoint::CheckpointFiles,
     config::ModelConfig,
     linear::{Linear, WeightFormat},
-    trials::fresh,
+    tests::fresh,
 };
 
 /// A model whose rows are multiples of 256, but for one matrix a layer.

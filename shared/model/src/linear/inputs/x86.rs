@@ -1,10 +1,7 @@
 //! [`super`] in x86 vectors: the same roundings as the portable loop, so the same bits.
 
-use std::arch::x86_64::{
-    _mm_storeu_si128, _mm512_abs_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
-    _mm512_cvtepi32_epi8, _mm512_loadu_ps, _mm512_max_epu32, _mm512_mul_ps,
-    _mm512_reduce_add_epi32, _mm512_reduce_max_epu32, _mm512_set1_ps, _mm512_sub_epi32,
-};
+#[allow(clippy::wildcard_imports, reason = "names of instructions")]
+use std::arch::x86_64::*;
 
 use super::{BLOCK, InputBlock, ROUNDING, STEPS, scales};
 

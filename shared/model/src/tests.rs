@@ -1,13 +1,19 @@
 //! What every language model of this crate is tried with: texts, forwards, trees, refusals. The models have
 //! `VOCAB` tokens, hidden states of `HIDDEN` numbers and a context of 96 tokens.
 
+pub(crate) mod chains;
+
 use speculation::{
     TokenId,
     draft_tree::BadTree,
     ports::{KvCache, LanguageModel, Rows, Segment},
 };
 
-use crate::forward_error::ForwardError;
+use crate::{config::ModelConfig, forward_error::ForwardError};
+
+pub(crate) use self::chains::{
+    company_changes_nothing, cutting_into_forwards_changes_nothing, truncation_leaves_no_trace,
+};
 
 const VOCAB: usize = 101;
 const HIDDEN: usize = 48;
@@ -171,4 +177,21 @@ where
     let mut cache = model.new_cache();
     let refused = forward(model, &mut cache, &text(94 + TREE.len(), 7), &TREE, 0);
     assert_eq!(refused, Err(exceeded));
+}
+
+/// A change of a config, and what is said of a tensor then.
+pub(crate) type Change<'a> = (fn(&mut ModelConfig), &'a str);
+
+/// Asserts what is said of a checkpoint by who loads it with a config changed in one way.
+pub(crate) fn refusals_name_the_tensor(
+    config: &ModelConfig,
+    load: impl Fn(&ModelConfig) -> String,
+    cases: &[Change<'_>],
+) {
+    for (change, told) in cases {
+        let mut config = config.clone();
+        change(&mut config);
+        let told = format!("tensor {told}");
+        assert_eq!(load(&config), told);
+    }
 }

@@ -1,0 +1,250 @@
+//! Weights in blocks of some inputs of 32 outputs, whatever their format, and the kernels that read them.
+
+use std::{fmt::Debug, ops::Range};
+
+use speculation::simd::Level;
+
+use super::{
+    order::{GROUP, Order},
+    storage::Storage,
+};
+
+/// Outputs of a vector.
+pub(super) const LANES: usize = 16;
+/// Vectors of outputs that share one reading of the activations: a group.
+pub(super) const VECTORS: usize = GROUP / LANES;
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+/// About how many bytes of weights a chunk has: two of them fit into the innermost cache.
+const CHUNK_BYTES: usize = 18 << 10;
+/// Bytes ahead of its reading that a kernel asks memory for.
+const SOON: usize = 14 << 10;
+
+/// Sums of one row for the outputs of a group.
+pub(super) type Sums = [[f32; LANES]; VECTORS];
+
+/// What a kernel asks memory for while it computes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ahead {
+    /// Nothing.
+    None,
+    /// As many weights as it reads, from a little further on.
+    Soon,
+    /// As many weights as it reads, from here on: those of another matrix.
+    From(*const i8),
+    /// A half of the next chunk, the first or the second.
+    Half(usize),
+}
+
+impl Ahead {
+    /// What the tile at `index` of `tiles` asks for. One tile reads as fast as memory delivers; of several
+    /// the last two have time to spare.
+    pub(super) fn of_tile(index: usize, tiles: usize) -> Self {
+        match (index + 2).checked_sub(tiles) {
+            _ if tiles == 1 => Self::Soon,
+            Some(half) => Self::Half(half),
+            None => Self::None,
+        }
+    }
+
+    /// Where to begin, for a kernel that reads `weights`. It may be beyond all weights: memory is asked
+    /// for hints only.
+    pub(super) fn start<T>(self, weights: &[T]) -> *const i8 {
+        let start = weights.as_ptr().cast::<i8>();
+        let bytes = size_of_val(weights);
+        match self {
+            Self::None => start,
+            Self::Soon => start.wrapping_add(SOON),
+            Self::From(start) => start,
+            Self::Half(half) => start.wrapping_add(bytes + half * (bytes / 2)),
+        }
+    }
+}
+
+/// Some inputs of 32 outputs, in the layout of its kernel.
+pub(super) trait Block: Copy + Debug + Send + Sync {
+    /// What activations are brought to.
+    type Input: Sync;
+    /// What some blocks are multiplied with: inputs of some rows.
+    type Inputs<'a, const ROWS: usize>: Copy;
+    /// Inputs of a block.
+    const INPUTS: usize;
+    /// The same in `Input`s.
+    const STEPS: usize;
+    /// Zeros.
+    const EMPTY: Self;
+
+    /// Blocks of a chunk, of the `per_row` of a row: chunks of one size.
+    fn chunk_len(per_row: usize) -> usize {
+        per_row.div_ceil((per_row * size_of::<Self>()).div_ceil(CHUNK_BYTES))
+    }
+
+    /// Writes the weights of `output`, one of the 32, to `values`: as many as the block has, or fewer.
+    fn read(&self, output: usize, values: &mut [f32]);
+
+    /// What goes with the blocks `chunk` of `ROWS` rows, of a tile `x`.
+    fn inputs<const ROWS: usize>(x: &[Self::Input], chunk: Range<usize>) -> Self::Inputs<'_, ROWS>;
+
+    /// Adds the products of `weights` with as many blocks of `ROWS` rows to `sums`, one a row.
+    fn dot_portable<const ROWS: usize>(
+        weights: &[Self],
+        x: Self::Inputs<'_, ROWS>,
+        sums: &mut [Sums; ROWS],
+    );
+}
+
+/// A block whose products x86 vectors compute, to the same bits. They ask memory for `LINES` lines from `ahead`
+/// on for each two that they read.
+#[cfg(target_arch = "x86_64")]
+pub(super) trait Wide: Block {
+    /// [`Block::dot_portable`] in the instructions of [`Level::Avx512Vnni`].
+    ///
+    /// # Safety
+    /// The CPU has them, and there are as many `weights`, aligned to 64 bytes, as inputs.
+    unsafe fn dot_avx512<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: Self::Inputs<'_, ROWS>,
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    );
+
+    /// The same in those of [`Level::Avx2`].
+    ///
+    /// # Safety
+    /// As for [`Wide::dot_avx512`].
+    unsafe fn dot_avx2<const ROWS: usize, const LINES: usize>(
+        weights: &[Self],
+        x: Self::Inputs<'_, ROWS>,
+        results: &mut [Sums; ROWS],
+        ahead: *const i8,
+    );
+}
+
+/// Other CPUs have no kernels of their own.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) trait Wide: Block {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl<B: Block> Wide for B {}
+
+/// A matrix `(outputs, inputs)`.
+#[derive(Clone, Debug)]
+pub(super) struct Packed<B: Copy> {
+    /// `(groups of 32 outputs, blocks of a row)`, both padded with zeros.
+    blocks: Storage<B>,
+    /// Blocks of a row.
+    pub(super) per_row: usize,
+}
+
+impl<B: Wide> Packed<B> {
+    /// Takes `rows`, one an output, of `inputs` numbers each, however they are written: `set` brings the one of
+    /// `output` of 32 to its blocks.
+    pub(super) fn new<'a, T: 'a>(
+        order: Order,
+        inputs: usize,
+        rows: impl ExactSizeIterator<Item = &'a [T]>,
+        set: impl Fn(&mut [B], usize, &[T]),
+    ) -> Self {
+        let (outputs, per_row) = (rows.len(), inputs.div_ceil(B::INPUTS));
+        let groups = order.outputs(outputs).div_ceil(GROUP);
+        let mut blocks = Storage::filled(B::EMPTY, groups * per_row);
+        for (output, row) in rows.enumerate() {
+            let output = order.place(output, outputs);
+            let group = &mut blocks[output / GROUP * per_row..][..per_row];
+            set(group, output % GROUP, row);
+        }
+        Self { blocks, per_row }
+    }
+
+    /// Bytes of the weights.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.blocks)
+    }
+
+    /// Writes the weights of one output, `(inputs)`.
+    pub(super) fn read_row(&self, output: usize, row: &mut [f32]) {
+        let blocks = &self.blocks[output / GROUP * self.per_row..];
+        for (values, block) in row.chunks_mut(B::INPUTS).zip(blocks) {
+            block.read(output % GROUP, values);
+        }
+    }
+
+    /// Groups of 32 outputs.
+    pub(super) fn groups(&self) -> usize {
+        self.blocks.len() / self.per_row
+    }
+
+    /// Where the weights of a group begin.
+    pub(super) fn start(&self, group: usize) -> *const i8 {
+        self.blocks[group * self.per_row..].as_ptr().cast()
+    }
+
+    /// Adds the products of the blocks `chunk` of each row of `x`, a tile, with the outputs of `group` to
+    /// `sums`, one a row.
+    pub(super) fn add(
+        &self,
+        level: Level,
+        group: usize,
+        chunk: Range<usize>,
+        x: &[B::Input],
+        sums: &mut [Sums],
+        ahead: Ahead,
+    ) {
+        let weights = &self.blocks[group * self.per_row..][..self.per_row][chunk.clone()];
+        match sums.len() {
+            1 => dot::<B, 1>(level, weights, x, chunk, sums, ahead),
+            2 => dot::<B, 2>(level, weights, x, chunk, sums, ahead),
+            3 => dot::<B, 3>(level, weights, x, chunk, sums, ahead),
+            4 => dot::<B, 4>(level, weights, x, chunk, sums, ahead),
+            5 => dot::<B, 5>(level, weights, x, chunk, sums, ahead),
+            _ => dot::<B, 6>(level, weights, x, chunk, sums, ahead),
+        }
+    }
+}
+
+/// Adds the products of the blocks `chunk` of `ROWS` rows of `x` with `weights`, which are as many.
+fn dot<B: Wide, const ROWS: usize>(
+    level: Level,
+    weights: &[B],
+    x: &[B::Input],
+    chunk: Range<usize>,
+    sums: &mut [Sums],
+    ahead: Ahead,
+) {
+    assert_eq!(weights.len(), chunk.len());
+    let x = B::inputs::<ROWS>(x, chunk);
+    let sums: &mut [Sums; ROWS] = sums.try_into().expect("a sum a row");
+    match level {
+        // SAFETY: this level is made only on CPUs with the features; the lengths are equal, by the lines above,
+        // and weights are held in aligned storage.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512Vnni { .. } => unsafe {
+            let start = ahead.start(weights);
+            asking!(ahead, LINES => B::dot_avx512::<ROWS, LINES>(weights, x, sums, start));
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 { .. } => unsafe {
+            let start = ahead.start(weights);
+            asking!(ahead, LINES => B::dot_avx2::<ROWS, LINES>(weights, x, sums, start));
+        },
+        Level::Baseline => B::dot_portable(weights, x, sums),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_tiles_ask_for_the_next_chunk() {
+        let weights = [[0_u8; LINE]; 8];
+        let of = |index, tiles| {
+            let start = Ahead::of_tile(index, tiles).start(&weights);
+            start as usize - weights.as_ptr() as usize
+        };
+        assert_eq!(of(0, 1), SOON);
+        assert_eq!([of(0, 2), of(1, 2)], [512, 768]);
+        assert_eq!([of(0, 4), of(1, 4), of(2, 4), of(3, 4)], [0, 0, 512, 768]);
+    }
+}
