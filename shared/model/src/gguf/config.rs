@@ -142,7 +142,7 @@ fn gemma(keys: &Keys<'_>, fields: &mut Map<String, Json>) -> Result<(), GgufErro
     } else {
         GEMMA3_PATTERN
     };
-    let windowed: Vec<bool> = if let Some(Value::Array(_)) = keys.metadata.get(&pattern) {
+    let windowed: Vec<bool> = if let Some(Value::Array(_)) = keys.metadata.0.get(&pattern) {
         keys.metadata.bools(&pattern)?.unwrap_or_default()
     } else {
         let every = keys.metadata.whole(&pattern)?.unwrap_or(every) as usize;

@@ -12,7 +12,7 @@ use memmap2::Mmap;
 use super::{
     error::GgufError,
     ggml_type,
-    value::{Array, Metadata, Value},
+    value::{Metadata, Value},
 };
 
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
@@ -112,7 +112,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         cursor.reading = format!("the metadata {key}");
         let kind = cursor.u32()?;
         let value = cursor.value(kind, 0)?;
-        metadata.insert(key, value);
+        metadata.0.insert(key, value);
     }
     let mut infos = Vec::new();
     for _ in 0..tensor_count {
@@ -241,13 +241,13 @@ impl<'a> Cursor<'a> {
 
     fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
         Ok(match kind {
-            0 => Value::U8(u8::from_le_bytes(self.array()?)),
-            1 => Value::I8(i8::from_le_bytes(self.array()?)),
-            2 => Value::U16(u16::from_le_bytes(self.array()?)),
-            3 => Value::I16(i16::from_le_bytes(self.array()?)),
-            4 => Value::U32(self.u32()?),
-            5 => Value::I32(i32::from_le_bytes(self.array()?)),
-            6 => Value::F32(f32::from_le_bytes(self.array()?)),
+            0 => Value::Whole(u8::from_le_bytes(self.array()?).into()),
+            1 => Value::Whole(i8::from_le_bytes(self.array()?).into()),
+            2 => Value::Whole(u16::from_le_bytes(self.array()?).into()),
+            3 => Value::Whole(i16::from_le_bytes(self.array()?).into()),
+            4 => Value::Whole(self.u32()?.into()),
+            5 => Value::Whole(i32::from_le_bytes(self.array()?).into()),
+            6 => Value::Real(f32::from_le_bytes(self.array()?).into()),
             7 => Value::Bool(self.array::<1>()? != [0]),
             8 => Value::String(self.string()?),
             9 if depth < MAX_DEPTH => {
@@ -258,11 +258,11 @@ impl<'a> Cursor<'a> {
                 for _ in 0..length {
                     items.push(self.value(kind, depth + 1)?);
                 }
-                Value::Array(Array { kind, items })
+                Value::Array(items)
             }
-            10 => Value::U64(self.u64()?),
-            11 => Value::I64(i64::from_le_bytes(self.array()?)),
-            12 => Value::F64(f64::from_le_bytes(self.array()?)),
+            10 => Value::Whole(self.u64()?.into()),
+            11 => Value::Whole(i64::from_le_bytes(self.array()?).into()),
+            12 => Value::Real(f64::from_le_bytes(self.array()?)),
             other => {
                 return Err(format!("{} is of the unknown type {other}", self.reading));
             }

@@ -169,42 +169,34 @@ fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> 
         })?;
         Ok((id, text))
     };
-    let (mut single, mut pair, mut used) = (Vec::new(), Vec::new(), Map::new());
-    let mut special = |name: &str| -> Result<(Json, Json), GgufError> {
-        let (id, text) = token(name)?;
-        used.insert(
-            text.to_owned(),
-            json!({"id": text, "ids": [id], "tokens": [text]}),
-        );
-        let at = |kind: u8| json!({"SpecialToken": {"id": text, "type_id": kind}});
-        Ok((at(0), at(1)))
-    };
-    if add("bos", add_bos)? {
-        let (first, second) = special("bos")?;
-        single.push(first.clone());
-        pair.push((first, second));
-    }
-    let begins = pair;
-    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    let mut both: Vec<Json> = begins.iter().map(|(first, _)| first.clone()).collect();
-    both.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    let mut ends = Vec::new();
-    if add("eos", false)? {
-        let (first, second) = special("eos")?;
-        single.push(first.clone());
-        both.push(first);
-        ends.push(second);
-    }
-    both.extend(begins.into_iter().map(|(_, second)| second));
-    both.push(json!({"Sequence": {"id": "B", "type_id": 1}}));
-    both.extend(ends);
-    if used.is_empty() {
+    let bos = add("bos", add_bos)?.then(|| token("bos")).transpose()?;
+    let eos = add("eos", false)?.then(|| token("eos")).transpose()?;
+    if bos.is_none() && eos.is_none() {
         return Ok(Json::Null);
     }
-    Ok(
-        json!({"type": "TemplateProcessing", "single": single, "pair": both,
-        "special_tokens": used}),
-    )
+    let special = bos.iter().chain(&eos).map(|(id, text)| {
+        let token = json!({"id": text, "ids": [id], "tokens": [text]});
+        ((*text).to_owned(), token)
+    });
+    // A text alone, or the one or the other of a pair.
+    let text = |sequence: &str, kind: u8| -> Vec<Json> {
+        let special =
+            |(_, text): &(usize, &str)| json!({"SpecialToken": {"id": text, "type_id": kind}});
+        let sequence = json!({"Sequence": {"id": sequence, "type_id": kind}});
+        let begin = bos.iter().map(special);
+        begin
+            .chain([sequence])
+            .chain(eos.iter().map(special))
+            .collect()
+    };
+    let first = text("A", 0);
+    let both = [first.clone(), text("B", 1)].concat();
+    Ok(json!({
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": both,
+        "special_tokens": special.collect::<Map<String, Json>>(),
+    }))
 }
 
 #[cfg(test)]
