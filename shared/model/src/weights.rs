@@ -1,7 +1,7 @@
 //! Tensors of a checkpoint: safetensors files, bytes in memory, or a GGUF file.
 
 mod error;
-mod shards;
+pub(crate) mod shards;
 mod stored;
 
 use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};

@@ -1,16 +1,14 @@
 //! Which files of a repository a model needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::HubError;
-use crate::source::reference::check_path;
+use crate::source::reference::{check_path, has_ending};
+use crate::weights::shards::named_in;
+pub(super) use crate::weights::shards::{INDEX, SINGLE};
 
 pub(super) const CONFIG: &str = "config.json";
-pub(super) const SINGLE: &str = "model.safetensors";
-pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Small files that are taken where there are any.
 const OPTIONAL: [&str; 4] = [
@@ -20,20 +18,12 @@ const OPTIONAL: [&str; 4] = [
     "chat_template.jinja",
 ];
 
-/// How a repository keeps its weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// In one file.
-    Single,
-    /// In shards that an index names.
-    Sharded,
-}
-
-/// The layout of a repository with these files, the same that opening its folder will choose.
-pub(super) fn layout(names: &BTreeSet<String>) -> Option<Layout> {
-    let has = |name: &str| names.contains(name);
-    let single = has(SINGLE).then_some(Layout::Single);
-    single.or_else(|| has(INDEX).then_some(Layout::Sharded))
+/// The file by which the weights among these files are found, the same that opening their folder will choose:
+/// they are in it, or in the shards that it names.
+pub(super) fn weights(names: &BTreeSet<String>) -> Option<&'static str> {
+    [SINGLE, INDEX]
+        .into_iter()
+        .find(|&name| names.contains(name))
 }
 
 /// Everything but the weights: config, tokenizer, chat template, and acceptance heads beside them.
@@ -60,14 +50,9 @@ fn is_plain(name: &str) -> bool {
 /// # Errors
 /// If it is no index, or a shard is not a plain file name.
 pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError> {
-    #[derive(Deserialize)]
-    struct ShardIndex {
-        weight_map: BTreeMap<String, String>,
-    }
     let json = std::fs::read(index).map_err(HubError::io(index))?;
-    let found: ShardIndex = serde_json::from_slice(&json)
-        .map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
-    let shards: BTreeSet<String> = found.weight_map.into_values().collect();
+    let shards =
+        named_in(&json).map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
     for shard in &shards {
         let checked = check_path(shard);
         let plain = is_plain(shard).then_some(());
@@ -83,10 +68,9 @@ pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError
 
 /// What there is instead of a checkpoint, for a message.
 pub(super) fn instead(names: &BTreeSet<String>) -> String {
-    let gguf: Vec<&str> = names
+    let gguf: Vec<&String> = names
         .iter()
-        .map(String::as_str)
-        .filter(|name| name.to_ascii_lowercase().ends_with(".gguf"))
+        .filter(|name| has_ending(name, "gguf"))
         .collect();
     if let [first, ..] = gguf.as_slice() {
         let number = gguf.len();
@@ -132,9 +116,9 @@ mod tests {
             "head-coupled.safetensors",
         ];
         assert_eq!(small_files(&all), expected);
-        assert_eq!(layout(&all), Some(Layout::Single));
-        assert_eq!(layout(&names(&[INDEX])), Some(Layout::Sharded));
-        assert_eq!(layout(&names(&["pytorch_model.bin"])), None);
+        assert_eq!(weights(&all), Some(SINGLE));
+        assert_eq!(weights(&names(&[INDEX])), Some(INDEX));
+        assert_eq!(weights(&names(&["pytorch_model.bin"])), None);
     }
 
     #[test]

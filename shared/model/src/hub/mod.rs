@@ -23,7 +23,6 @@ use ureq::http::StatusCode;
 
 use crate::source::reference::{HubReference, check_path};
 use cache::{CachedRepo, is_commit};
-use contents::Layout;
 use http::{Ask, Http, redirect, text};
 
 pub use cache::CachedModel;
@@ -214,7 +213,7 @@ impl Hub {
             .map(|sibling| sibling.rfilename.clone())
             .collect();
         let folder = cached.snapshot(&info.sha);
-        let get = |name: &String| self.file(wanted, cached, &info.sha, name, present);
+        let get = |name: &str| self.file(wanted, cached, &info.sha, name, present);
         let lacks = |file: &str| HubError::NoFile {
             repo: wanted.repo.clone(),
             revision: wanted.revision.clone(),
@@ -232,21 +231,17 @@ impl Hub {
             if !names.contains(contents::CONFIG) {
                 return Err(lacks(contents::CONFIG));
             }
-            let layout = contents::layout(&names).ok_or_else(|| lacks(contents::SINGLE))?;
+            let weights = contents::weights(&names).ok_or_else(|| lacks(contents::SINGLE))?;
             for name in &contents::small_files(&names) {
                 files.push(get(name)?);
             }
-            match layout {
-                Layout::Single => files.push(get(&contents::SINGLE.to_owned())?),
-                Layout::Sharded => {
-                    files.push(get(&contents::INDEX.to_owned())?);
-                    let index = folder.join(contents::INDEX);
-                    for shard in contents::shards(&index, &wanted.repo)? {
-                        if !names.contains(&shard) {
-                            return Err(lacks(&shard));
-                        }
-                        files.push(get(&shard)?);
+            files.push(get(weights)?);
+            if weights == contents::INDEX {
+                for shard in contents::shards(&folder.join(weights), &wanted.repo)? {
+                    if !names.contains(&shard) {
+                        return Err(lacks(&shard));
                     }
+                    files.push(get(&shard)?);
                 }
             }
             folder.clone()
