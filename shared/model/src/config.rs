@@ -11,7 +11,7 @@ mod validation;
 use speculation::TokenId;
 
 pub use self::error::ConfigError;
-pub(crate) use self::raw::RawConfig;
+pub(crate) use self::raw::{OneOrMany, RawConfig};
 use crate::rope::RopeScaling;
 
 /// Families of models.

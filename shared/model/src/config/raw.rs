@@ -12,11 +12,21 @@ pub(crate) struct RawConfig {
     keys: Map<String, Value>,
 }
 
+/// One token or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(TokenId),
     Many(Vec<TokenId>),
+}
+
+impl OneOrMany {
+    pub(crate) fn ids(self) -> Vec<TokenId> {
+        match self {
+            Self::One(id) => vec![id],
+            Self::Many(ids) => ids,
+        }
+    }
 }
 
 impl RawConfig {
@@ -80,11 +90,7 @@ impl RawConfig {
 
     /// One token or several, at `key`.
     pub(crate) fn tokens(&self, key: &'static str) -> Result<Vec<TokenId>, ConfigError> {
-        Ok(match self.optional(key)? {
-            None => Vec::new(),
-            Some(OneOrMany::One(id)) => vec![id],
-            Some(OneOrMany::Many(ids)) => ids,
-        })
+        Ok(self.optional(key)?.map_or_else(Vec::new, OneOrMany::ids))
     }
 
     /// The function that `key` names; it must be one of `supported`.
