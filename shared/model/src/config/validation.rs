@@ -1,9 +1,10 @@
 //! What holds for the sizes of every model.
 
-use super::{ConfigError, ModelConfig};
+use super::{Architecture, ConfigError, ModelConfig, architecture::t5};
 
 /// Sizes are multiplied with one another; no model comes near this.
 const LARGEST: usize = 1 << 28;
+const BELOW_VOCAB_SIZE: &str = "it must be below vocab_size";
 
 impl ModelConfig {
     /// Refuses sizes and constants that no model can have.
@@ -15,7 +16,22 @@ impl ModelConfig {
         self.check_constants()?;
         self.check_layers()?;
         self.check_tokens()?;
+        self.check_encoder()?;
         Ok(self)
+    }
+
+    /// `key` holds `found`, where `expected`; the key goes by its name in the files of the family.
+    fn invalid(
+        &self,
+        key: &'static str,
+        found: impl ToString,
+        expected: &'static str,
+    ) -> ConfigError {
+        let own = t5::KEYS
+            .iter()
+            .filter(|_| self.architecture == Architecture::T5);
+        let own = own.into_iter().find(|(common, _)| *common == key);
+        ConfigError::invalid(own.map_or(key, |(_, own)| own), found, expected)
     }
 
     fn check_sizes(&self) -> Result<(), ConfigError> {
@@ -23,6 +39,10 @@ impl ModelConfig {
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
             ("intermediate_size", self.intermediate_size),
+            (
+                "num_layers",
+                self.encoder.map_or(1, |encoder| encoder.layers),
+            ),
             ("num_hidden_layers", self.layers),
             ("num_attention_heads", self.heads),
             ("num_key_value_heads", self.kv_heads),
@@ -30,8 +50,7 @@ impl ModelConfig {
             ("max_position_embeddings", self.context_len),
         ] {
             if size == 0 || size > LARGEST {
-                let expected = "it must be between 1 and 2^28";
-                return Err(ConfigError::invalid(key, size, expected));
+                return Err(self.invalid(key, size, "it must be between 1 and 2^28"));
             }
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
@@ -56,7 +75,7 @@ impl ModelConfig {
             if found.is_finite() && found > 0.0 {
                 return Ok(());
             }
-            Err(ConfigError::invalid(key, found, "it must be positive"))
+            Err(self.invalid(key, found, "it must be positive"))
         };
         positive("rms_norm_eps", self.rms_norm_eps)?;
         for (key, cap) in [
@@ -103,9 +122,40 @@ impl ModelConfig {
         let ends = self.eos_token_ids.iter().map(|id| ("eos_token_id", id));
         for (key, &token) in begin.chain(ends) {
             if token as usize >= self.vocab_size {
-                let expected = "it must be below vocab_size";
-                return Err(ConfigError::invalid(key, token, expected));
+                return Err(ConfigError::invalid(key, token, BELOW_VOCAB_SIZE));
             }
+        }
+        Ok(())
+    }
+
+    fn check_encoder(&self) -> Result<(), ConfigError> {
+        let Some(encoder) = self.encoder else {
+            return Ok(());
+        };
+        if self.context_len > 1 << 20 {
+            let (key, expected) = ("max_position_embeddings", "it must be at most 2^20");
+            return Err(self.invalid(key, self.context_len, expected));
+        }
+        let (buckets, distance) = (encoder.relative_buckets, encoder.relative_max_distance);
+        if !(4..=1 << 16).contains(&buckets) || !buckets.is_multiple_of(4) {
+            return Err(ConfigError::invalid(
+                "relative_attention_num_buckets",
+                buckets,
+                "it must be a multiple of 4, from 4 to 65536",
+            ));
+        }
+        // Half of the buckets, of a decoder, hold one distance each.
+        if distance <= buckets / 2 || distance > LARGEST {
+            return Err(ConfigError::invalid(
+                "relative_attention_max_distance",
+                distance,
+                "it must be above half of relative_attention_num_buckets, and at most 2^28",
+            ));
+        }
+        let start = encoder.decoder_start_token_id;
+        if start as usize >= self.vocab_size {
+            let key = "decoder_start_token_id";
+            return Err(ConfigError::invalid(key, start, BELOW_VOCAB_SIZE));
         }
         Ok(())
     }
