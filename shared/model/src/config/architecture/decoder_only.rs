@@ -1,6 +1,8 @@
 //! What the files of all decoder-only models have in common.
 
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use serde_json::json;
+
+use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
 
 /// Reads the keys that mean the same in every family. What only some have is left as in Llama, the
 /// rotation without scaling.
@@ -33,6 +35,24 @@ pub(super) fn read(
         bos_token_id: raw.optional("bos_token_id")?,
         eos_token_ids: raw.tokens("eos_token_id")?,
         ..ModelConfig::llama()
+    })
+}
+
+/// Reads the keys of families that are Llama but for what their own code adds.
+pub(super) fn like_llama(
+    raw: &RawConfig,
+    architecture: Architecture,
+) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": false,
+    }));
+    Ok(ModelConfig {
+        // The numerics fingerprint of Llama, which came first, names no activation.
+        activation: raw.activation("hidden_act", &[Activation::Silu])?,
+        rope: Some(raw.rope(10_000.0)?),
+        ..read(&raw, architecture)?
     })
 }
 

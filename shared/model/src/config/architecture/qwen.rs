@@ -1,55 +1,64 @@
-//! Qwen 2 and 2.5 (Yang et al. 2024): Llama with biases on query, key and value.
+//! Qwen 2 and 2.5 (Yang et al. 2024): Llama with biases on query, key and value; and Qwen 3 (Yang et al. 2025):
+//! norms on each head's query and key in place of biases.
 
 use serde_json::json;
 
 use super::{Family, decoder_only};
-use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
-pub(super) const FAMILY: Family = Family {
+pub(super) const QWEN2: Family = Family {
     model_types: &["qwen2"],
     classes: &["Qwen2ForCausalLM"],
-    read,
+    read: qwen2,
 };
 
-fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
-    let raw = raw.or(json!({
-        "hidden_act": "silu",
-        "max_position_embeddings": 32_768,
-        "num_key_value_heads": 32,
-        "rms_norm_eps": 1e-6,
-        "tie_word_embeddings": false,
-    }));
-    let config = decoder_only::read(&raw, Architecture::Qwen2)?;
-    let (window, windowed) = window(&raw, config.layers)?;
+pub(super) const QWEN3: Family = Family {
+    model_types: &["qwen3"],
+    classes: &["Qwen3ForCausalLM"],
+    read: qwen3,
+};
+
+fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
     Ok(ModelConfig {
-        activation: raw.activation("hidden_act", &[Activation::Silu])?,
         qkv_bias: true,
         output_bias: false,
-        rope: Some(raw.rope(10_000.0)?),
-        window,
-        windowed,
-        ..config
+        ..qwen(raw, Architecture::Qwen2)?
     })
 }
 
-/// The window, and which layers have it: none unless `use_sliding_window` is set, else those that
+fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({"head_dim": 128}));
+    Ok(ModelConfig {
+        qk_norm: true,
+        ..qwen(&raw, Architecture::Qwen3)?
+    })
+}
+
+/// What both have in common. They have no window unless `use_sliding_window` is set, else in the layers that
 /// `layer_types` names, or those from `max_window_layers` on.
-pub(super) fn window(
-    raw: &RawConfig,
-    layers: usize,
-) -> Result<(Option<usize>, Vec<bool>), ConfigError> {
-    let raw = raw.or(json!({"sliding_window": 4096, "max_window_layers": 28}));
+fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({
+        "max_position_embeddings": 32_768,
+        "max_window_layers": 28,
+        "num_key_value_heads": 32,
+        "sliding_window": 4096,
+    }));
+    let config = decoder_only::like_llama(&raw, architecture)?;
     let window = if raw.flag("use_sliding_window")? {
         raw.optional("sliding_window")?
     } else {
         None
     };
-    let windowed = if let Some(windowed) = raw.windowed(layers)? {
+    let windowed = if let Some(windowed) = raw.windowed(config.layers)? {
         windowed
     } else {
         let first: usize = raw.required("max_window_layers")?;
-        let windowed = (0..layers).map(|layer| window.is_some() && layer >= first);
+        let windowed = (0..config.layers).map(|layer| window.is_some() && layer >= first);
         windowed.collect()
     };
-    Ok((window, windowed))
+    Ok(ModelConfig {
+        window,
+        windowed,
+        ..config
+    })
 }
