@@ -168,7 +168,7 @@ impl Checkpoint {
         Ok(Self {
             chat_template: template.map(str::to_owned),
             tokenizer: tokenizer.map(Cow::Owned),
-            ..Self::of(config, Weights::from_gguf(file, tensors))
+            ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
         })
     }
 

@@ -3,6 +3,7 @@
 //! So that a family's rules stand in one place: whatever the file was, its config is understood by
 //! [`ModelConfig::from_json`].
 
+use candle_core::quantized::GgmlDType;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -66,7 +67,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         metadata,
         architecture,
     };
-    let has = |tensor: &str| file.tensor(tensor).is_some();
+    let has = |tensor: &str| file.tensors.get(tensor).is_some();
     let (model_type, class) = match architecture {
         // llama.cpp runs Mistral as a Llama, without its window; files written here tell.
         "llama" if keys.whole("attention.sliding_window")?.is_some() => {
@@ -93,7 +94,8 @@ fn json(file: &Container) -> Result<Json, GgufError> {
     };
     let epsilon = "attention.layer_norm_rms_epsilon";
     let rows = file
-        .tensor(EMBEDDING)
+        .tensors
+        .get(EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let mut config = json!({
         "model_type": model_type,
@@ -203,10 +205,10 @@ fn rope(file: &Container, keys: &Keys<'_>, base: f64) -> Result<Json, GgufError>
     let theta = keys.real("rope.freq_base")?.unwrap_or(base);
     let mut rope = json!({"rope_type": "default", "rope_theta": theta});
     scale(keys, &mut rope)?;
-    let Some((info, bytes)) = file.tensor("rope_freqs.weight") else {
+    let Some((info, bytes)) = file.tensors.get("rope_freqs.weight") else {
         return Ok(rope);
     };
-    if info.type_id != 0 {
+    if info.format != Some(GgmlDType::F32) {
         return Err(GgufError::RopeFactors);
     }
     let (words, _) = bytes.as_chunks::<4>();

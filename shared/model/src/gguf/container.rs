@@ -5,15 +5,14 @@
 //! nothing but the header, and tensors are never copied as a whole. (candle's own reader copies each
 //! tensor, panics on an alignment of zero, and does not say which tensor has a type it does not know.)
 
-use std::{collections::BTreeMap, fs::File, ops::Range, path::Path};
-
-use memmap2::Mmap;
+use std::{collections::BTreeMap, ops::Range, path::Path};
 
 use super::{
     error::GgufError,
     ggml_type,
     value::{Metadata, Value},
 };
+use crate::weights::file::{TensorFile, TensorInfo, mapped};
 
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
 /// Where tensors begin, unless the file says otherwise.
@@ -24,20 +23,8 @@ const MAX_DIMENSIONS: u32 = 4;
 
 /// A mapped file.
 pub(crate) struct Container {
-    map: Mmap,
     pub(crate) metadata: Metadata,
-    tensors: BTreeMap<String, TensorInfo>,
-}
-
-/// A tensor of the file.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TensorInfo {
-    /// Number of its format.
-    pub(crate) type_id: u32,
-    /// Outermost dimension first, as everywhere but in the file.
-    pub(crate) shape: Vec<usize>,
-    /// Where it lies in the file; empty if the format is not known.
-    range: Range<usize>,
+    pub(crate) tensors: TensorFile,
 }
 
 impl Container {
@@ -46,39 +33,21 @@ impl Container {
     /// # Errors
     /// If it cannot be read, is no GGUF file, or ends before its last tensor does.
     pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
-        let io = |source| GgufError::Io {
+        let bytes = mapped(path).map_err(|source| GgufError::Io {
             path: path.to_owned(),
             source,
-        };
-        let file = File::open(path).map_err(io)?;
-        // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while it is served
-        // is the operator's part, as for every program that maps weights.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        let (metadata, tensors) = header(&map).map_err(|reason| GgufError::Malformed {
+        })?;
+        let (metadata, tensors) = header(&bytes).map_err(|reason| GgufError::Malformed {
             path: path.to_owned(),
             reason,
         })?;
         match metadata.whole("split.count")? {
             Some(parts) if parts > 1 => Err(GgufError::Split { parts }),
             _ => Ok(Self {
-                map,
                 metadata,
-                tensors,
+                tensors: TensorFile { bytes, tensors },
             }),
         }
-    }
-
-    /// The tensor of that name, and its bytes.
-    pub(crate) fn tensor(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
-        let info = self.tensors.get(name)?;
-        Some((info, &self.map[info.range.clone()]))
-    }
-
-    /// All tensors, in the order of their names.
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
-        self.tensors
-            .iter()
-            .map(|(name, info)| (name.as_str(), info, &self.map[info.range.clone()]))
     }
 }
 
@@ -152,7 +121,8 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
             ));
         }
         let info = TensorInfo {
-            type_id,
+            format: ggml_type::from_id(type_id),
+            format_name: ggml_type::name(type_id),
             shape,
             range,
         };

@@ -1,8 +1,8 @@
 mod gguf;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fs};
 
-use safetensors::{Dtype, serialize};
+use safetensors::{Dtype, serialize, tensor::TensorView};
 
 use super::shards::{INDEX, SINGLE};
 use super::*;

@@ -1,5 +1,3 @@
-use candle_core::quantized::GgmlDType;
-
 use super::*;
 use crate::{
     config::Architecture,

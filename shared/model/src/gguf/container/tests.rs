@@ -39,12 +39,15 @@ fn what_was_written_is_read() {
     assert_eq!(metadata.wholes("different").unwrap(), Some(vec![3, 4]));
     assert_eq!(metadata.bools("none").unwrap(), Some(vec![]));
     assert_eq!(metadata.whole("missing").unwrap(), None);
-    let (info, contents) = file.tensor("first").unwrap();
-    assert_eq!((info.type_id, info.shape.as_slice()), (0, &[2, 3][..]));
+    let (info, contents) = file.tensors.get("first").unwrap();
+    assert_eq!(
+        (info.format_name.as_str(), info.shape.as_slice()),
+        ("F32", &[2, 3][..])
+    );
     assert_eq!(contents[4..8], 1.0_f32.to_le_bytes());
-    assert_eq!(file.tensor("second").unwrap().1, [7; 34]);
-    assert!(file.tensor("third").is_none());
-    let names: Vec<&str> = file.tensors().map(|(name, ..)| name).collect();
+    assert_eq!(file.tensors.get("second").unwrap().1, [7; 34]);
+    assert!(file.tensors.get("third").is_none());
+    let names: Vec<&str> = file.tensors.iter().map(|(name, ..)| name).collect();
     assert_eq!(names, ["first", "second"]);
 }
 
@@ -87,7 +90,7 @@ fn corruption_never_panics() {
             let mut broken = whole.clone();
             broken[at] ^= flip;
             if let Ok(file) = open(&broken) {
-                let mut tensors = file.tensors();
+                let mut tensors = file.tensors.iter();
                 assert!(tensors.all(|(_, _, bytes)| bytes.len() <= whole.len()));
             }
         }

@@ -118,8 +118,8 @@ fn matrices_fall_back_where_rows_do_not_fit() {
         ("blk.1.ffn_down.weight", "Q8_0"),
         ("blk.1.ffn_norm.weight", "F32"),
     ] {
-        let id = file.tensor(name).unwrap().0.type_id;
-        assert_eq!(crate::gguf::ggml_type::name(id), format, "{name}");
+        let (info, _) = file.tensors.get(name).unwrap();
+        assert_eq!(info.format_name, format, "{name}");
     }
     assert_eq!(report.tensors, 21);
     assert_eq!(report.fallbacks, [(FileFormat::Q8_0, 2)]);

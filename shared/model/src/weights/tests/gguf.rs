@@ -8,7 +8,6 @@ use candle_core::{
 use super::super::*;
 use super::digest;
 use crate::gguf::{
-    container::Container,
     tensor_names::Layout,
     tests::{file, floats, open, tensors},
 };
@@ -16,10 +15,10 @@ use crate::gguf::{
 /// Weights with one tensor, `a` in the checkpoint and `b` in the file.
 fn one(shape: &[usize], format: GgmlDType, contents: Vec<u8>, layout: Layout) -> Weights {
     let tensor = ("b", shape, format, contents);
-    of(tensors(&[tensor]), shape, layout)
+    of(tensors(&[tensor]).tensors, shape, layout)
 }
 
-fn of(file: Container, shape: &[usize], layout: Layout) -> Weights {
+fn of(file: TensorFile, shape: &[usize], layout: Layout) -> Weights {
     let tensor = NamedTensor {
         hugging_face: "a".to_owned(),
         gguf: "b".to_owned(),
@@ -95,7 +94,7 @@ fn a_matrix_beside_one_in_another_format_keeps_its_blocks() {
     let [first, second] =
         formats.map(|format| ("x", &[2_usize, 256][..], format, contents(format)));
     let (first, second) = (first, ("y", second.1, second.2, second.3));
-    let file = tensors(&[first, second]);
+    let file = tensors(&[first, second]).tensors;
     let named = ["x", "y"].map(|name| NamedTensor {
         hugging_face: name.to_owned(),
         gguf: name.to_owned(),
@@ -185,7 +184,7 @@ fn formats_that_are_not_read_are_named_with_those_that_are() {
     assert_eq!(file[format..format + 4], [0; 4]);
     for (id, name) in [(23, "IQ4_XS"), (99, "number 99")] {
         file[format] = id;
-        let weights = of(open(&file).unwrap(), &[1, 32], Layout::Same);
+        let weights = of(open(&file).unwrap().tensors, &[1, 32], Layout::Same);
         let error = weights.tensor("a", &[1, 32]).unwrap_err().to_string();
         let begins = format!("tensor b is of type {name}: F32, F16, BF16, Q8_0, Q4_0, ");
         let fits = error.starts_with(&begins) && error.ends_with("Q6_K are read");
