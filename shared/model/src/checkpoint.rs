@@ -343,13 +343,16 @@ impl Checkpoint {
             };
             hash.update(format!(" {constants:?}"));
         }
-        hash.finalize()[..8]
-            .iter()
-            .fold(String::new(), |mut hex, byte| {
-                let _infallible = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&hash.finalize()[..8])
     }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _infallible = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// The bytes of a file, or `None` if there is no such file.

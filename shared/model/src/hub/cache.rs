@@ -145,7 +145,8 @@ impl CachedRepo {
         let commit = noted.as_ref().unwrap_or(revision).trim().to_owned();
         let snapshot = self.snapshot(&commit);
         let names = files_below(&snapshot);
-        if !is_commit(&commit) || names.is_empty() {
+        // A commit's hash is a plain name.
+        if !integrity::is_sha1(&commit) || names.is_empty() {
             let mut begun = models_in(folder, &self.wanted.repo).into_iter();
             let begun = begun.find_map(|model| model.missing);
             return Err(match begun {
@@ -208,11 +209,6 @@ pub(super) fn file(snapshot: &Path, name: String, downloaded: bool) -> SnapshotF
         name,
         downloaded,
     }
-}
-
-/// Whether a revision is a commit's whole hash, and so a plain name.
-pub(super) fn is_commit(revision: &str) -> bool {
-    revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(unix)]
@@ -337,10 +333,10 @@ pub(super) fn whole(
     for file in &snapshot.files {
         let path = folder.join(&file.name);
         let damage = integrity::damage(&path, &file.hash).map_err(HubError::io(&path))?;
-        if let Some(damage) = damage {
+        if let Some(problem) = damage {
             return Err(HubError::Damaged {
                 path,
-                problem: damage.beside(&file.hash),
+                problem,
                 why,
                 model: wanted.to_string(),
             });

@@ -138,12 +138,4 @@ mod tests {
             assert!(is_unsafe, "{shard}: {error}");
         }
     }
-
-    #[test]
-    fn what_there_is_instead_is_told() {
-        let told = instead(&names(&["b.gguf", "a.gguf"]));
-        assert!(told.contains("2 GGUF"), "{told}");
-        assert!(told.contains(":a.gguf"), "{told}");
-        assert!(instead(&names(&["pytorch_model.bin"])).contains("PyTorch"));
-    }
 }

@@ -22,8 +22,9 @@ use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
 use crate::source::reference::{HubReference, check_path};
-use cache::{CachedRepo, is_commit};
+use cache::CachedRepo;
 use http::{Ask, Http, redirect, text};
+use integrity::is_sha1;
 
 pub use cache::CachedModel;
 pub use error::HubError;
@@ -139,7 +140,7 @@ impl Hub {
             return as_it_is(complete?, "HF_HUB_OFFLINE is set");
         }
         // A commit never changes: nothing need be asked.
-        if is_commit(&wanted.revision)
+        if is_sha1(&wanted.revision)
             && present == Present::Trusted
             && let Ok(complete) = complete
         {
@@ -161,14 +162,14 @@ impl Hub {
     /// Asks what the repository holds at the revision.
     fn info(&self, wanted: &HubReference) -> Result<RepoInfo, HubError> {
         let (repo, revision) = (wanted.repo.clone(), wanted.revision.clone());
-        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision.clone());
-        let url = format!("{}/api/{}", self.http.endpoint(), asked.api_url());
+        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision);
+        let endpoint = self.http.endpoint.clone();
+        let url = format!("{endpoint}/api/{}", asked.api_url());
         let response = self.http.ask(&url, Ask::GetFrom(0))?;
         let no_revision = text(response.headers(), "x-error-code") == Some("RevisionNotFound");
-        let endpoint = self.http.endpoint().to_owned();
         let missing = || {
-            let repo = repo.clone();
             if no_revision {
+                let revision = wanted.revision.clone();
                 return HubError::NoRevision {
                     repo,
                     revision,
@@ -177,7 +178,7 @@ impl Hub {
             }
             HubError::NoRepository { repo, endpoint }
         };
-        self.http.check(&repo, &url, &response, missing)?;
+        self.http.check(&wanted.repo, &url, &response, missing)?;
         if let Some(location) = redirect(&url, &response)? {
             return Err(HubError::elsewhere(&url, &location));
         }
@@ -192,7 +193,7 @@ impl Hub {
             .map_err(|error| HubError::answer(&url, error.to_string()))?;
         let info: RepoInfo = serde_json::from_slice(&json)
             .map_err(|error| HubError::answer(&url, format!("no model's description: {error}")))?;
-        if !is_commit(&info.sha) {
+        if !is_sha1(&info.sha) {
             let problem = format!("{:?} is no commit", info.sha);
             return Err(HubError::answer(&url, problem));
         }
@@ -278,13 +279,12 @@ impl Hub {
                     integrity::damage(&place, &held.hash).map_err(HubError::io(&place))?
                 }
             };
-            let Some(damage) = damage else {
+            let Some(problem) = damage else {
                 return Ok(held);
             };
-            let problem = damage.beside(&held.hash);
             eprintln!("{name}: {problem}: damaged, it is downloaded again");
         }
-        let (endpoint, repo) = (self.http.endpoint(), &wanted.repo);
+        let (endpoint, repo) = (&self.http.endpoint, &wanted.repo);
         let url = format!("{endpoint}/{repo}/resolve/{commit}/{name}");
         let what = format!("{repo}/{name}");
         let missing = || HubError::NoFile {
