@@ -93,23 +93,21 @@ impl RawConfig {
         Ok(self.optional(key)?.map_or_else(Vec::new, OneOrMany::ids))
     }
 
-    /// The function that `key` names; it must be one of `supported`.
+    /// The function that `key` names; it must be `supported`.
     pub(crate) fn activation(
         &self,
         key: &'static str,
-        supported: &[Activation],
+        supported: Activation,
     ) -> Result<Activation, ConfigError> {
-        let name: String = self.required(key)?;
-        let found = Activation::of_name(&name).filter(|found| supported.contains(found));
-        found.ok_or_else(|| ConfigError::UnsupportedActivation {
+        let found: String = self.required(key)?;
+        if supported.names().contains(&found.as_str()) {
+            return Ok(supported);
+        }
+        let supported = supported.names().join(" or ");
+        Err(ConfigError::UnsupportedActivation {
             key,
-            found: name,
-            supported: supported
-                .iter()
-                .flat_map(|activation| activation.names())
-                .copied()
-                .collect::<Vec<_>>()
-                .join(" or "),
+            found,
+            supported,
         })
     }
 

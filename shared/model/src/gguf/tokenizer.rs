@@ -97,7 +97,7 @@ fn byte_level(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufErr
         .collect::<Result<Vec<Json>, GgufError>>()?;
     let (normalizer, pre_tokenizer) = pre.json();
     Ok(json!({
-        "added_tokens": added(tokens, |token| (token.to_owned(), false)),
+        "added_tokens": added(tokens, str::to_owned, false),
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "post_processor": begin_and_end(metadata, pre.add_bos)?,
@@ -131,22 +131,22 @@ fn vocabulary(
     Ok(vocabulary)
 }
 
-/// The tokens that are found in text before anything else; `text` gives their name, and whether they
-/// are looked for in the normalised text.
-fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> (String, bool)) -> Vec<Json> {
+/// The tokens that are found in text before anything else; `text` gives the name of those that a user defined,
+/// which are looked for in the normalised text if they are `normalized`.
+fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> String, normalized: bool) -> Vec<Json> {
     let found = [kind::CONTROL, kind::UNKNOWN, kind::USER_DEFINED];
     tokens
         .iter()
         .filter(|token| found.contains(&token.kind))
         .map(|token| {
             let special = token.kind != kind::USER_DEFINED;
-            let (content, normalized) = if special {
-                (token.text.to_owned(), false)
+            let content = if special {
+                token.text.to_owned()
             } else {
                 text(token.text)
             };
             json!({"id": token.id, "content": content, "single_word": false, "lstrip": false,
-                "rstrip": false, "normalized": normalized, "special": special})
+                "rstrip": false, "normalized": normalized && !special, "special": special})
         })
         .collect()
 }

@@ -168,7 +168,7 @@ pub fn write(
     let total_bytes = header.len() as u64 + data_bytes;
     let mut done_bytes = header::padded(out, &header)?;
     if let Some(factors) = &factors {
-        let bytes = encode::encode(factors, GgmlDType::F32)?;
+        let bytes: Vec<u8> = factors.iter().flat_map(|n| n.to_le_bytes()).collect();
         done_bytes += header::padded(out, &bytes)?;
     }
     for tensor in &tensors {

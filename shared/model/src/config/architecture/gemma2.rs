@@ -54,7 +54,7 @@ pub(super) fn gemma(
         norm_plus_one: true,
         post_norms: true,
         // Files carry `hidden_act` too, which this family's code does not read.
-        activation: raw.activation("hidden_activation", &[Activation::GeluTanh])?,
+        activation: raw.activation("hidden_activation", Activation::GeluTanh)?,
         attention_scale: (1.0 / scalar.sqrt()) as f32,
         attention_softcap: raw.optional("attn_logit_softcapping")?,
         logit_softcap: raw.optional("final_logit_softcapping")?,
