@@ -45,22 +45,13 @@ pub enum Activation {
 }
 
 impl Activation {
-    const ALL: [Self; 3] = [Self::Silu, Self::GeluTanh, Self::Relu];
-
     /// What files call it.
-    pub(crate) fn names(self) -> &'static [&'static str] {
+    fn names(self) -> &'static [&'static str] {
         match self {
             Self::Silu => &["silu", "swish"],
             Self::GeluTanh => &["gelu_pytorch_tanh", "gelu_new"],
             Self::Relu => &["relu"],
         }
-    }
-
-    /// The function that files call `name`.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|activation| activation.names().contains(&name))
     }
 }
 
