@@ -11,6 +11,7 @@ mod validation;
 use speculation::TokenId;
 
 pub use self::error::ConfigError;
+pub(crate) use self::error::unless;
 pub(crate) use self::raw::{OneOrMany, RawConfig};
 use crate::rope::RopeScaling;
 

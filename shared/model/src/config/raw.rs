@@ -4,7 +4,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use speculation::TokenId;
 
-use super::{Activation, ConfigError};
+use super::{Activation, ConfigError, error::unless};
 
 /// The keys of a `config.json`. Unknown keys are never looked at: every release of transformers adds some.
 #[derive(Clone, Debug)]
@@ -117,13 +117,12 @@ impl RawConfig {
         let Some(types) = self.optional::<Vec<String>>(KEY)? else {
             return Ok(None);
         };
-        if types.len() != layers {
-            return Err(ConfigError::invalid(
-                KEY,
-                format!("a list of {}", types.len()),
-                "it must have an entry for each of num_hidden_layers",
-            ));
-        }
+        unless(
+            types.len() == layers,
+            KEY,
+            format!("a list of {}", types.len()),
+            "it must have an entry for each of num_hidden_layers",
+        )?;
         let windowed = types.iter().map(|kind| match kind.as_str() {
             "full_attention" => Ok(false),
             "sliding_attention" => Ok(true),
@@ -142,13 +141,8 @@ impl RawConfig {
             let method: Option<String> = quantization.optional("quant_method")?;
             return Err(ConfigError::Quantized(method.unwrap_or_default()));
         }
-        if self.flag("use_bidirectional_attention")? {
-            return Err(ConfigError::invalid(
-                "use_bidirectional_attention",
-                true,
-                "a model whose tokens see later ones generates no text",
-            ));
-        }
-        Ok(())
+        let (key, found) = ("use_bidirectional_attention", true);
+        let expected = "a model whose tokens see later ones generates no text";
+        unless(!self.flag(key)?, key, found, expected)
     }
 }
