@@ -5,7 +5,7 @@
 //! nothing but the header, and tensors are never copied as a whole. (candle's own reader copies each
 //! tensor, panics on an alignment of zero, and does not say which tensor has a type it does not know.)
 
-use std::{collections::BTreeMap, ops::Range, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     error::GgufError,
@@ -99,30 +99,41 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         let type_id = cursor.u32()?;
         infos.push((name, shape, type_id, cursor.length()?));
     }
-    let alignment = match metadata.whole("general.alignment") {
-        Ok(alignment) => alignment.unwrap_or(ALIGNMENT),
-        Err(error) => return Err(error.to_string()),
-    };
-    if !(alignment.is_power_of_two() && (8..=1 << 20).contains(&alignment)) {
-        return Err(format!(
-            "general.alignment is {alignment}: it must be a power of two from 8 on"
-        ));
-    }
-    let alignment = alignment as usize;
+    let alignment = alignment(&metadata)?;
     let data = cursor.at.next_multiple_of(alignment);
     let mut tensors = BTreeMap::new();
     for (name, shape, type_id, offset) in infos {
-        let range = range(&name, &shape, type_id, data, offset, alignment)?;
+        let too_large = || format!("tensor {name} is too large");
+        let start = data.checked_add(offset).ok_or_else(too_large)?;
+        if !offset.is_multiple_of(alignment) {
+            return Err(format!("tensor {name} is not aligned to {alignment} bytes"));
+        }
+        let (format, format_name) = (ggml_type::from_id(type_id), ggml_type::name(type_id));
+        let mut range = 0..0;
+        // Others are refused by name when they are asked for.
+        if let Some(dtype) = format {
+            let block = dtype.block_size();
+            if let Some(row) = shape.last().filter(|row| !row.is_multiple_of(block)) {
+                return Err(format!(
+                    "tensor {name} has rows of {row}, its format {format_name} needs a multiple of {block}"
+                ));
+            }
+            let count = shape
+                .iter()
+                .try_fold(1_usize, |count, size| count.checked_mul(*size));
+            let size = count.and_then(|count| ggml_type::size(dtype, count));
+            let end = size.and_then(|size| start.checked_add(size));
+            range = start..end.ok_or_else(too_large)?;
+        }
         if range.end > bytes.len() {
+            let (end, of_file) = (range.end, bytes.len());
             return Err(format!(
-                "tensor {name} ends at byte {}, the file at {}",
-                range.end,
-                bytes.len()
+                "tensor {name} ends at byte {end}, the file at {of_file}"
             ));
         }
         let info = TensorInfo {
-            format: ggml_type::from_id(type_id),
-            format_name: ggml_type::name(type_id),
+            format,
+            format_name,
             shape,
             range,
         };
@@ -133,38 +144,18 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
     Ok((metadata, tensors))
 }
 
-/// Where a tensor lies.
-fn range(
-    name: &str,
-    shape: &[usize],
-    type_id: u32,
-    data: usize,
-    offset: usize,
-    alignment: usize,
-) -> Result<Range<usize>, String> {
-    let too_large = || format!("tensor {name} is too large");
-    let start = data.checked_add(offset).ok_or_else(too_large)?;
-    if !offset.is_multiple_of(alignment) {
-        return Err(format!("tensor {name} is not aligned to {alignment} bytes"));
-    }
-    let Some(dtype) = ggml_type::from_id(type_id) else {
-        // Refused by name when the tensor is asked for.
-        return Ok(0..0);
-    };
-    let count = shape
-        .iter()
-        .try_fold(1_usize, |count, size| count.checked_mul(*size))
-        .ok_or_else(too_large)?;
-    let block = dtype.block_size();
-    if shape.last().is_some_and(|row| !row.is_multiple_of(block)) {
+/// What tensors' places are multiples of.
+fn alignment(metadata: &Metadata) -> Result<usize, String> {
+    let alignment = metadata.whole("general.alignment");
+    let alignment = alignment
+        .map_err(|error| error.to_string())?
+        .unwrap_or(ALIGNMENT);
+    if !(alignment.is_power_of_two() && (8..=1 << 20).contains(&alignment)) {
         return Err(format!(
-            "tensor {name} has rows of {}, its format {} needs a multiple of {block}",
-            shape.last().copied().unwrap_or_default(),
-            ggml_type::name(type_id),
+            "general.alignment is {alignment}: it must be a power of two from 8 on"
         ));
     }
-    let size = ggml_type::size(dtype, count).ok_or_else(too_large)?;
-    Ok(start..start.checked_add(size).ok_or_else(too_large)?)
+    Ok(alignment as usize)
 }
 
 /// Reads forward, never beyond the end.

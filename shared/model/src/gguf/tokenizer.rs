@@ -3,7 +3,7 @@
 //! Two kinds: byte-level BPE (`gpt2`), and SentencePiece BPE (`llama`), which becomes what Hugging
 //! Face's converter makes of it.
 
-mod sentencepiece;
+pub(super) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};
 

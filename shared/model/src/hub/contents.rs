@@ -38,11 +38,14 @@ pub(super) fn small_files(names: &BTreeSet<String>) -> Vec<String> {
 
 fn is_head(name: &str) -> bool {
     let stem = name.strip_suffix(".safetensors");
-    stem.is_some_and(|stem| stem.starts_with("head-")) && check_path(name).is_ok() && is_plain(name)
+    stem.is_some_and(|stem| stem.starts_with("head-")) && check_plain(name).is_ok()
 }
 
-fn is_plain(name: &str) -> bool {
-    !name.contains('/')
+/// Checks that a name is that of a file beside the others.
+fn check_plain(name: &str) -> Result<(), &'static str> {
+    check_path(name)?;
+    let plain = !name.contains('/');
+    plain.then_some(()).ok_or("is not a plain file name")
 }
 
 /// The shards that the index in the file `index` names, each once; `origin` says whose index it is.
@@ -54,10 +57,7 @@ pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError
     let shards =
         named_in(&json).map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
     for shard in &shards {
-        let checked = check_path(shard);
-        let plain = is_plain(shard).then_some(());
-        let checked = checked.and_then(|()| plain.ok_or("is not a plain file name"));
-        checked.map_err(|problem| HubError::UnsafeName {
+        check_plain(shard).map_err(|problem| HubError::UnsafeName {
             origin: format!("{INDEX} of {origin}"),
             name: shard.clone(),
             problem,

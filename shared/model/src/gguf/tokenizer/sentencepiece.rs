@@ -12,7 +12,7 @@ use super::{Token, added, begin_and_end, kind, vocabulary};
 use crate::gguf::{error::GgufError, value::Metadata};
 
 /// What stands for a space.
-const SPACE: &str = "\u{2581}";
+pub(in crate::gguf) const SPACE: &str = "\u{2581}";
 
 pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
     let scores = metadata

@@ -9,13 +9,10 @@ use crate::{
     checkpoint::Checkpoint,
     gguf::{
         pre_tokenizer::PreTokenizer,
-        tokenizer::{kind, padding},
+        tokenizer::{kind, padding, sentencepiece::SPACE},
         write::header::Fields,
     },
 };
-
-/// What stands for a space in SentencePiece.
-const SPACE: &str = "\u{2581}";
 
 fn refused(reason: impl Into<String>) -> GgufWriteError {
     GgufWriteError::Tokenizer(reason.into())
