@@ -83,15 +83,6 @@ fn a_folder_that_cannot_be_read_says_what_of_it() {
 }
 
 #[test]
-fn missing_tensors_and_wrong_shapes_are_named() {
-    let weights = Weights::from_bytes(file(&[("a", &[2, 3])])).unwrap();
-    let refused = |name, shape: &[usize]| weights.tensor(name, shape).unwrap_err().to_string();
-    assert_eq!(refused("b", &[1]), "tensor b is missing");
-    let told = "tensor a has shape [2, 3], the config implies [3, 2]";
-    assert_eq!(refused("a", &[3, 2]), told);
-}
-
-#[test]
 fn half_precision_is_widened_and_integers_are_refused() {
     let one = |dtype, bytes: &[u8]| {
         let views = HashMap::from([("t", TensorView::new(dtype, vec![1], bytes).unwrap())]);
