@@ -208,11 +208,8 @@ impl Hub {
         info: &RepoInfo,
         present: Present,
     ) -> Result<Snapshot, HubError> {
-        let names: BTreeSet<String> = info
-            .siblings
-            .iter()
-            .map(|sibling| sibling.rfilename.clone())
-            .collect();
+        let names = info.siblings.iter().map(|file| file.rfilename.clone());
+        let names: BTreeSet<String> = names.collect();
         let folder = cached.snapshot(&info.sha);
         let get = |name: &str| self.file(wanted, cached, &info.sha, name, present);
         let lacks = |file: &str| HubError::NoFile {
@@ -315,11 +312,9 @@ impl Hub {
 /// Prints what was downloaded, if anything was.
 fn tell(snapshot: &Snapshot) {
     let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
-    let mut is_first = true;
-    for file in downloaded {
-        if is_first {
+    for (index, file) in downloaded.enumerate() {
+        if index == 0 {
             eprintln!("{} at commit {}:", snapshot.repo, snapshot.commit);
-            is_first = false;
         }
         let (size, hash) = (file.size, file.labelled_hash());
         eprintln!("  {}  {size} bytes  {hash}", file.name);

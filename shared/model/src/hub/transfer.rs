@@ -87,18 +87,17 @@ pub(super) fn download(
     let mut fruitless = 0;
     loop {
         let before = length(&blob.incomplete);
-        let Some(broke) = receive(http, file, &metadata, blob, &mut progress)? else {
+        let Some(reason) = receive(http, file, &metadata, blob, &mut progress)? else {
             break;
         };
         let got = length(&blob.incomplete);
         fruitless = if got > before { 0 } else { fruitless + 1 };
         if fruitless == MAX_FRUITLESS {
-            let (file, size) = (file.to_owned(), metadata.size);
             return Err(HubError::Interrupted {
-                file,
+                file: file.to_owned(),
                 got,
-                size,
-                reason: broke,
+                size: metadata.size,
+                reason,
             });
         }
         std::thread::sleep(PAUSE * (1 << fruitless));
