@@ -1,6 +1,7 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod random;
+mod special_tokens;
 
 use std::{
     borrow::Cow,
@@ -17,13 +18,15 @@ use speculation::TokenId;
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
+pub use self::special_tokens::SpecialTokens;
+
 #[cfg(not(feature = "device"))]
 use crate::computation::PlaceError;
 #[cfg(feature = "device")]
 use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::Computation,
-    config::{Architecture, ConfigError, ModelConfig, RopeConfig},
+    config::{Architecture, ConfigError, ModelConfig, OneOrMany, RopeConfig},
     decoder::{Decoder, tensors::TensorNames},
     gguf::{self, GgufError},
     linear::WeightFormat,
@@ -40,6 +43,8 @@ pub struct Checkpoint {
     weights: Weights,
     tokenizer: Option<Cow<'static, [u8]>>,
     chat_template: Option<String>,
+    /// Tokens that the tokenizer's config names.
+    named_tokens: Option<SpecialTokens>,
     generation_eos: Vec<TokenId>,
     /// Digest of the weights, once it was asked for.
     weights_digest: OnceLock<Sha256>,
@@ -122,24 +127,35 @@ impl Checkpoint {
             source: io::ErrorKind::NotFound.into(),
         })?;
         let template = optional(&text.join("chat_template.jinja"))?;
+        let tokenizer_config = optional(&text.join("tokenizer_config.json"))?;
+        let tokenizer_config = tokenizer_config.as_deref();
         let generation = optional(&folder.join("generation_config.json"))?;
         Ok(Self {
-            config: ModelConfig::from_json(&config)?,
-            weights: Weights::open(folder)?,
             tokenizer: optional(&text.join("tokenizer.json"))?.map(Cow::Owned),
             chat_template: match template {
                 Some(template) => Some(String::from_utf8_lossy(&template).into_owned()),
-                None => optional(&text.join("tokenizer_config.json"))?
-                    .map(|json| chat_template(&json))
-                    .transpose()?
-                    .flatten(),
+                None => chat_template(tokenizer_config)?,
             },
+            named_tokens: tokenizer_config.and_then(SpecialTokens::named_in),
             generation_eos: match generation {
                 Some(json) => generation_eos(&json)?,
                 None => Vec::new(),
             },
-            weights_digest: OnceLock::new(),
+            ..Self::of(ModelConfig::from_json(&config)?, Weights::open(folder)?)
         })
+    }
+
+    /// A model without a tokenizer.
+    fn of(config: ModelConfig, weights: Weights) -> Self {
+        Self {
+            config,
+            weights,
+            tokenizer: None,
+            chat_template: None,
+            named_tokens: None,
+            generation_eos: Vec::new(),
+            weights_digest: OnceLock::new(),
+        }
     }
 
     /// Opens a GGUF file: its metadata is config, tokenizer and chat template.
@@ -151,11 +167,8 @@ impl Checkpoint {
         let tensors = gguf::tensor_names::tensors(&config, TensorNames::TEXT);
         Ok(Self {
             chat_template: template.map(str::to_owned),
-            weights: Weights::from_gguf(file, tensors),
             tokenizer: tokenizer.map(Cow::Owned),
-            generation_eos: Vec::new(),
-            weights_digest: OnceLock::new(),
-            config,
+            ..Self::of(config, Weights::from_gguf(file.tensors, tensors))
         })
     }
 
@@ -164,14 +177,11 @@ impl Checkpoint {
     /// # Errors
     /// If they describe no model that can be run, or the weights are truncated.
     pub fn from_bytes(files: CheckpointFiles) -> Result<Self, CheckpointError> {
-        let tokenizer_config = files.tokenizer_config.as_deref();
+        let config = ModelConfig::from_json(&files.config)?;
         Ok(Self {
-            config: ModelConfig::from_json(&files.config)?,
-            weights: Weights::from_bytes(files.weights)?,
             tokenizer: files.tokenizer,
-            chat_template: tokenizer_config.map(chat_template).transpose()?.flatten(),
-            generation_eos: Vec::new(),
-            weights_digest: OnceLock::new(),
+            chat_template: chat_template(files.tokenizer_config.as_deref())?,
+            ..Self::of(config, Weights::from_bytes(files.weights)?)
         })
     }
 
@@ -195,14 +205,7 @@ impl Checkpoint {
         scale: impl Fn(&str) -> f32,
     ) -> Result<Self, CheckpointError> {
         let weights = Weights::from_bytes(random::weights(&config, seed, scale)?)?;
-        Ok(Self {
-            config,
-            weights,
-            tokenizer: None,
-            chat_template: None,
-            generation_eos: Vec::new(),
-            weights_digest: OnceLock::new(),
-        })
+        Ok(Self::of(config, weights))
     }
 
     /// Adds a tokenizer, the bytes of a `tokenizer.json`, to a checkpoint that has none or another.
@@ -250,6 +253,12 @@ impl Checkpoint {
     /// The chat template, in Jinja.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
+    }
+
+    /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
+    pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
+        let named = self.named_tokens.clone();
+        named.unwrap_or_else(|| SpecialTokens::by_id(&self.config, tokenizer))
     }
 
     /// The format that is fastest on a CPU and faithful to the file: Q8_0, which decodes a token in a quarter
@@ -334,13 +343,16 @@ impl Checkpoint {
             };
             hash.update(format!(" {constants:?}"));
         }
-        hash.finalize()[..8]
-            .iter()
-            .fold(String::new(), |mut hex, byte| {
-                let _infallible = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&hash.finalize()[..8])
     }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _infallible = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// The bytes of a file, or `None` if there is no such file.
@@ -358,26 +370,16 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, CheckpointError> {
 /// The end tokens of a `generation_config.json`: one, several or none.
 fn generation_eos(json: &[u8]) -> Result<Vec<TokenId>, CheckpointError> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Eos {
-        One(TokenId),
-        Several(Vec<TokenId>),
-    }
-    #[derive(Deserialize)]
     struct GenerationConfig {
-        eos_token_id: Option<Eos>,
+        eos_token_id: Option<OneOrMany>,
     }
     let config: GenerationConfig =
         serde_json::from_slice(json).map_err(CheckpointError::GenerationConfig)?;
-    Ok(match config.eos_token_id {
-        None => Vec::new(),
-        Some(Eos::One(id)) => vec![id],
-        Some(Eos::Several(ids)) => ids,
-    })
+    Ok(config.eos_token_id.map_or_else(Vec::new, OneOrMany::ids))
 }
 
 /// The chat template of a `tokenizer_config.json`: the only one, or the one named `default`.
-fn chat_template(json: &[u8]) -> Result<Option<String>, CheckpointError> {
+fn chat_template(json: Option<&[u8]>) -> Result<Option<String>, CheckpointError> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Template {
@@ -393,6 +395,9 @@ fn chat_template(json: &[u8]) -> Result<Option<String>, CheckpointError> {
     struct TokenizerConfig {
         chat_template: Option<Template>,
     }
+    let Some(json) = json else {
+        return Ok(None);
+    };
     let config: TokenizerConfig =
         serde_json::from_slice(json).map_err(CheckpointError::TokenizerConfig)?;
     Ok(match config.chat_template {

@@ -11,7 +11,8 @@ mod validation;
 use speculation::TokenId;
 
 pub use self::error::ConfigError;
-pub(crate) use self::raw::RawConfig;
+pub(crate) use self::error::unless;
+pub(crate) use self::raw::{OneOrMany, RawConfig};
 use crate::rope::RopeScaling;
 
 /// Families of models.
@@ -45,22 +46,13 @@ pub enum Activation {
 }
 
 impl Activation {
-    const ALL: [Self; 3] = [Self::Silu, Self::GeluTanh, Self::Relu];
-
     /// What files call it.
-    pub(crate) fn names(self) -> &'static [&'static str] {
+    fn names(self) -> &'static [&'static str] {
         match self {
             Self::Silu => &["silu", "swish"],
             Self::GeluTanh => &["gelu_pytorch_tanh", "gelu_new"],
             Self::Relu => &["relu"],
         }
-    }
-
-    /// The function that files call `name`.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|activation| activation.names().contains(&name))
     }
 }
 

@@ -1,55 +1,47 @@
 //! The default pair, compiled in: a target and a draft model with one tokenizer, and a second,
-//! smaller draft model, so that the program works out of the box and offline.
+//! smaller draft model for cascades of drafters, so that the program works out of the box and offline.
 
-use crate::checkpoint::{Checkpoint, CheckpointError};
+use std::borrow::Cow;
+
+use crate::checkpoint::{Checkpoint, CheckpointError, CheckpointFiles};
 use crate::head::{AcceptanceHead, HeadError};
+
+/// The models' roles.
+pub const ROLES: [&str; 3] = ["target", "draft", "small"];
 
 /// The default target model.
 ///
 /// # Errors
-/// [`CheckpointError::NotEmbedded`] in a build without the feature `embedded`.
+/// As [`model`].
 pub fn target() -> Result<Checkpoint, CheckpointError> {
-    #[cfg(feature = "embedded")]
-    return Checkpoint::from_bytes(files::target());
-    #[cfg(not(feature = "embedded"))]
-    return Err(CheckpointError::NotEmbedded);
+    model("target")
 }
 
 /// The default draft model.
 ///
 /// # Errors
-/// [`CheckpointError::NotEmbedded`] in a build without the feature `embedded`.
+/// As [`model`].
 pub fn draft() -> Result<Checkpoint, CheckpointError> {
-    #[cfg(feature = "embedded")]
-    return Checkpoint::from_bytes(files::draft());
-    #[cfg(not(feature = "embedded"))]
-    return Err(CheckpointError::NotEmbedded);
+    model("draft")
+}
+
+/// The default model in `role`, one of [`ROLES`].
+///
+/// # Errors
+/// [`CheckpointError::NotEmbedded`] for another role, and in a build without the feature `embedded`.
+pub fn model(role: &str) -> Result<Checkpoint, CheckpointError> {
+    let of_role = |name: &str| file(&format!("{role}/{name}")).ok_or(CheckpointError::NotEmbedded);
+    Checkpoint::from_bytes(CheckpointFiles {
+        config: of_role("config.json")?,
+        weights: of_role("model.safetensors")?,
+        tokenizer: file("tokenizer/tokenizer.json"),
+        tokenizer_config: file("tokenizer/tokenizer_config.json"),
+    })
 }
 
 /// The file of the default pair's bigram table; none in a build without the feature `embedded`.
-#[cfg_attr(
-    feature = "embedded",
-    expect(
-        clippy::unnecessary_wraps,
-        reason = "there is none without the feature"
-    )
-)]
-pub(crate) fn bigram() -> Option<std::borrow::Cow<'static, [u8]>> {
-    #[cfg(feature = "embedded")]
-    return Some(files::bigram());
-    #[cfg(not(feature = "embedded"))]
-    return None;
-}
-
-/// A smaller draft model, for cascades of drafters.
-///
-/// # Errors
-/// [`CheckpointError::NotEmbedded`] in a build without the feature `embedded`.
-pub fn small() -> Result<Checkpoint, CheckpointError> {
-    #[cfg(feature = "embedded")]
-    return Checkpoint::from_bytes(files::small());
-    #[cfg(not(feature = "embedded"))]
-    return Err(CheckpointError::NotEmbedded);
+pub(crate) fn bigram() -> Option<Cow<'static, [u8]>> {
+    file("bigram.safetensors")
 }
 
 /// The acceptance heads of the default model in `role`, none for the target.
@@ -57,68 +49,43 @@ pub fn small() -> Result<Checkpoint, CheckpointError> {
 /// # Errors
 /// If one of them cannot be read.
 pub fn heads(role: &str) -> Result<Vec<AcceptanceHead>, HeadError> {
-    #[cfg(feature = "embedded")]
-    let files = files::heads();
-    #[cfg(not(feature = "embedded"))]
-    let files: [(&str, &[u8]); 0] = [];
-    let of_role = files.into_iter().filter(|_| role == "draft");
-    of_role
-        .map(|(name, bytes)| AcceptanceHead::from_bytes(bytes, &format!("embedded:draft/{name}")))
+    let paths = ["coupled", "rejection"].map(|label| format!("{role}/head-{label}.safetensors"));
+    let files = paths
+        .into_iter()
+        .filter_map(|path| Some((file(&path)?, path)));
+    files
+        .map(|(bytes, path)| AcceptanceHead::from_bytes(bytes, &format!("embedded:{path}")))
         .collect()
 }
 
+/// A file of `models/default` that is compiled in.
 #[cfg(feature = "embedded")]
-mod files {
-    use std::borrow::Cow;
-
-    use crate::checkpoint::CheckpointFiles;
-
-    macro_rules! file {
-        ($path:literal) => {
-            Cow::Borrowed(include_bytes!(concat!("../../../models/default/", $path)).as_slice())
+fn file(path: &str) -> Option<Cow<'static, [u8]>> {
+    macro_rules! files {
+        ($($path:literal),* $(,)?) => {
+            match path {
+                $($path => Some(include_bytes!(concat!("../../../models/default/", $path)).as_slice()),)*
+                _ => None,
+            }
         };
     }
+    let found: Option<&[u8]> = files!(
+        "target/config.json",
+        "target/model.safetensors",
+        "draft/config.json",
+        "draft/model.safetensors",
+        "draft/head-coupled.safetensors",
+        "draft/head-rejection.safetensors",
+        "small/config.json",
+        "small/model.safetensors",
+        "tokenizer/tokenizer.json",
+        "tokenizer/tokenizer_config.json",
+        "bigram.safetensors",
+    );
+    found.map(Cow::Borrowed)
+}
 
-    pub(super) fn target() -> CheckpointFiles {
-        CheckpointFiles {
-            config: file!("target/config.json"),
-            weights: file!("target/model.safetensors"),
-            tokenizer: Some(file!("tokenizer/tokenizer.json")),
-            tokenizer_config: Some(file!("tokenizer/tokenizer_config.json")),
-        }
-    }
-
-    pub(super) fn bigram() -> Cow<'static, [u8]> {
-        file!("bigram.safetensors")
-    }
-
-    pub(super) fn draft() -> CheckpointFiles {
-        CheckpointFiles {
-            config: file!("draft/config.json"),
-            weights: file!("draft/model.safetensors"),
-            ..target()
-        }
-    }
-
-    pub(super) fn small() -> CheckpointFiles {
-        CheckpointFiles {
-            config: file!("small/config.json"),
-            weights: file!("small/model.safetensors"),
-            ..target()
-        }
-    }
-
-    /// Names and bytes of the draft model's heads.
-    pub(super) fn heads() -> [(&'static str, Cow<'static, [u8]>); 2] {
-        [
-            (
-                "head-coupled.safetensors",
-                file!("draft/head-coupled.safetensors"),
-            ),
-            (
-                "head-rejection.safetensors",
-                file!("draft/head-rejection.safetensors"),
-            ),
-        ]
-    }
+#[cfg(not(feature = "embedded"))]
+fn file(_path: &str) -> Option<Cow<'static, [u8]>> {
+    None
 }

@@ -8,11 +8,11 @@ pub(crate) mod config;
 pub(crate) mod container;
 mod error;
 pub(crate) mod ggml_type;
-#[cfg(test)]
-pub(crate) mod made_up;
 mod pre_tokenizer;
 mod rope_factors;
 pub(crate) mod tensor_names;
+#[cfg(test)]
+pub(crate) mod tests;
 pub(crate) mod tokenizer;
 mod value;
 mod write;

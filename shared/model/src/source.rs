@@ -4,18 +4,17 @@ mod error;
 mod located;
 pub(crate) mod reference;
 mod served;
-mod special_tokens;
 
 pub use error::SourceError;
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
-pub use special_tokens::SpecialTokens;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
+pub use crate::checkpoint::SpecialTokens;
 use crate::computation::{self, Computation, Place, UnknownComputation};
 use crate::embedded;
 use crate::head;
@@ -79,7 +78,7 @@ impl ModelSource {
     /// weights is one.
     pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate()?;
-        let mut served = self.load_located(&located)?;
+        let mut served = self.serve(&located)?;
         let at = |source| SourceError::Head {
             path: self.path.clone(),
             source,
@@ -108,7 +107,7 @@ impl ModelSource {
     /// # Errors
     /// As [`ModelSource::load`], heads apart.
     pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
-        self.load_located(&self.locate()?)
+        self.serve(&self.locate()?)
     }
 
     /// The name the model is served under.
@@ -174,26 +173,18 @@ impl ModelSource {
         }
     }
 
-    fn load_located(&self, located: &Located) -> Result<ServedModel<Model>, SourceError> {
+    fn serve(&self, located: &Located) -> Result<ServedModel<Model>, SourceError> {
         let checkpoint = self.open_located(located)?;
         let computation = self.computation_of(&checkpoint)?;
-        let mut served = serve(&checkpoint, computation, self.served_name(), &self.path)?;
-        if let Located::Stored(folder) = located
-            && let Some(named) = SpecialTokens::named_in(folder)
-        {
-            served.special_tokens = named;
-        }
-        Ok(served)
+        serve(&checkpoint, computation, self.served_name(), &self.path)
     }
 
     fn open_located(&self, located: &Located) -> Result<Checkpoint, SourceError> {
         let opened = match located {
-            Located::Embedded(role) => match role.as_str() {
-                "target" => embedded::target(),
-                "draft" => embedded::draft(),
-                "small" => embedded::small(),
-                _ => return Err(SourceError::UnknownEmbedded(self.path.clone())),
-            },
+            Located::Embedded(role) if !embedded::ROLES.contains(&role.as_str()) => {
+                return Err(SourceError::UnknownEmbedded(self.path.clone()));
+            }
+            Located::Embedded(role) => embedded::model(role),
             Located::Stored(path) => Checkpoint::open(path),
         };
         opened.map_err(|source| SourceError::Checkpoint {

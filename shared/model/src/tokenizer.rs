@@ -1,7 +1,5 @@
 //! The tokenizer of a checkpoint, and the fingerprint by which two peers know that they share one.
 
-use std::path::Path;
-
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 pub use tokenizers::Tokenizer;
@@ -9,28 +7,12 @@ pub use tokenizers::Tokenizer;
 /// Why a tokenizer cannot be had.
 #[derive(Debug, Error)]
 pub enum TokenizerError {
-    /// The file or the bytes are no tokenizer.
-    #[error("{file} is not a tokenizer: {reason}")]
-    Malformed {
-        /// The file, or where the bytes came from.
-        file: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The bytes are no tokenizer.
+    #[error("tokenizer.json is not a tokenizer: {0}")]
+    Malformed(String),
     /// The checkpoint has none.
     #[error("the checkpoint has no tokenizer.json")]
     Missing,
-}
-
-/// Reads a `tokenizer.json`.
-///
-/// # Errors
-/// If it cannot be read or understood; the message names the file.
-pub fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
-    Tokenizer::from_file(path).map_err(|error| TokenizerError::Malformed {
-        file: path.display().to_string(),
-        reason: error.to_string(),
-    })
 }
 
 /// Reads the bytes of a `tokenizer.json`.
@@ -38,10 +20,7 @@ pub fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
 /// # Errors
 /// If they cannot be understood.
 pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, TokenizerError> {
-    Tokenizer::from_bytes(json).map_err(|error| TokenizerError::Malformed {
-        file: "tokenizer.json".to_owned(),
-        reason: error.to_string(),
-    })
+    Tokenizer::from_bytes(json).map_err(|error| TokenizerError::Malformed(error.to_string()))
 }
 
 /// SHA-256 over the id, the length and the bytes of every token in the order of the ids.
@@ -88,17 +67,5 @@ mod tests {
         ] {
             assert_ne!(vocabulary_fingerprint(&tokenizer(other)), base, "{other}");
         }
-    }
-
-    #[test]
-    fn what_is_no_tokenizer_is_named() {
-        let error = open(Path::new("/nowhere/tokenizer.json"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("/nowhere/tokenizer.json is not a tokenizer: "),
-            "{error}"
-        );
-        assert!(from_bytes(b"{}").is_err());
     }
 }

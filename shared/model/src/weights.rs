@@ -1,41 +1,28 @@
 //! Tensors of a checkpoint: safetensors files, bytes in memory, or a GGUF file.
 
 mod error;
-mod shards;
+pub(crate) mod file;
+pub(crate) mod shards;
 mod stored;
 
-use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
-use candle_core::{
-    quantized::GgmlDType,
-    safetensors::{BufferedSafetensors, MmapedSafetensors, SliceSafetensors},
-};
-use safetensors::tensor::TensorView;
+use candle_core::quantized::GgmlDType;
 use sha2::{Digest, Sha256};
 
 pub use self::error::WeightsError;
-use self::stored::StoredTensor;
+use self::{file::TensorFile, stored::StoredTensor};
 use crate::gguf::{
-    container::Container,
-    encode, ggml_type,
+    encode,
     tensor_names::{Layout, NamedTensor},
 };
 use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
-    source: Source,
-}
-
-enum Source {
-    Files(Vec<MmapedSafetensors>),
-    Static(SliceSafetensors<'static>),
-    Owned(BufferedSafetensors),
-    Gguf {
-        file: Container,
-        /// What the file's tensors are in a Hugging Face checkpoint, by the name they have there.
-        names: BTreeMap<String, NamedTensor>,
-    },
+    files: Vec<TensorFile>,
+    /// Of a GGUF file, what its tensors are in a Hugging Face checkpoint, by the name they have there.
+    names: Option<BTreeMap<String, NamedTensor>>,
 }
 
 impl Weights {
@@ -45,20 +32,15 @@ impl Weights {
     /// # Errors
     /// If there are none, or a file is truncated; the message names the file.
     pub fn open(folder: &Path) -> Result<Self, WeightsError> {
-        let maps = shards::files(folder)?
-            .into_iter()
-            .map(|path| {
-                // Opened once before it is mapped, to tell a file that cannot be read from one
-                // that makes no sense.
-                fs::File::open(&path).map_err(|source| WeightsError::io(&path, source))?;
-                // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while
-                // it is served is the operator's part, as for every program that maps weights.
-                unsafe { MmapedSafetensors::new(&path) }
-                    .map_err(|error| WeightsError::malformed(&path.display().to_string(), &error))
-            })
-            .collect::<Result<_, _>>()?;
+        let open = |path: &Path| {
+            let bytes = file::mapped(path).map_err(|source| WeightsError::io(path, source))?;
+            let malformed = |error| WeightsError::malformed(&path.display().to_string(), &error);
+            TensorFile::safetensors(bytes).map_err(malformed)
+        };
+        let files = shards::files(folder)?.into_iter().map(|path| open(&path));
         Ok(Self {
-            source: Source::Files(maps),
+            files: files.collect::<Result<_, _>>()?,
+            names: None,
         })
     }
 
@@ -67,13 +49,12 @@ impl Weights {
     /// # Errors
     /// If they are truncated.
     pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self, WeightsError> {
-        let source = match bytes.into() {
-            Cow::Borrowed(bytes) => SliceSafetensors::new(bytes).map(Source::Static),
-            Cow::Owned(bytes) => BufferedSafetensors::new(bytes).map(Source::Owned),
-        };
-        source
-            .map(|source| Self { source })
-            .map_err(|error| WeightsError::malformed("the file in memory", &error))
+        let file = TensorFile::safetensors(Box::new(bytes.into()));
+        let file = file.map_err(|error| WeightsError::malformed("the file in memory", &error))?;
+        Ok(Self {
+            files: vec![file],
+            names: None,
+        })
     }
 
     /// Whether there is a tensor of that name.
@@ -90,13 +71,14 @@ impl Weights {
     }
 
     /// Takes the tensors of a GGUF file, known under the names in `tensors`.
-    pub(crate) fn from_gguf(file: Container, tensors: Vec<NamedTensor>) -> Self {
+    pub(crate) fn from_gguf(file: TensorFile, tensors: Vec<NamedTensor>) -> Self {
         let names = tensors
             .into_iter()
             .map(|tensor| (tensor.hugging_face.clone(), tensor))
             .collect();
         Self {
-            source: Source::Gguf { file, names },
+            files: vec![file],
+            names: Some(names),
         }
     }
 
@@ -124,10 +106,10 @@ impl Weights {
         let stored = self.view(name, expected)?;
         let unreadable = || WeightsError::Dtype {
             name: self.described(name),
-            found: stored.format_name.clone(),
-            gguf: matches!(self.source, Source::Gguf { .. }),
+            found: stored.info.format_name.clone(),
+            gguf: self.names.is_some(),
         };
-        let format = stored.format.ok_or_else(unreadable)?;
+        let format = stored.info.format.ok_or_else(unreadable)?;
         let first = values.len();
         values.reserve_exact(expected.iter().product());
         stored.decode(format, values).map_err(|_| unreadable())?;
@@ -144,12 +126,10 @@ impl Weights {
     /// Formats of all matrices that a GGUF file holds for the model; none of other files, which are
     /// not quantised.
     pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {
-        let Source::Gguf { names, .. } = &self.source else {
-            return Vec::new();
-        };
-        let stored = names.keys().filter_map(|name| self.stored(name));
-        let matrices = stored.filter(|stored| stored.shape.len() == 2);
-        matrices.filter_map(|stored| stored.format).collect()
+        let names = self.names.iter().flat_map(BTreeMap::keys);
+        let infos = names.filter_map(|name| Some(self.stored(name)?.info));
+        let matrices = infos.filter(|info| info.shape.len() == 2);
+        matrices.filter_map(|info| info.format).collect()
     }
 
     /// Matrices of one input as one, `(outputs, inputs)` each, in `format`, its outputs in `order`.
@@ -191,7 +171,7 @@ impl Weights {
     ) -> Result<Option<Vec<u8>>, WeightsError> {
         let is_stored = |(name, _): &(String, [usize; 2])| {
             let stored = self.stored(name);
-            stored.is_some_and(|stored| stored.format == Some(wanted))
+            stored.is_some_and(|stored| stored.info.format == Some(wanted))
         };
         if !parts.iter().any(is_stored) {
             return Ok(None);
@@ -223,7 +203,7 @@ impl Weights {
         wanted: GgmlDType,
     ) -> Result<Option<Vec<u8>>, WeightsError> {
         let stored = self.view(name, expected)?;
-        if stored.format != Some(wanted) || stored.layout == Layout::PlusOne {
+        if stored.info.format != Some(wanted) || stored.layout == Layout::PlusOne {
             return Ok(None);
         }
         let bytes = stored.rows(wanted).into_owned();
@@ -243,50 +223,27 @@ impl Weights {
     /// Feeds names, types, shapes and contents to `hash`, in the order of the names: the same
     /// weights give the same digest however they are sharded.
     pub(crate) fn digest(&self, hash: &mut Sha256) {
-        let mut tensors: Vec<(String, TensorView<'_>)> = match &self.source {
-            Source::Files(maps) => maps.iter().flat_map(MmapedSafetensors::tensors).collect(),
-            Source::Static(file) => file.tensors(),
-            Source::Owned(file) => file.tensors(),
-            Source::Gguf { file, .. } => {
-                for (name, info, bytes) in file.tensors() {
-                    let format = ggml_type::name(info.type_id);
-                    hash.update(format!("{name} {format} {:?}\n", info.shape));
-                    hash.update(bytes);
-                }
-                return;
-            }
-        };
-        tensors.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, view) in tensors {
-            hash.update(format!("{name} {:?} {:?}\n", view.dtype(), view.shape()));
-            hash.update(view.data());
+        let mut tensors: Vec<_> = self.files.iter().flat_map(TensorFile::iter).collect();
+        tensors.sort_by_key(|(name, ..)| *name);
+        for (name, info, bytes) in tensors {
+            hash.update(format!("{name} {} {:?}\n", info.format_name, info.shape));
+            hash.update(bytes);
         }
     }
 
     /// The tensor as it is stored.
     fn stored(&self, name: &str) -> Option<StoredTensor<'_>> {
-        let view = match &self.source {
-            Source::Files(maps) => maps.iter().find_map(|map| map.get(name).ok()),
-            Source::Static(file) => file.get(name).ok(),
-            Source::Owned(file) => file.get(name).ok(),
-            Source::Gguf { file, names } => {
-                let named = names.get(name)?;
-                let (info, bytes) = file.tensor(&named.gguf)?;
-                return Some(StoredTensor {
-                    format: ggml_type::from_id(info.type_id),
-                    format_name: ggml_type::name(info.type_id),
-                    shape: info.shape.clone(),
-                    layout: named.layout,
-                    bytes,
-                });
-            }
-        }?;
+        let (name, layout) = match &self.names {
+            Some(names) => names
+                .get(name)
+                .map(|named| (named.gguf.as_str(), named.layout))?,
+            None => (name, Layout::Same),
+        };
+        let (info, bytes) = self.files.iter().find_map(|file| file.get(name))?;
         Some(StoredTensor {
-            format: stored::format_of(view.dtype()),
-            format_name: format!("{:?}", view.dtype()),
-            shape: view.shape().to_vec(),
-            layout: Layout::Same,
-            bytes: view.data(),
+            info,
+            layout,
+            bytes,
         })
     }
 
@@ -295,11 +252,11 @@ impl Weights {
         let stored = self
             .stored(name)
             .ok_or_else(|| WeightsError::Missing(self.described(name)))?;
-        if stored.shape != expected {
+        if stored.info.shape != expected {
             return Err(WeightsError::Shape {
                 name: self.described(name),
                 expected: expected.to_vec(),
-                found: stored.shape,
+                found: stored.info.shape.clone(),
             });
         }
         Ok(stored)
@@ -307,13 +264,8 @@ impl Weights {
 
     /// A tensor's name as it stands in the file.
     fn described(&self, name: &str) -> String {
-        match &self.source {
-            Source::Gguf { names, .. } => {
-                let named = names.get(name).map(|named| named.gguf.clone());
-                named.unwrap_or_else(|| name.to_owned())
-            }
-            _ => name.to_owned(),
-        }
+        let named = self.names.as_ref().and_then(|names| names.get(name));
+        named.map_or(name, |named| &named.gguf).to_owned()
     }
 }
 

@@ -3,11 +3,9 @@
 use std::io::Write;
 
 use anstream::stdout;
+use model::embedded::ROLES;
 use model::source::ModelSource;
 use serde_json::{Value, json};
-
-/// Models that may be compiled in.
-const EMBEDDED: [&str; 3] = ["target", "draft", "small"];
 
 /// Prints the models that need no download.
 pub(super) fn run(as_json: bool) -> anyhow::Result<()> {
@@ -50,7 +48,7 @@ pub(super) fn run(as_json: bool) -> anyhow::Result<()> {
 
 /// Those compiled in.
 fn embedded() -> Vec<Value> {
-    let opened = EMBEDDED.iter().filter_map(|role| {
+    let opened = ROLES.iter().filter_map(|role| {
         let source = ModelSource::embedded(role);
         Some((source.path.clone(), source.open().ok()?))
     });

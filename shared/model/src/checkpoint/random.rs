@@ -41,10 +41,7 @@ pub(super) fn weights(
             (name, (shape, bytes))
         })
         .collect();
-    let malformed = |error: safetensors::SafeTensorError| WeightsError::Malformed {
-        file: "a file of random weights".to_owned(),
-        reason: error.to_string(),
-    };
+    let malformed = |error| WeightsError::malformed("a file of random weights", &error);
     let views = data
         .iter()
         .map(|(name, (shape, bytes))| {

@@ -106,18 +106,12 @@ fn what_is_missing_is_named() {
 
 #[cfg(feature = "embedded")]
 #[test]
-fn the_embedded_pair_shares_one_tokenizer() {
-    use crate::{embedded, tests::extend, tokenizer::vocabulary_fingerprint};
+fn the_embedded_target_translates() {
+    use crate::{embedded, tests::extend};
     use speculation::ports::{KvCache, LanguageModel};
 
-    let (target, draft) = (embedded::target().unwrap(), embedded::draft().unwrap());
-    assert_eq!((target.config().layers, draft.config().layers), (7, 3));
+    let target = embedded::target().unwrap();
     let tokenizer = target.tokenizer().unwrap();
-    assert_eq!(
-        vocabulary_fingerprint(&tokenizer),
-        vocabulary_fingerprint(&draft.tokenizer().unwrap())
-    );
-    assert!(tokenizer.get_vocab_size(true) <= target.config().vocab_size);
     assert!(target.chat_template().unwrap().contains("Question: "));
     let prompt = "Question: Translate to German: The dog sees the cat.\nAnswer:";
     let mut tokens = tokenizer.encode(prompt, true).unwrap().get_ids().to_vec();
@@ -125,16 +119,12 @@ fn the_embedded_pair_shares_one_tokenizer() {
     let mut model = target.load(WeightFormat::Q8_0).unwrap();
     let mut cache = model.new_cache();
     for _ in 0..32 {
-        let held = cache.len();
+        let (held, len) = (cache.len(), tokens.len());
         let (logits, _) = extend(&mut model, &mut cache, &tokens[held..]);
         let last = &logits[logits.len() - target.config().vocab_size..];
         let best = (0..last.len()).max_by(|&a, &b| last[a].total_cmp(&last[b]));
         tokens.push(best.unwrap() as u32);
-        if target
-            .config()
-            .eos_token_ids
-            .contains(&tokens[tokens.len() - 1])
-        {
+        if target.eos_token_ids().contains(&tokens[len]) {
             break;
         }
     }

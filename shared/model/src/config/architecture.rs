@@ -6,9 +6,7 @@ mod decoder_only;
 mod gemma2;
 mod gemma3;
 mod llama;
-mod mistral;
-mod qwen2;
-mod qwen3;
+mod qwen;
 pub(crate) mod t5;
 
 use crate::config::{ConfigError, ModelConfig, RawConfig};
@@ -24,10 +22,10 @@ pub(crate) struct Family {
 }
 
 const FAMILIES: [Family; 7] = [
-    llama::FAMILY,
-    mistral::FAMILY,
-    qwen2::FAMILY,
-    qwen3::FAMILY,
+    llama::LLAMA,
+    llama::MISTRAL,
+    qwen::QWEN2,
+    qwen::QWEN3,
     gemma2::FAMILY,
     gemma3::FAMILY,
     t5::FAMILY,

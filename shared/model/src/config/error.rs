@@ -87,3 +87,17 @@ impl ConfigError {
         }
     }
 }
+
+/// Refuses `found` at `key`, where `expected`, if it does not hold.
+pub(crate) fn unless(
+    holds: bool,
+    key: &'static str,
+    found: impl ToString,
+    expected: &'static str,
+) -> Result<(), ConfigError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(ConfigError::invalid(key, found, expected))
+    }
+}

@@ -4,7 +4,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use speculation::TokenId;
 
-use super::{Activation, ConfigError};
+use super::{Activation, ConfigError, error::unless};
 
 /// The keys of a `config.json`. Unknown keys are never looked at: every release of transformers adds some.
 #[derive(Clone, Debug)]
@@ -12,11 +12,21 @@ pub(crate) struct RawConfig {
     keys: Map<String, Value>,
 }
 
+/// One token or several.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(TokenId),
     Many(Vec<TokenId>),
+}
+
+impl OneOrMany {
+    pub(crate) fn ids(self) -> Vec<TokenId> {
+        match self {
+            Self::One(id) => vec![id],
+            Self::Many(ids) => ids,
+        }
+    }
 }
 
 impl RawConfig {
@@ -80,30 +90,24 @@ impl RawConfig {
 
     /// One token or several, at `key`.
     pub(crate) fn tokens(&self, key: &'static str) -> Result<Vec<TokenId>, ConfigError> {
-        Ok(match self.optional(key)? {
-            None => Vec::new(),
-            Some(OneOrMany::One(id)) => vec![id],
-            Some(OneOrMany::Many(ids)) => ids,
-        })
+        Ok(self.optional(key)?.map_or_else(Vec::new, OneOrMany::ids))
     }
 
-    /// The function that `key` names; it must be one of `supported`.
+    /// The function that `key` names; it must be `supported`.
     pub(crate) fn activation(
         &self,
         key: &'static str,
-        supported: &[Activation],
+        supported: Activation,
     ) -> Result<Activation, ConfigError> {
-        let name: String = self.required(key)?;
-        let found = Activation::of_name(&name).filter(|found| supported.contains(found));
-        found.ok_or_else(|| ConfigError::UnsupportedActivation {
+        let found: String = self.required(key)?;
+        if supported.names().contains(&found.as_str()) {
+            return Ok(supported);
+        }
+        let supported = supported.names().join(" or ");
+        Err(ConfigError::UnsupportedActivation {
             key,
-            found: name,
-            supported: supported
-                .iter()
-                .flat_map(|activation| activation.names())
-                .copied()
-                .collect::<Vec<_>>()
-                .join(" or "),
+            found,
+            supported,
         })
     }
 
@@ -113,13 +117,12 @@ impl RawConfig {
         let Some(types) = self.optional::<Vec<String>>(KEY)? else {
             return Ok(None);
         };
-        if types.len() != layers {
-            return Err(ConfigError::invalid(
-                KEY,
-                format!("a list of {}", types.len()),
-                "it must have an entry for each of num_hidden_layers",
-            ));
-        }
+        unless(
+            types.len() == layers,
+            KEY,
+            format!("a list of {}", types.len()),
+            "it must have an entry for each of num_hidden_layers",
+        )?;
         let windowed = types.iter().map(|kind| match kind.as_str() {
             "full_attention" => Ok(false),
             "sliding_attention" => Ok(true),
@@ -138,13 +141,8 @@ impl RawConfig {
             let method: Option<String> = quantization.optional("quant_method")?;
             return Err(ConfigError::Quantized(method.unwrap_or_default()));
         }
-        if self.flag("use_bidirectional_attention")? {
-            return Err(ConfigError::invalid(
-                "use_bidirectional_attention",
-                true,
-                "a model whose tokens see later ones generates no text",
-            ));
-        }
-        Ok(())
+        let (key, found) = ("use_bidirectional_attention", true);
+        let expected = "a model whose tokens see later ones generates no text";
+        unless(!self.flag(key)?, key, found, expected)
     }
 }

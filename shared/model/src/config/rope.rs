@@ -5,7 +5,7 @@
 //! both, transformers 5 takes `rope_scaling`, unless it is empty, and so do we; in Gemma 3 it lays it over
 //! what `rope_parameters` says of layers that see everything.
 
-use super::{ConfigError, RawConfig, RopeConfig};
+use super::{ConfigError, RawConfig, RopeConfig, error::unless};
 use crate::rope::RopeScaling;
 
 const FULL: &str = "full_attention";
@@ -15,13 +15,12 @@ impl RawConfig {
     /// The one rotation of all layers, with the base frequency `theta` if the file gives none.
     pub(crate) fn rope(&self, theta: f64) -> Result<RopeConfig, ConfigError> {
         let section = self.rope_section()?;
-        if section.optional::<serde_json::Value>(FULL)?.is_some() {
-            return Err(ConfigError::invalid(
-                "rope_parameters",
-                "given by kind of layer",
-                "all layers of this model type rotate alike",
-            ));
-        }
+        unless(
+            section.optional::<serde_json::Value>(FULL)?.is_none(),
+            "rope_parameters",
+            "given by kind of layer",
+            "all layers of this model type rotate alike",
+        )?;
         self.rotation(&section, theta)
     }
 
@@ -78,14 +77,10 @@ impl RawConfig {
             None => self.optional("rope_theta")?.unwrap_or(theta),
         };
         for keys in [section, self] {
-            let factor: Option<f64> = keys.optional("partial_rotary_factor")?;
-            if let Some(factor) = factor.filter(|factor| *factor != 1.0) {
-                return Err(ConfigError::invalid(
-                    "partial_rotary_factor",
-                    factor,
-                    "only heads that rotate as a whole are supported",
-                ));
-            }
+            let key = "partial_rotary_factor";
+            let factor: f64 = keys.optional(key)?.unwrap_or(1.0);
+            let expected = "only heads that rotate as a whole are supported";
+            unless(factor == 1.0, key, factor, expected)?;
         }
         Ok(RopeConfig {
             theta,
@@ -107,21 +102,16 @@ impl RawConfig {
             "llama3" => {
                 let low_freq_factor = self.rope_key("llama3", "low_freq_factor")?;
                 let high_freq_factor = self.rope_key("llama3", "high_freq_factor")?;
-                if !(low_freq_factor > 0.0 && high_freq_factor > low_freq_factor) {
-                    return Err(ConfigError::invalid(
-                        "low_freq_factor",
-                        low_freq_factor,
-                        "it must be positive and below high_freq_factor",
-                    ));
-                }
-                let original: f64 = self.rope_key("llama3", "original_max_position_embeddings")?;
-                if !(original >= 1.0 && original <= f64::from(1 << 28)) {
-                    return Err(ConfigError::invalid(
-                        "original_max_position_embeddings",
-                        original,
-                        "it must be between 1 and 2^28",
-                    ));
-                }
+                unless(
+                    low_freq_factor > 0.0 && high_freq_factor > low_freq_factor,
+                    "low_freq_factor",
+                    low_freq_factor,
+                    "it must be positive and below high_freq_factor",
+                )?;
+                let key = "original_max_position_embeddings";
+                let original = self.rope_key("llama3", key)?;
+                let holds = (1.0..=f64::from(1 << 28)).contains(&original);
+                unless(holds, key, original, "it must be between 1 and 2^28")?;
                 Ok(RopeScaling::Llama3 {
                     factor: self.factor("llama3")?,
                     low_freq_factor,
@@ -135,13 +125,8 @@ impl RawConfig {
 
     fn factor(&self, kind: &'static str) -> Result<f64, ConfigError> {
         let factor = self.rope_key(kind, "factor")?;
-        if factor < 1.0 {
-            return Err(ConfigError::invalid(
-                "factor",
-                factor,
-                "a rope's factor must be at least 1",
-            ));
-        }
+        let expected = "a rope's factor must be at least 1";
+        unless(factor >= 1.0, "factor", factor, expected)?;
         Ok(factor)
     }
 

@@ -42,16 +42,6 @@ fn llama3() -> Value {
 }
 
 #[test]
-fn optional_keys_have_defaults() {
-    let config = read(json!({})).unwrap();
-    assert_eq!((config.kv_heads, config.head_dim), (4, 16));
-    assert_eq!(config.rope.unwrap().theta, 10_000.0);
-    assert_eq!(config.rope.unwrap().scaling, RopeScaling::Default);
-    assert!(!config.tie_word_embeddings);
-    assert!(config.eos_token_ids.is_empty());
-}
-
-#[test]
 fn old_and_new_rope_keys_mean_the_same() {
     let mut new = llama3();
     new["rope_theta"] = json!(500_000.0);
@@ -158,6 +148,7 @@ gemma2 | {"hidden_activation": "silu"} | hidden_activation "silu" is not support
 gemma3_text | {"use_bidirectional_attention": true} | use_bidirectional_attention is true: a model whose tokens see later ones generates no text
 gemma3_text | {"sliding_window_pattern": 0} | sliding_window_pattern is 0: every so many layers one sees everything, so it must be 1 or more
 gemma3_text | {"rope_parameters": {"full_attention": {"rope_theta": 5e5}}} | config.json has no rope_parameters.sliding_attention
+t5 | {"architectures": ["T5EncoderModel"]} | architecture "T5EncoderModel" is not supported: T5ForConditionalGeneration or T5WithLMHeadModel is
 t5 | {"feed_forward_proj": "gelu"} | feed_forward_proj is ...
 t5 | {"feed_forward_proj": "gated-swish-2"} | feed_forward_proj is ...
 t5 | {"d_model": 0} | d_model is ...

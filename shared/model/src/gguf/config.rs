@@ -3,7 +3,8 @@
 //! So that a family's rules stand in one place: whatever the file was, its config is understood by
 //! [`ModelConfig::from_json`].
 
-use serde_json::{Map, Value as Json, json};
+use candle_core::quantized::GgmlDType;
+use serde_json::{Value as Json, json};
 
 use super::{
     container::Container,
@@ -66,17 +67,11 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         metadata,
         architecture,
     };
-    let has = |tensor: &str| file.tensor(tensor).is_some();
-    let (model_type, class) = match architecture {
+    let has = |tensor: &str| file.tensors.get(tensor).is_some();
+    let model_type = match architecture {
         // llama.cpp runs Mistral as a Llama, without its window; files written here tell.
-        "llama" if keys.whole("attention.sliding_window")?.is_some() => {
-            ("mistral", "MistralForCausalLM")
-        }
-        "llama" => ("llama", "LlamaForCausalLM"),
-        "qwen2" => ("qwen2", "Qwen2ForCausalLM"),
-        "qwen3" => ("qwen3", "Qwen3ForCausalLM"),
-        "gemma2" => ("gemma2", "Gemma2ForCausalLM"),
-        "gemma3" => ("gemma3_text", "Gemma3ForCausalLM"),
+        "llama" if keys.whole("attention.sliding_window")?.is_some() => "mistral",
+        "llama" | "qwen2" | "qwen3" | "gemma2" | "gemma3" => architecture,
         other => return Err(GgufError::Architecture(other.to_owned())),
     };
     if keys.whole("expert_count")?.unwrap_or(0) > 0 {
@@ -93,11 +88,11 @@ fn json(file: &Container) -> Result<Json, GgufError> {
     };
     let epsilon = "attention.layer_norm_rms_epsilon";
     let rows = file
-        .tensor(EMBEDDING)
+        .tensors
+        .get(EMBEDDING)
         .and_then(|(info, _)| info.shape.first().copied());
     let mut config = json!({
         "model_type": model_type,
-        "architectures": [class],
         "vocab_size": rows.map_or_else(|| whole("vocab_size"), |rows| Ok(rows as u64))?,
         "hidden_size": hidden,
         "intermediate_size": whole("feed_forward_length")?,
@@ -111,28 +106,23 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         "attention_bias": architecture == "llama" && has("blk.0.attn_q.bias"),
         "mlp_bias": has("blk.0.ffn_gate.bias"),
     });
-    let Some(fields) = config.as_object_mut() else {
+    tokens(metadata, &mut config)?;
+    if architecture.starts_with("gemma") {
+        gemma(&keys, &mut config)?;
         return Ok(config);
-    };
-    tokens(metadata, fields)?;
-    match architecture {
-        "gemma2" | "gemma3" => gemma(&keys, fields)?,
-        _ => {
-            fields.insert("hidden_act".into(), "silu".into());
-            let rope = rope(file, &keys, 10_000.0)?;
-            fields.insert("rope_parameters".into(), rope);
-            if model_type == "mistral" {
-                let window = keys.whole("attention.sliding_window")?.filter(|&n| n > 0);
-                fields.insert("sliding_window".into(), window.into());
-            }
-        }
+    }
+    config["hidden_act"] = "silu".into();
+    config["rope_parameters"] = rope(file, &keys)?;
+    if model_type == "mistral" {
+        let window = keys.whole("attention.sliding_window")?.filter(|&n| n > 0);
+        config["sliding_window"] = window.into();
     }
     Ok(config)
 }
 
 /// What Gemma has beyond the others.
-fn gemma(keys: &Keys<'_>, fields: &mut Map<String, Json>) -> Result<(), GgufError> {
-    let layers = fields["num_hidden_layers"].as_u64().unwrap_or_default() as usize;
+fn gemma(keys: &Keys<'_>, config: &mut Json) -> Result<(), GgufError> {
+    let layers = config["num_hidden_layers"].as_u64().unwrap_or_default() as usize;
     let gemma2 = keys.architecture == "gemma2";
     let window = keys.whole("attention.sliding_window")?.filter(|&n| n > 0);
     let window = window.or(gemma2.then_some(4096));
@@ -142,7 +132,7 @@ fn gemma(keys: &Keys<'_>, fields: &mut Map<String, Json>) -> Result<(), GgufErro
     } else {
         GEMMA3_PATTERN
     };
-    let windowed: Vec<bool> = if let Some(Value::Array(_)) = keys.metadata.get(&pattern) {
+    let windowed: Vec<bool> = if let Some(Value::Array(_)) = keys.metadata.0.get(&pattern) {
         keys.metadata.bools(&pattern)?.unwrap_or_default()
     } else {
         let every = keys.metadata.whole(&pattern)?.unwrap_or(every) as usize;
@@ -159,7 +149,7 @@ fn gemma(keys: &Keys<'_>, fields: &mut Map<String, Json>) -> Result<(), GgufErro
     let kinds: Vec<&str> = kinds.collect();
     // The largest of each family scales by the hidden size over the heads, as llama.cpp knows by
     // the number of layers, too.
-    let of = |name: &str| fields[name].as_u64().unwrap_or_default();
+    let of = |name: &str| config[name].as_u64().unwrap_or_default();
     let largest = matches!((gemma2, layers), (true, 46) | (false, 62));
     let scalar = if largest {
         of("hidden_size") as f64 / of("num_attention_heads").max(1) as f64
@@ -178,35 +168,26 @@ fn gemma(keys: &Keys<'_>, fields: &mut Map<String, Json>) -> Result<(), GgufErro
             .unwrap_or(GEMMA3_LOCAL_BASE);
         json!({"full_attention": global, "sliding_attention": rope(local)})
     };
-    for (name, value) in [
-        ("hidden_activation", json!("gelu_pytorch_tanh")),
-        ("query_pre_attn_scalar", json!(scalar)),
-        (
-            "attn_logit_softcapping",
-            json!(keys.real("attn_logit_softcapping")?),
-        ),
-        (
-            "final_logit_softcapping",
-            json!(keys.real("final_logit_softcapping")?),
-        ),
-        ("sliding_window", json!(window)),
-        ("layer_types", json!(kinds)),
-        ("rope_parameters", rope),
-    ] {
-        fields.insert(name.to_owned(), value);
+    for cap in ["attn_logit_softcapping", "final_logit_softcapping"] {
+        config[cap] = keys.real(cap)?.into();
     }
+    config["hidden_activation"] = "gelu_pytorch_tanh".into();
+    config["query_pre_attn_scalar"] = scalar.into();
+    config["sliding_window"] = window.into();
+    config["layer_types"] = kinds.into();
+    config["rope_parameters"] = rope;
     Ok(())
 }
 
 /// How positions rotate.
-fn rope(file: &Container, keys: &Keys<'_>, base: f64) -> Result<Json, GgufError> {
-    let theta = keys.real("rope.freq_base")?.unwrap_or(base);
+fn rope(file: &Container, keys: &Keys<'_>) -> Result<Json, GgufError> {
+    let theta = keys.real("rope.freq_base")?.unwrap_or(10_000.0);
     let mut rope = json!({"rope_type": "default", "rope_theta": theta});
     scale(keys, &mut rope)?;
-    let Some((info, bytes)) = file.tensor("rope_freqs.weight") else {
+    let Some((info, bytes)) = file.tensors.get("rope_freqs.weight") else {
         return Ok(rope);
     };
-    if info.type_id != 0 {
+    if info.format != Some(GgmlDType::F32) {
         return Err(GgufError::RopeFactors);
     }
     let (words, _) = bytes.as_chunks::<4>();
@@ -226,13 +207,13 @@ fn scale(keys: &Keys<'_>, rope: &mut Json) -> Result<(), GgufError> {
 }
 
 /// Tokens with a meaning to the model.
-fn tokens(metadata: &Metadata, fields: &mut Map<String, Json>) -> Result<(), GgufError> {
+fn tokens(metadata: &Metadata, config: &mut Json) -> Result<(), GgufError> {
     let id = |name: &str| metadata.whole(&format!("tokenizer.ggml.{name}_token_id"));
     if let Some(bos) = id("bos")? {
-        fields.insert("bos_token_id".into(), bos.into());
+        config["bos_token_id"] = bos.into();
     }
     if let Some(all) = metadata.wholes(EOS_TOKEN_IDS)? {
-        fields.insert("eos_token_id".into(), all.into());
+        config["eos_token_id"] = all.into();
         return Ok(());
     }
     let mut ends: Vec<u64> = Vec::new();
@@ -252,7 +233,7 @@ fn tokens(metadata: &Metadata, fields: &mut Map<String, Json>) -> Result<(), Ggu
             ends.push(id);
         }
     }
-    fields.insert("eos_token_id".into(), ends.into());
+    config["eos_token_id"] = ends.into();
     Ok(())
 }
 

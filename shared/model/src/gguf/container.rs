@@ -5,15 +5,14 @@
 //! nothing but the header, and tensors are never copied as a whole. (candle's own reader copies each
 //! tensor, panics on an alignment of zero, and does not say which tensor has a type it does not know.)
 
-use std::{collections::BTreeMap, fs::File, ops::Range, path::Path};
-
-use memmap2::Mmap;
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     error::GgufError,
     ggml_type,
-    value::{Array, Metadata, Value},
+    value::{Metadata, Value},
 };
+use crate::weights::file::{TensorFile, TensorInfo, mapped};
 
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
 /// Where tensors begin, unless the file says otherwise.
@@ -24,20 +23,8 @@ const MAX_DIMENSIONS: u32 = 4;
 
 /// A mapped file.
 pub(crate) struct Container {
-    map: Mmap,
     pub(crate) metadata: Metadata,
-    tensors: BTreeMap<String, TensorInfo>,
-}
-
-/// A tensor of the file.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TensorInfo {
-    /// Number of its format.
-    pub(crate) type_id: u32,
-    /// Outermost dimension first, as everywhere but in the file.
-    pub(crate) shape: Vec<usize>,
-    /// Where it lies in the file; empty if the format is not known.
-    range: Range<usize>,
+    pub(crate) tensors: TensorFile,
 }
 
 impl Container {
@@ -46,39 +33,21 @@ impl Container {
     /// # Errors
     /// If it cannot be read, is no GGUF file, or ends before its last tensor does.
     pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
-        let io = |source| GgufError::Io {
+        let bytes = mapped(path).map_err(|source| GgufError::Io {
             path: path.to_owned(),
             source,
-        };
-        let file = File::open(path).map_err(io)?;
-        // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while it is served
-        // is the operator's part, as for every program that maps weights.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        let (metadata, tensors) = header(&map).map_err(|reason| GgufError::Malformed {
+        })?;
+        let (metadata, tensors) = header(&bytes).map_err(|reason| GgufError::Malformed {
             path: path.to_owned(),
             reason,
         })?;
         match metadata.whole("split.count")? {
             Some(parts) if parts > 1 => Err(GgufError::Split { parts }),
             _ => Ok(Self {
-                map,
                 metadata,
-                tensors,
+                tensors: TensorFile { bytes, tensors },
             }),
         }
-    }
-
-    /// The tensor of that name, and its bytes.
-    pub(crate) fn tensor(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
-        let info = self.tensors.get(name)?;
-        Some((info, &self.map[info.range.clone()]))
-    }
-
-    /// All tensors, in the order of their names.
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
-        self.tensors
-            .iter()
-            .map(|(name, info)| (name.as_str(), info, &self.map[info.range.clone()]))
     }
 }
 
@@ -112,7 +81,7 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         cursor.reading = format!("the metadata {key}");
         let kind = cursor.u32()?;
         let value = cursor.value(kind, 0)?;
-        metadata.insert(key, value);
+        metadata.0.insert(key, value);
     }
     let mut infos = Vec::new();
     for _ in 0..tensor_count {
@@ -130,29 +99,41 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
         let type_id = cursor.u32()?;
         infos.push((name, shape, type_id, cursor.length()?));
     }
-    let alignment = match metadata.whole("general.alignment") {
-        Ok(alignment) => alignment.unwrap_or(ALIGNMENT),
-        Err(error) => return Err(error.to_string()),
-    };
-    if !(alignment.is_power_of_two() && (8..=1 << 20).contains(&alignment)) {
-        return Err(format!(
-            "general.alignment is {alignment}: it must be a power of two from 8 on"
-        ));
-    }
-    let alignment = alignment as usize;
+    let alignment = alignment(&metadata)?;
     let data = cursor.at.next_multiple_of(alignment);
     let mut tensors = BTreeMap::new();
     for (name, shape, type_id, offset) in infos {
-        let range = range(&name, &shape, type_id, data, offset, alignment)?;
+        let too_large = || format!("tensor {name} is too large");
+        let start = data.checked_add(offset).ok_or_else(too_large)?;
+        if !offset.is_multiple_of(alignment) {
+            return Err(format!("tensor {name} is not aligned to {alignment} bytes"));
+        }
+        let (format, format_name) = (ggml_type::from_id(type_id), ggml_type::name(type_id));
+        let mut range = 0..0;
+        // Others are refused by name when they are asked for.
+        if let Some(dtype) = format {
+            let block = dtype.block_size();
+            if let Some(row) = shape.last().filter(|row| !row.is_multiple_of(block)) {
+                return Err(format!(
+                    "tensor {name} has rows of {row}, its format {format_name} needs a multiple of {block}"
+                ));
+            }
+            let count = shape
+                .iter()
+                .try_fold(1_usize, |count, size| count.checked_mul(*size));
+            let size = count.and_then(|count| ggml_type::size(dtype, count));
+            let end = size.and_then(|size| start.checked_add(size));
+            range = start..end.ok_or_else(too_large)?;
+        }
         if range.end > bytes.len() {
+            let (end, of_file) = (range.end, bytes.len());
             return Err(format!(
-                "tensor {name} ends at byte {}, the file at {}",
-                range.end,
-                bytes.len()
+                "tensor {name} ends at byte {end}, the file at {of_file}"
             ));
         }
         let info = TensorInfo {
-            type_id,
+            format,
+            format_name,
             shape,
             range,
         };
@@ -163,38 +144,18 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
     Ok((metadata, tensors))
 }
 
-/// Where a tensor lies.
-fn range(
-    name: &str,
-    shape: &[usize],
-    type_id: u32,
-    data: usize,
-    offset: usize,
-    alignment: usize,
-) -> Result<Range<usize>, String> {
-    let too_large = || format!("tensor {name} is too large");
-    let start = data.checked_add(offset).ok_or_else(too_large)?;
-    if !offset.is_multiple_of(alignment) {
-        return Err(format!("tensor {name} is not aligned to {alignment} bytes"));
-    }
-    let Some(dtype) = ggml_type::from_id(type_id) else {
-        // Refused by name when the tensor is asked for.
-        return Ok(0..0);
-    };
-    let count = shape
-        .iter()
-        .try_fold(1_usize, |count, size| count.checked_mul(*size))
-        .ok_or_else(too_large)?;
-    let block = dtype.block_size();
-    if shape.last().is_some_and(|row| !row.is_multiple_of(block)) {
+/// What tensors' places are multiples of.
+fn alignment(metadata: &Metadata) -> Result<usize, String> {
+    let alignment = metadata.whole("general.alignment");
+    let alignment = alignment
+        .map_err(|error| error.to_string())?
+        .unwrap_or(ALIGNMENT);
+    if !(alignment.is_power_of_two() && (8..=1 << 20).contains(&alignment)) {
         return Err(format!(
-            "tensor {name} has rows of {}, its format {} needs a multiple of {block}",
-            shape.last().copied().unwrap_or_default(),
-            ggml_type::name(type_id),
+            "general.alignment is {alignment}: it must be a power of two from 8 on"
         ));
     }
-    let size = ggml_type::size(dtype, count).ok_or_else(too_large)?;
-    Ok(start..start.checked_add(size).ok_or_else(too_large)?)
+    Ok(alignment as usize)
 }
 
 /// Reads forward, never beyond the end.
@@ -241,13 +202,13 @@ impl<'a> Cursor<'a> {
 
     fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
         Ok(match kind {
-            0 => Value::U8(u8::from_le_bytes(self.array()?)),
-            1 => Value::I8(i8::from_le_bytes(self.array()?)),
-            2 => Value::U16(u16::from_le_bytes(self.array()?)),
-            3 => Value::I16(i16::from_le_bytes(self.array()?)),
-            4 => Value::U32(self.u32()?),
-            5 => Value::I32(i32::from_le_bytes(self.array()?)),
-            6 => Value::F32(f32::from_le_bytes(self.array()?)),
+            0 => Value::Whole(u8::from_le_bytes(self.array()?).into()),
+            1 => Value::Whole(i8::from_le_bytes(self.array()?).into()),
+            2 => Value::Whole(u16::from_le_bytes(self.array()?).into()),
+            3 => Value::Whole(i16::from_le_bytes(self.array()?).into()),
+            4 => Value::Whole(self.u32()?.into()),
+            5 => Value::Whole(i32::from_le_bytes(self.array()?).into()),
+            6 => Value::Real(f32::from_le_bytes(self.array()?).into()),
             7 => Value::Bool(self.array::<1>()? != [0]),
             8 => Value::String(self.string()?),
             9 if depth < MAX_DEPTH => {
@@ -258,11 +219,11 @@ impl<'a> Cursor<'a> {
                 for _ in 0..length {
                     items.push(self.value(kind, depth + 1)?);
                 }
-                Value::Array(Array { kind, items })
+                Value::Array(items)
             }
-            10 => Value::U64(self.u64()?),
-            11 => Value::I64(i64::from_le_bytes(self.array()?)),
-            12 => Value::F64(f64::from_le_bytes(self.array()?)),
+            10 => Value::Whole(self.u64()?.into()),
+            11 => Value::Whole(i64::from_le_bytes(self.array()?).into()),
+            12 => Value::Real(f64::from_le_bytes(self.array()?)),
             other => {
                 return Err(format!("{} is of the unknown type {other}", self.reading));
             }

@@ -2,70 +2,66 @@
 
 use candle_core::quantized::GgmlDType;
 
-/// Formats that are read, with their numbers and names in the file format.
-const READ: [(u32, &str, GgmlDType); 13] = [
-    (0, "F32", GgmlDType::F32),
-    (1, "F16", GgmlDType::F16),
-    (30, "BF16", GgmlDType::BF16),
-    (8, "Q8_0", GgmlDType::Q8_0),
-    (2, "Q4_0", GgmlDType::Q4_0),
-    (3, "Q4_1", GgmlDType::Q4_1),
-    (6, "Q5_0", GgmlDType::Q5_0),
-    (7, "Q5_1", GgmlDType::Q5_1),
-    (10, "Q2_K", GgmlDType::Q2K),
-    (11, "Q3_K", GgmlDType::Q3K),
-    (12, "Q4_K", GgmlDType::Q4K),
-    (13, "Q5_K", GgmlDType::Q5K),
-    (14, "Q6_K", GgmlDType::Q6K),
-];
-
-/// Names of formats that are not read, for messages.
-const OTHERS: [(u32, &str); 20] = [
-    (9, "Q8_1"),
-    (15, "Q8_K"),
-    (16, "IQ2_XXS"),
-    (17, "IQ2_XS"),
-    (18, "IQ3_XXS"),
-    (19, "IQ1_S"),
-    (20, "IQ4_NL"),
-    (21, "IQ3_S"),
-    (22, "IQ2_S"),
-    (23, "IQ4_XS"),
-    (24, "I8"),
-    (25, "I16"),
-    (26, "I32"),
-    (27, "I64"),
-    (28, "F64"),
-    (29, "IQ1_M"),
-    (34, "TQ1_0"),
-    (35, "TQ2_0"),
-    (39, "MXFP4"),
-    (40, "NVFP4"),
+/// Formats by their numbers and names in the file format: those that are read, then the names of others, for
+/// messages.
+const FORMATS: [(u32, &str, Option<GgmlDType>); 33] = [
+    (0, "F32", Some(GgmlDType::F32)),
+    (1, "F16", Some(GgmlDType::F16)),
+    (30, "BF16", Some(GgmlDType::BF16)),
+    (8, "Q8_0", Some(GgmlDType::Q8_0)),
+    (2, "Q4_0", Some(GgmlDType::Q4_0)),
+    (3, "Q4_1", Some(GgmlDType::Q4_1)),
+    (6, "Q5_0", Some(GgmlDType::Q5_0)),
+    (7, "Q5_1", Some(GgmlDType::Q5_1)),
+    (10, "Q2_K", Some(GgmlDType::Q2K)),
+    (11, "Q3_K", Some(GgmlDType::Q3K)),
+    (12, "Q4_K", Some(GgmlDType::Q4K)),
+    (13, "Q5_K", Some(GgmlDType::Q5K)),
+    (14, "Q6_K", Some(GgmlDType::Q6K)),
+    (9, "Q8_1", None),
+    (15, "Q8_K", None),
+    (16, "IQ2_XXS", None),
+    (17, "IQ2_XS", None),
+    (18, "IQ3_XXS", None),
+    (19, "IQ1_S", None),
+    (20, "IQ4_NL", None),
+    (21, "IQ3_S", None),
+    (22, "IQ2_S", None),
+    (23, "IQ4_XS", None),
+    (24, "I8", None),
+    (25, "I16", None),
+    (26, "I32", None),
+    (27, "I64", None),
+    (28, "F64", None),
+    (29, "IQ1_M", None),
+    (34, "TQ1_0", None),
+    (35, "TQ2_0", None),
+    (39, "MXFP4", None),
+    (40, "NVFP4", None),
 ];
 
 /// The format of that number, if it is one that is read.
 pub(crate) fn from_id(id: u32) -> Option<GgmlDType> {
-    let found = READ.iter().find(|(number, ..)| *number == id);
-    found.map(|(.., dtype)| *dtype)
+    FORMATS.iter().find(|(number, ..)| *number == id)?.2
 }
 
 /// The number of a format that is read.
 pub(crate) fn id(dtype: GgmlDType) -> u32 {
-    let found = READ.iter().find(|(.., read)| *read == dtype);
+    let found = FORMATS.iter().find(|(.., read)| *read == Some(dtype));
     found.map_or(u32::MAX, |(number, ..)| *number)
 }
 
 /// What the format of that number is called, whether it is read or not.
 pub(crate) fn name(id: u32) -> String {
-    let read = READ.iter().map(|(number, name, _)| (*number, *name));
-    read.chain(OTHERS)
-        .find(|(number, _)| *number == id)
-        .map_or_else(|| format!("number {id}"), |(_, name)| name.to_owned())
+    let found = FORMATS.iter().find(|(number, ..)| *number == id);
+    found.map_or_else(|| format!("number {id}"), |(_, name, _)| (*name).to_owned())
 }
 
 /// The names of all formats that are read, in one line.
 pub(crate) fn supported() -> String {
-    READ.map(|(_, name, _)| name).join(", ")
+    let read = FORMATS.iter().filter(|(.., dtype)| dtype.is_some());
+    let names: Vec<&str> = read.map(|(_, name, _)| *name).collect();
+    names.join(", ")
 }
 
 /// Bytes of `count` numbers, `None` if they do not fill whole blocks or are too many to be counted.

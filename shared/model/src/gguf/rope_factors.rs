@@ -11,43 +11,9 @@ use crate::rope::RopeScaling;
 /// Largest relative difference between factors that count as the same.
 const TOLERANCE: f64 = 1e-4;
 
-/// The constants of Llama 3's scaling.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Llama3 {
-    factor: f64,
-    low: f64,
-    high: f64,
-    original: f64,
-}
-
-impl Llama3 {
-    /// What the frequency of a wave of that length, in positions, is divided by.
-    fn divisor(self, wavelength: f64) -> f64 {
-        if wavelength < self.original / self.high {
-            1.0
-        } else if wavelength > self.original / self.low {
-            self.factor
-        } else {
-            let smooth = (self.original / wavelength - self.low) / (self.high - self.low);
-            1.0 / ((1.0 - smooth) / self.factor + smooth)
-        }
-    }
-
-    fn explains(self, factors: &[f32], theta: f64) -> bool {
-        factors.iter().enumerate().all(|(i, &factor)| {
-            let expected = self.divisor(wavelength(theta, i, factors.len()));
-            (expected / f64::from(factor) - 1.0).abs() < TOLERANCE
-        })
-    }
-}
-
-/// Positions in which dimension `i` of `half` rotates once.
-fn wavelength(theta: f64, i: usize, half: usize) -> f64 {
-    2.0 * PI * libm::pow(theta, i as f64 / half as f64)
-}
-
-/// The factors of `scaling`, `(head_dim / 2)`; `None` where frequencies are not stretched so.
-pub(crate) fn write(scaling: RopeScaling, theta: f64, head_dim: usize) -> Option<Vec<f32>> {
+/// What the frequency of a wave of that length, in positions, is divided by; `None` where frequencies are not
+/// stretched as in Llama 3.
+fn divisor(scaling: RopeScaling, wavelength: f64) -> Option<f64> {
     let RopeScaling::Llama3 {
         factor,
         low_freq_factor: low,
@@ -57,15 +23,27 @@ pub(crate) fn write(scaling: RopeScaling, theta: f64, head_dim: usize) -> Option
     else {
         return None;
     };
-    let llama3 = Llama3 {
-        factor,
-        low,
-        high,
-        original: original_context_len as f64,
-    };
+    let original = original_context_len as f64;
+    Some(if wavelength < original / high {
+        1.0
+    } else if wavelength > original / low {
+        factor
+    } else {
+        let smooth = (original / wavelength - low) / (high - low);
+        1.0 / ((1.0 - smooth) / factor + smooth)
+    })
+}
+
+/// Positions in which dimension `i` of `half` rotates once.
+fn wavelength(theta: f64, i: usize, half: usize) -> f64 {
+    2.0 * PI * libm::pow(theta, i as f64 / half as f64)
+}
+
+/// The factors of `scaling`, `(head_dim / 2)`; `None` where frequencies are not stretched so.
+pub(crate) fn write(scaling: RopeScaling, theta: f64, head_dim: usize) -> Option<Vec<f32>> {
     let half = head_dim / 2;
-    let factors = (0..half).map(|i| llama3.divisor(wavelength(theta, i, half)) as f32);
-    Some(factors.collect())
+    let divisors = (0..half).map(|i| divisor(scaling, wavelength(theta, i, half)));
+    divisors.map(|divisor| Some(divisor? as f32)).collect()
 }
 
 /// Finds the constants that explain `factors`, and puts them into the config's `rope_parameters`.
@@ -85,27 +63,36 @@ pub(crate) fn read(factors: &[f32], theta: f64, rope: &mut Json) -> Result<(), G
     if largest == 1.0 {
         return Ok(());
     }
-    let found = candidates(factors, theta, f64::from(largest))
+    let factor = f64::from(largest);
+    let explains = |high: f64, original: f64| {
+        let scaling = RopeScaling::Llama3 {
+            factor,
+            low_freq_factor: 1.0,
+            high_freq_factor: high,
+            original_context_len: original as usize,
+        };
+        factors.iter().enumerate().all(|(i, &found)| {
+            let expected = divisor(scaling, wavelength(theta, i, factors.len()));
+            expected.is_some_and(|expected| (expected / f64::from(found) - 1.0).abs() < TOLERANCE)
+        })
+    };
+    let (high, original) = candidates(factors, theta, factor)
         .into_iter()
-        .find(|candidate| candidate.original >= 1.0 && candidate.explains(factors, theta))
+        .map(|(high, original)| (high, original.round()))
+        .find(|&(high, original)| original >= 1.0 && explains(high, original))
         .ok_or(GgufError::RopeFactors)?;
     rope["rope_type"] = "llama3".into();
-    rope["factor"] = found.factor.into();
-    rope["low_freq_factor"] = found.low.into();
-    rope["high_freq_factor"] = found.high.into();
-    rope["original_max_position_embeddings"] = (found.original as u64).into();
+    rope["factor"] = factor.into();
+    rope["low_freq_factor"] = 1.0.into();
+    rope["high_freq_factor"] = high.into();
+    rope["original_max_position_embeddings"] = (original as u64).into();
     Ok(())
 }
 
-fn candidates(factors: &[f32], theta: f64, factor: f64) -> Vec<Llama3> {
-    let with = |high: f64, original: f64| Llama3 {
-        factor,
-        low: 1.0,
-        high,
-        original: original.round(),
-    };
+/// High frequency factors and original contexts that may explain `factors`.
+fn candidates(factors: &[f32], theta: f64, factor: f64) -> Vec<(f64, f64)> {
     // Published models.
-    let mut candidates = vec![with(4.0, 8192.0)];
+    let mut candidates = vec![(4.0, 8192.0)];
     // Where the divisor is neither 1 nor the factor: the wave's length and how far between it is.
     let between: Vec<(f64, f64)> = factors
         .iter()
@@ -117,20 +104,20 @@ fn candidates(factors: &[f32], theta: f64, factor: f64) -> Vec<Llama3> {
         })
         .collect();
     for &(length, smooth) in &between {
-        candidates.push(with(4.0, length * (smooth * 3.0 + 1.0)));
+        candidates.push((4.0, length * (smooth * 3.0 + 1.0)));
     }
     for pair in between.windows(2) {
         let [(first, s), (second, t)] = [pair[0], pair[1]];
         // original / length = 1 + smooth * (high - 1), at both.
         let range = (1.0 / first - 1.0 / second) / (s / second - t / first);
         let original = first * (1.0 + s * range);
-        candidates.push(with(1.0 + range.round(), original));
+        candidates.push((1.0 + range.round(), original));
     }
     if between.is_empty() {
         // Any boundary between the last short and the first long wave will do.
         let shortest = factors.iter().position(|divisor| *divisor > 1.0);
         let length = wavelength(theta, shortest.unwrap_or_default(), factors.len());
-        candidates.push(with(4.0, length * 0.99));
+        candidates.push((4.0, length * 0.99));
     }
     candidates
 }

@@ -3,7 +3,7 @@
 //! Two kinds: byte-level BPE (`gpt2`), and SentencePiece BPE (`llama`), which becomes what Hugging
 //! Face's converter makes of it.
 
-mod sentencepiece;
+pub(super) mod sentencepiece;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -97,7 +97,7 @@ fn byte_level(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufErr
         .collect::<Result<Vec<Json>, GgufError>>()?;
     let (normalizer, pre_tokenizer) = pre.json();
     Ok(json!({
-        "added_tokens": added(tokens, |token| (token.to_owned(), false)),
+        "added_tokens": added(tokens, str::to_owned, false),
         "normalizer": normalizer,
         "pre_tokenizer": pre_tokenizer,
         "post_processor": begin_and_end(metadata, pre.add_bos)?,
@@ -131,22 +131,22 @@ fn vocabulary(
     Ok(vocabulary)
 }
 
-/// The tokens that are found in text before anything else; `text` gives their name, and whether they
-/// are looked for in the normalised text.
-fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> (String, bool)) -> Vec<Json> {
+/// The tokens that are found in text before anything else; `text` gives the name of those that a user defined,
+/// which are looked for in the normalised text if they are `normalized`.
+fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> String, normalized: bool) -> Vec<Json> {
     let found = [kind::CONTROL, kind::UNKNOWN, kind::USER_DEFINED];
     tokens
         .iter()
         .filter(|token| found.contains(&token.kind))
         .map(|token| {
             let special = token.kind != kind::USER_DEFINED;
-            let (content, normalized) = if special {
-                (token.text.to_owned(), false)
+            let content = if special {
+                token.text.to_owned()
             } else {
                 text(token.text)
             };
             json!({"id": token.id, "content": content, "single_word": false, "lstrip": false,
-                "rstrip": false, "normalized": normalized, "special": special})
+                "rstrip": false, "normalized": normalized && !special, "special": special})
         })
         .collect()
 }
@@ -169,42 +169,34 @@ fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> 
         })?;
         Ok((id, text))
     };
-    let (mut single, mut pair, mut used) = (Vec::new(), Vec::new(), Map::new());
-    let mut special = |name: &str| -> Result<(Json, Json), GgufError> {
-        let (id, text) = token(name)?;
-        used.insert(
-            text.to_owned(),
-            json!({"id": text, "ids": [id], "tokens": [text]}),
-        );
-        let at = |kind: u8| json!({"SpecialToken": {"id": text, "type_id": kind}});
-        Ok((at(0), at(1)))
-    };
-    if add("bos", add_bos)? {
-        let (first, second) = special("bos")?;
-        single.push(first.clone());
-        pair.push((first, second));
-    }
-    let begins = pair;
-    single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    let mut both: Vec<Json> = begins.iter().map(|(first, _)| first.clone()).collect();
-    both.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
-    let mut ends = Vec::new();
-    if add("eos", false)? {
-        let (first, second) = special("eos")?;
-        single.push(first.clone());
-        both.push(first);
-        ends.push(second);
-    }
-    both.extend(begins.into_iter().map(|(_, second)| second));
-    both.push(json!({"Sequence": {"id": "B", "type_id": 1}}));
-    both.extend(ends);
-    if used.is_empty() {
+    let bos = add("bos", add_bos)?.then(|| token("bos")).transpose()?;
+    let eos = add("eos", false)?.then(|| token("eos")).transpose()?;
+    if bos.is_none() && eos.is_none() {
         return Ok(Json::Null);
     }
-    Ok(
-        json!({"type": "TemplateProcessing", "single": single, "pair": both,
-        "special_tokens": used}),
-    )
+    let special = bos.iter().chain(&eos).map(|(id, text)| {
+        let token = json!({"id": text, "ids": [id], "tokens": [text]});
+        ((*text).to_owned(), token)
+    });
+    // A text alone, or the one or the other of a pair.
+    let text = |sequence: &str, kind: u8| -> Vec<Json> {
+        let special =
+            |(_, text): &(usize, &str)| json!({"SpecialToken": {"id": text, "type_id": kind}});
+        let sequence = json!({"Sequence": {"id": sequence, "type_id": kind}});
+        let begin = bos.iter().map(special);
+        begin
+            .chain([sequence])
+            .chain(eos.iter().map(special))
+            .collect()
+    };
+    let first = text("A", 0);
+    let both = [first.clone(), text("B", 1)].concat();
+    Ok(json!({
+        "type": "TemplateProcessing",
+        "single": first,
+        "pair": both,
+        "special_tokens": special.collect::<Map<String, Json>>(),
+    }))
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use candle_core::quantized::GgmlDType;
 use thiserror::Error;
 
 pub(crate) use self::encode::encode;
-use self::header::Entry;
+use self::header::{Entry, Fields};
 pub use self::{error::GgufWriteError, verify::verify};
-use super::{rope_factors, tensor_names, value::Metadata};
+use super::{rope_factors, tensor_names};
 use crate::{checkpoint::Checkpoint, decoder::tensors::TensorNames};
 
 /// What matrices are written in. Vectors, such as norms and biases, are always f32.
@@ -63,33 +63,24 @@ impl FileFormat {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Q8_0, Self::Q4K, Self::F16, Self::F32];
 
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
+    /// Its name on the command line; `general.file_type`, by which llama.cpp names what is mostly in a file;
+    /// and its blocks.
+    fn row(self) -> (&'static str, u32, GgmlDType) {
         match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Q8_0 => "q8_0",
-            Self::Q4K => "q4_k",
+            Self::F32 => ("f32", 0, GgmlDType::F32),
+            Self::F16 => ("f16", 1, GgmlDType::F16),
+            Self::Q8_0 => ("q8_0", 7, GgmlDType::Q8_0),
+            Self::Q4K => ("q4_k", 14, GgmlDType::Q4K),
         }
     }
 
-    /// `general.file_type`, by which llama.cpp names what is mostly in a file.
-    fn file_type(self) -> u32 {
-        match self {
-            Self::F32 => 0,
-            Self::F16 => 1,
-            Self::Q8_0 => 7,
-            Self::Q4K => 14,
-        }
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        self.row().0
     }
 
     fn of_blocks(self) -> GgmlDType {
-        match self {
-            Self::F32 => GgmlDType::F32,
-            Self::F16 => GgmlDType::F16,
-            Self::Q8_0 => GgmlDType::Q8_0,
-            Self::Q4K => GgmlDType::Q4K,
-        }
+        self.row().2
     }
 
     /// The format of a matrix of that many columns.
@@ -111,20 +102,16 @@ impl FileFormat {
 
     /// The other formats of matrices of these shapes, and how many are in each.
     fn fallbacks<'a>(self, shapes: impl Iterator<Item = &'a [usize]>) -> Vec<(Self, usize)> {
-        let mut counts = Self::ALL.map(|format| (format, 0));
-        for shape in shapes {
-            if let [_, columns] = shape {
-                let format = self.of_matrix(*columns);
-                counts
-                    .iter_mut()
-                    .filter(|(of, _)| *of == format)
-                    .for_each(|(_, count)| *count += 1);
-            }
-        }
-        let others = counts
-            .into_iter()
-            .filter(|&(format, count)| format != self && count > 0);
-        others.collect()
+        let of_matrix = |shape: &[usize]| match shape {
+            [_, columns] => Some(self.of_matrix(*columns)),
+            _ => None,
+        };
+        let used: Vec<Self> = shapes.filter_map(of_matrix).collect();
+        let others = Self::ALL.into_iter().filter(|format| *format != self);
+        others
+            .map(|format| (format, used.iter().filter(|of| **of == format).count()))
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 }
 
@@ -161,8 +148,8 @@ pub fn write(
     progress: &mut dyn FnMut(WriteProgress<'_>) -> ControlFlow<()>,
 ) -> Result<Written, GgufWriteError> {
     let config = checkpoint.config();
-    let mut metadata = Metadata::default();
-    config::write(checkpoint, name, format.file_type(), &mut metadata)?;
+    let mut metadata = Fields::default();
+    config::write(checkpoint, name, format.row().1, &mut metadata)?;
     tokenizer::write(checkpoint, &mut metadata)?;
 
     let factors = config
@@ -170,31 +157,19 @@ pub fn write(
         .and_then(|rope| rope_factors::write(rope.scaling, rope.theta, config.head_dim));
     let names = TensorNames::of(checkpoint.weights());
     let tensors = tensor_names::tensors(config, names);
-    let mut entries: Vec<Entry> = Vec::new();
-    if let Some(factors) = &factors {
-        entries.push(Entry::new(
-            "rope_freqs.weight",
-            &[factors.len()],
-            GgmlDType::F32,
-        ));
-    }
-    for tensor in &tensors {
+    let entries = tensors.iter().map(|tensor| {
         let format = format.of(&tensor.shape);
-        entries.push(Entry::new(&tensor.gguf, &tensor.shape, format));
-    }
-    let header = header::bytes(&metadata, &entries);
-    let total_bytes = header.len() as u64 + header::data_bytes(&entries);
-    out.write_all(&header)?;
-    let mut done_bytes = header.len() as u64;
-    let mut put = |bytes: &[u8], done_bytes: &mut u64| -> Result<(), GgufWriteError> {
-        let padding = header::padding(bytes.len());
-        out.write_all(bytes)?;
-        out.write_all(&[0; header::ALIGNMENT][..padding])?;
-        *done_bytes += (bytes.len() + padding) as u64;
-        Ok(())
-    };
+        (tensor.gguf.as_str(), tensor.shape.clone(), format)
+    });
+    let of_factors =
+        |factors: &Vec<f32>| ("rope_freqs.weight", vec![factors.len()], GgmlDType::F32);
+    let entries: Vec<Entry<'_>> = factors.iter().map(of_factors).chain(entries).collect();
+    let (header, data_bytes) = header::bytes(&metadata, &entries);
+    let total_bytes = header.len() as u64 + data_bytes;
+    let mut done_bytes = header::padded(out, &header)?;
     if let Some(factors) = &factors {
-        put(&encode::encode(factors, GgmlDType::F32)?, &mut done_bytes)?;
+        let bytes: Vec<u8> = factors.iter().flat_map(|n| n.to_le_bytes()).collect();
+        done_bytes += header::padded(out, &bytes)?;
     }
     for tensor in &tensors {
         let at = WriteProgress {
@@ -206,7 +181,7 @@ pub fn write(
             return Err(GgufWriteError::Stopped);
         }
         let bytes = encode::tensor(checkpoint.weights(), tensor, format.of(&tensor.shape))?;
-        put(&bytes, &mut done_bytes)?;
+        done_bytes += header::padded(out, &bytes)?;
     }
     out.flush()?;
     Ok(Written {

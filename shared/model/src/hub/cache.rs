@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use hf_hub::{Cache, Repo, RepoType};
+use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 
-use super::contents::{self, Layout};
+use super::contents;
 use super::integrity;
 use super::{HubError, Snapshot, SnapshotFile};
-use crate::source::reference::HubReference;
+use crate::source::reference::{HubReference, has_ending};
 
 /// A model in the cache, at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,27 +35,25 @@ pub(super) struct Blob {
 
 /// A repository in the cache, at one revision.
 pub(super) struct CachedRepo {
-    root: PathBuf,
-    repo: Repo,
+    cached: CacheRepo,
+    /// Its folder.
+    folder: PathBuf,
     wanted: HubReference,
 }
 
 impl CachedRepo {
     pub(super) fn new(root: &Path, wanted: &HubReference) -> Self {
         let (repo, revision) = (wanted.repo.clone(), wanted.revision.clone());
+        let repo = Repo::with_revision(repo, RepoType::Model, revision);
         Self {
-            root: root.to_owned(),
-            repo: Repo::with_revision(repo, RepoType::Model, revision),
+            folder: root.join(repo.folder_name()),
+            cached: Cache::new(root.to_owned()).repo(repo),
             wanted: wanted.clone(),
         }
     }
 
-    fn cached(&self) -> hf_hub::CacheRepo {
-        Cache::new(self.root.clone()).repo(self.repo.clone())
-    }
-
     pub(super) fn blob(&self, etag: &str) -> Blob {
-        let path = self.cached().blob_path(etag);
+        let path = self.cached.blob_path(etag);
         let incomplete = path.with_file_name(format!("{etag}.incomplete"));
         Blob {
             hash: etag.to_owned(),
@@ -66,13 +64,17 @@ impl CachedRepo {
 
     /// The folder of a commit.
     pub(super) fn snapshot(&self, commit: &str) -> PathBuf {
-        self.cached().pointer_path(commit)
+        self.cached.pointer_path(commit)
     }
 
     /// Waits until nobody else fills the blob `etag`; the file returned is the lock. The Python library
     /// takes the same.
     pub(super) fn lock(&self, etag: &str) -> Result<File, HubError> {
-        let folder = self.root.join(".locks").join(self.repo.folder_name());
+        let (root, name) = (
+            self.folder.with_file_name(".locks"),
+            self.folder.file_name(),
+        );
+        let folder = root.join(name.unwrap_or_default());
         let path = folder.join(format!("{etag}.lock"));
         fs::create_dir_all(&folder).map_err(HubError::io(&folder))?;
         let file = File::create(&path).map_err(HubError::io(&path))?;
@@ -129,8 +131,8 @@ impl CachedRepo {
         if self.wanted.revision == commit {
             return Ok(());
         }
-        let noted = self.cached().create_ref(commit);
-        noted.map_err(HubError::io(&self.root.join(self.repo.folder_name())))
+        let noted = self.cached.create_ref(commit);
+        noted.map_err(HubError::io(&self.folder))
     }
 
     /// What is here of the revision, if it is all that is needed.
@@ -138,31 +140,25 @@ impl CachedRepo {
     /// # Errors
     /// What is missing.
     pub(super) fn complete(&self) -> Result<Snapshot, String> {
-        let folder = self.root.join(self.repo.folder_name());
-        let revision = &self.wanted.revision;
+        let (folder, revision) = (&self.folder, &self.wanted.revision);
         let noted = fs::read_to_string(folder.join("refs").join(revision));
-        let commit = match noted {
-            Ok(commit) => commit.trim().to_owned(),
-            Err(_) => revision.clone(),
-        };
+        let commit = noted.as_ref().unwrap_or(revision).trim().to_owned();
         let snapshot = self.snapshot(&commit);
         let names = files_below(&snapshot);
-        if !is_commit(&commit) || names.is_empty() {
-            let mut begun = models_in(&folder, &self.wanted.repo).into_iter();
+        // A commit's hash is a plain name.
+        if !integrity::is_sha1(&commit) || names.is_empty() {
+            let mut begun = models_in(folder, &self.wanted.repo).into_iter();
             let begun = begun.find_map(|model| model.missing);
             return Err(match begun {
                 Some(missing) => format!("only a part of it is here: {missing}"),
                 None => format!("revision {revision} was never downloaded"),
             });
         }
-        let with_rest = |problem: String| problem + &unfinished(&folder);
         let needed = match &self.wanted.file {
-            Some(file) => vec![file.clone()],
-            None => needed(&snapshot, &names, &self.wanted.repo).map_err(with_rest)?,
+            Some(file) => all_here(vec![file.clone()], &names),
+            None => needed(&snapshot, &names, &self.wanted.repo),
         };
-        if let Some(problem) = lacking(&needed, &names) {
-            return Err(with_rest(problem));
-        }
+        let needed = needed.map_err(|problem| problem + &unfinished(folder))?;
         let of_snapshot = |name: String| file(&snapshot, name, false);
         let path = match &self.wanted.file {
             Some(file) => snapshot.join(file),
@@ -177,22 +173,29 @@ impl CachedRepo {
     }
 }
 
-/// The files of a checkpoint among `names`, in the folder `snapshot`.
+/// The files of a checkpoint, if all are among `names`, in the folder `snapshot`; or what is missing.
 fn needed(snapshot: &Path, names: &BTreeSet<String>, repo: &str) -> Result<Vec<String>, String> {
     let mut needed = contents::small_files(names);
     if !names.contains(contents::CONFIG) {
         return Err(format!("{} is missing", contents::CONFIG));
     }
-    match contents::layout(names) {
-        None => return Err("its weights are missing".to_owned()),
-        Some(Layout::Single) => needed.push(contents::SINGLE.to_owned()),
-        Some(Layout::Sharded) => {
-            let index = snapshot.join(contents::INDEX);
-            needed.push(contents::INDEX.to_owned());
-            needed.extend(contents::shards(&index, repo).map_err(|error| error.to_string())?);
-        }
+    let weights = contents::weights(names).ok_or("its weights are missing")?;
+    needed.push(weights.to_owned());
+    if weights == contents::INDEX {
+        let shards = contents::shards(&snapshot.join(weights), repo);
+        needed.extend(shards.map_err(|error| error.to_string())?);
     }
-    Ok(needed)
+    all_here(needed, names)
+}
+
+/// The `needed` files, if all are among `names`; or which are not.
+fn all_here(needed: Vec<String>, names: &BTreeSet<String>) -> Result<Vec<String>, String> {
+    let mut lacking = needed.iter().filter(|file| !names.contains(*file));
+    match (lacking.next(), lacking.count()) {
+        (None, _) => Ok(needed),
+        (Some(first), 0) => Err(format!("{first} is missing")),
+        (Some(first), others) => Err(format!("{first} and {others} more files are missing")),
+    }
 }
 
 /// What is known of a file in the folder of a commit.
@@ -206,11 +209,6 @@ pub(super) fn file(snapshot: &Path, name: String, downloaded: bool) -> SnapshotF
         name,
         downloaded,
     }
-}
-
-/// Whether a revision is a commit's whole hash, and so a plain name.
-pub(super) fn is_commit(revision: &str) -> bool {
-    revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(unix)]
@@ -298,41 +296,21 @@ fn models_in(folder: &Path, repo: &str) -> Vec<CachedModel> {
 
 /// What a snapshot with the files `names` lacks. A GGUF file is a model by itself.
 fn missing(snapshot: &Path, names: &BTreeSet<String>, repo: &str) -> Option<String> {
-    if names
-        .iter()
-        .any(|name| name.to_ascii_lowercase().ends_with(".gguf"))
-    {
+    if names.iter().any(|name| has_ending(name, "gguf")) {
         return None;
     }
-    match needed(snapshot, names, repo) {
-        Ok(needed) => lacking(&needed, names),
-        Err(problem) => Some(problem),
-    }
-}
-
-/// Which of the `needed` files are not among `names`.
-fn lacking(needed: &[String], names: &BTreeSet<String>) -> Option<String> {
-    let mut lacking = needed.iter().filter(|file| !names.contains(*file));
-    let first = lacking.next()?;
-    Some(match lacking.count() {
-        0 => format!("{first} is missing"),
-        others => format!("{first} and {others} more files are missing"),
-    })
+    needed(snapshot, names, repo).err()
 }
 
 /// How much of unfinished files is in a repository's folder, in brackets; empty if there are none.
 fn unfinished(folder: &Path) -> String {
-    let entries = fs::read_dir(folder.join("blobs"))
+    let entries = fs::read_dir(folder.join("blobs"));
+    let unfinished = entries
         .into_iter()
         .flatten()
-        .flatten();
-    let sizes = entries.filter_map(|entry| {
-        let path = entry.path();
-        let is_unfinished = path
-            .extension()
-            .is_some_and(|ending| ending == "incomplete");
-        is_unfinished.then(|| entry.metadata().map_or(0, |metadata| metadata.len()))
-    });
+        .flatten()
+        .filter(|entry| has_ending(entry.path(), "incomplete"));
+    let sizes = unfinished.map(|entry| entry.metadata().map_or(0, |metadata| metadata.len()));
     match sizes.sum::<u64>() {
         0 => String::new(),
         bytes => format!(
@@ -355,10 +333,10 @@ pub(super) fn whole(
     for file in &snapshot.files {
         let path = folder.join(&file.name);
         let damage = integrity::damage(&path, &file.hash).map_err(HubError::io(&path))?;
-        if let Some(damage) = damage {
+        if let Some(problem) = damage {
             return Err(HubError::Damaged {
                 path,
-                problem: damage.beside(&file.hash),
+                problem,
                 why,
                 model: wanted.to_string(),
             });

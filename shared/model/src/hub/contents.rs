@@ -1,16 +1,14 @@
 //! Which files of a repository a model needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::HubError;
-use crate::source::reference::check_path;
+use crate::source::reference::{check_path, has_ending};
+use crate::weights::shards::named_in;
+pub(super) use crate::weights::shards::{INDEX, SINGLE};
 
 pub(super) const CONFIG: &str = "config.json";
-pub(super) const SINGLE: &str = "model.safetensors";
-pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Small files that are taken where there are any.
 const OPTIONAL: [&str; 4] = [
@@ -20,20 +18,12 @@ const OPTIONAL: [&str; 4] = [
     "chat_template.jinja",
 ];
 
-/// How a repository keeps its weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// In one file.
-    Single,
-    /// In shards that an index names.
-    Sharded,
-}
-
-/// The layout of a repository with these files, the same that opening its folder will choose.
-pub(super) fn layout(names: &BTreeSet<String>) -> Option<Layout> {
-    let has = |name: &str| names.contains(name);
-    let single = has(SINGLE).then_some(Layout::Single);
-    single.or_else(|| has(INDEX).then_some(Layout::Sharded))
+/// The file by which the weights among these files are found, the same that opening their folder will choose:
+/// they are in it, or in the shards that it names.
+pub(super) fn weights(names: &BTreeSet<String>) -> Option<&'static str> {
+    [SINGLE, INDEX]
+        .into_iter()
+        .find(|&name| names.contains(name))
 }
 
 /// Everything but the weights: config, tokenizer, chat template, and acceptance heads beside them.
@@ -48,11 +38,14 @@ pub(super) fn small_files(names: &BTreeSet<String>) -> Vec<String> {
 
 fn is_head(name: &str) -> bool {
     let stem = name.strip_suffix(".safetensors");
-    stem.is_some_and(|stem| stem.starts_with("head-")) && check_path(name).is_ok() && is_plain(name)
+    stem.is_some_and(|stem| stem.starts_with("head-")) && check_plain(name).is_ok()
 }
 
-fn is_plain(name: &str) -> bool {
-    !name.contains('/')
+/// Checks that a name is that of a file beside the others.
+fn check_plain(name: &str) -> Result<(), &'static str> {
+    check_path(name)?;
+    let plain = !name.contains('/');
+    plain.then_some(()).ok_or("is not a plain file name")
 }
 
 /// The shards that the index in the file `index` names, each once; `origin` says whose index it is.
@@ -60,19 +53,11 @@ fn is_plain(name: &str) -> bool {
 /// # Errors
 /// If it is no index, or a shard is not a plain file name.
 pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError> {
-    #[derive(Deserialize)]
-    struct ShardIndex {
-        weight_map: BTreeMap<String, String>,
-    }
     let json = std::fs::read(index).map_err(HubError::io(index))?;
-    let found: ShardIndex = serde_json::from_slice(&json)
-        .map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
-    let shards: BTreeSet<String> = found.weight_map.into_values().collect();
+    let shards =
+        named_in(&json).map_err(|error| HubError::answer(origin, format!("{INDEX}: {error}")))?;
     for shard in &shards {
-        let checked = check_path(shard);
-        let plain = is_plain(shard).then_some(());
-        let checked = checked.and_then(|()| plain.ok_or("is not a plain file name"));
-        checked.map_err(|problem| HubError::UnsafeName {
+        check_plain(shard).map_err(|problem| HubError::UnsafeName {
             origin: format!("{INDEX} of {origin}"),
             name: shard.clone(),
             problem,
@@ -83,10 +68,9 @@ pub(super) fn shards(index: &Path, origin: &str) -> Result<Vec<String>, HubError
 
 /// What there is instead of a checkpoint, for a message.
 pub(super) fn instead(names: &BTreeSet<String>) -> String {
-    let gguf: Vec<&str> = names
+    let gguf: Vec<&String> = names
         .iter()
-        .map(String::as_str)
-        .filter(|name| name.to_ascii_lowercase().ends_with(".gguf"))
+        .filter(|name| has_ending(name, "gguf"))
         .collect();
     if let [first, ..] = gguf.as_slice() {
         let number = gguf.len();
@@ -132,9 +116,9 @@ mod tests {
             "head-coupled.safetensors",
         ];
         assert_eq!(small_files(&all), expected);
-        assert_eq!(layout(&all), Some(Layout::Single));
-        assert_eq!(layout(&names(&[INDEX])), Some(Layout::Sharded));
-        assert_eq!(layout(&names(&["pytorch_model.bin"])), None);
+        assert_eq!(weights(&all), Some(SINGLE));
+        assert_eq!(weights(&names(&[INDEX])), Some(INDEX));
+        assert_eq!(weights(&names(&["pytorch_model.bin"])), None);
     }
 
     #[test]
@@ -153,13 +137,5 @@ mod tests {
             let is_unsafe = matches!(error, HubError::UnsafeName { .. });
             assert!(is_unsafe, "{shard}: {error}");
         }
-    }
-
-    #[test]
-    fn what_there_is_instead_is_told() {
-        let told = instead(&names(&["b.gguf", "a.gguf"]));
-        assert!(told.contains("2 GGUF"), "{told}");
-        assert!(told.contains(":a.gguf"), "{told}");
-        assert!(instead(&names(&["pytorch_model.bin"])).contains("PyTorch"));
     }
 }

@@ -32,7 +32,7 @@ pub(super) enum Ask {
 /// size of a file.
 pub(super) struct Http {
     agent: Agent,
-    endpoint: String,
+    pub(super) endpoint: String,
     token: Option<Token>,
 }
 
@@ -55,10 +55,6 @@ impl Http {
             endpoint: settings.endpoint.clone(),
             token: settings.token.clone(),
         }
-    }
-
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
     }
 
     /// Asks for `url`, and follows redirects within its server. One to another is returned as it is, and so
@@ -91,7 +87,7 @@ impl Http {
         if let Some(token) = &self.token
             && same_server(url, &self.endpoint)
         {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret()));
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret));
         }
         request.call().map_err(|error| HubError::Unreachable {
             endpoint: server(url).unwrap_or_else(|| url.to_owned()),
@@ -115,7 +111,7 @@ impl Http {
                 status: status.as_u16(),
                 said: text(response.headers(), "x-error-message")
                     .map_or_else(String::new, |said| format!(", {said}")),
-                token_origin: self.token.as_ref().map(|token| token.origin().to_owned()),
+                token_origin: self.token.as_ref().map(|token| token.origin.clone()),
             }),
             StatusCode::NOT_FOUND => Err(missing()),
             status if status.is_client_error() || status.is_server_error() => {

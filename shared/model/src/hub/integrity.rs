@@ -1,6 +1,5 @@
 //! Whether the bytes of a file are those that its name in the cache stands for.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,27 +7,13 @@ use std::path::Path;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+use crate::checkpoint::hex;
+
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// A file with other bytes than it should have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Damage {
-    /// Kind of hash.
-    kind: &'static str,
-    /// The hash of its bytes.
-    found: String,
-}
-
-impl Damage {
-    /// What is wrong, where `hash` is expected.
-    pub(super) fn beside(&self, hash: &str) -> String {
-        format!("{} is {}, expected {hash}", self.kind, self.found)
-    }
-}
-
-/// Compares the file at `path` with `hash`, by which the hub knows it. A hash of an unknown kind says
-/// nothing.
-pub(super) fn damage(path: &Path, hash: &str) -> io::Result<Option<Damage>> {
+/// Compares the file at `path` with `hash`, by which the hub knows it, and tells what is wrong if its bytes are
+/// others. A hash of an unknown kind says nothing.
+pub(super) fn damage(path: &Path, hash: &str) -> io::Result<Option<String>> {
     let (kind, found) = if is_sha256(hash) {
         ("sha256", sha256(path)?)
     } else if is_sha1(hash) {
@@ -42,7 +27,7 @@ pub(super) fn damage(path: &Path, hash: &str) -> io::Result<Option<Damage>> {
         return Ok(None);
     };
     let differs = !found.eq_ignore_ascii_case(hash);
-    Ok(differs.then_some(Damage { kind, found }))
+    Ok(differs.then(|| format!("{kind} is {found}, expected {hash}")))
 }
 
 /// Whether a hash is a SHA-256, rather than the one by which git knows a small file.
@@ -50,7 +35,8 @@ pub(super) fn is_sha256(hash: &str) -> bool {
     is_hex(hash, 64)
 }
 
-fn is_sha1(hash: &str) -> bool {
+/// Whether a hash is a SHA-1, as those of commits are.
+pub(super) fn is_sha1(hash: &str) -> bool {
     is_hex(hash, 40)
 }
 
@@ -82,11 +68,7 @@ fn digest<D: Digest>(path: &Path, before: &[u8]) -> io::Result<String> {
         }
         hash.update(&buffer[..read]);
     }
-    let bytes = hash.finalize();
-    Ok(bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _infallible = write!(hex, "{byte:02x}");
-        hex
-    }))
+    Ok(hex(&hash.finalize()))
 }
 
 #[cfg(test)]
@@ -110,7 +92,7 @@ mod tests {
             assert_eq!(damage(&path, right).expect("read"), None, "{kind}");
             let wrong = right.replace('f', "0");
             let found = damage(&path, &wrong).expect("read").expect("damaged");
-            assert!(found.kind.contains(kind), "{found:?}");
+            assert!(found.contains(kind), "{found}");
         }
         assert_eq!(damage(&path, "an-etag").expect("read"), None);
     }

@@ -22,9 +22,9 @@ use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
 use crate::source::reference::{HubReference, check_path};
-use cache::{CachedRepo, is_commit};
-use contents::Layout;
+use cache::CachedRepo;
 use http::{Ask, Http, redirect, text};
+use integrity::is_sha1;
 
 pub use cache::CachedModel;
 pub use error::HubError;
@@ -140,7 +140,7 @@ impl Hub {
             return as_it_is(complete?, "HF_HUB_OFFLINE is set");
         }
         // A commit never changes: nothing need be asked.
-        if is_commit(&wanted.revision)
+        if is_sha1(&wanted.revision)
             && present == Present::Trusted
             && let Ok(complete) = complete
         {
@@ -162,14 +162,14 @@ impl Hub {
     /// Asks what the repository holds at the revision.
     fn info(&self, wanted: &HubReference) -> Result<RepoInfo, HubError> {
         let (repo, revision) = (wanted.repo.clone(), wanted.revision.clone());
-        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision.clone());
-        let url = format!("{}/api/{}", self.http.endpoint(), asked.api_url());
+        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision);
+        let endpoint = self.http.endpoint.clone();
+        let url = format!("{endpoint}/api/{}", asked.api_url());
         let response = self.http.ask(&url, Ask::GetFrom(0))?;
         let no_revision = text(response.headers(), "x-error-code") == Some("RevisionNotFound");
-        let endpoint = self.http.endpoint().to_owned();
         let missing = || {
-            let repo = repo.clone();
             if no_revision {
+                let revision = wanted.revision.clone();
                 return HubError::NoRevision {
                     repo,
                     revision,
@@ -178,7 +178,7 @@ impl Hub {
             }
             HubError::NoRepository { repo, endpoint }
         };
-        self.http.check(&repo, &url, &response, missing)?;
+        self.http.check(&wanted.repo, &url, &response, missing)?;
         if let Some(location) = redirect(&url, &response)? {
             return Err(HubError::elsewhere(&url, &location));
         }
@@ -193,7 +193,7 @@ impl Hub {
             .map_err(|error| HubError::answer(&url, error.to_string()))?;
         let info: RepoInfo = serde_json::from_slice(&json)
             .map_err(|error| HubError::answer(&url, format!("no model's description: {error}")))?;
-        if !is_commit(&info.sha) {
+        if !is_sha1(&info.sha) {
             let problem = format!("{:?} is no commit", info.sha);
             return Err(HubError::answer(&url, problem));
         }
@@ -208,13 +208,10 @@ impl Hub {
         info: &RepoInfo,
         present: Present,
     ) -> Result<Snapshot, HubError> {
-        let names: BTreeSet<String> = info
-            .siblings
-            .iter()
-            .map(|sibling| sibling.rfilename.clone())
-            .collect();
+        let names = info.siblings.iter().map(|file| file.rfilename.clone());
+        let names: BTreeSet<String> = names.collect();
         let folder = cached.snapshot(&info.sha);
-        let get = |name: &String| self.file(wanted, cached, &info.sha, name, present);
+        let get = |name: &str| self.file(wanted, cached, &info.sha, name, present);
         let lacks = |file: &str| HubError::NoFile {
             repo: wanted.repo.clone(),
             revision: wanted.revision.clone(),
@@ -232,21 +229,17 @@ impl Hub {
             if !names.contains(contents::CONFIG) {
                 return Err(lacks(contents::CONFIG));
             }
-            let layout = contents::layout(&names).ok_or_else(|| lacks(contents::SINGLE))?;
+            let weights = contents::weights(&names).ok_or_else(|| lacks(contents::SINGLE))?;
             for name in &contents::small_files(&names) {
                 files.push(get(name)?);
             }
-            match layout {
-                Layout::Single => files.push(get(&contents::SINGLE.to_owned())?),
-                Layout::Sharded => {
-                    files.push(get(&contents::INDEX.to_owned())?);
-                    let index = folder.join(contents::INDEX);
-                    for shard in contents::shards(&index, &wanted.repo)? {
-                        if !names.contains(&shard) {
-                            return Err(lacks(&shard));
-                        }
-                        files.push(get(&shard)?);
+            files.push(get(weights)?);
+            if weights == contents::INDEX {
+                for shard in contents::shards(&folder.join(weights), &wanted.repo)? {
+                    if !names.contains(&shard) {
+                        return Err(lacks(&shard));
                     }
+                    files.push(get(&shard)?);
                 }
             }
             folder.clone()
@@ -283,13 +276,12 @@ impl Hub {
                     integrity::damage(&place, &held.hash).map_err(HubError::io(&place))?
                 }
             };
-            let Some(damage) = damage else {
+            let Some(problem) = damage else {
                 return Ok(held);
             };
-            let problem = damage.beside(&held.hash);
             eprintln!("{name}: {problem}: damaged, it is downloaded again");
         }
-        let (endpoint, repo) = (self.http.endpoint(), &wanted.repo);
+        let (endpoint, repo) = (&self.http.endpoint, &wanted.repo);
         let url = format!("{endpoint}/{repo}/resolve/{commit}/{name}");
         let what = format!("{repo}/{name}");
         let missing = || HubError::NoFile {
@@ -320,11 +312,9 @@ impl Hub {
 /// Prints what was downloaded, if anything was.
 fn tell(snapshot: &Snapshot) {
     let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
-    let mut is_first = true;
-    for file in downloaded {
-        if is_first {
+    for (index, file) in downloaded.enumerate() {
+        if index == 0 {
             eprintln!("{} at commit {}:", snapshot.repo, snapshot.commit);
-            is_first = false;
         }
         let (size, hash) = (file.size, file.labelled_hash());
         eprintln!("  {}  {size} bytes  {hash}", file.name);

@@ -13,8 +13,6 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct Progress {
     file: String,
     size: u64,
-    /// Bytes told so far.
-    at: u64,
     bar: Option<ProgressBar>,
     last_line: Instant,
 }
@@ -29,7 +27,6 @@ impl Progress {
         Self {
             file: file.to_owned(),
             size,
-            at: 0,
             bar,
             last_line: Instant::now(),
         }
@@ -37,12 +34,11 @@ impl Progress {
 
     /// Tells that the first `bytes` are here.
     pub(super) fn at(&mut self, bytes: u64) {
-        self.at = bytes;
         if let Some(bar) = &self.bar {
             bar.set_position(bytes);
         } else if self.last_line.elapsed() >= INTERVAL {
             self.last_line = Instant::now();
-            let percent = self.at * 100 / self.size.max(1);
+            let percent = bytes * 100 / self.size.max(1);
             eprintln!(
                 "downloading {}: {percent} % of {} bytes",
                 self.file, self.size

@@ -11,8 +11,8 @@ const PUBLIC: &str = "https://huggingface.co";
 /// An access token, and where it came from.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    secret: String,
-    origin: String,
+    pub(super) secret: String,
+    pub(super) origin: String,
 }
 
 impl Token {
@@ -20,14 +20,6 @@ impl Token {
     pub fn new(secret: impl Into<String>, origin: impl Into<String>) -> Self {
         let (secret, origin) = (secret.into(), origin.into());
         Self { secret, origin }
-    }
-
-    pub(super) fn secret(&self) -> &str {
-        &self.secret
-    }
-
-    pub(super) fn origin(&self) -> &str {
-        &self.origin
     }
 }
 
@@ -90,10 +82,10 @@ impl HubSettings {
                 .and_then(|path| token_in(&path)),
         };
         if let Some(token) = &token
-            && !token.secret().bytes().all(|byte| byte.is_ascii_graphic())
+            && !token.secret.bytes().all(|byte| byte.is_ascii_graphic())
         {
             let problem = "holds characters that no token has";
-            return Err(HubError::setting(token.origin(), problem));
+            return Err(HubError::setting(&token.origin, problem));
         }
         let offline = text("HF_HUB_OFFLINE")?.is_some_and(|value| {
             let value = value.to_ascii_uppercase();

@@ -43,7 +43,7 @@ pub(super) fn metadata(
     http.check(what, url, &response, missing)?;
     let location = redirect(url, &response)?;
     let headers = response.headers();
-    let number = |name| text(headers, name).and_then(|size| size.parse().ok());
+    let number = |headers, name| text(headers, name).and_then(|size| size.parse().ok());
     let etag = text(headers, LINKED_ETAG).or_else(|| text(headers, "etag"));
     let etag = match (etag, &location) {
         (Some(etag), _) => etag,
@@ -56,14 +56,13 @@ pub(super) fn metadata(
     if etag.is_empty() || etag.len() > 128 || !etag.bytes().all(is_plain) {
         return Err(HubError::answer(url, format!("the ETag {etag:?} is odd")));
     }
-    let size = number("x-linked-size");
-    let size = match (size, &location) {
-        (Some(size), _) => Some(size),
-        (None, None) => number("content-length"),
+    let size = match (number(headers, "x-linked-size"), &location) {
+        (None, None) => number(headers, "content-length"),
         (None, Some(elsewhere)) => {
             let response = http.ask(elsewhere, Ask::Head)?;
-            text(response.headers(), "content-length").and_then(|size| size.parse().ok())
+            number(response.headers(), "content-length")
         }
+        (size, _) => size,
     };
     Ok(Metadata {
         etag: etag.to_owned(),
@@ -88,18 +87,17 @@ pub(super) fn download(
     let mut fruitless = 0;
     loop {
         let before = length(&blob.incomplete);
-        let Some(broke) = receive(http, file, &metadata, blob, &mut progress)? else {
+        let Some(reason) = receive(http, file, &metadata, blob, &mut progress)? else {
             break;
         };
         let got = length(&blob.incomplete);
         fruitless = if got > before { 0 } else { fruitless + 1 };
         if fruitless == MAX_FRUITLESS {
-            let (file, size) = (file.to_owned(), metadata.size);
             return Err(HubError::Interrupted {
-                file,
+                file: file.to_owned(),
                 got,
-                size,
-                reason: broke,
+                size: metadata.size,
+                reason,
             });
         }
         std::thread::sleep(PAUSE * (1 << fruitless));

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
-
-/// Files by which a folder is a checkpoint in the Hugging Face layout.
-const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];
+use super::reference::has_ending;
+use crate::weights::shards::{INDEX, SINGLE};
 
 /// Where a model is on this machine.
 pub(super) enum Located {
@@ -21,7 +20,7 @@ impl Located {
     /// # Errors
     /// If the folder has several.
     pub(super) fn stored(path: PathBuf) -> Result<Self, SourceError> {
-        if !path.is_dir() || WEIGHTS.iter().any(|name| path.join(name).exists()) {
+        if !path.is_dir() || [SINGLE, INDEX].iter().any(|name| path.join(name).exists()) {
             return Ok(Self::Stored(path));
         }
         match gguf_files(&path).as_slice() {
@@ -41,11 +40,7 @@ impl Located {
 fn gguf_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
-        .filter(|entry| {
-            let path = entry.path();
-            let ending = path.extension();
-            path.is_file() && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"))
-        })
+        .filter(|entry| entry.path().is_file() && has_ending(entry.path(), "gguf"))
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();

@@ -69,8 +69,9 @@ fn may_be_of_the_hub(text: &str) -> bool {
     !is_path && !is_file && repo.matches('/').count() == 1
 }
 
-fn has_ending(name: &str, ending: &str) -> bool {
-    let found = Path::new(name).extension();
+/// Whether the name of a file ends so, in whatever case.
+pub(crate) fn has_ending(name: impl AsRef<Path>, ending: &str) -> bool {
+    let found = name.as_ref().extension();
     found.is_some_and(|found| found.eq_ignore_ascii_case(ending))
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{SourceError, SpecialTokens};
-use crate::checkpoint::Checkpoint;
+use super::SourceError;
+use crate::checkpoint::{Checkpoint, SpecialTokens};
 use crate::computation::Computation;
 use crate::head::AcceptanceHead;
 use crate::runtime::Model;
@@ -107,7 +107,7 @@ pub fn serve(
         name,
         vocab_size: tokens as u32,
         vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-        special_tokens: SpecialTokens::by_id(checkpoint, &tokenizer),
+        special_tokens: checkpoint.special_tokens(&tokenizer),
         numerics,
         weights_fingerprint: checkpoint.fingerprint(),
         heads: Vec::new(),

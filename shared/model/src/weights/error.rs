@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use safetensors::SafeTensorError;
 use thiserror::Error;
 
 use super::shards::{INDEX, SINGLE};
@@ -90,7 +91,7 @@ impl WeightsError {
         }
     }
 
-    pub(super) fn malformed(file: &str, error: &candle_core::Error) -> Self {
+    pub(crate) fn malformed(file: &str, error: &SafeTensorError) -> Self {
         Self::Malformed {
             file: file.to_owned(),
             reason: error.to_string(),

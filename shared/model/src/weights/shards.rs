@@ -10,12 +10,19 @@ use serde::Deserialize;
 
 use super::WeightsError;
 
-pub(super) const SINGLE: &str = "model.safetensors";
-pub(super) const INDEX: &str = "model.safetensors.index.json";
+/// The file of weights that are not in shards.
+pub(crate) const SINGLE: &str = "model.safetensors";
+/// The file that names the shards.
+pub(crate) const INDEX: &str = "model.safetensors.index.json";
 
-#[derive(Deserialize)]
-struct ShardIndex {
-    weight_map: BTreeMap<String, String>,
+/// The shards that an index names, each once, whatever their names are.
+pub(crate) fn named_in(index: &[u8]) -> serde_json::Result<BTreeSet<String>> {
+    #[derive(Deserialize)]
+    struct ShardIndex {
+        weight_map: BTreeMap<String, String>,
+    }
+    let index: ShardIndex = serde_json::from_slice(index)?;
+    Ok(index.weight_map.into_values().collect())
 }
 
 /// The safetensors files of the checkpoint in `folder`.
@@ -34,12 +41,10 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, WeightsError> {
         }
         Err(source) => return Err(WeightsError::io(&path, source)),
     };
-    let index: ShardIndex =
-        serde_json::from_slice(&json).map_err(|source| WeightsError::Index {
-            path: path.clone(),
-            source,
-        })?;
-    let shards: BTreeSet<String> = index.weight_map.into_values().collect();
+    let shards = named_in(&json).map_err(|source| WeightsError::Index {
+        path: path.clone(),
+        source,
+    })?;
     shards
         .into_iter()
         .map(|shard| {

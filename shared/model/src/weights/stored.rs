@@ -7,29 +7,15 @@ use candle_core::{
     quantized::{GgmlDType, QStorage, QTensor},
 };
 use half::{f16, slice::HalfFloatSliceExt};
-use safetensors::Dtype;
 
+use super::file::TensorInfo;
 use crate::gguf::{ggml_type, tensor_names::Layout, tensor_names::rotary_source};
 
 /// A tensor's bytes where they lie, and what they mean.
 pub(super) struct StoredTensor<'a> {
-    /// `None` if numbers of that format are not read.
-    pub(super) format: Option<GgmlDType>,
-    /// What the format is called, for messages.
-    pub(super) format_name: String,
-    pub(super) shape: Vec<usize>,
+    pub(super) info: &'a TensorInfo,
     pub(super) layout: Layout,
     pub(super) bytes: &'a [u8],
-}
-
-/// A format of safetensors under its name in GGUF.
-pub(super) fn format_of(dtype: Dtype) -> Option<GgmlDType> {
-    match dtype {
-        Dtype::F32 => Some(GgmlDType::F32),
-        Dtype::F16 => Some(GgmlDType::F16),
-        Dtype::BF16 => Some(GgmlDType::BF16),
-        _ => None,
-    }
 }
 
 impl StoredTensor<'_> {
@@ -52,8 +38,8 @@ impl StoredTensor<'_> {
 
     /// Number of rows, and bytes of each.
     fn row_bytes(&self, format: GgmlDType) -> (usize, usize) {
-        let rows = self.shape.first().copied().unwrap_or(1);
-        let inner: usize = self.shape.iter().skip(1).product();
+        let rows = self.info.shape.first().copied().unwrap_or(1);
+        let inner: usize = self.info.shape.iter().skip(1).product();
         (rows, ggml_type::size(format, inner).unwrap_or(0))
     }
 

@@ -1,31 +1,22 @@
 mod gguf;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fs};
 
-use safetensors::{Dtype, serialize};
+use safetensors::{Dtype, serialize, tensor::TensorView};
 
 use super::shards::{INDEX, SINGLE};
 use super::*;
 
 /// A safetensors file of f32 tensors filled with 0, 1, 2, …
 fn file(tensors: &[(&str, &[usize])]) -> Vec<u8> {
-    let data: Vec<(&str, &[usize], Vec<u8>)> = tensors
-        .iter()
-        .map(|&(name, shape)| {
-            let count: usize = shape.iter().product();
-            let bytes = (0..count).flat_map(|i| (i as f32).to_le_bytes()).collect();
-            (name, shape, bytes)
-        })
-        .collect();
-    let views: HashMap<&str, TensorView<'_>> = data
-        .iter()
-        .map(|(name, shape, bytes)| {
-            (
-                *name,
-                TensorView::new(Dtype::F32, shape.to_vec(), bytes).unwrap(),
-            )
-        })
-        .collect();
+    let numbers: Vec<u8> = (0..600).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let views = tensors.iter().map(|(name, shape)| {
+        let bytes = &numbers[..4 * shape.iter().product::<usize>()];
+        (
+            name,
+            TensorView::new(Dtype::F32, shape.to_vec(), bytes).unwrap(),
+        )
+    });
     serialize(views, None).unwrap()
 }
 
@@ -70,39 +61,25 @@ fn a_folder_that_cannot_be_read_says_what_of_it() {
     assert!(Weights::from_bytes(cut.clone()).is_err());
     assert!(Weights::from_bytes(&b"short"[..]).is_err());
     let index = |shard: &str| format!(r#"{{"weight_map": {{"a": "{shard}"}}}}"#).into_bytes();
-    for (name, bytes, told, ends) in [
-        (SINGLE, cut, "model.safetensors is truncated or not", false),
+    for (name, bytes, told) in [
+        (SINGLE, cut, "model.safetensors is truncated or not"),
         (
             INDEX,
             index("x.safetensors"),
             "x.safetensors cannot be read",
-            true,
         ),
-        (INDEX, index("../x"), r#"the shard "../x""#, false),
+        (INDEX, index("../x"), r#"the shard "../x""#),
     ] {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(name), bytes).unwrap();
         let error = Weights::open(folder.path()).err().unwrap();
         let is_malformed = matches!(error, WeightsError::Malformed { .. });
         assert_eq!(is_malformed, name == SINGLE);
-        let error = error.to_string();
-        assert!(
-            error.contains(told) && (!ends || error.ends_with(told)),
-            "{error}"
-        );
+        assert!(error.to_string().contains(told), "{error}");
     }
     let empty = tempfile::tempdir().unwrap();
     let error = Weights::open(empty.path()).err().unwrap();
     assert!(matches!(error, WeightsError::NoWeights { .. }));
-}
-
-#[test]
-fn missing_tensors_and_wrong_shapes_are_named() {
-    let weights = Weights::from_bytes(file(&[("a", &[2, 3])])).unwrap();
-    let refused = |name, shape: &[usize]| weights.tensor(name, shape).unwrap_err().to_string();
-    assert_eq!(refused("b", &[1]), "tensor b is missing");
-    let told = "tensor a has shape [2, 3], the config implies [3, 2]";
-    assert_eq!(refused("a", &[3, 2]), told);
 }
 
 #[test]
@@ -111,9 +88,8 @@ fn half_precision_is_widened_and_integers_are_refused() {
         let views = HashMap::from([("t", TensorView::new(dtype, vec![1], bytes).unwrap())]);
         Weights::from_bytes(serialize(views, None).unwrap()).unwrap()
     };
-    let (wide, half) = ([0xc0, 0x3f], [0x00, 0x3e]);
-    for weights in [one(Dtype::BF16, &wide), one(Dtype::F16, &half)] {
-        assert_eq!(weights.tensor("t", &[1]).unwrap(), [1.5]);
+    for (dtype, bytes) in [(Dtype::BF16, [0xc0, 0x3f]), (Dtype::F16, [0x00, 0x3e])] {
+        assert_eq!(one(dtype, &bytes).tensor("t", &[1]).unwrap(), [1.5]);
     }
     let error = one(Dtype::I64, &[0; 8]).tensor("t", &[1]).unwrap_err();
     let told = "tensor t is of type I64: F32, F16 and BF16 are read";

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use model::bigram::BigramFile;
 use model::source::ModelSource;
-use model::tokenizer::{self, Tokenizer, vocabulary_fingerprint};
+use model::tokenizer::{Tokenizer, vocabulary_fingerprint};
 use model::{Checkpoint, embedded};
 use speculation::max_gram::Bigram;
 
@@ -141,7 +141,8 @@ fn vocabulary(source: &str) -> anyhow::Result<(Tokenizer, Vec<u32>)> {
     let folder = Path::new(source);
     let file = folder.join("tokenizer.json");
     if file.is_file() {
-        let tokenizer = tokenizer::open(&file).context("--tokenizer")?;
+        let tokenizer = Tokenizer::from_file(&file)
+            .map_err(|error| anyhow::anyhow!("--tokenizer: {}: {error}", file.display()))?;
         // A folder with nothing but a tokenizer will do.
         let ends = Checkpoint::open(folder).map(|checkpoint| checkpoint.eos_token_ids());
         return Ok((tokenizer, ends.unwrap_or_default()));

@@ -1,6 +1,8 @@
 //! What the files of all decoder-only models have in common.
 
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use serde_json::json;
+
+use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
 
 /// Reads the keys that mean the same in every family. What only some have is left as in Llama, the
 /// rotation without scaling.
@@ -8,11 +10,18 @@ pub(super) fn read(
     raw: &RawConfig,
     architecture: Architecture,
 ) -> Result<ModelConfig, ConfigError> {
-    let hidden_size = raw.required("hidden_size")?;
+    let hidden_size: usize = raw.required("hidden_size")?;
     let heads: usize = raw.required("num_attention_heads")?;
     let head_dim = match raw.optional("head_dim")? {
         Some(head_dim) => head_dim,
-        None => split(hidden_size, heads)?,
+        None if heads == 0 || hidden_size.is_multiple_of(heads) => {
+            // No heads at all are refused later.
+            hidden_size.checked_div(heads).unwrap_or_default()
+        }
+        None => {
+            let expected = "without head_dim it must divide hidden_size";
+            return Err(ConfigError::invalid("num_attention_heads", heads, expected));
+        }
     };
     let bias = raw.flag("attention_bias")?;
     Ok(ModelConfig {
@@ -36,21 +45,20 @@ pub(super) fn read(
     })
 }
 
-/// The dimensions of each of `heads` heads that share `hidden_size`.
-fn split(hidden_size: usize, heads: usize) -> Result<usize, ConfigError> {
-    if heads == 0 {
-        return Err(ConfigError::invalid(
-            "num_attention_heads",
-            0,
-            "it must be between 1 and 2^28",
-        ));
-    }
-    if !hidden_size.is_multiple_of(heads) {
-        return Err(ConfigError::invalid(
-            "num_attention_heads",
-            heads,
-            "without head_dim it must divide hidden_size",
-        ));
-    }
-    Ok(hidden_size / heads)
+/// Reads the keys of families that are Llama but for what their own code adds.
+pub(super) fn like_llama(
+    raw: &RawConfig,
+    architecture: Architecture,
+) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({
+        "hidden_act": "silu",
+        "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": false,
+    }));
+    Ok(ModelConfig {
+        // The numerics fingerprint of Llama, which came first, names no activation.
+        activation: raw.activation("hidden_act", Activation::Silu)?,
+        rope: Some(raw.rope(10_000.0)?),
+        ..read(&raw, architecture)?
+    })
 }

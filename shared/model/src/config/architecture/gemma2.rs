@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Family, decoder_only};
-use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig, unless};
 
 pub(super) const FAMILY: Family = Family {
     model_types: &["gemma2"],
@@ -43,18 +43,17 @@ pub(super) fn gemma(
     }));
     let config = decoder_only::read(&raw, architecture)?;
     let scalar: f64 = raw.required("query_pre_attn_scalar")?;
-    if scalar <= 0.0 {
-        return Err(ConfigError::invalid(
-            "query_pre_attn_scalar",
-            scalar,
-            "it must be positive",
-        ));
-    }
+    unless(
+        scalar > 0.0,
+        "query_pre_attn_scalar",
+        scalar,
+        "it must be positive",
+    )?;
     Ok(ModelConfig {
         norm_plus_one: true,
         post_norms: true,
         // Files carry `hidden_act` too, which this family's code does not read.
-        activation: raw.activation("hidden_activation", &[Activation::GeluTanh])?,
+        activation: raw.activation("hidden_activation", Activation::GeluTanh)?,
         attention_scale: (1.0 / scalar.sqrt()) as f32,
         attention_softcap: raw.optional("attn_logit_softcapping")?,
         logit_softcap: raw.optional("final_logit_softcapping")?,

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{Family, gemma2::gemma};
-use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig, unless};
 
 pub(super) const FAMILY: Family = Family {
     model_types: &["gemma3_text", "gemma3"],
@@ -72,12 +72,7 @@ fn pattern(raw: &RawConfig) -> Result<usize, ConfigError> {
         Some(pattern) => pattern,
         None => raw.optional("_sliding_window_pattern")?.unwrap_or(6),
     };
-    if pattern == 0 {
-        return Err(ConfigError::invalid(
-            "sliding_window_pattern",
-            0,
-            "every so many layers one sees everything, so it must be 1 or more",
-        ));
-    }
+    let expected = "every so many layers one sees everything, so it must be 1 or more";
+    unless(pattern > 0, "sliding_window_pattern", pattern, expected)?;
     Ok(pattern)
 }

@@ -1,28 +1,46 @@
-//! Llama 1 to 3 (Touvron et al. 2023, Dubey et al. 2024), and so Vicuna and TinyLlama.
+//! Llama 1 to 3 (Touvron et al. 2023, Dubey et al. 2024), and so Vicuna and TinyLlama; and Mistral (Jiang et al.
+//! 2023), which is Llama with a window in every layer.
 
 use serde_json::json;
 
 use super::{Family, decoder_only};
-use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
-pub(super) const FAMILY: Family = Family {
+pub(super) const LLAMA: Family = Family {
     model_types: &["llama"],
     classes: &["LlamaForCausalLM"],
-    read,
+    read: llama,
 };
 
-fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
-    let raw = raw.or(json!({
-        "hidden_act": "silu",
-        "max_position_embeddings": 2048,
-        "rms_norm_eps": 1e-6,
-        "tie_word_embeddings": false,
-    }));
+pub(super) const MISTRAL: Family = Family {
+    model_types: &["mistral"],
+    classes: &["MistralForCausalLM"],
+    read: mistral,
+};
+
+fn llama(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({"max_position_embeddings": 2048}));
     Ok(ModelConfig {
-        // The numerics fingerprint of this family, which came first, names no activation.
-        activation: raw.activation("hidden_act", &[Activation::Silu])?,
         mlp_bias: raw.flag("mlp_bias")?,
-        rope: Some(raw.rope(10_000.0)?),
-        ..decoder_only::read(&raw, Architecture::Llama)?
+        ..decoder_only::like_llama(&raw, Architecture::Llama)?
+    })
+}
+
+fn mistral(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({
+        "max_position_embeddings": 131_072,
+        "num_key_value_heads": 8,
+        // Later releases have none, and say null.
+        "sliding_window": 4096,
+    }));
+    let config = decoder_only::like_llama(&raw, Architecture::Mistral)?;
+    let window: Option<usize> = raw.optional("sliding_window")?;
+    Ok(ModelConfig {
+        // This family's code reads no such key.
+        qkv_bias: false,
+        output_bias: false,
+        window,
+        windowed: vec![window.is_some(); config.layers],
+        ..config
     })
 }

@@ -11,6 +11,17 @@ pub(super) const FAMILY: Family = Family {
     read,
 };
 
+/// What these files call sizes and constants that have other names in those of other families.
+pub(crate) const KEYS: [(&str, &str); 7] = [
+    ("hidden_size", "d_model"),
+    ("intermediate_size", "d_ff"),
+    ("num_hidden_layers", "num_decoder_layers"),
+    ("num_attention_heads", "num_heads"),
+    ("head_dim", "d_kv"),
+    ("max_position_embeddings", "n_positions"),
+    ("rms_norm_eps", "layer_norm_epsilon"),
+];
+
 /// Tokens that source and output may have where `n_positions` names no more. Relative distances know no
 /// longest sequence, and published files say 512 of models that are used far beyond, so this is a bound
 /// on memory only.
@@ -30,7 +41,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
         None => raw.optional("pad_token_id")?.unwrap_or(0),
     };
     let positions: Option<usize> = raw.optional("n_positions")?;
-    let config = ModelConfig {
+    Ok(ModelConfig {
         architecture: Architecture::T5,
         vocab_size: raw.required("vocab_size")?,
         hidden_size,
@@ -59,9 +70,7 @@ fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
         }),
         eos_token_ids: if ends.is_empty() { vec![1] } else { ends },
         ..ModelConfig::llama()
-    };
-    check(&config)?;
-    Ok(config)
+    })
 }
 
 /// Whether the feed-forward network is gated, and its function.
@@ -85,60 +94,6 @@ fn feed_forward(name: &str) -> Result<(bool, Activation), ConfigError> {
         }
     };
     Ok((gated, activation))
-}
-
-/// Refuses sizes no model has, under the names of the file.
-fn check(config: &ModelConfig) -> Result<(), ConfigError> {
-    let invalid = |key, found: usize, expected| Err(ConfigError::invalid(key, found, expected));
-    let Some(encoder) = config.encoder else {
-        return Ok(());
-    };
-    for (key, size) in [
-        ("vocab_size", config.vocab_size),
-        ("d_model", config.hidden_size),
-        ("d_ff", config.intermediate_size),
-        ("d_kv", config.head_dim),
-        ("num_heads", config.heads),
-        ("num_layers", encoder.layers),
-        ("num_decoder_layers", config.layers),
-    ] {
-        // Sizes are multiplied with one another; no model comes near the bound.
-        if size == 0 || size > 1 << 28 {
-            return invalid(key, size, "it must be between 1 and 2^28");
-        }
-    }
-    if config.context_len > 1 << 20 {
-        let expected = "it must be at most 2^20";
-        return invalid("n_positions", config.context_len, expected);
-    }
-    let (buckets, distance) = (encoder.relative_buckets, encoder.relative_max_distance);
-    if !(4..=1 << 16).contains(&buckets) || !buckets.is_multiple_of(4) {
-        return invalid(
-            "relative_attention_num_buckets",
-            buckets,
-            "it must be a multiple of 4, from 4 to 65536",
-        );
-    }
-    // Half of the buckets, of a decoder, hold one distance each.
-    if distance <= buckets / 2 || distance > 1 << 28 {
-        return invalid(
-            "relative_attention_max_distance",
-            distance,
-            "it must be above half of relative_attention_num_buckets, and at most 2^28",
-        );
-    }
-    if !(config.rms_norm_eps.is_finite() && config.rms_norm_eps > 0.0) {
-        let (key, found) = ("layer_norm_epsilon", config.rms_norm_eps);
-        return Err(ConfigError::invalid(key, found, "it must be positive"));
-    }
-    let start = ("decoder_start_token_id", encoder.decoder_start_token_id);
-    let ends = config.eos_token_ids.iter().map(|id| ("eos_token_id", *id));
-    for (key, token) in ends.chain([start]) {
-        if token as usize >= config.vocab_size {
-            return invalid(key, token as usize, "it must be below vocab_size");
-        }
-    }
-    Ok(())
 }
 
 /// Names and shapes of a checkpoint's tensors.

@@ -1,12 +1,7 @@
-use candle_core::quantized::GgmlDType;
-
 use super::*;
 use crate::{
     config::Architecture,
-    gguf::{
-        made_up::{bytes, floats, metadata, open, text},
-        value::{Array, I32},
-    },
+    gguf::tests::{floats, metadata, strings, tensors, text, wholes},
     rope::RopeScaling,
 };
 
@@ -14,33 +9,35 @@ use crate::{
 fn model(architecture: &str, more: &[(&str, Value)]) -> Metadata {
     let mut all = metadata(&[("general.architecture", text(architecture))]);
     for (name, value) in [
-        ("block_count", Value::U32(3)),
-        ("context_length", Value::U32(512)),
-        ("embedding_length", Value::U32(64)),
-        ("feed_forward_length", Value::U32(128)),
-        ("attention.head_count", Value::U32(4)),
-        ("attention.head_count_kv", Value::U32(2)),
-        ("attention.layer_norm_rms_epsilon", Value::F32(1e-6)),
+        ("block_count", Value::Whole(3)),
+        ("context_length", Value::Whole(512)),
+        ("embedding_length", Value::Whole(64)),
+        ("feed_forward_length", Value::Whole(128)),
+        ("attention.head_count", Value::Whole(4)),
+        ("attention.head_count_kv", Value::Whole(2)),
+        ("attention.layer_norm_rms_epsilon", Value::Real(1e-6)),
     ] {
-        all.insert(format!("{architecture}.{name}"), value);
+        all.0.insert(format!("{architecture}.{name}"), value);
     }
     for (key, value) in more {
-        all.insert(key.replace("{}", architecture), value.clone());
+        all.0.insert(key.replace("{}", architecture), value.clone());
     }
     all
 }
 
-fn read_with(metadata: &Metadata, tensors: &[&str]) -> Result<ModelConfig, GgufError> {
+fn read_with(metadata: &Metadata, names: &[&str]) -> Result<ModelConfig, GgufError> {
     let mut all = vec![(
         EMBEDDING,
         &[40_usize, 1][..],
         GgmlDType::F32,
         floats(&[0.0; 40]),
     )];
-    for name in tensors {
+    for name in names {
         all.push((name, &[1], GgmlDType::F32, floats(&[0.0])));
     }
-    read(&open(&bytes(metadata, &all)).unwrap())
+    let mut file = tensors(&all);
+    file.metadata = metadata.clone();
+    read(&file)
 }
 
 fn config(architecture: &str, more: &[(&str, Value)]) -> ModelConfig {
@@ -58,10 +55,10 @@ fn sizes_and_constants_are_read() {
     let config = config(
         "llama",
         &[
-            ("{}.rope.freq_base", Value::F32(500_000.0)),
-            ("tokenizer.ggml.bos_token_id", Value::U32(1)),
-            ("tokenizer.ggml.eos_token_id", Value::U32(2)),
-            ("tokenizer.ggml.eot_token_id", Value::U32(9)),
+            ("{}.rope.freq_base", Value::Real(500_000.0)),
+            ("tokenizer.ggml.bos_token_id", Value::Whole(1)),
+            ("tokenizer.ggml.eos_token_id", Value::Whole(2)),
+            ("tokenizer.ggml.eot_token_id", Value::Whole(9)),
         ],
     );
     assert_eq!(config.architecture, Architecture::Llama);
@@ -86,18 +83,18 @@ fn tensors_tell_what_metadata_does_not() {
 
 #[test]
 fn the_head_may_be_wider_than_its_share() {
-    let by_key = config("qwen3", &[("{}.attention.key_length", Value::U32(32))]);
-    let by_rotation = config("llama", &[("{}.rope.dimension_count", Value::U32(32))]);
+    let by_key = config("qwen3", &[("{}.attention.key_length", Value::Whole(32))]);
+    let by_rotation = config("llama", &[("{}.rope.dimension_count", Value::Whole(32))]);
     assert_eq!((by_key.head_dim, by_rotation.head_dim), (32, 32));
     assert!(by_key.qk_norm);
 }
 
 #[test]
 fn a_window_makes_a_mistral_of_a_llama() {
-    let with = config("llama", &[("{}.attention.sliding_window", Value::U32(8))]);
+    let with = config("llama", &[("{}.attention.sliding_window", Value::Whole(8))]);
     assert_eq!(with.architecture, Architecture::Mistral);
     assert_eq!((with.window_of(0), with.window_of(2)), (Some(8), Some(8)));
-    let without = config("llama", &[("{}.attention.sliding_window", Value::U32(0))]);
+    let without = config("llama", &[("{}.attention.sliding_window", Value::Whole(0))]);
     assert_eq!(without.architecture, Architecture::Mistral);
     assert_eq!(without.window_of(0), None);
 }
@@ -111,9 +108,9 @@ fn gemma_has_windows_by_pattern() {
     let gemma2 = config(
         "gemma2",
         &[
-            ("{}.attention.sliding_window", Value::U32(8)),
-            ("{}.attn_logit_softcapping", Value::F32(50.0)),
-            ("{}.final_logit_softcapping", Value::F32(30.0)),
+            ("{}.attention.sliding_window", Value::Whole(8)),
+            ("{}.attn_logit_softcapping", Value::Real(50.0)),
+            ("{}.final_logit_softcapping", Value::Real(30.0)),
         ],
     );
     assert_eq!(windows(&gemma2), [true, false, true]);
@@ -121,18 +118,14 @@ fn gemma_has_windows_by_pattern() {
     assert_eq!(caps, (Some(50.0), Some(30.0)));
     assert!(gemma2.norm_plus_one && gemma2.post_norms);
     assert_eq!(gemma2.attention_scale, 0.25);
-    let window = ("{}.attention.sliding_window", Value::U32(8));
-    let layers = ("{}.block_count", Value::U32(7));
+    let window = ("{}.attention.sliding_window", Value::Whole(8));
+    let layers = ("{}.block_count", Value::Whole(7));
     let gemma3 = config("gemma3", &[window.clone(), layers]);
     let pattern = [true, true, true, true, true, false, true];
     assert_eq!(windows(&gemma3), pattern);
     let ropes = [gemma3.rope, gemma3.window_rope].map(|rope| rope.unwrap().theta);
     assert_eq!(ropes, [1_000_000.0, 10_000.0]);
-    let flags = [false, true, true].map(Value::Bool).to_vec();
-    let flags = Value::Array(Array {
-        kind: crate::gguf::value::BOOL,
-        items: flags,
-    });
+    let flags = Value::Array([false, true, true].map(Value::Bool).to_vec());
     let own = config(
         "gemma3",
         &[window, ("{}.attention.sliding_window_pattern", flags)],
@@ -146,7 +139,7 @@ fn gemma_3_may_stretch_its_global_rotation() {
         "gemma3",
         &[
             ("{}.rope.scaling.type", text("linear")),
-            ("{}.rope.scaling.factor", Value::F32(8.0)),
+            ("{}.rope.scaling.factor", Value::Real(8.0)),
         ],
     );
     let stretched = RopeScaling::Linear { factor: 8.0 };
@@ -156,19 +149,13 @@ fn gemma_3_may_stretch_its_global_rotation() {
 
 #[test]
 fn tokens_that_end_turns_are_found_by_name() {
-    let kinds = |kinds: [i32; 4]| {
-        Value::Array(Array {
-            kind: I32,
-            items: kinds.map(Value::I32).to_vec(),
-        })
-    };
-    let tokens = ["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"].map(str::to_owned);
+    let tokens = strings(&["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"]);
     let config = config(
         "qwen2",
         &[
-            ("tokenizer.ggml.tokens", Value::strings(tokens)),
-            ("tokenizer.ggml.token_type", kinds([1, 3, 1, 3])),
-            ("tokenizer.ggml.eos_token_id", Value::U32(3)),
+            ("tokenizer.ggml.tokens", tokens),
+            ("tokenizer.ggml.token_type", wholes(&[1, 3, 1, 3])),
+            ("tokenizer.ggml.eos_token_id", Value::Whole(3)),
         ],
     );
     // The one that is no control token is text.
@@ -178,16 +165,14 @@ fn tokens_that_end_turns_are_found_by_name() {
 #[test]
 fn what_is_missing_or_wrong_is_named() {
     let with = |key: &str, value| message(&model("llama", &[(key, value)]));
-    let experts = with("{}.expert_count", Value::U32(8));
+    let experts = with("{}.expert_count", Value::Whole(8));
     let kind = with("{}.block_count", text("three"));
-    let no_layer = with("{}.block_count", Value::U32(0));
-    let no_head = with("{}.attention.head_count", Value::U32(0));
+    let no_layer = with("{}.block_count", Value::Whole(0));
+    let no_head = with("{}.attention.head_count", Value::Whole(0));
     let yarn = model("qwen2", &[("{}.rope.scaling.type", text("yarn"))]);
     let mut missing = model("llama", &[]);
     missing.0.remove("llama.embedding_length");
-    let mut nothing = Metadata::default();
-    nothing.insert("x", Value::strings([]));
-    let [missing, nothing] = [message(&missing), message(&nothing)];
+    let [missing, nothing] = [message(&missing), message(&Metadata::default())];
     assert_eq!(missing, "its metadata has no llama.embedding_length");
     assert_eq!(nothing, "its metadata has no general.architecture");
     let mamba = r#"architecture "mamba" is not supported in GGUF: llama, "#;

@@ -12,7 +12,7 @@ use super::{Token, added, begin_and_end, kind, vocabulary};
 use crate::gguf::{error::GgufError, value::Metadata};
 
 /// What stands for a space.
-const SPACE: &str = "\u{2581}";
+pub(in crate::gguf) const SPACE: &str = "\u{2581}";
 
 pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
     let scores = metadata
@@ -33,14 +33,8 @@ pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, Gg
     let unknown = tokens.iter().find(|token| token.kind == kind::UNKNOWN);
     // llama.cpp's converter writes tokens a user defined with spaces. They are looked for in the
     // text as it is where it is changed at the beginning, and in the changed text otherwise.
-    let with_space = |token: &str| token.replace(' ', SPACE);
-    let user_defined = |token: &str| {
-        if prefix {
-            (token.to_owned(), false)
-        } else {
-            (with_space(token), true)
-        }
-    };
+    let space = if prefix { " " } else { SPACE };
+    let text = |token: &str| token.replace(' ', space);
     let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": SPACE});
     let mut decoders = vec![
         json!({"type": "Replace", "pattern": {"String": SPACE}, "content": " "}),
@@ -55,15 +49,8 @@ pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, Gg
     } else {
         replace
     };
-    let vocabulary = vocabulary(tokens, |token| {
-        if prefix {
-            token.to_owned()
-        } else {
-            with_space(token)
-        }
-    })?;
     Ok(json!({
-        "added_tokens": added(tokens, user_defined),
+        "added_tokens": added(tokens, text, !prefix),
         "normalizer": normalizer,
         "pre_tokenizer": null,
         "post_processor": begin_and_end(metadata, true)?,
@@ -74,7 +61,7 @@ pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, Gg
             "fuse_unk": true,
             "byte_fallback": true,
             "ignore_merges": false,
-            "vocab": vocabulary,
+            "vocab": vocabulary(tokens, text)?,
             "merges": merges(&pieces),
         },
     }))

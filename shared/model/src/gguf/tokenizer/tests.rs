@@ -3,17 +3,14 @@ use tokenizers::Tokenizer;
 
 use super::*;
 use crate::gguf::{
-    made_up::{metadata, text},
-    value::{Array, F32, I32, Value},
+    tests::{metadata, strings, text, wholes},
+    value::Value,
 };
 
-fn array(kind: u32, items: impl IntoIterator<Item = Value>) -> Value {
-    let items = items.into_iter().collect();
-    Value::Array(Array { kind, items })
-}
-
-fn strings(items: &[&str]) -> Value {
-    Value::strings(items.iter().map(|&item| item.to_owned()))
+/// The same with another value of `key`.
+fn with(mut metadata: Metadata, key: &str, value: Value) -> Metadata {
+    metadata.0.insert(format!("tokenizer.ggml.{key}"), value);
+    metadata
 }
 
 /// A byte-level tokenizer that cuts as `pre` says: digits, letters and a few pairs.
@@ -26,16 +23,13 @@ fn byte_level(pre: &str) -> Metadata {
         ("tokenizer.ggml.model", text("gpt2")),
         ("tokenizer.ggml.pre", text(pre)),
         ("tokenizer.ggml.tokens", strings(&tokens)),
-        (
-            "tokenizer.ggml.token_type",
-            array(I32, kinds.into_iter().map(Value::I32)),
-        ),
+        ("tokenizer.ggml.token_type", wholes(&kinds)),
         (
             "tokenizer.ggml.merges",
             strings(&["Ġ 1", "1 2", "12 3", "a b", "Ġ a", "Ġ ab"]),
         ),
-        ("tokenizer.ggml.bos_token_id", Value::U32(0)),
-        ("tokenizer.ggml.eos_token_id", Value::U32(1)),
+        ("tokenizer.ggml.bos_token_id", Value::Whole(0)),
+        ("tokenizer.ggml.eos_token_id", Value::Whole(1)),
     ])
 }
 
@@ -53,51 +47,47 @@ fn message(metadata: &Metadata) -> String {
 }
 
 #[test]
-fn digits_are_cut_as_the_name_says() {
-    let of = |pre: &str| pieces(&byte_level(pre), "123 12");
-    assert_eq!(of("llama-bpe"), ["<s>", "123", "Ġ", "12"]);
-    assert_eq!(of("qwen2"), ["1", "2", "3", "Ġ", "1", "2"]);
-    assert_eq!(of("smollm"), ["1", "2", "3", "Ġ", "1", "2"]);
-    assert_eq!(of("gpt-2"), ["123", "Ġ1", "2"]);
-    assert_eq!(of("default"), ["123", "Ġ", "12"]);
+fn words_are_cut_as_the_name_says() {
+    for (pre, text, expected) in [
+        ("llama-bpe", "123 12", "<s> 123 Ġ 12"),
+        ("qwen2", "123 12", "1 2 3 Ġ 1 2"),
+        ("smollm", "123 12", "1 2 3 Ġ 1 2"),
+        ("gpt-2", "123 12", "123 Ġ1 2"),
+        ("default", "123 12", "123 Ġ 12"),
+        // A word that is a token needs no merges, where the name says so.
+        ("llama-bpe", "abc", "<s> abc"),
+        ("smaug-bpe", "abc", "ab c"),
+    ] {
+        assert_eq!(pieces(&byte_level(pre), text).join(" "), expected, "{pre}");
+    }
 }
 
 #[test]
 fn words_of_a_pattern_are_not_cut_again() {
     // Llama's words may begin with a punctuation mark, GPT-2's may not.
     let of = |pre: &str| {
-        let mut metadata = byte_level(pre);
-        metadata.insert("tokenizer.ggml.merges", strings(&["' a", "a b"]));
+        let metadata = byte_level(pre);
         let tokens = metadata.strings("tokenizer.ggml.tokens").unwrap().unwrap();
         let mut tokens: Vec<&str> = tokens;
         tokens[19] = "'a";
         let tokens = strings(&tokens);
-        metadata.insert("tokenizer.ggml.tokens", tokens);
-        let kinds = [vec![3, 3, 4], vec![1; 18]].concat();
-        let kinds = array(I32, kinds.into_iter().map(Value::I32));
-        metadata.insert("tokenizer.ggml.token_type", kinds);
-        pieces(&metadata, "'ab")
+        let kinds = wholes(&[vec![3, 3, 4], vec![1; 18]].concat());
+        let metadata = with(metadata, "tokens", tokens);
+        let metadata = with(metadata, "token_type", kinds);
+        pieces(&with(metadata, "merges", strings(&["' a", "a b"])), "'ab")
     };
     assert_eq!(of("smaug-bpe"), ["'a", "b"]);
     assert_eq!(of("gpt-2"), ["'", "ab"]);
 }
 
 #[test]
-fn a_word_that_is_a_token_needs_no_merges_where_the_name_says_so() {
-    assert_eq!(pieces(&byte_level("llama-bpe"), "abc"), ["<s>", "abc"]);
-    assert_eq!(pieces(&byte_level("smaug-bpe"), "abc"), ["ab", "c"]);
-}
-
-#[test]
 fn texts_begin_and_end_as_the_metadata_says() {
-    let mut metadata = byte_level("gpt-2");
-    metadata.insert("tokenizer.ggml.add_bos_token", Value::Bool(true));
-    metadata.insert("tokenizer.ggml.add_eos_token", Value::Bool(true));
+    let begins = with(byte_level("gpt-2"), "add_bos_token", Value::Bool(true));
+    let metadata = with(begins, "add_eos_token", Value::Bool(true));
     assert_eq!(pieces(&metadata, "ab"), ["<s>", "ab", "</s>"]);
     let pair = tokenizer(&metadata).encode(("a", "b"), true).unwrap();
     assert_eq!(pair.get_tokens(), ["<s>", "a", "</s>", "<s>", "b", "</s>"]);
-    let mut without = byte_level("llama-bpe");
-    without.insert("tokenizer.ggml.add_bos_token", Value::Bool(false));
+    let without = with(byte_level("llama-bpe"), "add_bos_token", Value::Bool(false));
     assert_eq!(pieces(&without, "ab"), ["ab"]);
 }
 
@@ -128,23 +118,19 @@ fn sentencepiece(prefix: Option<bool>) -> Metadata {
     kinds.extend([1; 9]);
     kinds.push(4);
     let scores = [vec![0.0; 259], scores.to_vec()].concat();
-    let mut all = metadata(&[
+    let tokens = tokens.into_iter().map(Value::String).collect();
+    let scores = scores.into_iter().map(Value::Real).collect();
+    let all = metadata(&[
         ("tokenizer.ggml.model", text("llama")),
-        ("tokenizer.ggml.tokens", Value::strings(tokens)),
-        (
-            "tokenizer.ggml.token_type",
-            array(I32, kinds.into_iter().map(Value::I32)),
-        ),
-        (
-            "tokenizer.ggml.scores",
-            array(F32, scores.into_iter().map(Value::F32)),
-        ),
-        ("tokenizer.ggml.bos_token_id", Value::U32(1)),
+        ("tokenizer.ggml.tokens", Value::Array(tokens)),
+        ("tokenizer.ggml.token_type", wholes(&kinds)),
+        ("tokenizer.ggml.scores", Value::Array(scores)),
+        ("tokenizer.ggml.bos_token_id", Value::Whole(1)),
     ]);
-    if let Some(prefix) = prefix {
-        all.insert("tokenizer.ggml.add_space_prefix", Value::Bool(prefix));
+    match prefix {
+        Some(prefix) => with(all, "add_space_prefix", Value::Bool(prefix)),
+        None => all,
     }
-    all
 }
 
 #[test]
@@ -194,33 +180,56 @@ fn tokens_of_users_may_hold_spaces() {
 
 #[test]
 fn what_is_unknown_or_contradicts_itself_is_named() {
-    let pre = r#"tokenizer.ggml.pre "tiktoken" is not supported: llama-bpe, llama3, "#;
-    assert!(message(&byte_level("tiktoken")).starts_with(pre));
-    let with = |key: &str, value: Value| {
-        let mut metadata = byte_level("gpt-2");
-        metadata.insert(key, value);
-        message(&metadata)
-    };
-    let model = with("tokenizer.ggml.model", text("t5"));
-    let told = r#"tokenizer.ggml.model "t5" is not supported: gpt2"#;
-    assert!(model.starts_with(told), "{model}");
-    let kinds = with("tokenizer.ggml.token_type", array(I32, [Value::I32(1)]));
-    let told = "it has 21 tokens and 1 token types";
-    assert!(kinds.ends_with(told), "{kinds}");
-    let merge = with("tokenizer.ggml.merges", strings(&["ab"]));
-    assert!(merge.ends_with(r#"the merge "ab" has one part"#), "{merge}");
-    let merge = with("tokenizer.ggml.merges", strings(&["a q"]));
-    let told = "its tokenizer makes no sense: ";
-    assert!(merge.starts_with(told), "{merge}");
+    for (pre, key, value, told) in [
+        (
+            "tiktoken",
+            "x",
+            text(""),
+            r#"pre "tiktoken" is not supported: llama-bpe, llama3, "#,
+        ),
+        (
+            "gpt-2",
+            "model",
+            text("t5"),
+            r#"model "t5" is not supported: gpt2"#,
+        ),
+        (
+            "gpt-2",
+            "token_type",
+            wholes(&[1]),
+            "it has 21 tokens and 1 token types",
+        ),
+        (
+            "gpt-2",
+            "merges",
+            strings(&["ab"]),
+            r#"the merge "ab" has one part"#,
+        ),
+        (
+            "gpt-2",
+            "merges",
+            strings(&["a q"]),
+            "its tokenizer makes no sense: ",
+        ),
+        (
+            "gpt-2",
+            "tokens",
+            strings(&["a"; 21]),
+            r#"the token "a" is there twice"#,
+        ),
+        (
+            "llama-bpe",
+            "bos_token_id",
+            Value::Whole(90),
+            "bos_token_id is 90, there are 21 tokens",
+        ),
+    ] {
+        let found = message(&with(byte_level(pre), key, value));
+        assert!(found.contains(told), "{found}");
+    }
     let mut metadata = byte_level("llama-bpe");
-    metadata.insert("tokenizer.ggml.bos_token_id", Value::U32(90));
-    assert!(message(&metadata).ends_with("bos_token_id is 90, there are 21 tokens"));
     metadata.0.remove("tokenizer.ggml.bos_token_id");
     let missing = message(&metadata);
     assert_eq!(missing, "its metadata has no tokenizer.ggml.bos_token_id");
-    metadata.insert("tokenizer.ggml.bos_token_id", Value::U32(0));
-    metadata.insert("tokenizer.ggml.tokens", strings(&["a", "a"]));
-    metadata.0.remove("tokenizer.ggml.token_type");
-    assert!(message(&metadata).ends_with(r#"the token "a" is there twice"#));
     assert!(read(&Metadata::default()).unwrap().is_none());
 }

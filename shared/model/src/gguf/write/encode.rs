@@ -37,12 +37,9 @@ pub(super) fn tensor(
                 *value += 1.0;
             }
         }
-        encode(&values, format).map_err(|error| match error {
-            GgufWriteError::Quantize { reason, .. } => GgufWriteError::Quantize {
-                name: name.clone(),
-                reason,
-            },
-            other => other,
+        encode(&values, format).map_err(|reason| GgufWriteError::Quantize {
+            name: name.clone(),
+            reason,
         })?
     };
     let Layout::RotaryPairs { heads } = tensor.layout else {
@@ -59,11 +56,10 @@ pub(super) fn tensor(
 }
 
 /// Whole blocks of `format`.
-pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, GgufWriteError> {
-    let refused = |reason: String| GgufWriteError::Quantize {
-        name: String::new(),
-        reason,
-    };
+///
+/// # Errors
+/// Why numbers cannot be in it.
+pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, String> {
     match format {
         GgmlDType::F32 => Ok(values
             .iter()
@@ -74,7 +70,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, GgufW
             .map(|value| f16::from_f32(*value))
             .map(|value| {
                 let fits = value.is_finite().then(|| value.to_le_bytes());
-                fits.ok_or_else(|| refused("a number is too large for f16".to_owned()))
+                fits.ok_or_else(|| "a number is too large for f16".to_owned())
             })
             .collect::<Result<Vec<[u8; 2]>, _>>()
             .map(Vec::into_flattened),
@@ -84,7 +80,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, GgufW
             for block in blocks {
                 let (scale, quants) = q8_0(block);
                 if !scale.is_finite() {
-                    return Err(refused("a number is too large for Q8_0".to_owned()));
+                    return Err("a number is too large for Q8_0".to_owned());
                 }
                 bytes.extend(scale.to_le_bytes());
                 bytes.extend(quants.map(i8::cast_unsigned));
@@ -92,7 +88,7 @@ pub(crate) fn encode(values: &[f32], format: GgmlDType) -> Result<Vec<u8>, GgufW
             Ok(bytes)
         }
         other => {
-            let candle = |error: candle_core::Error| refused(error.to_string());
+            let candle = |error: candle_core::Error| error.to_string();
             let mut bytes = Vec::new();
             for piece in values.chunks(PIECE) {
                 let tensor = Tensor::from_slice(piece, piece.len(), &Device::Cpu);

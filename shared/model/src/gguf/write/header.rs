@@ -1,102 +1,122 @@
 //! What stands before the tensors' contents.
 
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
 use candle_core::quantized::GgmlDType;
 
-use crate::gguf::{
-    container::MAGIC,
-    ggml_type,
-    value::{Metadata, Value},
-};
+use crate::gguf::{container::MAGIC, ggml_type};
 
 /// Tensors begin at multiples of it, from the beginning of the contents.
 pub(in crate::gguf) const ALIGNMENT: usize = crate::gguf::container::ALIGNMENT as usize;
 const VERSION: u32 = 3;
 
-/// A tensor to be written.
-pub(in crate::gguf) struct Entry {
-    name: String,
-    shape: Vec<usize>,
-    format: GgmlDType,
+/// A tensor to be written: name, shape and format.
+pub(in crate::gguf) type Entry<'a> = (&'a str, Vec<usize>, GgmlDType);
+
+/// What metadata can be.
+pub(in crate::gguf) trait Field: Sized {
+    /// The type's number in the file format.
+    const KIND: u32;
+
+    fn put(self, out: &mut Vec<u8>);
 }
 
-impl Entry {
-    pub(in crate::gguf) fn new(name: &str, shape: &[usize], format: GgmlDType) -> Self {
-        Self {
-            name: name.to_owned(),
-            shape: shape.to_vec(),
-            format,
+macro_rules! numbers {
+    ($($kind:literal: $number:ty),*) => {$(
+        impl Field for $number {
+            const KIND: u32 = $kind;
+
+            fn put(self, out: &mut Vec<u8>) {
+                out.extend(self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+numbers!(4: u32, 5: i32, 6: f32, 12: f64);
+
+impl Field for bool {
+    const KIND: u32 = 7;
+
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(u8::from(self));
+    }
+}
+
+impl Field for &str {
+    const KIND: u32 = 8;
+
+    fn put(self, out: &mut Vec<u8>) {
+        out.extend((self.len() as u64).to_le_bytes());
+        out.extend(self.as_bytes());
+    }
+}
+
+impl Field for String {
+    const KIND: u32 = 8;
+
+    fn put(self, out: &mut Vec<u8>) {
+        self.as_str().put(out);
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    const KIND: u32 = 9;
+
+    fn put(self, out: &mut Vec<u8>) {
+        T::KIND.put(out);
+        out.extend((self.len() as u64).to_le_bytes());
+        for item in self {
+            item.put(out);
         }
     }
+}
 
-    fn bytes(&self) -> usize {
-        ggml_type::size(self.format, self.shape.iter().product()).unwrap_or(0)
+/// Metadata as it is written: by its name, the number of its type and its bytes.
+#[derive(Default)]
+pub(in crate::gguf) struct Fields(BTreeMap<String, Vec<u8>>);
+
+impl Fields {
+    pub(in crate::gguf) fn insert<T: Field>(&mut self, key: impl Into<String>, value: T) {
+        let mut bytes = T::KIND.to_le_bytes().to_vec();
+        value.put(&mut bytes);
+        self.0.insert(key.into(), bytes);
     }
 }
 
-/// Zeros that follow a tensor of `bytes` bytes.
-pub(in crate::gguf) fn padding(bytes: usize) -> usize {
-    bytes.next_multiple_of(ALIGNMENT) - bytes
-}
-
-/// Bytes of all contents, padding included.
-pub(super) fn data_bytes(entries: &[Entry]) -> u64 {
-    let padded = entries
-        .iter()
-        .map(|entry| entry.bytes().next_multiple_of(ALIGNMENT) as u64);
-    padded.sum()
-}
-
-/// The header, up to where the contents begin.
-pub(in crate::gguf) fn bytes(metadata: &Metadata, entries: &[Entry]) -> Vec<u8> {
+/// The header, up to where the contents begin, and the bytes of all contents, padding included.
+pub(in crate::gguf) fn bytes(metadata: &Fields, entries: &[Entry<'_>]) -> (Vec<u8>, u64) {
     let mut out = MAGIC.to_vec();
-    out.extend(VERSION.to_le_bytes());
+    VERSION.put(&mut out);
     out.extend((entries.len() as u64).to_le_bytes());
     out.extend((metadata.0.len() as u64).to_le_bytes());
     for (key, value) in &metadata.0 {
-        string(&mut out, key);
-        out.extend(value.kind().to_le_bytes());
-        put(&mut out, value);
+        key.as_str().put(&mut out);
+        out.extend(value);
     }
     let mut offset = 0_u64;
-    for entry in entries {
-        string(&mut out, &entry.name);
-        out.extend((entry.shape.len() as u32).to_le_bytes());
-        for size in entry.shape.iter().rev() {
+    for (name, shape, format) in entries {
+        name.put(&mut out);
+        (shape.len() as u32).put(&mut out);
+        for size in shape.iter().rev() {
             out.extend((*size as u64).to_le_bytes());
         }
-        out.extend(ggml_type::id(entry.format).to_le_bytes());
+        ggml_type::id(*format).put(&mut out);
         out.extend(offset.to_le_bytes());
-        offset += entry.bytes().next_multiple_of(ALIGNMENT) as u64;
+        let size = ggml_type::size(*format, shape.iter().product()).unwrap_or(0);
+        offset += size.next_multiple_of(ALIGNMENT) as u64;
     }
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
-    out
+    (out, offset)
 }
 
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as u64).to_le_bytes());
-    out.extend(text.as_bytes());
-}
-
-fn put(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::U8(n) => out.extend(n.to_le_bytes()),
-        Value::I8(n) => out.extend(n.to_le_bytes()),
-        Value::U16(n) => out.extend(n.to_le_bytes()),
-        Value::I16(n) => out.extend(n.to_le_bytes()),
-        Value::U32(n) => out.extend(n.to_le_bytes()),
-        Value::I32(n) => out.extend(n.to_le_bytes()),
-        Value::F32(n) => out.extend(n.to_le_bytes()),
-        Value::Bool(value) => out.push(u8::from(*value)),
-        Value::String(text) => string(out, text),
-        Value::Array(array) => {
-            out.extend(array.kind.to_le_bytes());
-            out.extend((array.items.len() as u64).to_le_bytes());
-            for item in &array.items {
-                put(out, item);
-            }
-        }
-        Value::U64(n) => out.extend(n.to_le_bytes()),
-        Value::I64(n) => out.extend(n.to_le_bytes()),
-        Value::F64(n) => out.extend(n.to_le_bytes()),
-    }
+/// Writes `bytes` and the zeros that follow them, and returns how many that are.
+pub(in crate::gguf) fn padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<u64> {
+    let whole = bytes.len().next_multiple_of(ALIGNMENT);
+    out.write_all(bytes)?;
+    out.write_all(&[0; ALIGNMENT][..whole - bytes.len()])?;
+    Ok(whole as u64)
 }

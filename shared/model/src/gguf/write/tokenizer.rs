@@ -9,29 +9,22 @@ use crate::{
     checkpoint::Checkpoint,
     gguf::{
         pre_tokenizer::PreTokenizer,
-        tokenizer::{kind, padding},
-        value::{self, Array, Metadata, Value},
+        tokenizer::{kind, padding, sentencepiece::SPACE},
+        write::header::Fields,
     },
 };
-
-/// What stands for a space in SentencePiece.
-const SPACE: &str = "\u{2581}";
 
 fn refused(reason: impl Into<String>) -> GgufWriteError {
     GgufWriteError::Tokenizer(reason.into())
 }
 
 /// Adds the tokenizer, its special tokens and the chat template.
-pub(super) fn write(
-    checkpoint: &Checkpoint,
-    metadata: &mut Metadata,
-) -> Result<(), GgufWriteError> {
+pub(super) fn write(checkpoint: &Checkpoint, metadata: &mut Fields) -> Result<(), GgufWriteError> {
     if let Some(template) = checkpoint.chat_template() {
-        let template = Value::String(template.to_owned());
         metadata.insert("tokenizer.chat_template", template);
     }
     let Some(bytes) = checkpoint.tokenizer_json() else {
-        metadata.insert("tokenizer.ggml.model", Value::String("none".to_owned()));
+        metadata.insert("tokenizer.ggml.model", "none");
         return Ok(());
     };
     let json: Json = serde_json::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
@@ -50,11 +43,10 @@ pub(super) fn write(
         let prefix = space_prefix(&json).ok_or_else(|| {
             refused("its normalizer is not one that SentencePiece models come with")
         })?;
-        metadata.insert("tokenizer.ggml.model", Value::String("llama".to_owned()));
-        metadata.insert("tokenizer.ggml.pre", Value::String("default".to_owned()));
-        metadata.insert("tokenizer.ggml.add_space_prefix", Value::Bool(prefix));
-        let scores = scores(&tokens, &merges);
-        metadata.insert("tokenizer.ggml.scores", floats(scores));
+        metadata.insert("tokenizer.ggml.model", "llama");
+        metadata.insert("tokenizer.ggml.pre", "default");
+        metadata.insert("tokenizer.ggml.add_space_prefix", prefix);
+        metadata.insert("tokenizer.ggml.scores", scores(&tokens, &merges));
         for token in &mut tokens {
             if token.1 == kind::USER_DEFINED && !prefix {
                 token.0 = token.0.replace(SPACE, " ");
@@ -63,19 +55,17 @@ pub(super) fn write(
     } else {
         let pre = PreTokenizer::of(&json)
             .ok_or_else(|| refused("the way it cuts text into words has no name in GGUF"))?;
-        metadata.insert("tokenizer.ggml.model", Value::String("gpt2".to_owned()));
-        metadata.insert("tokenizer.ggml.pre", Value::String(pre.name().to_owned()));
-        let merges = merges.iter().map(|[left, right]| format!("{left} {right}"));
-        metadata.insert("tokenizer.ggml.merges", Value::strings(merges));
+        metadata.insert("tokenizer.ggml.model", "gpt2");
+        metadata.insert("tokenizer.ggml.pre", pre.name());
+        let merges: Vec<String> = merges.iter().map(|pair| pair.join(" ")).collect();
+        metadata.insert("tokenizer.ggml.merges", merges);
     }
-    let kinds = tokens.iter().map(|(_, kind)| Value::I32(*kind as i32));
-    let kinds = Array {
-        kind: value::I32,
-        items: kinds.collect(),
-    };
-    metadata.insert("tokenizer.ggml.token_type", Value::Array(kinds));
-    let texts = tokens.into_iter().map(|(text, _)| text);
-    metadata.insert("tokenizer.ggml.tokens", Value::strings(texts));
+    let (texts, kinds): (Vec<String>, Vec<i32>) = tokens
+        .into_iter()
+        .map(|(text, kind)| (text, kind as i32))
+        .unzip();
+    metadata.insert("tokenizer.ggml.token_type", kinds);
+    metadata.insert("tokenizer.ggml.tokens", texts);
     special_tokens(checkpoint, &json, metadata)
 }
 
@@ -198,7 +188,7 @@ fn space_prefix(json: &Json) -> Option<bool> {
 fn special_tokens(
     checkpoint: &Checkpoint,
     json: &Json,
-    metadata: &mut Metadata,
+    metadata: &mut Fields,
 ) -> Result<(), GgufWriteError> {
     let tokenizer = checkpoint.tokenizer()?;
     let empty = tokenizer.encode("", true);
@@ -206,7 +196,7 @@ fn special_tokens(
     let config = checkpoint.config();
     let ends = checkpoint.eos_token_ids();
     let mut insert = |name: &str, id: u32| {
-        metadata.insert(format!("tokenizer.ggml.{name}_token_id"), Value::U32(id));
+        metadata.insert(format!("tokenizer.ggml.{name}_token_id"), id);
     };
     let is_end = |id: &u32| ends.contains(id);
     let (bos, eos) = match *empty.get_ids() {
@@ -235,14 +225,7 @@ fn special_tokens(
             break;
         }
     }
-    metadata.insert("tokenizer.ggml.add_bos_token", Value::Bool(bos.is_some()));
-    metadata.insert("tokenizer.ggml.add_eos_token", Value::Bool(eos.is_some()));
+    metadata.insert("tokenizer.ggml.add_bos_token", bos.is_some());
+    metadata.insert("tokenizer.ggml.add_eos_token", eos.is_some());
     Ok(())
-}
-
-fn floats(items: Vec<f32>) -> Value {
-    Value::Array(Array {
-        kind: value::F32,
-        items: items.into_iter().map(Value::F32).collect(),
-    })
 }

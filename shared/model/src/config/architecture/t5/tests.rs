@@ -92,14 +92,3 @@ fn several_end_tokens_and_another_start() {
     let config = read(json!({"decoder_start_token_id": null, "pad_token_id": 3})).unwrap();
     assert_eq!(config.encoder.unwrap().decoder_start_token_id, 3);
 }
-
-#[test]
-fn an_encoder_alone_is_refused() {
-    let encoder = json!({"architectures": ["T5EncoderModel"]});
-    let refused = read(encoder).unwrap_err().to_string();
-    let [wrong, right] = ["T5EncoderModel", "T5ForConditionalGeneration"];
-    assert!(
-        refused.contains(wrong) && refused.contains(right),
-        "{refused}"
-    );
-}

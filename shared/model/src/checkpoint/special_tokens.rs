@@ -1,11 +1,9 @@
 //! The tokens that chat templates name.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use tokenizers::Tokenizer;
 
-use crate::checkpoint::Checkpoint;
+use crate::config::ModelConfig;
 
 /// Tokens that begin and end a text, as they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,8 +16,7 @@ pub struct SpecialTokens {
 
 impl SpecialTokens {
     /// Those whose ids the model's config tells.
-    pub(super) fn by_id(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Self {
-        let config = checkpoint.config();
+    pub(super) fn by_id(config: &ModelConfig, tokenizer: &Tokenizer) -> Self {
         let written = |id: Option<u32>| tokenizer.id_to_token(id?);
         Self {
             bos: written(config.bos_token_id),
@@ -27,22 +24,14 @@ impl SpecialTokens {
         }
     }
 
-    /// Those that `tokenizer_config.json` names: the one in `folder`, or in `tokenizer` beside it, where the
-    /// tokenizer is if the folder has none. `None` where there is no such file. One that is null there does
-    /// not exist, whatever the config says.
-    pub(super) fn named_in(folder: &Path) -> Option<Self> {
-        let shared = folder.with_file_name("tokenizer");
-        let has_own = folder.join("tokenizer.json").exists();
-        let beside = !has_own && shared.join("tokenizer.json").exists();
-        let folder = if beside { shared.as_path() } else { folder };
-        let json = std::fs::read(folder.join("tokenizer_config.json")).ok()?;
-        // Opening the checkpoint has told of a file that makes no sense.
-        serde_json::from_slice::<TokenizerConfig>(&json)
-            .ok()
-            .map(|config| Self {
-                bos: config.bos_token.map(Token::text),
-                eos: config.eos_token.map(Token::text),
-            })
+    /// Those that a `tokenizer_config.json` names; `None` if it makes no sense. One that is null there does not
+    /// exist, whatever the config says.
+    pub(super) fn named_in(tokenizer_config: &[u8]) -> Option<Self> {
+        let config: TokenizerConfig = serde_json::from_slice(tokenizer_config).ok()?;
+        Some(Self {
+            bos: config.bos_token.map(Token::text),
+            eos: config.eos_token.map(Token::text),
+        })
     }
 }
 
@@ -80,8 +69,6 @@ mod tests {
 
     #[test]
     fn the_tokenizers_config_names_them_in_two_forms() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(SpecialTokens::named_in(folder.path()), None);
         for (json, expected) in [
             (
                 r#"{"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false}}"#,
@@ -92,8 +79,7 @@ mod tests {
                 tokens(None, Some("<|im_end|>")),
             ),
         ] {
-            std::fs::write(folder.path().join("tokenizer_config.json"), json).expect("written");
-            assert_eq!(SpecialTokens::named_in(folder.path()), Some(expected));
+            assert_eq!(SpecialTokens::named_in(json.as_bytes()), Some(expected));
         }
     }
 }

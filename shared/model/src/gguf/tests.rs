@@ -9,36 +9,39 @@ use super::{
     container::Container,
     error::GgufError,
     value::{Metadata, Value},
-    write::header::{self, Entry},
+    write::header::{self, Fields},
 };
 
 /// A tensor: name, shape, format and contents.
 pub(crate) type Tensor<'a> = (&'a str, &'a [usize], GgmlDType, Vec<u8>);
 
 /// The bytes of a file.
-pub(crate) fn bytes(metadata: &Metadata, tensors: &[Tensor<'_>]) -> Vec<u8> {
-    let entries: Vec<Entry> = tensors
+pub(in crate::gguf) fn bytes(metadata: &Fields, tensors: &[Tensor<'_>]) -> Vec<u8> {
+    let entries = tensors
         .iter()
-        .map(|(name, shape, format, _)| Entry::new(name, shape, *format))
-        .collect();
-    let mut bytes = header::bytes(metadata, &entries);
+        .map(|(name, shape, format, _)| (*name, shape.to_vec(), *format));
+    let (mut bytes, _) = header::bytes(metadata, &entries.collect::<Vec<_>>());
     for (.., contents) in tensors {
-        bytes.extend(contents);
-        bytes.resize(bytes.len().next_multiple_of(header::ALIGNMENT), 0);
+        header::padded(&mut bytes, contents).unwrap();
     }
     bytes
 }
 
-/// A file with these bytes.
-pub(crate) fn file(bytes: &[u8]) -> NamedTempFile {
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(bytes).unwrap();
-    file
-}
-
 /// Opens a file with these bytes.
 pub(crate) fn open(bytes: &[u8]) -> Result<Container, GgufError> {
-    Container::open(file(bytes).path())
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    Container::open(file.path())
+}
+
+/// The bytes of a file with these tensors alone.
+pub(crate) fn file(tensors: &[Tensor<'_>]) -> Vec<u8> {
+    bytes(&Fields::default(), tensors)
+}
+
+/// A file with these tensors alone.
+pub(crate) fn tensors(tensors: &[Tensor<'_>]) -> Container {
+    open(&file(tensors)).unwrap()
 }
 
 /// The message of the error, without the file's name.
@@ -58,6 +61,14 @@ pub(crate) fn metadata(entries: &[(&str, Value)]) -> Metadata {
 
 pub(crate) fn text(text: &str) -> Value {
     Value::String(text.to_owned())
+}
+
+pub(crate) fn strings(items: &[&str]) -> Value {
+    Value::Array(items.iter().map(|item| text(item)).collect())
+}
+
+pub(crate) fn wholes(items: &[i128]) -> Value {
+    Value::Array(items.iter().map(|item| Value::Whole(*item)).collect())
 }
 
 /// f32 numbers as bytes.

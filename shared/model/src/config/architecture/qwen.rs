@@ -1,0 +1,64 @@
+//! Qwen 2 and 2.5 (Yang et al. 2024): Llama with biases on query, key and value; and Qwen 3 (Yang et al. 2025):
+//! norms on each head's query and key in place of biases.
+
+use serde_json::json;
+
+use super::{Family, decoder_only};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
+
+pub(super) const QWEN2: Family = Family {
+    model_types: &["qwen2"],
+    classes: &["Qwen2ForCausalLM"],
+    read: qwen2,
+};
+
+pub(super) const QWEN3: Family = Family {
+    model_types: &["qwen3"],
+    classes: &["Qwen3ForCausalLM"],
+    read: qwen3,
+};
+
+fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    Ok(ModelConfig {
+        qkv_bias: true,
+        output_bias: false,
+        ..qwen(raw, Architecture::Qwen2)?
+    })
+}
+
+fn qwen3(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({"head_dim": 128}));
+    Ok(ModelConfig {
+        qk_norm: true,
+        ..qwen(&raw, Architecture::Qwen3)?
+    })
+}
+
+/// What both have in common. They have no window unless `use_sliding_window` is set, else in the layers that
+/// `layer_types` names, or those from `max_window_layers` on.
+fn qwen(raw: &RawConfig, architecture: Architecture) -> Result<ModelConfig, ConfigError> {
+    let raw = raw.or(json!({
+        "max_position_embeddings": 32_768,
+        "max_window_layers": 28,
+        "num_key_value_heads": 32,
+        "sliding_window": 4096,
+    }));
+    let config = decoder_only::like_llama(&raw, architecture)?;
+    let window = if raw.flag("use_sliding_window")? {
+        raw.optional("sliding_window")?
+    } else {
+        None
+    };
+    let windowed = if let Some(windowed) = raw.windowed(config.layers)? {
+        windowed
+    } else {
+        let first: usize = raw.required("max_window_layers")?;
+        let windowed = (0..config.layers).map(|layer| window.is_some() && layer >= first);
+        windowed.collect()
+    };
+    Ok(ModelConfig {
+        window,
+        windowed,
+        ..config
+    })
+}

@@ -1,0 +1,85 @@
+//! A file of tensors, which are read where they lie.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    ops::{Deref, Range},
+    path::Path,
+};
+
+use candle_core::quantized::GgmlDType;
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+
+/// The bytes of a file, mapped or in memory.
+pub(crate) type Bytes = Box<dyn Deref<Target = [u8]> + Send + Sync>;
+
+/// Maps the file at `path`.
+pub(crate) fn mapped(path: &Path) -> io::Result<Bytes> {
+    let file = fs::File::open(path)?;
+    // SAFETY: the map is only read; that nobody rewrites a checkpoint in place while it is served
+    // is the operator's part, as for every program that maps weights.
+    Ok(Box::new(unsafe { Mmap::map(&file) }?))
+}
+
+/// A tensor of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TensorInfo {
+    /// `None` if numbers of that format are not read.
+    pub(crate) format: Option<GgmlDType>,
+    /// What the file calls the format.
+    pub(crate) format_name: String,
+    /// Outermost dimension first.
+    pub(crate) shape: Vec<usize>,
+    /// Where it lies in the file; may be empty if the format is not known.
+    pub(crate) range: Range<usize>,
+}
+
+/// A file and the tensors in it, by the names they have there.
+pub(crate) struct TensorFile {
+    pub(crate) bytes: Bytes,
+    /// Ranges lie within the bytes.
+    pub(crate) tensors: BTreeMap<String, TensorInfo>,
+}
+
+impl TensorFile {
+    /// The tensors of a safetensors file.
+    ///
+    /// # Errors
+    /// If it is truncated, or no such file.
+    pub(crate) fn safetensors(bytes: Bytes) -> Result<Self, SafeTensorError> {
+        let (header_bytes, header) = SafeTensors::read_metadata(&bytes)?;
+        // The header's length comes before it.
+        let data = size_of::<u64>() + header_bytes;
+        let infos = header.tensors().into_iter().map(|(name, info)| {
+            let (start, end) = info.data_offsets;
+            let info = TensorInfo {
+                format: match info.dtype {
+                    Dtype::F32 => Some(GgmlDType::F32),
+                    Dtype::F16 => Some(GgmlDType::F16),
+                    Dtype::BF16 => Some(GgmlDType::BF16),
+                    _ => None,
+                },
+                format_name: format!("{:?}", info.dtype),
+                shape: info.shape.clone(),
+                range: data + start..data + end,
+            };
+            (name, info)
+        });
+        let tensors = infos.collect();
+        Ok(Self { bytes, tensors })
+    }
+
+    /// The tensor of that name, and its bytes.
+    pub(crate) fn get(&self, name: &str) -> Option<(&TensorInfo, &[u8])> {
+        let info = self.tensors.get(name)?;
+        Some((info, &self.bytes[info.range.clone()]))
+    }
+
+    /// All tensors, in the order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
+        let bytes = |info: &TensorInfo| &self.bytes[info.range.clone()];
+        let tensors = self.tensors.iter();
+        tensors.map(move |(name, info)| (name.as_str(), info, bytes(info)))
+    }
+}
