@@ -8,11 +8,9 @@ use std::io::{IsTerminal, Write};
 use anyhow::{Context, ensure};
 use clap::Args;
 use server::telemetry;
-use tokio_util::sync::CancellationToken;
 use wire::v1;
 
 use crate::args::RequestArgs;
-use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
 use crate::generate::terminal::Terminal;
@@ -37,14 +35,9 @@ pub(crate) struct ChatArgs {
 pub(crate) async fn run(args: ChatArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let request = args.common.request()?;
-    let Some(url) = &args.common.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let url = cluster.coordinator_url.clone();
-        let talked = talk(connect::within(&url)?, &url, &request, &args).await;
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), cluster.stop()).await;
-        return talked;
-    };
-    talk(connect::to_coordinator(url, &config)?, url, &request, &args).await
+    let coordinator = args.common.services.coordinator.as_deref();
+    let ask = async |client, url: &str| talk(client, url, &request, &args).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 async fn talk(
@@ -137,5 +130,6 @@ async fn say(
             "the conversation is longer than the model's context: its {forgotten} oldest {turns} forgotten"
         );
     }
-    generate::read(parts, url, &mut Terminal::new()).await
+    let answer = generate::read(parts, url, &mut Terminal::new()).await?;
+    Ok(answer.text)
 }

@@ -6,12 +6,11 @@ use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
 use wire::v1;
 
-use super::Printer;
+use super::{Answer, Printer};
 
 /// Prints text as it comes.
 pub(crate) struct Terminal {
     out: AutoStream<std::io::Stdout>,
-    started: v1::Started,
     /// Whether the last character printed was no newline.
     mid_line: bool,
 }
@@ -20,7 +19,6 @@ impl Terminal {
     pub(crate) fn new() -> Self {
         Self {
             out: stdout(),
-            started: v1::Started::default(),
             mid_line: false,
         }
     }
@@ -39,11 +37,7 @@ fn style(origin: i32) -> Style {
 }
 
 impl Printer for Terminal {
-    fn started(&mut self, started: v1::Started) {
-        self.started = started;
-    }
-
-    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
+    fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()> {
         for (piece, &origin) in chunk.pieces.iter().zip(&chunk.origins) {
             let style = style(origin);
             write!(self.out, "{style}{piece}{style:#}")?;
@@ -68,10 +62,13 @@ impl Printer for Terminal {
         eprintln!("{}", round_line(round));
     }
 
-    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        let Answer {
+            started, finished, ..
+        } = answer;
         writeln!(self.out)?;
         self.out.flush()?;
-        eprintln!("{}", summary(&self.started, finished));
+        eprintln!("{}", summary(started, finished));
         if let Some(fallback) = finished
             .speculation
             .as_ref()
