@@ -21,7 +21,6 @@ use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::seldom::Seldom;
-use crate::severable::Severable;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
 pub(crate) use opening::Opened;
@@ -100,21 +99,21 @@ impl Incoming {
         }
         let failed = Arc::clone(&self.failed);
         let acceptor = self.tls.acceptor();
-        let opening = opening::open(connection, acceptor, permit, self.most_received, failed);
+        let (most, severed) = (self.most_received, self.severed.clone());
+        let opening = opening::open(connection, acceptor, permit, most, failed, severed);
         self.order.push_back(self.opening.spawn(opening));
     }
 }
 
 impl Stream for Incoming {
-    type Item = Result<Severable<Opened>, Infallible>;
+    type Item = Result<Opened, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
             while let Poll::Ready(Some(opened)) = this.opening.poll_join_next(cx) {
                 if let Ok(Some(opened)) = opened {
-                    let connection = Severable::new(opened, this.severed.clone());
-                    return Poll::Ready(Some(Ok(connection)));
+                    return Poll::Ready(Some(Ok(opened)));
                 }
             }
             if let Some(pause) = &mut this.pause {
