@@ -105,14 +105,13 @@ fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     let speculation = finished.speculation.clone().unwrap_or_default();
     let rounds = match speculation.num_spec_steps {
         0 => String::new(),
-        1 => format!(
-            ", 1 round, mean acceptance length {:.2}",
-            speculation.mean_acceptance_length
-        ),
-        rounds => format!(
-            ", {rounds} rounds, mean acceptance length {:.2}",
-            speculation.mean_acceptance_length
-        ),
+        count => {
+            let (s, length) = (
+                if count == 1 { "" } else { "s" },
+                speculation.mean_acceptance_length,
+            );
+            format!(", {count} round{s}, mean acceptance length {length:.2}")
+        }
     };
     let calls = speculation.target_calls_per_token;
     let deferral = match speculation.deferral_rate {
