@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::{each_refused, json, outrider, words};
+use super::{json, outrider, words};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
 
@@ -111,29 +111,5 @@ fn a_conversation_outlives_the_models_context() {
     assert!(
         told.contains("prompt: ") && told.contains("too long"),
         "{told}"
-    );
-}
-
-#[test]
-fn a_line_that_is_no_text_is_left_out() {
-    let folder = model(TEMPLATE);
-    let (with, told) = talk(&folder, BRIEF, b"Hello\n\xff\xfe\nAnd then?\n");
-    assert!(told.contains("not UTF-8"), "{told}");
-    let (without, _) = talk(&folder, BRIEF, b"Hello\nAnd then?\n");
-    assert_eq!(with, without);
-}
-
-#[test]
-fn what_a_template_refuses_is_told_with_its_line() {
-    let folder = model(
-        "{{ bos_token }}\n{% if messages[0].role == 'system' %}\n{{ raise_exception('no system turn') }}{% endif %}",
-    );
-    let path = folder.path().to_str().expect("UTF-8");
-    each_refused(
-        &["generate", "--chat", "--target-model", path],
-        &[
-            "--prompt x --system y | messages | line 3 | raise_exception | no system turn",
-            "--prompt x --coordinator http://127.0.0.1:9 | --target-model",
-        ],
     );
 }

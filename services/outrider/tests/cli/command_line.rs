@@ -6,21 +6,6 @@ use super::{each_refused, refused, run, words};
 
 #[test]
 fn models_of_services_are_for_commands_that_run_services() {
-    for line in [
-        "score --text x",
-        "quantize embedded:draft x.gguf --to q8_0",
-        "models list",
-        "methods",
-        "config print",
-        "serve coordinator",
-    ] {
-        for flag in ["--target-model", "--draft-model"] {
-            let said = refused(&[&words(line)[..], &[flag, "embedded:draft"]].concat());
-            let problem = format!("unexpected argument '{flag}'");
-            assert!(said.contains(&problem), "{line}: {said}");
-        }
-    }
-    // Where they are taken they are not ignored either.
     each_refused(
         &[],
         &[
@@ -28,6 +13,7 @@ fn models_of_services_are_for_commands_that_run_services() {
             "generate --prompt x --target-model no/such/folder | no/such/folder",
             "serve all --target-model no/such/folder | no/such/folder",
             "bench --coordinator http://127.0.0.1:9 --draft-model x | --coordinator",
+            "score --text x --target-model x | unexpected argument '--target-model'",
         ],
     );
 }
@@ -82,15 +68,6 @@ fn a_command_that_moved_says_where_it_went() {
         let command = format!("cargo run --release -p outrider-bench -- {there}`");
         assert!(said.contains(&command), "{line}: {said}");
     }
-}
-
-#[test]
-fn what_never_was_a_command_is_not_said_to_have_moved() {
-    each_refused(
-        &["bench"],
-        &[
-            "kernel | unexpected argument 'kernel'",
-            "--per-knd 3 | unexpected argument '--per-knd'",
-        ],
-    );
+    // What never was one did not move.
+    each_refused(&["bench"], &["kernel | unexpected argument 'kernel'"]);
 }

@@ -20,21 +20,6 @@ fn generate_prints_one_json_object_with_everything_in_it() {
     );
     assert_eq!(answer["finish_reason"], "length");
     let speculation = &answer["speculation"];
-    let number = |key: &str| speculation[key].as_f64().expect("a number");
-    let sum = |key: &str| {
-        let entries = speculation[key].as_array().expect("an array");
-        entries.iter().filter_map(Value::as_f64).sum::<f64>()
-    };
-    assert!(number("mean_acceptance_length") > 1.3);
-    let calls = number("drafted") + number("target_forwards");
-    assert_eq!(calls, 48.0 + number("discarded") + number("withheld"));
-    assert_eq!(number("num_draft_tokens"), sum("per_step_drafted"));
-    assert_eq!(
-        number("num_accepted_draft_tokens"),
-        sum("per_step_accepted")
-    );
-    assert_eq!(number("num_spec_steps"), sum("acceptance_histogram"));
-    assert_eq!(number("fallbacks"), 0.0);
     let published = answer["metrics"]["speculative_decoding"].as_object();
     let published = published.expect("what users of vLLM parse");
     for key in words(
@@ -72,60 +57,20 @@ fn generate_streams_text_and_ends_with_a_summary() {
 #[test]
 fn bad_requests_name_the_field_and_the_limit() {
     each_refused(
-        &["generate", "--prompt", "x"],
-        &[
-            "--temperature -1 | temperature | -1 | 0 to 100",
-            "--temperature nan | temperature | NaN",
-            "--max-tokens 9999 | max_tokens | 9999 | 512",
-            "--draft-len 0 | draft_len | 0 | 1 to 64",
-            "--draft-len confidence:2 | draft_len | 0 to 1",
-            "--draft-len long | draft_len | long | goodput",
-            "--drafting guess | drafting | guess | max-gram",
-            "--tree comb:1 | tree | comb:1 | 2 to 64",
-            "--draft-cap 9 | --draft-cap | 9",
-            "--draft-len 9 --tree comb:8 | tree | 9 levels of 8 nodes are 72 | 64",
-            "--method nonsense | method | nonsense | target-only",
-            "--coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused",
-            "--coordinator nonsense | nonsense | http://HOST:PORT",
-        ],
-    );
-    each_refused(
         &["generate"],
         &[
+            // The coordinator's words, and those of the flags and of connections.
+            "--prompt x --temperature -1 | temperature | -1 | 0 to 100",
+            "--prompt x --draft-len 9 --tree comb:8 | tree | 9 levels of 8 nodes are 72 | 64",
+            "--prompt x --method nonsense | method | nonsense | target-only",
+            "--prompt x --draft-cap 9 | --draft-cap | 9",
+            "--prompt x --coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused",
+            "--prompt x --coordinator nonsense | nonsense | http://HOST:PORT",
             "--prompt '' | prompt: empty",
             " | --prompt",
             "--prompt-file no/such/file | no/such/file",
         ],
     );
-}
-
-/// Flags of drafting reach the services, and change how the same tokens come about.
-#[test]
-fn every_way_of_drafting_can_be_asked_for() {
-    let with = |flags: &str| {
-        let base = words("--prompt 'Once upon a time' --max-tokens 32 --seed 11");
-        json(&[base, words(flags)].concat())
-    };
-    let expected = with("--method target-only");
-    for (flags, told) in [
-        ("--drafting max-gram --draft-len 7", "max-gram 7 chain"),
-        ("--drafting cascade", "cascade 20 chain"),
-        (
-            "--draft-len specdec++:0.7 --draft-cap 9",
-            "model specdec++:0.7 chain",
-        ),
-        ("--draft-len confidence:0.4", "model confidence:0.4 chain"),
-        ("--draft-len goodput", "model goodput chain"),
-        ("--tree comb:8", "model 4 comb:8"),
-        ("--tree alternates:2 --draft-len 6", "model 6 alternates:2"),
-    ] {
-        let answer = with(flags);
-        assert_eq!(answer["token_ids"], expected["token_ids"], "{flags}");
-        assert_eq!(answer["speculation"]["fallbacks"], 0, "{flags}");
-        let names = ["drafting", "draft_len", "tree"];
-        let found = names.map(|name| answer["settings"][name].as_str().expect(name));
-        assert_eq!(found.join(" "), told, "{flags}");
-    }
 }
 
 #[test]

@@ -112,13 +112,7 @@ fn models_are_pulled_and_listed() {
         (&true.into(), &Value::Null)
     );
 
-    // A file that was damaged meanwhile is downloaded again, and one that does not come is told of.
-    let weights = Path::new(model["path"].as_str().expect("a path")).join("model.safetensors");
-    let bytes = std::fs::read(&weights).expect("weights");
-    std::fs::write(&weights, &bytes[1..]).expect("written");
-    let (_, told) = succeeds(&mut pull("outrider/default-draft"));
-    assert!(told.contains("model.safetensors: sha256 is"), "{told}");
-    assert!(std::fs::read(&weights).expect("weights") == bytes);
+    // What does not come is told of.
     setup.server.cut_after(&[70_000, 0, 0, 0, 0, 0]);
     let half = pull("outrider/default-target").output();
     assert!(!half.expect("runs").status.success());
@@ -130,16 +124,6 @@ fn models_are_pulled_and_listed() {
         "models pull outrider/default-target",
     ] {
         assert!(listed.contains(part), "{listed}");
-    }
-
-    for (model, said) in [
-        ("outrider/other", "no model outrider/other"),
-        ("outrider/../x", "no model of the hub"),
-        ("outrider/..", "\"..\""),
-    ] {
-        let output = pull(model).output().expect("runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && told.contains(said), "{told}");
     }
 }
 

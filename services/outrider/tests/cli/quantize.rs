@@ -66,6 +66,7 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
         "embedded:draft PLACE | is there already, --force replaces it",
         "embedded:nothing PLACE --force | SRC: path: 'embedded:nothing' is not embedded",
         "PLACE PLACE --force | it does not begin with GGUF",
+        "embedded:draft PLACE/no/such.gguf | cannot be written to",
     ] {
         each_refused(
             &["quantize", "--to", "q4_k"],
@@ -89,21 +90,6 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
         "{stdout}"
     );
     assert_eq!(names(folder.path()), ["model.gguf"]);
-}
-
-#[test]
-fn arguments_that_make_no_sense_are_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let place = folder.path().to_str().expect("a name");
-    let nowhere = folder.path().join("no/such.gguf");
-    let nowhere = nowhere.to_str().expect("a name");
-    for line in [
-        format!("{place} --to q8_0 | is a folder, name a file"),
-        format!("{nowhere} --to q8_0 | cannot be written to"),
-        "x.gguf --to q3 | q8_0, q4_k, f16 and f32 are known".to_owned(),
-    ] {
-        each_refused(&["quantize", "embedded:draft"], &[&line]);
-    }
 }
 
 /// What stops a process, but for a kill, removes what was begun.

@@ -17,6 +17,7 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
         "[verifier.model];path = 'no/such/folder' | verifier.model | no/such/folder | org/name[@revision]",
         "[verifier.model];path = 'org/..' | verifier.model | org/.. | contains",
         "[verifier];listen = 'everywhere' | verifier.listen | everywhere",
+        "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
     ] {
         let mut cells = line.split(" | ");
         let text = cells.next().unwrap_or_default().replace(';', "\n");

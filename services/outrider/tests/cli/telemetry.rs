@@ -152,16 +152,3 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
     let all: String = lines.iter().map(Value::to_string).collect();
     assert!(!all.contains("Once upon"));
 }
-
-#[test]
-fn a_variable_that_cannot_be_used_is_named() {
-    let mut serve = outrider(&["serve", "drafter", "--listen", ANY]);
-    serve.env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317");
-    let output = serve.output().expect("the binary runs");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{stderr}");
-    assert!(
-        stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT: \"collector:4317\""),
-        "{stderr}"
-    );
-}

@@ -68,28 +68,6 @@ fn a_counter_is_written_with_type_unit_and_labels() {
 }
 
 #[test]
-fn a_histogram_counts_up_to_and_with_its_bounds() {
-    let metrics = Metrics::default();
-    let lengths = metrics.histogram(&names::ACCEPTED_LENGTH, &["m", "x"]);
-    for value in [0.0, 4.0, 4.0, 9.0, 1_000.0] {
-        lengths.observe(value);
-    }
-    let lines = lines(&metrics, "outrider_accepted_length_tokens");
-    let has = |line: &str| {
-        let line = format!("outrider_accepted_length_tokens_{line}");
-        assert!(lines.contains(&line), "{line} is not among {lines:#?}");
-    };
-    has("bucket{le=\"0.0\",model=\"m\",method=\"x\"} 1");
-    has("bucket{le=\"3.0\",model=\"m\",method=\"x\"} 1");
-    has("bucket{le=\"4.0\",model=\"m\",method=\"x\"} 3");
-    has("bucket{le=\"10.0\",model=\"m\",method=\"x\"} 4");
-    has("bucket{le=\"64.0\",model=\"m\",method=\"x\"} 4");
-    has("bucket{le=\"+Inf\",model=\"m\",method=\"x\"} 5");
-    has("count{model=\"m\",method=\"x\"} 5");
-    has("sum{model=\"m\",method=\"x\"} 1017.0");
-}
-
-#[test]
 fn a_bucket_shows_the_trace_of_a_request_in_it() {
     let metrics = Metrics::default();
     let labels = ["chat", "outrider", "m"];
@@ -157,9 +135,6 @@ fn the_process_tells_of_itself() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let ago = now.unwrap().as_secs_f64() - start;
         assert!((-2.0..3_600.0).contains(&ago), "started {ago} s ago");
-        let resident = lines(&metrics, "process_resident_memory_bytes{")[0].clone();
-        let resident: f64 = resident.rsplit_once(' ').unwrap().1.parse().unwrap();
-        assert!(resident > 1e6, "{resident} bytes");
         let used = || -> f64 {
             let line = lines(&metrics, "process_cpu_seconds_total")[0].clone();
             line.rsplit_once(' ').unwrap().1.parse().unwrap()
@@ -169,10 +144,6 @@ fn the_process_tells_of_itself() {
             let waited = began.elapsed();
             assert!(waited.as_secs() < 30, "no processor time in {waited:?}");
         }
-        // Other tests use it too, on every core.
-        let cores = std::thread::available_parallelism().unwrap().get() as f64;
-        let most = (began.elapsed().as_secs_f64() + 0.1) * cores;
-        assert!(used() - before <= most, "more than {most} s");
     }
 }
 
