@@ -7,7 +7,7 @@ mod opening;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io::ErrorKind;
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -123,7 +123,11 @@ impl Stream for Incoming {
             match std::task::ready!(this.listener.poll_accept(cx)) {
                 Ok((connection, _)) => this.admit(connection),
                 // It went away before it was looked at.
-                Err(error) if is_of_one_connection(error.kind()) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ConnectionAborted | ConnectionReset | Interrupted
+                    ) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted for now");
                     this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
@@ -131,11 +135,4 @@ impl Stream for Incoming {
             }
         }
     }
-}
-
-fn is_of_one_connection(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
-    )
 }
