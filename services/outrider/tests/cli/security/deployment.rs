@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::authority::{Authority, write};
 use crate::{ANY, Server};
 
-pub(super) const CLIENT_TOKEN: &str = "client-0123456789abcdef";
+const CLIENT_TOKEN: &str = "client-0123456789abcdef";
 const PEER_TOKEN: &str = "peer-0123456789abcdef";
 
 /// Three processes under mutual TLS, with tokens.
