@@ -156,27 +156,4 @@ mod tests {
     fn the_flags_are_consistent() {
         Cli::command().debug_assert();
     }
-
-    /// How a failure is told as JSON stands wherever JSON can be asked for.
-    #[test]
-    fn every_json_flag_says_what_a_failure_is() {
-        let mut commands = vec![Cli::command()];
-        let mut found = 0;
-        while let Some(command) = commands.pop() {
-            commands.extend(command.get_subcommands().cloned());
-            let name = command.get_name();
-            for flag in command
-                .get_arguments()
-                .filter(|flag| flag.get_id() == "json")
-            {
-                let help = flag.get_long_help().or(flag.get_help());
-                let help = help.map(ToString::to_string).unwrap_or_default();
-                let words: Vec<&str> = help.split_whitespace().collect();
-                let says = r#"A failure is {"error": {"message": ...}}"#;
-                assert!(words.join(" ").contains(says), "{name}: {help}");
-                found += 1;
-            }
-        }
-        assert!(found >= 6, "{found}");
-    }
 }
