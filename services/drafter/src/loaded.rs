@@ -27,9 +27,9 @@ pub struct Loaded {
     /// Draft models, the largest first; none if Max-Gram drafts alone.
     pub(crate) models: Vec<ServedModel<Model>>,
     /// Acceptance heads of the first model, at most one for each label.
-    pub(crate) heads: Vec<AcceptanceHead>,
+    pub heads: Vec<AcceptanceHead>,
     /// Max-Gram's table.
-    pub(crate) bigram: Option<BigramFile>,
+    pub bigram: Option<BigramFile>,
     /// The cascade, of all models and Max-Gram if it says so.
     pub(crate) cascade: Option<CascadeConfig>,
 }
@@ -110,18 +110,6 @@ impl Loaded {
             bigram,
             cascade,
         })
-    }
-}
-
-impl Loaded {
-    /// The acceptance heads, at most one for each label.
-    pub fn heads(&self) -> &[AcceptanceHead] {
-        &self.heads
-    }
-
-    /// Max-Gram's table, if there is one.
-    pub fn bigram(&self) -> Option<&BigramFile> {
-        self.bigram.as_ref()
     }
 
     /// The ways of drafting, the default first; never empty.

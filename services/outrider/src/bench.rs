@@ -7,14 +7,11 @@ use anstream::stdout;
 use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use wire::v1::GenerateRequest;
 
-use crate::args::{MethodArgs, ModelArgs};
-use crate::cluster::Cluster;
+use crate::args::{MethodArgs, ServicesArgs};
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
-use crate::global::Services;
 use crate::measure::{self, BASELINE, Measured, measure};
 use crate::moved::{self, MovedCommand};
 use crate::{progress, prompts};
@@ -23,9 +20,8 @@ use crate::{progress, prompts};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct BenchArgs {
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it some of each kind of text the default
     /// pair knows.
     #[arg(long, value_name = "FILE")]
@@ -44,8 +40,6 @@ pub(crate) struct BenchArgs {
     json: bool,
     #[command(flatten)]
     method: MethodArgs,
-    #[command(flatten)]
-    models: ModelArgs,
     /// See outrider-bench compare.
     #[arg(long, hide = true)]
     methods: Option<String>,
@@ -57,14 +51,6 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// Whom requests go to.
-    pub(crate) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
-
     /// A request by the method, or by the target alone.
     fn request(
         &self,
@@ -107,15 +93,9 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     if args.method.method == BASELINE {
         bail!("--method: {BASELINE} is what the method is compared with");
     }
-    let compared = if let Some(url) = &args.coordinator {
-        compare(&args, connect::to_coordinator(url, &config)?).await?
-    } else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect::within(&cluster.coordinator_url)?;
-        let compared = compare(&args, client).await?;
-        cluster.stop().await?;
-        compared
-    };
+    let coordinator = args.services.coordinator.as_deref();
+    let ask = async |client, _: &str| compare(&args, client).await;
+    let compared = connect::ask(coordinator, config, ask).await?;
     let mut out = stdout().lock();
     if args.json {
         writeln!(out, "{}", compared.json(&args))?;

@@ -24,14 +24,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the services on the addresses of `config`. The coordinator's models are replaced by
-    /// the one this process serves. Whoever does not want to wait until models are loaded drops the future.
-    pub async fn start(config: Config, stop: CancellationToken) -> anyhow::Result<Self> {
-        Self::start_in(Process::default(), config, stop).await
-    }
-
-    /// The same in a process that is watched from outside.
-    pub async fn start_in(
+    /// Starts the services on the addresses of `config`, in a process that is watched as `process` is. The
+    /// coordinator's models are replaced by the one this process serves. Whoever does not want to wait until
+    /// models are loaded drops the future.
+    pub async fn start(
         process: Process,
         config: Config,
         stop: CancellationToken,
@@ -62,7 +58,7 @@ impl Cluster {
 
     async fn serve(
         mut config: Config,
-        processes: Processes,
+        (process, of_peers): Processes,
         draft: Loaded,
         target: ServedModel<Model>,
         stop: CancellationToken,
@@ -85,10 +81,9 @@ impl Cluster {
         }];
         let coordinator_url = url(&coordinator_listener)?;
 
-        let Processes { coordinator, peers } = processes;
-        let drafter = drafter::start(draft, &config.drafter, peers.clone())?;
-        let verifier = verifier::start(target, &config.verifier, peers)?;
-        let coordinator = Coordinator::new(config.coordinator, coordinator)?;
+        let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
+        let verifier = verifier::start(target, &config.verifier, of_peers)?;
+        let coordinator = Coordinator::new(config.coordinator, process)?;
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.
@@ -124,21 +119,15 @@ impl Cluster {
     }
 }
 
-/// What the process gives its services: the peers are reached from within alone.
-struct Processes {
-    coordinator: Process,
-    peers: Process,
-}
+/// What the process gives its coordinator, and its peers, which are reached from within alone.
+type Processes = (Process, Process);
 
 /// Checks where `config` listens, before anything is loaded.
 fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     let coordinator = process::of_coordinator(config, watched)?;
-    let listen = config.coordinator.listen;
-    process::check_listen(config, "coordinator.listen", listen, &coordinator)?;
     process::check_listen_within(config, "drafter.listen", config.drafter.listen)?;
     process::check_listen_within(config, "verifier.listen", config.verifier.listen)?;
-    let peers = process::of_peer_within(config, watched)?;
-    Ok(Processes { coordinator, peers })
+    Ok((coordinator, process::of_peer_within(config, watched)?))
 }
 
 /// Where a service on `listener` is reached from this process.

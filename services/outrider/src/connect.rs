@@ -1,12 +1,16 @@
 //! Connections of commands to services: with the certificates and the token of the configuration.
 
+use std::time::Duration;
+
 use anyhow::Context;
-use server::channel::{self, ChannelConfig, PeerChannel};
+use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
+use tokio_util::sync::CancellationToken;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::verifier_client::VerifierClient;
 
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::process;
 
@@ -16,14 +20,42 @@ pub type Coordinator = CoordinatorClient<PeerChannel>;
 /// A client of a verifier.
 pub type Verifier = VerifierClient<PeerChannel>;
 
+/// How long what is left of the services of this process is waited for.
+const STOPPING: Duration = Duration::from_secs(1);
+
+/// Has `ask` ask the coordinator at `url`; without one, that of three services which run in this process
+/// meanwhile. It is told where that is.
+///
+/// # Errors
+/// If there is no coordinator to be asked; and what `ask` says.
+pub async fn ask<T>(
+    url: Option<&str>,
+    config: Config,
+    ask: impl AsyncFnOnce(Coordinator, &str) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if let Some(url) = url {
+        return ask(to_coordinator(url, &config)?, url).await;
+    }
+    let cluster = Cluster::start(
+        Process::default(),
+        config.on_loopback(),
+        CancellationToken::new(),
+    )
+    .await?;
+    let url = cluster.coordinator_url.clone();
+    let answered = ask(within(&url)?, &url).await;
+    // All was said; how the services end is of no account any more.
+    let _ = tokio::time::timeout(STOPPING, cluster.stop()).await;
+    answered
+}
+
 /// A client of the coordinator of this process, on loopback.
 pub fn within(url: &str) -> anyhow::Result<Coordinator> {
-    let channel = channel::connect(url, &ChannelConfig::default(), &Process::default())?;
-    Ok(coordinator_of(channel))
+    Ok(coordinator_of(loopback(url)?))
 }
 
 /// A client of the coordinator at `url`, as `config` says.
-pub fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Coordinator> {
+fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Coordinator> {
     let process = process::of_client(config)?;
     let channel = channel::connect(url, &config.coordinator.channel, &process);
     Ok(coordinator_of(channel.context("--coordinator")?))
@@ -38,8 +70,11 @@ pub fn to_verifier(url: &str, config: &Config) -> anyhow::Result<Verifier> {
 
 /// A client of a verifier of this process, on loopback.
 pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
-    let channel = channel::connect(url, &ChannelConfig::default(), &Process::default())?;
-    Ok(verifier_of(channel))
+    Ok(verifier_of(loopback(url)?))
+}
+
+fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
+    channel::connect(url, &ChannelConfig::default(), &Process::default())
 }
 
 fn coordinator_of(channel: PeerChannel) -> Coordinator {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::Write;
 
 use serde_json::json;
+use server::causes::in_one_line;
 
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]
@@ -65,15 +66,5 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// An error and its causes in one line, without those that the message quotes already.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
-    error
-        .chain()
-        .skip(1)
-        .fold(error.to_string(), |line, cause| {
-            let cause = cause.to_string();
-            if line.contains(&cause) {
-                line
-            } else {
-                format!("{line}: {cause}")
-            }
-        })
+    in_one_line(error.as_ref())
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::ensure;
 use clap::Args;
 use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
 
-use crate::args::ModelArgs;
+use crate::args::ServicesArgs;
 use crate::config::{self, Config};
 
 /// Options of all commands.
@@ -46,30 +47,6 @@ struct SecurityArgs {
     insecure: bool,
 }
 
-impl SecurityArgs {
-    /// The flags given, as settings.
-    fn apply(&self, flags: &mut Value) {
-        flags["auth"] = json!({ "token_file": self.token_file });
-        flags["tls"] = json!({
-            "ca_file": self.ca_file,
-            "cert_file": self.cert_file,
-            "key_file": self.key_file,
-        });
-        if self.insecure {
-            flags["insecure"] = json!(true);
-        }
-    }
-}
-
-/// Whom a command asks.
-#[derive(Clone, Copy)]
-pub struct Services<'a> {
-    /// Models of its own services.
-    pub models: &'a ModelArgs,
-    /// A coordinator that runs already, which is asked instead.
-    pub coordinator: Option<&'a str>,
-}
-
 /// What is logged by commands whose output is what matters: errors, and how far the loading of a large
 /// model is.
 const QUIET_LOG: &str = "error,model::load_progress=info";
@@ -80,7 +57,16 @@ pub const INTERRUPTED: u8 = 130;
 impl Global {
     /// Loads the configuration with the settings of a command's flags on top.
     pub fn load(&self, mut flags: Value) -> anyhow::Result<Loaded<Config>> {
-        self.security.apply(&mut flags);
+        let security = &self.security;
+        flags["auth"] = json!({ "token_file": security.token_file });
+        flags["tls"] = json!({
+            "ca_file": security.ca_file,
+            "cert_file": security.cert_file,
+            "key_file": security.key_file,
+        });
+        if security.insecure {
+            flags["insecure"] = json!(true);
+        }
         if let Some(filter) = &self.log {
             flags["log"] = json!({ "filter": filter });
         }
@@ -90,17 +76,15 @@ impl Global {
             &config::renamed(),
         )?)
     }
-}
 
-impl Global {
     /// Loads the configuration for a command that asks a coordinator, its own or another.
-    pub fn load_for(&self, services: Services<'_>) -> anyhow::Result<Config> {
-        let Services {
-            models,
-            coordinator,
-        } = services;
-        models.refuse_beside(coordinator)?;
-        self.load_quietly(models.settings())
+    pub fn load_for(&self, services: &ServicesArgs) -> anyhow::Result<Config> {
+        ensure!(
+            services.coordinator.is_none() || services.models.is_empty(),
+            "--target-model and --draft-model are for services of this process; with --coordinator, the models \
+             are its own"
+        );
+        self.load_quietly(services.models.settings())
     }
 
     /// Loads the configuration for a command whose output is what matters: services in this

@@ -29,9 +29,5 @@ pub(crate) async fn run(args: HealthArgs, config: &AdminConfig) -> anyhow::Resul
     };
     let asked = admin::readiness(&url).await?;
     writeln!(stdout(), "{}", asked.line)?;
-    Ok(if asked.is_ready {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!asked.is_ready)))
 }

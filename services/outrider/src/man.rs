@@ -21,7 +21,9 @@ pub(crate) struct ManArgs {
 
 /// Prints one page of `program`, or writes all.
 pub(crate) fn run(args: &ManArgs, program: Command) -> anyhow::Result<()> {
-    let program = inherited(program);
+    // With all that its commands inherit filled in.
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
     if let Some(out) = &args.out {
         let made = std::fs::create_dir_all(out);
         let written = made.and_then(|()| write_all(&program, out));
@@ -61,11 +63,4 @@ fn write_all(command: &Command, out: &Path) -> std::io::Result<()> {
 fn man(command: &Command) -> Man {
     let source = concat!("outrider ", env!("CARGO_PKG_VERSION"));
     Man::new(command.clone()).source(source)
-}
-
-/// The program with all that its commands inherit filled in.
-fn inherited(program: Command) -> Command {
-    let mut program = program.disable_help_subcommand(true);
-    program.build();
-    program
 }

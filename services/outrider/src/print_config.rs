@@ -4,7 +4,6 @@ use std::io::Write;
 
 use anstream::stdout;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use server::config::Loaded;
 
 use crate::config::Config;
@@ -36,11 +35,7 @@ pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<
     }
     let settings = loaded.provenance();
     if json {
-        let settings: Vec<Value> = settings
-            .iter()
-            .map(|setting| json!({ "key": setting.key, "value": setting.value, "source": setting.source }))
-            .collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&settings)?)?;
+        writeln!(out, "{}", serde_json::to_string_pretty(settings)?)?;
         return Ok(());
     }
     let width = settings

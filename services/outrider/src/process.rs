@@ -13,14 +13,13 @@ use crate::config::Config;
 const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure = true (--insecure) where \
                       the network itself is trusted";
 
-/// The process of a coordinator, watched as `watched` is.
+/// The process of a coordinator, watched as `watched` is; if it may listen where it is to.
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
-    of(
-        config,
-        watched,
-        Tls::load(&config.tls)?,
-        Auth::of_coordinator(&config.auth),
-    )
+    let tls = Tls::load(&config.tls)?;
+    let process = of(config, watched, tls, Auth::of_coordinator(&config.auth))?;
+    let listen = config.coordinator.listen;
+    check_listen(config, "coordinator.listen", listen, &process)?;
+    Ok(process)
 }
 
 /// The process of a drafter or a verifier, or of whoever talks to one.
@@ -41,13 +40,8 @@ pub(crate) fn of_client(config: &Config) -> anyhow::Result<Process> {
         mode: TlsMode::Off,
         ..config.tls.clone()
     };
-    let watched = Process::default();
-    of(
-        config,
-        &watched,
-        Tls::load(&tls)?,
-        Auth::of_client(&config.auth),
-    )
+    let (watched, tls) = (Process::default(), Tls::load(&tls)?);
+    of(config, &watched, tls, Auth::of_client(&config.auth))
 }
 
 fn of(

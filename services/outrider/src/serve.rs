@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ModelArgs;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::global::is_default;
 use crate::process;
 
 /// Arguments of `outrider serve`.
@@ -153,18 +154,21 @@ impl Role {
             Self::Coordinator(_) => coordinator,
         }
     }
+
+    /// Whether it connects to peers that may ask for its certificate.
+    fn connects_by_tls(&self, config: &Config) -> bool {
+        let models = config.coordinator.models.iter();
+        let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
+        matches!(self, Self::Coordinator(_)) && peers.any(|url| url.starts_with("https://"))
+    }
 }
 
 /// Serves until a signal, then drains; one that comes before models are loaded ends it at once.
-/// `admin_is_chosen` tells that its address is no default.
-pub(crate) async fn run(
-    args: ServeArgs,
-    loaded: Loaded<Config>,
-    admin_is_chosen: bool,
-) -> anyhow::Result<()> {
+pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Result<()> {
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
     let telemetry = telemetry::start(log, sent, args.role.name())?;
     loaded.warn_of_moved();
+    let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let config = loaded.value;
     let stop = shutdown::on_signal()?;
     let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
@@ -174,23 +178,10 @@ pub(crate) async fn run(
         ..Process::default()
     };
     // Open before anything is loaded and until everything has drained, so that both can be watched.
-    let _admin = if admin_is_chosen {
-        admin::start(&config.admin, &process).await?
-    } else {
-        admin::start_if_free(&config.admin, &process).await?
-    };
+    let _admin = admin::start(&config.admin, &process, is_admin_chosen).await?;
     let served = Box::pin(serve(args.role, process, config, stop)).await;
     telemetry.flush().await;
     served
-}
-
-impl Role {
-    /// Whether it connects to peers that may ask for its certificate.
-    fn connects_by_tls(&self, config: &Config) -> bool {
-        let models = config.coordinator.models.iter();
-        let mut peers = models.flat_map(|model| model.verifiers.iter().chain(&model.drafters));
-        matches!(self, Self::Coordinator(_)) && peers.any(|url| url.starts_with("https://"))
-    }
 }
 
 async fn serve(
@@ -207,7 +198,7 @@ async fn serve(
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                started = Cluster::start_in(watched, config, stop.clone()) => started?.ended().await?,
+                started = Cluster::start(watched, config, stop.clone()) => started?.ended().await?,
             }
         }
         Role::Drafter(_) => {
@@ -222,8 +213,6 @@ async fn serve(
         }
         Role::Coordinator(_) => {
             let process = process::of_coordinator(&config, &watched)?;
-            let listen = config.coordinator.listen;
-            process::check_listen(&config, "coordinator.listen", listen, &process)?;
             coordinator::run(config.coordinator, process, stop.cancelled()).await?;
         }
     }

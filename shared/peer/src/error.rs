@@ -70,17 +70,22 @@ impl PeerError {
 const QUEUE_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Why a round could not be answered.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RoundError {
     /// The engine's queue is full, or the engine has stopped.
-    Rejected(Rejected),
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
     /// The model failed.
-    Engine(EngineError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The model gave no law.
-    Law(LawError),
+    #[error(transparent)]
+    Law(#[from] LawError),
     /// A law that was proposed is none.
-    Proposal(BadProposal),
+    #[error(transparent)]
+    Proposal(#[from] BadProposal),
     /// The model's context is full.
+    #[error("context is full: {len} tokens, the model holds {context_len}")]
     ContextFull {
         /// Prompt, output, and what is to follow them.
         len: usize,
@@ -88,11 +93,14 @@ pub enum RoundError {
         context_len: usize,
     },
     /// Neither answered in this time nor any closer to it.
+    #[error("nothing within {0:?}, and no progress")]
     Late(Duration),
     /// The engine dropped the task without a word.
+    #[error("the engine dropped the round")]
     Dropped,
     /// What has nothing to do with the model.
-    Other(Status),
+    #[error(transparent)]
+    Other(#[from] Status),
 }
 
 impl RoundError {
@@ -105,7 +113,7 @@ impl RoundError {
             }
             // A neighbour in the batch may be to blame, and another replica may do better.
             Self::Rejected(stopped) => Status::unavailable(stopped.to_string()),
-            Self::Dropped => Status::unavailable("the engine dropped the round"),
+            Self::Dropped => Status::unavailable(self.to_string()),
             Self::Engine(error) => {
                 let message = error.to_string();
                 match error {
@@ -131,35 +139,5 @@ impl RoundError {
             )),
             Self::Other(status) => status,
         }
-    }
-}
-
-impl From<Rejected> for RoundError {
-    fn from(rejected: Rejected) -> Self {
-        Self::Rejected(rejected)
-    }
-}
-
-impl From<EngineError> for RoundError {
-    fn from(error: EngineError) -> Self {
-        Self::Engine(error)
-    }
-}
-
-impl From<LawError> for RoundError {
-    fn from(error: LawError) -> Self {
-        Self::Law(error)
-    }
-}
-
-impl From<BadProposal> for RoundError {
-    fn from(bad: BadProposal) -> Self {
-        Self::Proposal(bad)
-    }
-}
-
-impl From<Status> for RoundError {
-    fn from(status: Status) -> Self {
-        Self::Other(status)
     }
 }

@@ -114,36 +114,28 @@ impl Admin {
     }
 }
 
-/// Opens the admin port of `process`; none if the configuration says so.
+/// Opens the admin port of `process`; none if the configuration says so. Where nobody chose the address, of
+/// several processes on a machine the first gets it, and the others go on without, and say so.
 ///
 /// # Errors
 /// [`AdminError`] naming the setting.
-pub async fn start(config: &AdminConfig, process: &Process) -> Result<Option<Admin>, AdminError> {
+pub async fn start(
+    config: &AdminConfig,
+    process: &Process,
+    is_chosen: bool,
+) -> Result<Option<Admin>, AdminError> {
     let AdminListen::At(listen) = config.listen else {
         return Ok(None);
     };
     if !config.insecure {
         check_exposed("admin.listen", listen, REMEDY)?;
     }
-    let listener = listen.bind().await?;
-    serve(listener, process).map(Some)
-}
-
-/// The same where nobody chose the address: of several processes on a machine the first gets it, and the
-/// others go on without, and say so.
-///
-/// # Errors
-/// As [`start`], the address apart.
-pub async fn start_if_free(
-    config: &AdminConfig,
-    process: &Process,
-) -> Result<Option<Admin>, AdminError> {
-    match start(config, process).await {
-        Err(error @ AdminError::Bind(_)) => {
+    match listen.bind().await.map_err(AdminError::from) {
+        Err(error) if !is_chosen => {
             tracing::warn!(%error, "this process has no admin port");
             Ok(None)
         }
-        started => started,
+        bound => serve(bound?, process).map(Some),
     }
 }
 
@@ -157,7 +149,7 @@ pub fn serve(listener: TcpListener, process: &Process) -> Result<Admin, AdminErr
     let sever = severed.clone().drop_guard();
     let incoming = TcpIncoming::from(listener)
         .with_nodelay(Some(true))
-        .map(move |accepted| accepted.map(|stream| Severable::new(stream, severed.clone())));
+        .map(move |accepted| accepted.map(|stream| Severable::new(stream, (), severed.clone())));
     let serving = Server::builder()
         .accept_http1(true)
         .max_concurrent_streams(MAX_STREAMS)

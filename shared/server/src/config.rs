@@ -16,7 +16,7 @@ mod provenance;
 use std::ffi::OsString;
 use std::path::Path;
 
-use figment::value::{Dict, Value};
+use figment::value::Value;
 use figment::{Figment, Profile, Provider};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,17 +100,14 @@ where
         .fold(Figment::from(defaults), Figment::merge);
 
     let value = figment.extract().map_err(ConfigError::from_figment)?;
-    let settings = provenance::settings(&merged(&figment)?, &figment);
+    let mut profiles = figment.data().map_err(ConfigError::from_figment)?;
+    let merged = profiles.remove(&Profile::Default).unwrap_or_default();
+    let settings = provenance::settings("", &merged, &figment);
     Ok(Loaded {
         value,
         moved,
         settings,
     })
-}
-
-fn merged(figment: &Figment) -> Result<Dict, ConfigError> {
-    let mut profiles = figment.data().map_err(ConfigError::from_figment)?;
-    Ok(profiles.remove(&Profile::Default).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! How a channel connects: to where its URL says or to one of the addresses behind it, with TLS for
 //! `https`, and in words that say what to do where that fails.
 
-use std::error::Error;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -20,6 +19,7 @@ use tonic::Status;
 use tonic::codegen::Service;
 use tonic::transport::Uri;
 
+use crate::causes::beneath;
 use crate::tls::{Side, Tls, explain, is_hung_up};
 
 /// The first byte of a TLS alert. An HTTP/2 frame that begins with it would be longer than any may be.
@@ -70,22 +70,17 @@ pub(crate) enum ConnectFault {
 /// Whether `status` comes of TLS: of certificates, or of a peer that does not speak it. Trying again at
 /// once gives the same.
 pub fn is_tls_fault(status: &Status) -> bool {
-    let mut causes = causes(status);
+    let mut causes = beneath(status);
     causes.any(|cause| matches!(cause.downcast_ref(), Some(ConnectFault::Tls { .. })))
 }
 
 /// Why a connection broke or did not come about, without addresses; none if `status` is the server's own.
 pub fn connection_fault(status: &Status) -> Option<String> {
-    let fault = causes(status).find_map(|cause| match cause.downcast_ref()? {
+    let fault = beneath(status).find_map(|cause| match cause.downcast_ref()? {
         ConnectFault::Tcp { source, .. } => Some(source.to_string()),
         ConnectFault::Tls { why, .. } => Some(why.clone()),
     });
-    fault.or_else(|| causes(status).last().map(ToString::to_string))
-}
-
-/// What lies beneath `status`, the nearest first.
-fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(Error::source(status), |&cause| cause.source())
+    fault.or_else(|| beneath(status).last().map(ToString::to_string))
 }
 
 impl Service<Uri> for Connector {

@@ -7,7 +7,7 @@ mod opening;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io::ErrorKind;
+use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,7 +21,6 @@ use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::seldom::Seldom;
-use crate::severable::Severable;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
 pub(crate) use opening::Opened;
@@ -100,21 +99,21 @@ impl Incoming {
         }
         let failed = Arc::clone(&self.failed);
         let acceptor = self.tls.acceptor();
-        let opening = opening::open(connection, acceptor, permit, self.most_received, failed);
+        let (most, severed) = (self.most_received, self.severed.clone());
+        let opening = opening::open(connection, acceptor, permit, most, failed, severed);
         self.order.push_back(self.opening.spawn(opening));
     }
 }
 
 impl Stream for Incoming {
-    type Item = Result<Severable<Opened>, Infallible>;
+    type Item = Result<Opened, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
             while let Poll::Ready(Some(opened)) = this.opening.poll_join_next(cx) {
                 if let Ok(Some(opened)) = opened {
-                    let connection = Severable::new(opened, this.severed.clone());
-                    return Poll::Ready(Some(Ok(connection)));
+                    return Poll::Ready(Some(Ok(opened)));
                 }
             }
             if let Some(pause) = &mut this.pause {
@@ -124,7 +123,11 @@ impl Stream for Incoming {
             match std::task::ready!(this.listener.poll_accept(cx)) {
                 Ok((connection, _)) => this.admit(connection),
                 // It went away before it was looked at.
-                Err(error) if is_of_one_connection(error.kind()) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ConnectionAborted | ConnectionReset | Interrupted
+                    ) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted for now");
                     this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
@@ -132,11 +135,4 @@ impl Stream for Incoming {
             }
         }
     }
-}
-
-fn is_of_one_connection(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
-    )
 }

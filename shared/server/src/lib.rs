@@ -7,6 +7,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod causes;
 pub mod channel;
 pub mod config;
 mod connector;

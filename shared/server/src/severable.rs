@@ -5,26 +5,43 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
-/// A byte stream that fails with `ConnectionAborted` once its token is cancelled.
+/// A byte stream that fails with `ConnectionAborted` once its token is cancelled; `I` is what is known of it.
 ///
 /// The token is polled on reads only: an HTTP/2 connection always has a read pending, so it wakes
 /// there, sees the failure and ends with all its streams.
-pub(crate) struct Severable<C> {
+pub(crate) struct Severable<C, I> {
     connection: C,
+    info: I,
+    /// What was read of it already, and is still to be handed on.
+    unread: &'static [u8],
+    /// Given back when it is closed.
+    _permit: Option<OwnedSemaphorePermit>,
     token: CancellationToken,
     severed: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl<C> Severable<C> {
-    pub(crate) fn new(connection: C, token: CancellationToken) -> Self {
-        let severed = Box::pin(token.clone().cancelled_owned());
+impl<C, I> Severable<C, I> {
+    pub(crate) fn new(connection: C, info: I, token: CancellationToken) -> Self {
         Self {
             connection,
+            info,
+            unread: &[],
+            _permit: None,
+            severed: Box::pin(token.clone().cancelled_owned()),
             token,
-            severed,
+        }
+    }
+
+    /// The same where `unread` was read of it already. It holds `permit` as long as it is open.
+    pub(crate) fn opened(self, unread: &'static [u8], permit: OwnedSemaphorePermit) -> Self {
+        Self {
+            unread,
+            _permit: Some(permit),
+            ..self
         }
     }
 
@@ -36,7 +53,7 @@ impl<C> Severable<C> {
     }
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Severable<C> {
+impl<C: AsyncRead + Unpin, I: Unpin> AsyncRead for Severable<C, I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -46,11 +63,18 @@ impl<C: AsyncRead + Unpin> AsyncRead for Severable<C> {
         if self.severed.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(Error::from(ErrorKind::ConnectionAborted)));
         }
+        if !self.unread.is_empty() {
+            let next = self.unread.len().min(buffer.remaining());
+            let (told, rest) = self.unread.split_at(next);
+            buffer.put_slice(told);
+            self.unread = rest;
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.connection).poll_read(cx, buffer)
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Severable<C> {
+impl<C: AsyncWrite + Unpin, I: Unpin> AsyncWrite for Severable<C, I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -83,10 +107,10 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Severable<C> {
     }
 }
 
-impl<C: Connected> Connected for Severable<C> {
-    type ConnectInfo = C::ConnectInfo;
+impl<C, I: Clone + Send + Sync + 'static> Connected for Severable<C, I> {
+    type ConnectInfo = I;
 
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.connection.connect_info()
+    fn connect_info(&self) -> I {
+        self.info.clone()
     }
 }

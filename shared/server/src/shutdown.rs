@@ -22,17 +22,17 @@ const OVERDUE: i32 = 1;
 /// # Panics
 /// Outside a Tokio runtime.
 pub fn on_signal() -> io::Result<CancellationToken> {
-    let mut signals = Signals::install()?;
+    let mut signals = Signals::listen(false)?;
     let token = CancellationToken::new();
     let stop = token.clone();
     tokio::spawn(async move {
-        let first = signals.next().await;
+        let first = signals.next().await.name;
         tracing::info!(
             signal = first,
             "shutting down; a second signal exits at once"
         );
         stop.cancel();
-        let second = signals.next().await;
+        let second = signals.next().await.name;
         tracing::warn!(signal = second, "exiting without waiting for the drain");
         std::process::exit(INTERRUPTED);
     });
@@ -61,41 +61,80 @@ pub fn exit_within(stop: CancellationToken, limit: Duration) {
     });
 }
 
+/// A signal that ends a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What it is called.
+    pub name: &'static str,
+    /// What the process exits with, as a shell would have it: 128 and the signal's number.
+    pub exit_code: u8,
+}
+
+/// SIGINT, SIGTERM and perhaps SIGHUP, from when it is made.
 #[cfg(unix)]
-struct Signals {
+pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn install() -> io::Result<Self> {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// The operating system's, if it refuses a handler.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    pub fn listen(with_hang_up: bool) -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        let hang_up = with_hang_up.then(|| signal(SignalKind::hangup()));
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hang_up: hang_up.transpose()?,
         })
     }
 
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-        }
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Told {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (name, number) = tokio::select! {
+            _ = self.interrupt.recv() => ("SIGINT", 2),
+            _ = self.terminate.recv() => ("SIGTERM", 15),
+            _ = hang_up => ("SIGHUP", 1),
+        };
+        let exit_code = 128 + number;
+        Told { name, exit_code }
     }
 }
 
+/// Ctrl-C, from when it is made.
 #[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
+pub struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
-    fn install() -> io::Result<Self> {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// The operating system's, if it refuses a handler.
+    pub fn listen(_with_hang_up: bool) -> io::Result<Self> {
         tokio::signal::windows::ctrl_c().map(Self)
     }
 
-    async fn next(&mut self) -> &'static str {
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Told {
         self.0.recv().await;
-        "CTRL-C"
+        Told {
+            name: "CTRL-C",
+            exit_code: 130,
+        }
     }
 }

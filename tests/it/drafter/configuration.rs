@@ -194,7 +194,7 @@ fn heads_of_another_model_or_twice_for_a_label() {
         head(AcceptanceLabel::Rejection),
     ];
     let loaded = Loaded::beside(model, &config).expect("in order");
-    let held = loaded.heads().iter();
+    let held = loaded.heads.iter();
     let held: Vec<_> = held
         .map(|head| (head.info().label, head.origin()))
         .collect();
@@ -244,5 +244,8 @@ fn a_table_in_the_models_folder_is_taken() {
     let mut config = DrafterConfig::default();
     config.model.path = folder.path().display().to_string();
     let loaded = Loaded::beside(draft(), &config).expect("in order");
-    assert_eq!(loaded.bigram().map(|file| file.table.next(5)), Some(7));
+    assert_eq!(
+        loaded.bigram.as_ref().map(|file| file.table.next(5)),
+        Some(7)
+    );
 }

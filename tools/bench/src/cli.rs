@@ -128,10 +128,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         "--json, --tables, --columns: this command prints no report"
     );
     let config = match &command {
-        Command::Compare(args) => global.load_for(args.services())?,
-        Command::Drafting(args) => global.load_for(args.services())?,
-        Command::Sweep(args) => global.load_for(args.services())?,
-        Command::Record(args) => global.load_for(args.services())?,
+        Command::Compare(args) => global.load_for(&args.services)?,
+        Command::Drafting(args) => global.load_for(&args.services)?,
+        Command::Sweep(args) => global.load_for(&args.services)?,
+        Command::Record(args) => global.load_for(&args.services)?,
         _ => global.load_quietly(json!({}))?,
     };
     server::telemetry::init(&config.log)?;

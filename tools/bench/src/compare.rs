@@ -2,13 +2,10 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use outrider::args::ModelArgs;
-use outrider::cluster::Cluster;
+use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
-use outrider::global::Services;
 use outrider::{progress, prompts};
-use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Measured, Setting, measure, round_times};
 use crate::report::{Field, Report, Row, number, only_json, percent, text};
@@ -18,9 +15,8 @@ use outrider::measure::BASELINE;
 /// Arguments of `outrider-bench compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it 20 of each kind of text the
     /// default pair knows.
     #[arg(long, value_name = "FILE")]
@@ -48,18 +44,6 @@ pub(crate) struct CompareArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    #[command(flatten)]
-    models: ModelArgs,
-}
-
-impl CompareArgs {
-    /// Whom requests go to.
-    pub(crate) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
 }
 
 /// Measures.
@@ -71,14 +55,9 @@ pub(crate) async fn run(
     report.title("Methods beside `target-only`");
     let methods = methods(&args.methods)?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    let Some(url) = &args.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect::within(&cluster.coordinator_url)?;
-        compare(&args, &methods, client, &prompts, report).await?;
-        return cluster.stop().await;
-    };
-    let client = connect::to_coordinator(url, &config)?;
-    compare(&args, &methods, client, &prompts, report).await
+    let coordinator = args.services.coordinator.as_deref();
+    let ask = async |client, _: &str| compare(&args, &methods, client, &prompts, report).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 /// The methods to compare; the baseline among `all` is left out, and refused if it was named.

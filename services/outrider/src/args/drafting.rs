@@ -49,19 +49,20 @@ impl DraftingArgs {
         if let Some(shape) = &self.tree {
             request.tree = drafting::shape_to_wire(names::tree(shape)?);
         }
-        match len {
-            Some((DraftLen::Fixed, Some(number))) => request.draft_len = Some(number),
-            Some((DraftLen::Fixed, None)) => {}
+        let is_decided = match len {
+            Some((DraftLen::Fixed, number)) => {
+                request.draft_len = number.or(request.draft_len);
+                false
+            }
             Some((policy, _)) => {
                 request.draft_length = Some(drafting::length_to_wire(Length::Policy(policy)));
-                request.draft_len = self.draft_cap;
-                return Ok(());
+                true
             }
-            None if who == Some(Drafting::Cascade) => {
-                request.draft_len = self.draft_cap;
-                return Ok(());
-            }
-            None => {}
+            None => who == Some(Drafting::Cascade),
+        };
+        if is_decided {
+            request.draft_len = self.draft_cap;
+            return Ok(());
         }
         if let Some(cap) = self.draft_cap {
             bail!(

@@ -1,6 +1,5 @@
 //! Flags for the models of services that a command runs in its own process.
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -24,14 +23,8 @@ impl ModelArgs {
         })
     }
 
-    /// Refuses them where another coordinator is asked.
-    pub fn refuse_beside(&self, coordinator: Option<&str>) -> anyhow::Result<()> {
-        if coordinator.is_none() || self.target_model.is_none() && self.draft_model.is_none() {
-            return Ok(());
-        }
-        bail!(
-            "--target-model and --draft-model are for services of this process; with --coordinator, the models \
-             are its own"
-        )
+    /// Whether none is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.target_model.is_none() && self.draft_model.is_none()
     }
 }

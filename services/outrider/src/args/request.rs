@@ -3,15 +3,13 @@
 use clap::Args;
 use wire::v1;
 
-use super::{MethodArgs, ModelArgs};
-use crate::global::Services;
+use super::{MethodArgs, ServicesArgs};
 
 /// Who answers, and how.
 #[derive(Debug, Args)]
 pub(crate) struct RequestArgs {
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    pub(crate) coordinator: Option<String>,
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// Served model; the coordinator's first one if not given.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -51,8 +49,6 @@ pub(crate) struct RequestArgs {
     ignore_eos: bool,
     #[command(flatten)]
     method: MethodArgs,
-    #[command(flatten)]
-    models: ModelArgs,
 }
 
 fn seed(text: &str) -> Result<u64, String> {
@@ -61,14 +57,6 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 impl RequestArgs {
-    /// Whom the request goes to.
-    pub(crate) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
-
     /// The request without its prompt; what was not given is left to the coordinator.
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
         let mut request = v1::GenerateRequest {

@@ -1,6 +1,5 @@
 //! `outrider chat`.
 
-mod conversation;
 mod input;
 
 use std::io::{IsTerminal, Write};
@@ -8,16 +7,13 @@ use std::io::{IsTerminal, Write};
 use anyhow::{Context, ensure};
 use clap::Args;
 use server::telemetry;
-use tokio_util::sync::CancellationToken;
 use wire::v1;
 
 use crate::args::RequestArgs;
-use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
 use crate::generate::terminal::Terminal;
-use crate::generate::{self, TooLong};
-use conversation::Conversation;
+use crate::generate::{self, TooLong, turn};
 use input::Line;
 
 /// Tokens of an answer that a conversation leaves room for, where --max-tokens does not say.
@@ -33,18 +29,16 @@ pub(crate) struct ChatArgs {
     pub(crate) common: RequestArgs,
 }
 
+/// What the user said, and what the model answered.
+type Turn = (String, String);
+
 /// Talks until the input ends.
 pub(crate) async fn run(args: ChatArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let request = args.common.request()?;
-    let Some(url) = &args.common.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let url = cluster.coordinator_url.clone();
-        let talked = talk(connect::within(&url)?, &url, &request, &args).await;
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), cluster.stop()).await;
-        return talked;
-    };
-    talk(connect::to_coordinator(url, &config)?, url, &request, &args).await
+    let coordinator = args.common.services.coordinator.as_deref();
+    let ask = async |client, url: &str| talk(client, url, &request, &args).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 async fn talk(
@@ -53,7 +47,7 @@ async fn talk(
     request: &v1::GenerateRequest,
     args: &ChatArgs,
 ) -> anyhow::Result<()> {
-    let mut conversation = Conversation::new(args.system.clone());
+    let mut turns = Vec::new();
     let is_terminal = std::io::stdin().is_terminal();
     let mut unanswered = 0;
     loop {
@@ -83,8 +77,8 @@ async fn talk(
                 return Ok(());
             }
         };
-        match say(&mut client, url, request, &mut conversation, &line).await {
-            Ok(answer) => conversation.add(line, answer),
+        match say(&mut client, url, (request, args), &mut turns, &line).await {
+            Ok(answer) => turns.push((line, answer)),
             // The conversation goes on without a line that is too long, and on a terminal without whatever
             // could not be answered.
             Err(error) if is_terminal || is_of_line(&error) => {
@@ -108,15 +102,15 @@ fn is_of_line(error: &anyhow::Error) -> bool {
 async fn say(
     client: &mut Coordinator,
     url: &str,
-    request: &v1::GenerateRequest,
-    conversation: &mut Conversation,
+    (request, args): (&v1::GenerateRequest, &ChatArgs),
+    turns: &mut Vec<Turn>,
     line: &str,
 ) -> anyhow::Result<String> {
     let mut forgotten = 0;
     let parts = loop {
-        let is_last = forgotten == conversation.len();
+        let is_last = forgotten == turns.len();
         let request = v1::GenerateRequest {
-            messages: conversation.messages(forgotten, line),
+            messages: messages(args.system.as_deref(), &turns[forgotten..], line),
             // Room for a whole answer, as long as there are turns that could make it.
             max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
             ..request.clone()
@@ -127,15 +121,38 @@ async fn say(
         }
     };
     if forgotten > 0 {
-        conversation.forget(forgotten);
-        let turns = if forgotten == 1 {
+        turns.drain(..forgotten);
+        let gone = if forgotten == 1 {
             "turn is"
         } else {
             "turns are"
         };
         anstream::eprintln!(
-            "the conversation is longer than the model's context: its {forgotten} oldest {turns} forgotten"
+            "the conversation is longer than the model's context: its {forgotten} oldest {gone} forgotten"
         );
     }
-    generate::read(parts, url, &mut Terminal::new()).await
+    let answer = generate::read(parts, url, &mut Terminal::new()).await?;
+    Ok(answer.text)
+}
+
+/// What the model was told before, the turns that are not forgotten, and what the user says next.
+fn messages(system: Option<&str>, turns: &[Turn], next: &str) -> Vec<v1::ChatMessage> {
+    let system = system.map(|text| turn("system", text));
+    let turns = turns.iter();
+    let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
+    let said = system.into_iter().chain(turns);
+    said.chain([turn("user", next)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_comes_after_what_was() {
+        let turns = ["1", "2"].map(|turn| (format!("user {turn}"), format!("model {turn}")));
+        let said = messages(Some("Be brief."), &turns[1..], "next");
+        let said: Vec<_> = said.iter().map(|message| &*message.content).collect();
+        assert_eq!(said, ["Be brief.", "user 2", "model 2", "next"]);
+    }
 }

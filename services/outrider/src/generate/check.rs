@@ -3,66 +3,38 @@
 use anyhow::bail;
 use wire::v1;
 
-use super::{Printer, answer};
+use super::{Answer, Printer, begin, read};
 use crate::connect::Coordinator;
 
-/// What is kept of an answer, to compare it.
-#[derive(Debug, Default)]
-struct Kept {
-    seed: u64,
-    token_ids: Vec<u32>,
-}
-
-/// Keeps what comes, and passes it on.
-#[derive(Debug)]
-pub(super) struct Keeping<'a, P> {
-    printer: &'a mut P,
-    kept: Kept,
-}
-
-/// Prints nothing.
-#[derive(Debug)]
-struct Silent;
-
-impl<'a, P: Printer> Keeping<'a, P> {
-    pub(super) fn new(printer: &'a mut P) -> Self {
-        Self {
-            printer,
-            kept: Kept::default(),
-        }
-    }
-
-    /// Asks for `request` again with the seed of the answer that was kept, by `method`, and compares the tokens.
-    /// Of what is asked for, the choice of a method and of its axes does not count.
-    ///
-    /// # Errors
-    /// If that cannot be answered, or the tokens are others.
-    pub(super) async fn compare(
-        self,
-        client: &mut Coordinator,
-        url: &str,
-        request: v1::GenerateRequest,
-        method: &str,
-    ) -> anyhow::Result<()> {
-        let request = v1::GenerateRequest {
-            model: request.model,
-            prompt: request.prompt,
-            messages: request.messages,
-            max_tokens: request.max_tokens,
-            sampling: request.sampling,
-            seed: Some(self.kept.seed),
-            stop: request.stop,
-            ignore_eos: request.ignore_eos,
-            method: method.to_owned(),
-            ..Default::default()
-        };
-        let mut silent = Silent;
-        let mut other = Keeping::new(&mut silent);
-        answer(client, url, request, &mut other).await?;
-        let tokens = same(&self.kept.token_ids, &other.kept.token_ids, method)?;
-        anstream::eprintln!("{method} generates the same {tokens} tokens");
-        Ok(())
-    }
+/// Asks for `request` again with the seed of `answer`, by `method`, and compares the tokens. Of what is asked
+/// for, the choice of a method and of its axes does not count.
+///
+/// # Errors
+/// If that cannot be answered, or the tokens are others.
+pub(super) async fn compare(
+    client: &mut Coordinator,
+    url: &str,
+    request: v1::GenerateRequest,
+    answer: &Answer,
+    method: &str,
+) -> anyhow::Result<()> {
+    let request = v1::GenerateRequest {
+        model: request.model,
+        prompt: request.prompt,
+        messages: request.messages,
+        max_tokens: request.max_tokens,
+        sampling: request.sampling,
+        seed: Some(answer.finished.seed),
+        stop: request.stop,
+        ignore_eos: request.ignore_eos,
+        method: method.to_owned(),
+        ..Default::default()
+    };
+    let parts = begin(client, url, request).await?;
+    let other = read(parts, url, &mut Silent).await?;
+    let tokens = same(&answer.token_ids, &other.token_ids, method)?;
+    anstream::eprintln!("{method} generates the same {tokens} tokens");
+    Ok(())
 }
 
 /// The number of tokens, if they are the same.
@@ -84,36 +56,17 @@ fn said(tokens: &[u32], position: usize) -> String {
         .map_or_else(|| "the end".to_owned(), u32::to_string)
 }
 
-impl<P: Printer> Printer for Keeping<'_, P> {
-    fn started(&mut self, started: v1::Started) {
-        self.printer.started(started);
-    }
-
-    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
-        self.kept.token_ids.extend(&chunk.token_ids);
-        self.printer.chunk(chunk)
-    }
-
-    fn round(&mut self, round: &v1::RoundReport) {
-        self.printer.round(round);
-    }
-
-    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
-        self.kept.seed = finished.seed;
-        self.printer.finished(finished)
-    }
-}
+/// Prints nothing.
+struct Silent;
 
 impl Printer for Silent {
-    fn started(&mut self, _: v1::Started) {}
-
-    fn chunk(&mut self, _: v1::Chunk) -> anyhow::Result<()> {
+    fn chunk(&mut self, _: &v1::Chunk) -> anyhow::Result<()> {
         Ok(())
     }
 
     fn round(&mut self, _: &v1::RoundReport) {}
 
-    fn finished(&mut self, _: &v1::Finished) -> anyhow::Result<()> {
+    fn finished(&mut self, _: &Answer) -> anyhow::Result<()> {
         Ok(())
     }
 }

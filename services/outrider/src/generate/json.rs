@@ -7,20 +7,14 @@ use serde_json::{Value, json};
 use tonic::Code;
 use wire::v1;
 
-use super::Printer;
 use super::terminal::round_line;
+use super::{Answer, Printer};
 
-/// Collects the answer and prints it when it is finished.
-#[derive(Debug, Default)]
-pub(super) struct Json {
-    started: v1::Started,
-    text: String,
-    token_ids: Vec<u32>,
-    origins: Vec<&'static str>,
-}
+/// Prints the answer when it is finished.
+pub(super) struct Json;
 
 /// Name of an origin, as in the JSON.
-pub(super) fn origin_name(origin: i32) -> &'static str {
+fn origin_name(origin: i32) -> &'static str {
     match v1::Origin::try_from(origin) {
         Ok(v1::Origin::Accepted) => "accepted",
         Ok(v1::Origin::Recovered) => "recovered",
@@ -41,15 +35,7 @@ fn reason_name(reason: v1::FinishReason) -> &'static str {
 }
 
 impl Printer for Json {
-    fn started(&mut self, started: v1::Started) {
-        self.started = started;
-    }
-
-    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
-        self.text.push_str(&chunk.text);
-        self.token_ids.extend(chunk.token_ids);
-        self.origins
-            .extend(chunk.origins.into_iter().map(origin_name));
+    fn chunk(&mut self, _: &v1::Chunk) -> anyhow::Result<()> {
         Ok(())
     }
 
@@ -57,75 +43,75 @@ impl Printer for Json {
         eprintln!("{}", round_line(round));
     }
 
-    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
-        writeln!(stdout(), "{}", self.object(finished))?;
+    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        writeln!(stdout(), "{}", object(answer))?;
         Ok(())
     }
 }
 
-impl Json {
-    /// The whole answer.
-    fn object(&self, finished: &v1::Finished) -> Value {
-        let usage = finished.usage.unwrap_or_default();
-        let timing = finished.timing.unwrap_or_default();
-        let error = match finished.error.as_str() {
-            "" => Value::Null,
-            error => {
-                let code = Code::from(finished.error_code as i32);
-                json!({ "message": error, "code": format!("{code:?}") })
-            }
-        };
-        let settings: serde_json::Map<String, Value> = finished
-            .settings
-            .iter()
-            .map(|setting| (setting.name.clone(), json!(setting.value)))
-            .collect();
-        json!({
-            "text": self.text,
-            "token_ids": self.token_ids,
-            "origins": self.origins,
-            "finish_reason": reason_name(finished.reason()),
-            "error": error,
-            "method": self.started.method,
-            "effective_method": finished.effective_method,
-            "settings": settings,
-            "exact": finished.exact,
-            "lossless": finished.lossless,
-            "reproducible": finished.reproducible,
-            "model": self.started.model,
-            "request_id": self.started.request_id,
-            "seed": finished.seed,
-            "usage": {
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-            },
-            "speculation": speculation(&finished.speculation.clone().unwrap_or_default()),
-            "metrics": { "speculative_decoding": speculative_decoding(finished) },
-            "timing": {
-                "time_to_first_token_ms": timing.time_to_first_token_ms,
-                "total_ms": timing.total_ms,
-                "tokens_per_second": timing.tokens_per_second,
-            },
-        })
-    }
-}
-
-/// The statistics under the names that users of vLLM parse; where no draft token was verified, rates are null.
-fn speculative_decoding(finished: &v1::Finished) -> Value {
+/// The whole answer.
+fn object(answer: &Answer) -> Value {
+    let (started, finished) = (&answer.started, &answer.finished);
+    let usage = finished.usage.unwrap_or_default();
+    let timing = finished.timing.unwrap_or_default();
+    let error = match finished.error.as_str() {
+        "" => Value::Null,
+        error => {
+            let code = Code::from(finished.error_code as i32);
+            json!({ "message": error, "code": format!("{code:?}") })
+        }
+    };
+    let origins: Vec<_> = answer.origins.iter().copied().map(origin_name).collect();
+    let settings: serde_json::Map<String, Value> = finished
+        .settings
+        .iter()
+        .map(|setting| (setting.name.clone(), json!(setting.value)))
+        .collect();
     let statistics = finished.speculation.clone().unwrap_or_default();
-    let verified = |figure: f64| (statistics.num_draft_tokens > 0).then_some(figure);
+    let speculation = speculation(&statistics);
+    let most = json!(num_spec_tokens(&finished.settings));
+    let of_vllm = OF_VLLM.map(|name| (name, speculation.get(name).unwrap_or(&most).clone()));
     json!({
-        "mean_acceptance_length": verified(statistics.mean_acceptance_length),
-        "draft_acceptance_rate": verified(statistics.draft_acceptance_rate),
-        "acceptance_histogram": statistics.acceptance_histogram,
-        "num_spec_steps": statistics.num_spec_steps,
-        "num_accepted_draft_tokens": statistics.num_accepted_draft_tokens,
-        "num_draft_tokens": statistics.num_draft_tokens,
-        "num_spec_tokens": num_spec_tokens(&finished.settings),
-        "per_step_accepted": statistics.per_step_accepted,
-        "per_step_drafted": statistics.per_step_drafted,
+        "text": answer.text,
+        "token_ids": answer.token_ids,
+        "origins": origins,
+        "finish_reason": reason_name(finished.reason()),
+        "error": error,
+        "method": started.method,
+        "effective_method": finished.effective_method,
+        "settings": settings,
+        "exact": finished.exact,
+        "lossless": finished.lossless,
+        "reproducible": finished.reproducible,
+        "model": started.model,
+        "request_id": started.request_id,
+        "seed": finished.seed,
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        },
+        "speculation": speculation,
+        "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
+        "timing": {
+            "time_to_first_token_ms": timing.time_to_first_token_ms,
+            "total_ms": timing.total_ms,
+            "tokens_per_second": timing.tokens_per_second,
+        },
     })
 }
+
+/// What of the statistics has the names that users of vLLM parse.
+const OF_VLLM: [&str; 9] = [
+    "mean_acceptance_length",
+    "draft_acceptance_rate",
+    "acceptance_histogram",
+    "num_spec_steps",
+    "num_accepted_draft_tokens",
+    "num_draft_tokens",
+    "num_spec_tokens",
+    "per_step_accepted",
+    "per_step_drafted",
+];
 
 /// Most draft tokens of a round, as set; 0 where the method drafts no blocks.
 fn num_spec_tokens(settings: &[v1::Setting]) -> u32 {
@@ -182,22 +168,23 @@ mod tests {
 
     #[test]
     fn an_answer_that_failed_tells_so_where_other_failures_do() {
-        let answer = Json {
-            text: "Once".to_owned(),
-            ..Json::default()
-        };
         let finished = v1::Finished {
             reason: v1::FinishReason::Error.into(),
             error: "no verifier is reachable".to_owned(),
             error_code: Code::Unavailable as u32,
             ..v1::Finished::default()
         };
-        let object = answer.object(&finished);
+        let answer = Answer {
+            text: "Once".to_owned(),
+            finished,
+            ..Answer::default()
+        };
+        let object = object(&answer);
         let error = json!({ "message": "no verifier is reachable", "code": "Unavailable" });
         assert_eq!(
             (&object["error"], &object["text"]),
             (&error, &json!("Once"))
         );
-        assert!(answer.object(&v1::Finished::default())["error"].is_null());
+        assert!(super::object(&Answer::default())["error"].is_null());
     }
 }

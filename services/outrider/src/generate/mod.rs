@@ -8,18 +8,15 @@ pub(crate) mod terminal;
 pub(crate) use args::{GenerateArgs, turn};
 
 use std::error::Error;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use server::{channel, telemetry};
-use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
 use v1::generate_response::Part;
 use wire::status::names_field;
 use wire::v1;
 
-use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
 use crate::failure::Told;
@@ -27,101 +24,88 @@ use crate::failure::Told;
 /// How long services may take to start up before they count as unreachable.
 const STARTING_UP: Duration = Duration::from_secs(5);
 
-/// Takes the parts of an answer as they come.
+/// What came of an answer so far; the whole of it in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    started: v1::Started,
+    pub(crate) text: String,
+    token_ids: Vec<u32>,
+    /// Where each token came from.
+    origins: Vec<i32>,
+    finished: v1::Finished,
+}
+
+/// Shows an answer as it comes.
 pub(crate) trait Printer {
-    fn started(&mut self, started: v1::Started);
-    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()>;
+    /// A part of its text.
+    fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()>;
+    /// A round ended.
     fn round(&mut self, round: &v1::RoundReport);
-    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()>;
+    /// It is whole.
+    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()>;
 }
 
 /// Generates and prints.
-pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: GenerateArgs, config: Config) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
     let request = args.request()?;
-    let Some(url) = &args.common.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let url = cluster.coordinator_url.clone();
-        let code = generate(connect::within(&url)?, &url, request, &args).await;
-        // The answer is complete; what is left of the services need not be waited for long.
-        let _ = tokio::time::timeout(Duration::from_secs(1), cluster.stop()).await;
-        return code;
-    };
-    let client = connect::to_coordinator(url, &config)?;
-    generate(client, url, request, &args).await
+    let coordinator = args.common.services.coordinator.as_deref();
+    let ask = async |client, url: &str| generate(client, url, request, &args).await;
+    connect::ask(coordinator, config, ask).await
 }
 
+/// Asks, prints, and where another method is given to check against, compares with what that generates.
 async fn generate(
     mut client: Coordinator,
     url: &str,
     request: v1::GenerateRequest,
     args: &GenerateArgs,
-) -> anyhow::Result<ExitCode> {
-    let method = args.check_against.as_deref();
-    if args.json {
-        once_or_twice(&mut client, url, request, method, json::Json::default()).await?;
-    } else {
-        once_or_twice(&mut client, url, request, method, terminal::Terminal::new()).await?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Asks, prints, and where another method is given to check against, compares with what that generates.
-async fn once_or_twice(
-    client: &mut Coordinator,
-    url: &str,
-    request: v1::GenerateRequest,
-    check_against: Option<&str>,
-    mut printer: impl Printer,
 ) -> anyhow::Result<()> {
-    let Some(method) = check_against else {
-        answer(client, url, request, &mut printer).await?;
-        return Ok(());
+    let mut printer: Box<dyn Printer> = if args.json {
+        Box::new(json::Json)
+    } else {
+        Box::new(terminal::Terminal::new())
     };
-    let mut keeping = check::Keeping::new(&mut printer);
-    answer(client, url, request.clone(), &mut keeping).await?;
-    keeping.compare(client, url, request, method).await
+    let parts = begin(&mut client, url, request.clone()).await?;
+    let answer = read(parts, url, &mut *printer).await?;
+    match &args.check_against {
+        Some(method) => check::compare(&mut client, url, request, &answer, method).await,
+        None => Ok(()),
+    }
 }
 
-/// Asks, and prints the answer as it comes. Returns its text.
-async fn answer(
-    client: &mut Coordinator,
-    url: &str,
-    request: v1::GenerateRequest,
-    printer: &mut impl Printer,
-) -> anyhow::Result<String> {
-    let parts = begin(client, url, request).await?;
-    read(parts, url, printer).await
-}
-
-/// Prints an answer as it comes. Returns its text.
+/// Prints an answer as it comes, and gives back the whole.
 pub(crate) async fn read(
     mut parts: Streaming<v1::GenerateResponse>,
     url: &str,
-    printer: &mut impl Printer,
-) -> anyhow::Result<String> {
-    let mut text = String::new();
+    printer: &mut dyn Printer,
+) -> anyhow::Result<Answer> {
+    let mut answer = Answer::default();
     while let Some(message) = parts
         .message()
         .await
         .map_err(|status| refused(url, &status))?
     {
         match message.part {
-            Some(Part::Started(started)) => printer.started(started),
+            Some(Part::Started(started)) => answer.started = started,
             Some(Part::Chunk(chunk)) => {
-                text.push_str(&chunk.text);
-                printer.chunk(chunk)?;
+                printer.chunk(&chunk)?;
+                answer.text.push_str(&chunk.text);
+                answer.token_ids.extend(chunk.token_ids);
+                answer.origins.extend(chunk.origins);
             }
             Some(Part::Round(round)) => printer.round(&round),
             Some(Part::Finished(finished)) => {
-                printer.finished(&finished)?;
+                answer.finished = finished;
+                printer.finished(&answer)?;
+                let finished = &answer.finished;
                 if finished.reason() == v1::FinishReason::Error {
                     let code = Code::from(finished.error_code as i32);
                     // A printer of JSON has told it with the rest.
                     let error = anyhow!("{} ({code:?})", finished.error);
                     return Err(Told(error).into());
                 }
-                return Ok(text);
+                return Ok(answer);
             }
             // A part of a later version.
             None => {}

@@ -6,12 +6,11 @@ use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
 use wire::v1;
 
-use super::Printer;
+use super::{Answer, Printer};
 
 /// Prints text as it comes.
 pub(crate) struct Terminal {
     out: AutoStream<std::io::Stdout>,
-    started: v1::Started,
     /// Whether the last character printed was no newline.
     mid_line: bool,
 }
@@ -20,7 +19,6 @@ impl Terminal {
     pub(crate) fn new() -> Self {
         Self {
             out: stdout(),
-            started: v1::Started::default(),
             mid_line: false,
         }
     }
@@ -39,11 +37,7 @@ fn style(origin: i32) -> Style {
 }
 
 impl Printer for Terminal {
-    fn started(&mut self, started: v1::Started) {
-        self.started = started;
-    }
-
-    fn chunk(&mut self, chunk: v1::Chunk) -> anyhow::Result<()> {
+    fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()> {
         for (piece, &origin) in chunk.pieces.iter().zip(&chunk.origins) {
             let style = style(origin);
             write!(self.out, "{style}{piece}{style:#}")?;
@@ -68,10 +62,13 @@ impl Printer for Terminal {
         eprintln!("{}", round_line(round));
     }
 
-    fn finished(&mut self, finished: &v1::Finished) -> anyhow::Result<()> {
+    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        let Answer {
+            started, finished, ..
+        } = answer;
         writeln!(self.out)?;
         self.out.flush()?;
-        eprintln!("{}", summary(&self.started, finished));
+        eprintln!("{}", summary(started, finished));
         if let Some(fallback) = finished
             .speculation
             .as_ref()
@@ -108,14 +105,13 @@ fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     let speculation = finished.speculation.clone().unwrap_or_default();
     let rounds = match speculation.num_spec_steps {
         0 => String::new(),
-        1 => format!(
-            ", 1 round, mean acceptance length {:.2}",
-            speculation.mean_acceptance_length
-        ),
-        rounds => format!(
-            ", {rounds} rounds, mean acceptance length {:.2}",
-            speculation.mean_acceptance_length
-        ),
+        count => {
+            let (s, length) = (
+                if count == 1 { "" } else { "s" },
+                speculation.mean_acceptance_length,
+            );
+            format!(", {count} round{s}, mean acceptance length {length:.2}")
+        }
     };
     let calls = speculation.target_calls_per_token;
     let deferral = match speculation.deferral_rate {

@@ -206,8 +206,14 @@ mod tests {
     fn what_a_killed_run_left_is_overwritten() {
         let (folder, place) = place();
         fs::write(folder.path().join(".model.gguf.part"), "half of another").expect("written");
-        let mut destination = Destination::create(&place, false).expect("begun");
+        fs::write(&place, "old").expect("written");
+        let mut destination = Destination::create(&place, true).expect("begun");
         destination.write_all(b"new").expect("written");
+        assert_eq!(
+            fs::read(&place).expect("a file"),
+            b"old",
+            "until it is whole"
+        );
         destination.keep().expect("kept");
         assert_eq!(fs::read(&place).expect("a file"), b"new");
         assert_eq!(files(&folder), 1);
@@ -232,16 +238,5 @@ mod tests {
         let place = folder.path().join("other.gguf");
         let refused = Destination::create(&place, true).expect_err("a pipe in the way");
         assert!(refused.to_string().contains("is in the way"), "{refused}");
-    }
-
-    #[test]
-    fn what_is_kept_is_whole_and_readable() {
-        let (_folder, place) = place();
-        fs::write(&place, "old").expect("written");
-        let mut destination = Destination::create(&place, true).expect("begun");
-        destination.write_all(b"new").expect("written");
-        assert_eq!(fs::read(&place).expect("a file"), b"old");
-        destination.keep().expect("kept");
-        assert_eq!(fs::read(&place).expect("a file"), b"new");
     }
 }

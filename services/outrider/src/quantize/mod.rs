@@ -15,7 +15,7 @@ use clap::Args;
 use model::gguf::{self, FileFormat, GgufWriteError, Written};
 use model::source::ModelSource;
 
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use destination::Destination;
 use report::Report;
 
@@ -44,19 +44,19 @@ pub(crate) struct QuantizeArgs {
 /// Names the argument that is wrong; DST is then as it was.
 pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
     // Listened for before there is anything to leave behind.
-    let mut interrupt = Interrupt::listen()?;
+    let mut signals = interrupt::listen()?;
     let stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stopped);
     let mut work = tokio::task::spawn_blocking(move || quantize(&args, &flag));
     let (outcome, code) = tokio::select! {
         outcome = &mut work => (outcome, 0),
         // The file that was begun is removed by the one who writes it.
-        code = interrupt.exit_code() => {
+        signal = signals.next() => {
             stopped.store(true, Ordering::Relaxed);
             // Said at once: a large tensor, or a slow disk, can take a while. That nobody can be told, as
             // after a hang-up, is no reason not to tidy up.
             let _unseen = writeln!(anstream::stderr(), "interrupted: stopping");
-            (work.await, code)
+            (work.await, signal.exit_code)
         }
     };
     match outcome? {

@@ -17,16 +17,15 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Tokenises where text is given.
+    /// What is asked of a model of `config`, which `checkpoint` holds; tokenises where text is given.
     ///
     /// # Errors
     /// Names the flag, and what of it the model cannot take.
-    pub(super) fn read(args: &ScoreArgs, checkpoint: &Checkpoint) -> anyhow::Result<Self> {
-        Self::of(args, checkpoint.config(), checkpoint)
-    }
-
-    /// The same for a model of `config`.
-    fn of(args: &ScoreArgs, config: &ModelConfig, checkpoint: &Checkpoint) -> anyhow::Result<Self> {
+    pub(super) fn read(
+        args: &ScoreArgs,
+        config: &ModelConfig,
+        checkpoint: &Checkpoint,
+    ) -> anyhow::Result<Self> {
         let (flag, tokens) = match (&args.text, &args.token_ids) {
             (Some(text), _) => ("--text", tokens(text, args, checkpoint)?),
             (None, Some(ids)) => ("--token-ids", ids.clone()),
@@ -125,7 +124,7 @@ mod tests {
             device: String::new(),
             json: false,
         };
-        Input::of(&args, &config, &checkpoint).map_err(|error| error.to_string())
+        Input::read(&args, &config, &checkpoint).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,24 +10,15 @@ use crate::failure::{self, Told};
 
 /// Writes `{positions: [...], perplexity}`.
 pub(super) struct Json<'a, W> {
-    out: &'a mut W,
-    positions: usize,
-}
-
-impl<'a, W: Write> Json<'a, W> {
-    pub(super) fn new(out: &'a mut W) -> Self {
-        Self { out, positions: 0 }
-    }
+    pub(super) out: &'a mut W,
+    /// Whether the object was begun.
+    pub(super) is_begun: bool,
 }
 
 impl<W: Write> Report for Json<'_, W> {
-    fn position(&mut self, position: &Position) -> anyhow::Result<()> {
-        let before = if self.positions == 0 {
-            "{\"positions\":["
-        } else {
-            ","
-        };
-        self.positions += 1;
+    fn position(&mut self, _: usize, position: &Position) -> anyhow::Result<()> {
+        let is_begun = std::mem::replace(&mut self.is_begun, true);
+        let before = if is_begun { "," } else { "{\"positions\":[" };
         self.out.write_all(before.as_bytes())?;
         Ok(serde_json::to_writer(&mut *self.out, position)?)
     }
@@ -38,7 +29,7 @@ impl<W: Write> Report for Json<'_, W> {
     }
 
     fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
-        if self.positions == 0 {
+        if !self.is_begun {
             return error;
         }
         // The object that was begun tells it, without its opening brace.
@@ -59,7 +50,10 @@ mod tests {
     #[test]
     fn an_object_that_was_begun_ends_with_the_error() {
         let mut out = Vec::new();
-        let mut json = Json::new(&mut out);
+        let mut json = Json {
+            out: &mut out,
+            is_begun: false,
+        };
         let untouched = json.fail(anyhow::anyhow!("at once"));
         assert!(!untouched.is::<Told>());
         let position = Position {
@@ -67,7 +61,7 @@ mod tests {
             logprob: None,
             top: Vec::new(),
         };
-        json.position(&position).expect("written");
+        json.position(0, &position).expect("written");
         assert!(json.fail(anyhow::anyhow!("too late")).is::<Told>());
         let told: Value = serde_json::from_slice(&out).expect("one object");
         assert_eq!(told["positions"][0]["token_id"], 7);

@@ -16,7 +16,7 @@ use speculation::ports::LanguageModel;
 
 use input::Input;
 use json::Json;
-use scoring::{Position, Scoring, Summary};
+use scoring::{Position, Summary};
 use table::Table;
 
 /// Arguments of `outrider score`.
@@ -59,10 +59,12 @@ pub(crate) struct ScoreArgs {
 
 /// What positions are told to, in order.
 trait Report {
-    fn position(&mut self, position: &Position) -> anyhow::Result<()>;
+    fn position(&mut self, at: usize, position: &Position) -> anyhow::Result<()>;
     fn end(&mut self, summary: Summary) -> anyhow::Result<()>;
     /// Ends it early; gives the error back, as told if it is.
-    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error;
+    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
+        error
+    }
 }
 
 /// Runs the command to its end.
@@ -79,7 +81,7 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     // Refused before anything is read.
     source.computation()?;
     let checkpoint = source.open()?;
-    let input = Input::read(args, &checkpoint)?;
+    let input = Input::read(args, checkpoint.config(), &checkpoint)?;
     let vocab_size = checkpoint.config().vocab_size;
     if args.top > vocab_size {
         bail!(
@@ -98,8 +100,10 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     if !input.source.is_empty() {
         model.encode(&mut cache, &input.source)?;
     }
-    let mut scoring = Scoring::new(&mut model, cache, args.top);
-    let scored = scoring.run(&input.scored, |position| report.position(position));
+    let asked = (&input.scored[..], scoring::step(vocab_size), args.top);
+    let scored = scoring::score(&mut model, cache, asked, |at, position| {
+        report.position(at, position)
+    });
     let ended = match scored {
         Ok(summary) => report.end(summary),
         Err(error) => Err(report.fail(error)),
@@ -115,9 +119,10 @@ fn report<'a>(
     out: &'a mut impl Write,
 ) -> anyhow::Result<Box<dyn Report + 'a>> {
     if args.json {
-        return Ok(Box::new(Json::new(out)));
+        let is_begun = false;
+        return Ok(Box::new(Json { out, is_begun }));
     }
     let has_tokenizer = checkpoint.tokenizer_json().is_some();
     let tokenizer = has_tokenizer.then(|| checkpoint.tokenizer()).transpose()?;
-    Ok(Box::new(Table::new(out, tokenizer)))
+    Ok(Box::new(Table { out, tokenizer }))
 }

@@ -43,76 +43,57 @@ impl Summary {
     }
 }
 
-/// A model at work on one text.
-pub(super) struct Scoring<'a, M: LanguageModel> {
-    model: &'a mut M,
-    cache: M::Cache,
-    rows: Rows,
-    /// Tokens of a forward.
-    step: usize,
-    top: usize,
-    /// Ids by likelihood; scratch.
-    order: Vec<TokenId>,
+/// Tokens of a forward of a model with this vocabulary.
+pub(super) fn step(vocab_size: usize) -> usize {
+    (ROOM / vocab_size).clamp(1, LONGEST)
 }
 
-impl<'a, M: LanguageModel> Scoring<'a, M> {
-    /// Goes on from what `cache` holds, and tells the `top` likeliest next tokens.
-    pub(super) fn new(model: &'a mut M, cache: M::Cache, top: usize) -> Self {
-        let step = (ROOM / model.shape().vocab_size).clamp(1, LONGEST);
-        Self {
-            model,
-            cache,
-            rows: Rows::default(),
-            step,
-            top,
-            order: Vec::new(),
-        }
-    }
-
-    /// Hands every token of `text` to `emit`. A row does not depend on how the text is cut into forwards,
-    /// so only a few are held at a time.
-    ///
-    /// # Errors
-    /// If a forward or `emit` fails, or logits are not finite.
-    pub(super) fn run(
-        &mut self,
-        text: &[TokenId],
-        mut emit: impl FnMut(&Position) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Summary> {
-        let mut summary = Summary::default();
-        let mut logprob = None;
-        for (start, tokens) in (0..).step_by(self.step).zip(text.chunks(self.step)) {
-            let segment = Segment {
-                cache: &mut self.cache,
-                tokens,
-                parents: &[],
-                scored_from: 0,
+/// Hands every token of `text` to `emit`, with the `top` likeliest next ones; goes on from what `cache` holds. A row
+/// does not depend on how the text is cut into forwards, so only those of `step` tokens are held at a time.
+///
+/// # Errors
+/// If a forward or `emit` fails, or logits are not finite.
+pub(super) fn score<M: LanguageModel>(
+    model: &mut M,
+    mut cache: M::Cache,
+    (text, step, top): (&[TokenId], usize, usize),
+    mut emit: impl FnMut(usize, &Position) -> anyhow::Result<()>,
+) -> anyhow::Result<Summary> {
+    let (mut rows, mut order) = (Rows::default(), Vec::new());
+    let mut summary = Summary::default();
+    let mut logprob = None;
+    for (start, tokens) in (0..).step_by(step).zip(text.chunks(step)) {
+        let segment = Segment {
+            cache: &mut cache,
+            tokens,
+            parents: &[],
+            scored_from: 0,
+        };
+        model.forward(&mut [segment], &mut rows)?;
+        for (index, &token_id) in tokens.iter().enumerate() {
+            let logits = rows.row(index);
+            let position = start + index;
+            let normaliser = normaliser(logits);
+            ensure!(
+                normaliser.is_finite(),
+                "the model's logits at position {position} are not finite"
+            );
+            let top = likeliest(logits, normaliser, top, &mut order);
+            let told = Position {
+                token_id,
+                logprob,
+                top,
             };
-            self.model.forward(&mut [segment], &mut self.rows)?;
-            for (index, &token_id) in tokens.iter().enumerate() {
-                let logits = self.rows.row(index);
-                let position = start + index;
-                let normaliser = normaliser(logits);
-                ensure!(
-                    normaliser.is_finite(),
-                    "the model's logits at position {position} are not finite"
-                );
-                let top = likeliest(logits, normaliser, self.top, &mut self.order);
-                emit(&Position {
-                    token_id,
-                    logprob,
-                    top,
-                })?;
-                let next = text.get(position + 1);
-                logprob = next.map(|&next| f64::from(logits[next as usize]) - normaliser);
-                if let Some(logprob) = logprob {
-                    summary.logprob += logprob;
-                    summary.tokens += 1;
-                }
+            emit(position, &told)?;
+            let next = text.get(position + 1);
+            logprob = next.map(|&next| f64::from(logits[next as usize]) - normaliser);
+            if let Some(logprob) = logprob {
+                summary.logprob += logprob;
+                summary.tokens += 1;
             }
         }
-        Ok(summary)
     }
+    Ok(summary)
 }
 
 /// What is taken from a logit to get ln of its probability.
@@ -164,10 +145,8 @@ mod tests {
     fn score(step: usize, top: usize) -> (Vec<Position>, Summary) {
         let mut model = ToyModel::new(7, 10);
         let cache = model.new_cache();
-        let mut scoring = Scoring::new(&mut model, cache, top);
-        scoring.step = step;
         let mut positions = Vec::new();
-        let summary = scoring.run(&TEXT, |position| {
+        let summary = super::score(&mut model, cache, (&TEXT, step, top), |_, position| {
             positions.push(Position {
                 top: position.top.clone(),
                 ..*position

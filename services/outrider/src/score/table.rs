@@ -10,20 +10,11 @@ use super::scoring::{Likely, Position, Summary};
 
 /// Writes lines, with the tokens' text where there is a tokenizer.
 pub(super) struct Table<'a, W> {
-    out: &'a mut W,
-    tokenizer: Option<Tokenizer>,
-    positions: usize,
+    pub(super) out: &'a mut W,
+    pub(super) tokenizer: Option<Tokenizer>,
 }
 
-impl<'a, W: Write> Table<'a, W> {
-    pub(super) fn new(out: &'a mut W, tokenizer: Option<Tokenizer>) -> Self {
-        Self {
-            out,
-            tokenizer,
-            positions: 0,
-        }
-    }
-
+impl<W: Write> Table<'_, W> {
     /// A token as it is written, in quotes; its id where that is all there is.
     fn text(&self, id: TokenId) -> String {
         let Some(tokenizer) = &self.tokenizer else {
@@ -42,18 +33,12 @@ impl<'a, W: Write> Table<'a, W> {
 }
 
 impl<W: Write> Report for Table<'_, W> {
-    fn position(&mut self, position: &Position) -> anyhow::Result<()> {
-        if self.positions == 0 {
-            let (index, id) = ("position", "id");
-            let heads = [
-                "token",
-                "logprob",
-                "most likely next, ln of the probability",
-            ];
-            let [token, logprob, next] = heads;
+    fn position(&mut self, at: usize, position: &Position) -> anyhow::Result<()> {
+        if at == 0 {
             writeln!(
                 self.out,
-                "{index:>8} {id:>7}  {token:<16} {logprob:>8}  {next}"
+                "position      id  {:<16}  logprob  most likely next, ln of the probability",
+                "token"
             )?;
         }
         let logprob = match position.logprob {
@@ -63,12 +48,11 @@ impl<W: Write> Report for Table<'_, W> {
         let next: Vec<_> = position.top.iter().map(|top| self.likely(top)).collect();
         let line = format!(
             "{:>8} {:>7}  {:<16} {logprob:>8}  {}",
-            self.positions,
+            at,
             position.token_id,
             self.text(position.token_id),
             next.join("  ")
         );
-        self.positions += 1;
         Ok(writeln!(self.out, "{}", line.trim_end())?)
     }
 
@@ -85,9 +69,5 @@ impl<W: Write> Report for Table<'_, W> {
             summary.tokens,
             -summary.logprob / summary.tokens as f64
         )?)
-    }
-
-    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
-        error
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ANY, each_refused, outrider, refused, run, succeeds, words};
+use super::{ANY, outrider, refused, run, succeeds, words};
 
 #[test]
 fn bad_settings_name_the_key_and_where_it_came_from() {
@@ -13,9 +13,7 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
         "[drafter];lissten = '127.0.0.1:1' | drafter.lissten | outrider.toml",
         "[coordinator];draft_len = 'many' | coordinator.draft_len | outrider.toml",
         "[verifier.model];dtype = 'int3' | verifier.model | int3 | q8_0",
-        "[verifier.model];kv_dtype = 'int3' | verifier.model | kv_dtype | int3 | f16",
         "[verifier.model];path = 'no/such/folder' | verifier.model | no/such/folder | org/name[@revision]",
-        "[verifier.model];path = 'org/..' | verifier.model | org/.. | contains",
         "[verifier];listen = 'everywhere' | verifier.listen | everywhere",
         "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
     ] {
@@ -50,22 +48,6 @@ fn a_budget_that_holds_no_request_is_refused_before_a_model_is_looked_for() {
         let parts = [role, "kv_tokens is 1", "at least 128", "max_draft_tokens"];
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     }
-}
-
-#[test]
-fn a_folder_with_gguf_files_is_taken_or_told_of() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("UTF-8");
-    let file = format!("{path}/tiny.q8_0.gguf");
-    succeeds(outrider(&words("quantize embedded:draft --to q8_0")).arg(&file));
-    let score = |model: &str| {
-        let line = "score --text 'Once upon a time' --model";
-        succeeds(outrider(&words(line)).arg(model)).0
-    };
-    assert_eq!(score(path), score(&file));
-    std::fs::copy(&file, format!("{path}/other.gguf")).expect("copied");
-    let scored = ["score", "--model", path];
-    each_refused(&scored, &["--text x | other.gguf, tiny.q8_0.gguf"]);
 }
 
 #[test]

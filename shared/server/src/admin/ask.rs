@@ -7,6 +7,7 @@ use axum::http::{Request, Uri};
 use tower::ServiceExt;
 
 use super::http::{NOT_READY, READY};
+use crate::causes::in_one_line;
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::process::Process;
 
@@ -81,7 +82,7 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
         let mut request = Request::new(tonic::body::Body::empty());
         *request.uri_mut() = Uri::from_static("/readyz");
         let answer = channel.oneshot(request).await;
-        let answer = answer.map_err(|error| unreachable(with_causes(&error)))?;
+        let answer = answer.map_err(|error| unreachable(in_one_line(&error)))?;
         let status = answer.status().as_u16();
         let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES)
             .await
@@ -100,16 +101,4 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
     };
     let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
     tokio::time::timeout(TIMEOUT, asked).await.map_err(late)?
-}
-
-/// What happened, and beneath it what the system said.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |cause| cause.source()) {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-    }
-    text
 }

@@ -189,27 +189,23 @@ async fn it_is_not_opened_to_strangers_by_accident() {
         insecure,
     };
     let process = Process::default();
-    let strangers = start(&config("0.0.0.0:0", false), &process).await;
+    let strangers = start(&config("0.0.0.0:0", false), &process, true).await;
     let refused = strangers.unwrap_err().to_string();
     assert!(refused.contains("admin.insecure"), "{refused}");
-    let exposed = start(&config("0.0.0.0:0", true), &process).await;
+    let exposed = start(&config("0.0.0.0:0", true), &process, true).await;
     assert!(exposed.unwrap().is_some());
     for off in ["off", ""] {
-        let closed = start(&config(off, false), &process).await;
+        let closed = start(&config(off, false), &process, true).await;
         assert!(closed.unwrap().is_none());
     }
-    let admin = start(&config("127.0.0.1:0", false), &process).await;
+    let admin = start(&config("127.0.0.1:0", false), &process, true).await;
     let admin = admin.unwrap().unwrap();
     let taken = config(&admin.address().to_string(), false);
-    let refused = start(&taken, &process).await.unwrap_err().to_string();
+    let refused = start(&taken, &process, true).await.unwrap_err().to_string();
     assert!(
         refused.contains("admin.listen") && refused.contains("a port each"),
         "{refused}"
     );
-    let config = AdminConfig {
-        listen: taken.listen,
-        insecure: false,
-    };
-    assert!(start_if_free(&config, &process).await.unwrap().is_none());
+    assert!(start(&taken, &process, false).await.unwrap().is_none());
     assert!(AdminListen::try_from("localhost:1".to_owned()).is_err());
 }

@@ -39,7 +39,7 @@ pub(super) fn settle(
 ) -> Result<Vec<Moved>, ConfigError> {
     let mut moved = Vec::new();
     for (old, new) in renamed {
-        let is_given = |layer: &&Layer| holds(&layer.values, new);
+        let is_given = |layer: &&Layer| Value::from(layer.values.clone()).find(new).is_some();
         let newer = layers.iter().find(is_given);
         let newer = newer.map(|layer| layer.origin.clone());
         for layer in &mut *layers {
@@ -60,15 +60,6 @@ pub(super) fn settle(
         }
     }
     Ok(moved)
-}
-
-fn holds(values: &Dict, key: &str) -> bool {
-    match key.split_once('.') {
-        None => values.contains_key(key),
-        Some((section, rest)) => {
-            matches!(values.get(section), Some(Value::Dict(_, inner)) if holds(inner, rest))
-        }
-    }
 }
 
 fn take(values: &mut Dict, key: &str) -> Option<Value> {

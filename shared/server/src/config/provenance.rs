@@ -2,9 +2,10 @@
 
 use figment::Figment;
 use figment::value::{Dict, Value};
+use serde::Serialize;
 
 /// One setting as `outrider config print` shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// The whole key, `section.key`.
     pub key: String,
@@ -14,24 +15,15 @@ pub struct Setting {
     pub source: String,
 }
 
-/// Flattens a merged configuration to its leaves, in the order of their keys.
-pub(super) fn settings(values: &Dict, figment: &Figment) -> Vec<Setting> {
+/// Flattens a `section` of a merged configuration to its leaves, in the order of their keys.
+pub(super) fn settings(section: &str, values: &Dict, figment: &Figment) -> Vec<Setting> {
     let mut settings = Vec::new();
-    collect("", values, figment, &mut settings);
-    settings
-}
-
-fn collect(section: &str, values: &Dict, figment: &Figment, settings: &mut Vec<Setting>) {
     for (name, value) in values {
-        let key = if section.is_empty() {
-            name.clone()
-        } else {
-            format!("{section}.{name}")
-        };
+        let key = format!("{section}{name}");
         if let Value::Dict(_, inner) = value
             && !inner.is_empty()
         {
-            collect(&key, inner, figment, settings);
+            settings.extend(self::settings(&format!("{key}."), inner, figment));
             continue;
         }
         let origin = figment.get_metadata(value.tag());
@@ -41,6 +33,7 @@ fn collect(section: &str, values: &Dict, figment: &Figment, settings: &mut Vec<S
             key,
         });
     }
+    settings
 }
 
 fn rendered(key: &str, value: &Value) -> String {

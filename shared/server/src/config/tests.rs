@@ -184,12 +184,6 @@ fn passwords_in_urls_are_not_shown() {
 }
 
 #[test]
-fn json_files_are_read_like_toml() {
-    let loaded = from_file("outrider.json", r#"{"verifier": {"max_batch": 3}}"#).unwrap();
-    assert_eq!(loaded.value.verifier.max_batch, 3);
-}
-
-#[test]
 fn without_settings_the_defaults_hold_whatever_kubernetes_injects() {
     let loaded = from_environment(&[
         ("OUTRIDER_VERIFIER_PORT", "tcp://10.0.0.1:7001"),
@@ -267,21 +261,16 @@ fn a_setting_by_its_old_and_its_new_key_is_refused_by_both() {
 }
 
 #[test]
-fn a_wrong_value_of_an_old_key_is_refused_where_it_came_from() {
+fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
+    let told = "unknown key verifier.lisen | outrider.toml | `listen`";
+    let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
+    assert_names(&message, told);
+    let message = refusal(from_file("outrider.json", r#"{"verifier": {"lisen": 3}}"#));
+    assert_names(&message, &told.replace("toml", "json"));
     each_variable_is_refused(&[
-        "OUTRIDER__BATCH=many | verifier.max_batch | many",
+        "OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`",
         "OUTRIDER__VERIFIER__NAME=x | unknown key verifier.name",
     ]);
-}
-
-#[test]
-fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
-    let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
-    assert_names(
-        &message,
-        "unknown key verifier.lisen | outrider.toml | `listen`",
-    );
-    each_variable_is_refused(&["OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`"]);
     let message = refusal(load_from(None, [], &json!({"lgo": "x"}), &[]));
     assert_names(&message, "unknown key lgo from flag | `log`");
 }
@@ -304,6 +293,10 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         "OUTRIDER__VERIFIER__PEERS=a,b | found string \"a,b\", expected a list, [a, b]",
         "OUTRIDER__VERIFIER__MODE=on | found `on`, expected `off` or `server`",
         "OUTRIDER__VERIFIER=7001 | verifier | 7001 | environment OUTRIDER__VERIFIER",
+        "OUTRIDER__BATCH=many | verifier.max_batch | many",
+        "OUTRIDER__=x | names no key",
+        "OUTRIDER__VERIFIER__=x | names no key",
+        "OUTRIDER____LISTEN=x | names no key",
     ]);
 }
 
@@ -329,33 +322,27 @@ fn secrets_are_shown_neither_in_the_listing_nor_in_errors() {
 }
 
 #[test]
-fn malformed_files_name_the_line() {
-    let message = refusal(from_file("outrider.toml", "log = 'x'\n[verifier\n"));
-    assert_names(&message, "outrider.toml | malformed | line 2");
-
-    let message = refusal(from_file("outrider.json", "{\n\"log\": \"x\"\n\"y\"}"));
-    assert_names(&message, "outrider.json | malformed | line 3");
-}
-
-#[test]
-fn files_that_are_missing_or_of_another_kind_are_named() {
+fn files_that_cannot_be_read_are_named() {
     let missing = PathBuf::from("no/such/outrider.toml");
     let message = refusal(load_from(Some(&missing), [], &json!({}), &[]));
     assert_names(&message, "no/such/outrider.toml | cannot read");
-
-    for name in ["outrider.yaml", "outrider"] {
-        let message = refusal(from_file(name, "log: x"));
-        assert_names(&message, &format!("{name} | .toml or .json"));
+    for (name, text, told) in [
+        (
+            "outrider.toml",
+            "log = 'x'\n[verifier\n",
+            "malformed | line 2",
+        ),
+        (
+            "outrider.json",
+            "{\n\"log\": \"x\"\n\"y\"}",
+            "malformed | line 3",
+        ),
+        ("outrider.yaml", "log: x", ".toml or .json"),
+        ("outrider", "log: x", ".toml or .json"),
+    ] {
+        let message = refusal(from_file(name, text));
+        assert_names(&message, &format!("{name} | {told}"));
     }
-}
-
-#[test]
-fn variables_that_name_no_key_are_refused() {
-    each_variable_is_refused(&[
-        "OUTRIDER__=x | names no key",
-        "OUTRIDER__VERIFIER__=x | names no key",
-        "OUTRIDER____LISTEN=x | names no key",
-    ]);
 }
 
 #[cfg(unix)]
@@ -365,12 +352,6 @@ fn variables_that_are_not_text_are_refused() {
     let variables = [("OUTRIDER__LOG".into(), OsString::from_vec(vec![0xff]))];
     let message = refusal(load_from(None, variables, &json!({}), &[]));
     assert_names(&message, "OUTRIDER__LOG | UTF-8");
-}
-
-#[test]
-fn flags_must_be_a_map() {
-    let message = refusal(load_from(None, [], &json!("--verbose"), &[]));
-    assert_names(&message, "flag | not a map");
 }
 
 #[test]

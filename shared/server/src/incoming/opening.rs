@@ -1,21 +1,21 @@
 //! What a connection does before it is handed on.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
 use crate::receiving::{Connection, ReceivingLayer};
 use crate::seldom::Seldom;
+use crate::severable::Severable;
 use crate::tls::{Side, explain};
 
 /// How long a connection may take to come to its HTTP/2 preface, a TLS handshake included.
@@ -31,16 +31,10 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection that began to speak HTTP/2.
-pub(crate) struct Opened {
-    transport: Transport,
-    /// How much of the preface was handed on; it was read already.
-    told: usize,
-    info: Connection,
-    _permit: OwnedSemaphorePermit,
-}
+pub(crate) type Opened = Severable<Transport, Connection>;
 
 /// Why a connection is not handed on.
 enum Fault {
@@ -50,27 +44,23 @@ enum Fault {
     Wrong(String),
 }
 
-/// Opens `connection`; if it fails the log says why, one in a while.
+/// Opens `connection`, which is cut when `severed` is cancelled; if it fails the log says why, one in a while.
 pub(super) async fn open(
     connection: TcpStream,
     acceptor: Option<TlsAcceptor>,
     permit: OwnedSemaphorePermit,
     most_received: usize,
     failed: Arc<Seldom>,
+    severed: CancellationToken,
 ) -> Option<Opened> {
     let info = connection.connect_info();
     let client = info.remote_addr;
     let fault = match tokio::time::timeout(OPENING_TIMEOUT, transport(connection, acceptor)).await {
         Ok(Ok(transport)) => {
-            return Some(Opened {
-                transport,
-                told: 0,
-                info: Connection {
-                    info,
-                    received: ReceivingLayer::of_connection(most_received),
-                },
-                _permit: permit,
-            });
+            let received = ReceivingLayer::of_connection(most_received);
+            let connection = Connection { info, received };
+            let opened = Severable::new(transport, connection, severed);
+            return Some(opened.opened(PREFACE, permit));
         }
         Ok(Err(Fault::Silent)) => return None,
         Ok(Err(Fault::Wrong(fault))) => fault,
@@ -142,59 +132,4 @@ async fn say_goodbye(mut connection: TcpStream) {
         tokio::io::copy(&mut connection.take(GOODBYE_BYTES), &mut tokio::io::sink()).await
     };
     let _ = tokio::time::timeout(GOODBYE_TIMEOUT, closing).await;
-}
-
-impl AsyncRead for Opened {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.told < PREFACE.len() {
-            let rest = &PREFACE[self.told..];
-            let part = &rest[..rest.len().min(buffer.remaining())];
-            buffer.put_slice(part);
-            self.told += part.len();
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.transport).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Opened {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.transport).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.transport).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.transport.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.transport).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.transport).poll_shutdown(cx)
-    }
-}
-
-impl Connected for Opened {
-    type ConnectInfo = Connection;
-
-    fn connect_info(&self) -> Connection {
-        self.info.clone()
-    }
 }

@@ -94,15 +94,9 @@ mod tests {
             (&lines[1]["level"], &lines[1]["error"]),
             (&"WARN".into(), &"\"no\"".into())
         );
-        assert!(
-            lines[1]["timestamp"]
-                .as_str()
-                .is_some_and(|time| time.ends_with('Z'))
-        );
-        assert!(
-            lines[1]["target"]
-                .as_str()
-                .is_some_and(|target| target.starts_with("server"))
-        );
+        for (key, part) in [("timestamp", "Z"), ("target", "server")] {
+            let told = lines[1][key].as_str();
+            assert!(told.is_some_and(|told| told.contains(part)), "{told:?}");
+        }
     }
 }

@@ -7,17 +7,14 @@ mod table;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
 use super::measure::{Measured, Setting, measure};
 use super::report::Report;
 use super::spec::{self, MethodSpec, Series};
 use cost::{Costs, Fit};
-use outrider::args::ModelArgs;
-use outrider::cluster::Cluster;
+use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
-use outrider::global::Services;
 use outrider::measure::BASELINE;
 use outrider::progress;
 use outrider::prompts::{self, Prompt};
@@ -37,9 +34,8 @@ Example: which threshold of learned stopping is best where a draft forward costs
   outrider-bench drafting --draft-cost 0.1 \\
     --methods coupled:draft-len=2/4/6/8,coupled:draft-len=specdec++:0.3/specdec++:0.7")]
 pub(super) struct DraftingArgs {
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[command(flatten)]
+    pub(super) services: ServicesArgs,
     /// Prompts as JSON lines {"kind": ..., "prompt": ...}; without it those of the default pair.
     #[arg(long, value_name = "FILE")]
     prompts: Option<std::path::PathBuf>,
@@ -68,18 +64,6 @@ pub(super) struct DraftingArgs {
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
-    #[command(flatten)]
-    models: ModelArgs,
-}
-
-impl DraftingArgs {
-    /// Whom requests go to.
-    pub(super) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
 }
 
 /// Fixed lengths first; each policy over its parameter; then other drafters.
@@ -116,14 +100,9 @@ pub(super) async fn run(
         );
     }
     prompts.retain(|prompt| args.kinds.contains(&prompt.kind));
-    let Some(url) = &args.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect::within(&cluster.coordinator_url)?;
-        compare(&args, &series, client, &prompts, report).await?;
-        return cluster.stop().await;
-    };
-    let client = connect::to_coordinator(url, &config)?;
-    compare(&args, &series, client, &prompts, report).await
+    let coordinator = args.services.coordinator.as_deref();
+    let ask = async |client, _: &str| compare(&args, &series, client, &prompts, report).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 async fn compare(

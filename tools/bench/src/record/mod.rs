@@ -9,16 +9,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use speculation::methods::names::{DRAFT_CAP, DRAFT_LEN};
-use tokio_util::sync::CancellationToken;
 use wire::v1;
 
 use file::File;
 use outrider::args::DraftingArgs;
-use outrider::args::ModelArgs;
-use outrider::cluster::Cluster;
+use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
-use outrider::global::{INTERRUPTED, Services};
+use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
 
@@ -75,41 +73,23 @@ pub(crate) struct RecordArgs {
     /// exact and the file larger.
     #[arg(long, value_name = "N", default_value_t = 256)]
     top: u32,
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// Served model; the coordinator's first one if not given.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     // Replay can shorten blocks, not lengthen them.
     #[command(flatten)]
     drafting: DraftingArgs,
-    #[command(flatten)]
-    models: ModelArgs,
-}
-
-impl RecordArgs {
-    /// Whom requests go to.
-    pub(crate) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
 }
 
 /// Generates and records.
 pub(crate) async fn run(args: RecordArgs, config: Config) -> anyhow::Result<ExitCode> {
     args.check()?;
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
-    let Some(url) = &args.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let url = cluster.coordinator_url.clone();
-        let code = record(&args, connect::within(&url)?, &url, &prompts).await?;
-        cluster.stop().await?;
-        return Ok(code);
-    };
-    record(&args, connect::to_coordinator(url, &config)?, url, &prompts).await
+    let coordinator = args.services.coordinator.as_deref();
+    let ask = async |client, url: &str| record(&args, client, url, &prompts).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 async fn record(

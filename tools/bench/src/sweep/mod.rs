@@ -15,11 +15,10 @@ use tokio_util::sync::CancellationToken;
 use crate::measure::{Setting, measure};
 use crate::report::{Axis, Plot, Report};
 use crate::spec::{self, Series};
-use outrider::args::ModelArgs;
-use outrider::cluster::Cluster;
+use outrider::args::ServicesArgs;
 use outrider::config::Config;
 use outrider::connect::{self, Coordinator};
-use outrider::global::{INTERRUPTED, Services};
+use outrider::global::INTERRUPTED;
 use outrider::measure::BASELINE;
 use point::Point;
 use task::Task;
@@ -42,9 +41,8 @@ const POINTS: &str = "points";
 /// Arguments of `outrider-bench sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// A running coordinator, http://HOST:PORT. Without it the three services run in this process.
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// Prompts and answers as JSON lines {"prompt": ..., "answer": ...}; without it 200 sentences
     /// to be translated into German, which the default pair has learnt and was not trained on. An
     /// output is right if its first line is the answer, white space around them aside.
@@ -72,19 +70,9 @@ pub(crate) struct SweepArgs {
     /// Draws quality against target calls per token, one line a series of methods.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    #[command(flatten)]
-    models: ModelArgs,
 }
 
 impl SweepArgs {
-    /// Whom requests go to.
-    pub(crate) fn services(&self) -> Services<'_> {
-        Services {
-            models: &self.models,
-            coordinator: self.coordinator.as_deref(),
-        }
-    }
-
     /// Outputs of each prompt.
     fn outputs(&self) -> usize {
         if self.temperature == 0.0 {
@@ -108,15 +96,9 @@ pub(crate) async fn run(
     let series = spec::series(&args.methods).context("--methods")?;
     let task = Task::load(args.task.as_deref(), args.prompts)?;
     let stop = shutdown::on_signal()?;
-    let Some(url) = &args.coordinator else {
-        let cluster = Cluster::start(config.on_loopback(), CancellationToken::new()).await?;
-        let client = connect::within(&cluster.coordinator_url)?;
-        let code = sweep(&args, &series, &task, client, &stop, report).await?;
-        cluster.stop().await?;
-        return Ok(code);
-    };
-    let client = connect::to_coordinator(url, &config)?;
-    sweep(&args, &series, &task, client, &stop, report).await
+    let coordinator = args.services.coordinator.as_deref();
+    let ask = async |client, _: &str| sweep(&args, &series, &task, client, &stop, report).await;
+    connect::ask(coordinator, config, ask).await
 }
 
 async fn sweep(

@@ -6,7 +6,7 @@ use tonic::Code;
 use wire::v1::DescribeRequest;
 
 use super::authority::{Authority, write};
-use super::deployment::{CLIENT_TOKEN, Deployment, PEER_TOKEN};
+use super::deployment::Deployment;
 use crate::{json, outrider, refused, succeeds, words};
 
 const PROMPT: &str = "--prompt 'Once upon a time' --max-tokens 16 --seed 3";
@@ -14,7 +14,7 @@ const PROMPT: &str = "--prompt 'Once upon a time' --max-tokens 16 --seed 3";
 #[test]
 fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
     let deployment = Deployment::start();
-    let url = format!("https://localhost:{}", deployment.port);
+    let url = format!("https://localhost:{}", deployment.ports[0]);
     let ask = |files: &str| {
         let given = deployment.arguments(&url, files);
         let given: Vec<&str> = given.iter().map(String::as_str).collect();
@@ -36,65 +36,23 @@ fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {
     each_wrong_credential_is_named(&deployment, &url);
     every_command_connects_with_what_it_is_given(&deployment, &url);
     a_verifier_is_asked_with_the_peers_token(&deployment);
-
-    for service in &deployment.services {
-        let log = service.log();
-        assert!(log.contains("TRACE"), "{log}");
-        assert!(!log.contains(CLIENT_TOKEN) && !log.contains(PEER_TOKEN));
-    }
 }
 
+/// What else can be wrong, and how it is told, `shared/server/tests/security` shows.
 fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
     let path = deployment.folder.path();
     let other = Authority::new("other");
     other.write(path, "other-ca.pem");
     other.issue(path, "stranger", &["client.test"]);
-    deployment
-        .ours
-        .issue_expired(path, "late", &["client.test"]);
-    write(path, "guess", "guess-0123456789abcdef");
-    let clear = format!("http://localhost:{}", deployment.port);
-    let by_address = format!("https://127.0.0.1:{}", deployment.port);
-    let sound = "ca cert key token";
-    for (url, files, said) in [
-        (url, "ca cert key", "Unauthenticated: no token was shown"),
-        (
-            url,
-            "ca cert key token=guess",
-            "Unauthenticated: the token shown is not known",
-        ),
-        (url, "token", "https needs tls.ca_file (--ca-file)"),
-        (
-            url,
-            "ca=other-ca.pem cert key token",
-            "not among those in tls.ca_file",
-        ),
-        (url, "ca token", "asks for a certificate: set tls.cert_file"),
-        (
-            url,
-            "ca cert=stranger.pem key=stranger.key token",
-            "does not know the CA of this side's certificate",
-        ),
-        (
-            url,
-            "ca cert=late.pem key=late.key token",
-            "this side's certificate (tls.cert_file) has expired",
-        ),
-        (url, "ca cert token", "tls.key_file is not set"),
-        (
-            url,
-            "ca cert key=late.key token",
-            "does not belong to the first certificate",
-        ),
-        (url, "ca cert key token=none", "none: cannot be read"),
-        (by_address.as_str(), sound, "is of another name"),
-        (clear.as_str(), sound, "it speaks TLS (write https://)"),
-        (
-            "http://verifier.test:7001",
-            "token",
-            "would cross the network in clear",
-        ),
+    for line in [
+        "ca cert key | Unauthenticated: no token was shown",
+        "ca cert key token=none | none: cannot be read",
+        "token | https needs tls.ca_file (--ca-file)",
+        "ca=other-ca.pem cert key token | not among those in tls.ca_file",
+        "ca token | asks for a certificate: set tls.cert_file",
+        "ca cert=stranger.pem key=stranger.key token | does not know the CA of this side's certificate",
     ] {
+        let (files, said) = line.split_once(" | ").expect("what is said");
         let given = deployment.arguments(url, files);
         let given: Vec<&str> = given.iter().map(String::as_str).collect();
         let message = refused(&[vec!["generate"], words(PROMPT), given].concat());
@@ -114,7 +72,7 @@ fn every_command_connects_with_what_it_is_given(deployment: &Deployment, url: &s
 
 /// As a coordinator would, and not with a client's.
 fn a_verifier_is_asked_with_the_peers_token(deployment: &Deployment) {
-    let url = format!("https://localhost:{}", deployment.services[1].port);
+    let url = format!("https://localhost:{}", deployment.ports[1]);
     let mut config = Config::default();
     config.tls.ca_file = deployment.path("ca.pem");
     config.tls.cert_file = deployment.path("client.pem");

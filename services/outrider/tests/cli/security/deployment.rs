@@ -1,68 +1,19 @@
 //! Three processes with certificates and tokens.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 
 use super::authority::{Authority, write};
-use crate::{ANY, outrider};
+use crate::{ANY, Server};
 
-pub(super) const CLIENT_TOKEN: &str = "client-0123456789abcdef";
-pub(super) const PEER_TOKEN: &str = "peer-0123456789abcdef";
+const CLIENT_TOKEN: &str = "client-0123456789abcdef";
+const PEER_TOKEN: &str = "peer-0123456789abcdef";
 
-/// Three processes under mutual TLS, with tokens, that log everything.
+/// Three processes under mutual TLS, with tokens.
 pub(super) struct Deployment {
     pub(super) folder: tempfile::TempDir,
-    pub(super) ours: Authority,
-    pub(super) port: String,
-    pub(super) services: Vec<Logged>,
-}
-
-/// A service whose log is kept. Killed when dropped.
-pub(super) struct Logged {
-    child: Child,
-    lines: Arc<Mutex<String>>,
-    pub(super) port: String,
-}
-
-impl Logged {
-    pub(super) fn start(mut command: Command) -> Self {
-        let mut child = command
-            .env("OUTRIDER__LOG__FILTER", "trace")
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        let mut stderr = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let lines = Arc::new(Mutex::new(String::new()));
-        let mut port = None;
-        for line in stderr.by_ref().map_while(Result::ok) {
-            lines.lock().expect("not poisoned").push_str(&line);
-            if line.contains("serving address=") {
-                port = line.rsplit(':').next().map(|port| port.trim().to_owned());
-                break;
-            }
-        }
-        let kept = Arc::clone(&lines);
-        std::thread::spawn(move || {
-            for line in stderr.map_while(Result::ok) {
-                kept.lock().expect("not poisoned").push_str(&line);
-            }
-        });
-        let port = port.unwrap_or_else(|| panic!("never served: {:?}", lines.lock()));
-        Self { child, lines, port }
-    }
-
-    pub(super) fn log(&self) -> String {
-        self.lines.lock().expect("not poisoned").clone()
-    }
-}
-
-impl Drop for Logged {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    /// Those of the coordinator and of the verifier.
+    pub(super) ports: [String; 2],
+    _services: [Server; 3],
 }
 
 impl Deployment {
@@ -88,29 +39,22 @@ impl Deployment {
             file("peers"),
         );
         write(path, "outrider.toml", &config);
+        let config = path.join("outrider.toml");
+        let config = config.to_str().expect("UTF-8");
         let serve = |args: &[&str]| {
-            let config = path.join("outrider.toml");
-            let mut command = outrider(&["serve"]);
-            command.args(args).args(["--listen", ANY]);
-            command.arg("--config").arg(config);
-            Logged::start(command)
+            let server = Server::start(&[args, &["--listen", ANY, "--config", config]].concat());
+            let port = server.url.rsplit(':').next().unwrap_or_default().to_owned();
+            let url = format!("https://localhost:{port}");
+            (server, port, url)
         };
-        let drafter = serve(&["drafter"]);
-        let verifier = serve(&["verifier"]);
-        let [of_drafter, of_verifier] =
-            [&drafter, &verifier].map(|service| format!("https://localhost:{}", service.port));
-        let coordinator = serve(&[
-            "coordinator",
-            "--drafter",
-            &of_drafter,
-            "--verifier",
-            &of_verifier,
-        ]);
+        let (drafter, _, of_drafter) = serve(&["drafter"]);
+        let (verifier, of_peers, of_verifier) = serve(&["verifier"]);
+        let peers = ["--drafter", &of_drafter, "--verifier", &of_verifier];
+        let (coordinator, of_clients, _) = serve(&[&["coordinator"], &peers[..]].concat());
         Self {
-            port: coordinator.port.clone(),
-            services: vec![drafter, verifier, coordinator],
+            ports: [of_clients, of_peers],
+            _services: [drafter, verifier, coordinator],
             folder,
-            ours,
         }
     }
 
