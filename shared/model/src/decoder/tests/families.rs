@@ -125,7 +125,7 @@ fn a_nested_language_model_is_found() {
 
 #[test]
 fn weights_that_are_not_numbers_are_refused_by_name() {
-    let config = small("qwen3");
+    let config = small("gemma3_text");
     let broken = "model.layers.1.self_attn.k_norm.weight";
     let weights = changed(&config, |name, mut values| {
         if name == broken {
