@@ -34,7 +34,7 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// target gives no mass, which no prefix can hold.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
+/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
 /// token no mass.
 pub fn verify<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,

@@ -16,7 +16,7 @@ use crate::real::Real;
 /// verification takes them to be the drafter's choices under the shared noise.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
+/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
 /// token no mass.
 pub fn length_law<F: Real, L: RoundLaws<F>>(
     verification: Verification,

@@ -28,7 +28,7 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
 /// asked for.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
+/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
 /// token no mass.
 pub fn verify<F: Real, L: RoundLaws<F>>(
     block: &Block<'_>,
