@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::config;
 use super::models::{Drafts, Model};
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, Laws, OutputLaw, enumerate};
+use crate::tree::{Branch, Laws, OutputLaw, assert_same, enumerate, is_done, outputs};
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
 use speculation::cascade::{CascadeToken, Emitter, Reviewing};
@@ -74,21 +74,14 @@ impl Rounds<'_> {
         verdict.expect("laws").emitted
     }
 
-    fn is_done(&self, output: &[TokenId], len: usize) -> bool {
-        let ended = output
-            .last()
-            .is_some_and(|last| self.drafts.ends.contains(last));
-        ended || output.len() >= len
-    }
-
-    /// The largest deviation of the law of the first `len` tokens from the target's.
-    fn deviation(&self, len: usize) -> f64 {
-        let mut off = OutputLaw::new();
+    /// Checks that the first `len` tokens follow the target law.
+    fn assert_exact(&self, len: usize) {
+        let (ends, mut emitted) = (&self.drafts.ends, OutputLaw::new());
         let mut open = BTreeMap::from([(Vec::new(), 1.0)]);
         while let Some((output, weight)) = open.pop_first() {
-            if self.is_done(&output, len) {
-                *off.entry(output[..output.len().min(len)].to_vec())
-                    .or_default() += weight;
+            if is_done(&output, len, ends) {
+                let cut = output[..output.len().min(len)].to_vec();
+                *emitted.entry(cut).or_default() += weight;
                 continue;
             }
             enumerate(|branch| {
@@ -97,20 +90,10 @@ impl Rounds<'_> {
                 *open.entry(longer).or_default() += weight * branch.weight();
             });
         }
-        let mut expected = vec![(Vec::new(), 1.0)];
-        while let Some((prefix, mass)) = expected.pop() {
-            if self.is_done(&prefix, len) {
-                *off.entry(prefix).or_default() -= mass;
-                continue;
-            }
-            let law = self.target.after(&[self.prompt, &prefix].concat());
-            for (token, each) in law.into_iter().enumerate() {
-                let longer = [prefix.as_slice(), &[token as TokenId]].concat();
-                expected.push((longer, mass * each));
-            }
-        }
-        off.values()
-            .fold(0.0, |worst: f64, off| worst.max(off.abs()))
+        let law = |prefix: &[TokenId]| self.target.after(&[self.prompt, prefix].concat());
+        let (config, verification) = (&self.drafts.config, self.verification);
+        let what = format!("{config:?} {verification:?} {:?}", self.form);
+        assert_same(&emitted, &outputs(len, ends, law), 1e-12, &what);
     }
 }
 
@@ -166,25 +149,15 @@ fn cascades(
     }
 }
 
-fn assert_exact(rounds: &Rounds<'_>, len: usize) {
-    let off = rounds.deviation(len);
-    let (config, verification) = (&rounds.drafts.config, rounds.verification);
-    assert!(
-        off < 1e-12,
-        "{config:?} {verification:?} {:?}: off by {off:e}",
-        rounds.form
-    );
-}
-
 #[test]
 fn outputs_follow_the_target_law() {
     let mut found = 0;
     cascades(2, &[DENSE], &[], |rounds| {
-        assert_exact(rounds, 4);
+        rounds.assert_exact(4);
         found += 1;
     });
     cascades(3, &[DENSE], &[], |rounds| {
-        assert_exact(rounds, 3);
+        rounds.assert_exact(3);
         found += 1;
     });
     assert_eq!(found, 192);
@@ -192,8 +165,8 @@ fn outputs_follow_the_target_law() {
 
 #[test]
 fn outputs_that_end_follow_the_target_law() {
-    cascades(2, &[DENSE], &[1], |rounds| assert_exact(rounds, 4));
-    cascades(3, &[DENSE], &[1], |rounds| assert_exact(rounds, 3));
+    cascades(2, &[DENSE], &[1], |rounds| rounds.assert_exact(4));
+    cascades(3, &[DENSE], &[1], |rounds| rounds.assert_exact(3));
 }
 
 /// Laws that are cut and quantised before tokens are drawn from them.
@@ -204,7 +177,7 @@ fn outputs_of_cut_laws_follow_the_target_law() {
         ProposalForm::Sparse { top: 2 },
         ProposalForm::Dense { half: true },
     ];
-    cascades(2, &forms, &[], |rounds| assert_exact(rounds, 4));
+    cascades(2, &forms, &[], |rounds| rounds.assert_exact(4));
 }
 
 /// Where every token leaves the largest draft model, and nobody is lenient, the block is that model's

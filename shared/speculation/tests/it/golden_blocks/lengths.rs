@@ -102,24 +102,28 @@ impl<'a> Play<'a> {
     }
 }
 
+/// The law of the first round's accepted length, whose mean and the rounds needed are as `given`.
+fn check_means<F: Real>(play: &Play<'_>, case: &Value, given: &Value, tolerance: f64) -> Vec<f64> {
+    let law = play.accepted::<F>();
+    let rounds = play.expected_rounds::<F>(case["n"].as_u64().expect("a length") as usize);
+    for (found, name) in [
+        (mean(&law), "expected_tau"),
+        (rounds, "expected_calls_for_n"),
+    ] {
+        close(&[found], &numbers(&given[name]), tolerance);
+    }
+    law
+}
+
 fn check_lengths<F: Real>(tolerance: f64) {
     for case in cases("block_verify") {
         for (method, verification) in METHODS {
-            let play = Play::new(&case, verification);
-            let given = &case[method];
-            let law = play.accepted::<F>();
+            let (play, given) = (Play::new(&case, verification), &case[method]);
+            let law = check_means::<F>(&play, &case, given, tolerance);
             close(&law, &numbers(&given["tau_law"]), tolerance);
-            close(&[mean(&law)], &numbers(&given["expected_tau"]), tolerance);
             if verification == Verification::BlockGreedy {
                 close(&[mean(&law)], &numbers(&case["sum_min_joint"]), tolerance);
             }
-            let len = case["n"].as_u64().expect("a length") as usize;
-            let rounds = play.expected_rounds::<F>(len);
-            close(
-                &[rounds],
-                &numbers(&given["expected_calls_for_n"]),
-                tolerance,
-            );
         }
     }
 }
@@ -136,19 +140,7 @@ fn check_adaptive<F: Real>(tolerance: f64) {
     for case in cases("block_verify_adaptive") {
         for (method, verification) in &METHODS[..2] {
             let play = Play::new(&case, *verification);
-            let given = &case[method];
-            close(
-                &[mean(&play.accepted::<F>())],
-                &numbers(&given["expected_tau"]),
-                tolerance,
-            );
-            let len = case["n"].as_u64().expect("a length") as usize;
-            let rounds = play.expected_rounds::<F>(len);
-            close(
-                &[rounds],
-                &numbers(&given["expected_calls_for_n"]),
-                tolerance,
-            );
+            check_means::<F>(&play, &case, &case[method], tolerance);
         }
     }
 }

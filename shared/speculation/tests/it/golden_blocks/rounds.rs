@@ -12,8 +12,9 @@ use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetLaw};
 use speculation::verification::{Verdict, Verification};
 
-use super::mixture::{confidence, mixed, rule_named};
+use super::mixture::{mixed, rule_named};
 use super::{along, decide, mean};
+use crate::model::confidence;
 use crate::read::{Tree, cases, close, numbers};
 use crate::tree::chain::Chain;
 use crate::tree::{Branch, enumerate};
