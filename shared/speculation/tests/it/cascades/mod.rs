@@ -5,7 +5,7 @@ mod bild;
 mod plans;
 mod token_cascade;
 
-use crate::read::{Tree, cases, numbers};
+use crate::read::{Tree, cases_of, numbers};
 use crate::tree::{OutputLaw, assert_same};
 use plans::{Finished, Peers};
 use serde_json::Value;
@@ -26,12 +26,8 @@ struct Case(Value);
 impl Case {
     /// The cases of a kind.
     fn all(kind: &str) -> Vec<Self> {
-        let cases: Vec<_> = cases("cascade")
-            .into_iter()
-            .filter(|case| case["kind"] == kind)
-            .map(Self)
-            .collect();
-        assert!(!cases.is_empty());
+        let cases = cases_of("cascade", kind).into_iter().map(Self);
+        let cases: Vec<_> = cases.collect();
         // The laws of the file are the laws sampled from.
         assert!(cases.iter().all(|case| case.number("temperature") == 1.0));
         cases

@@ -1,19 +1,17 @@
 //! Outputs of sampling cascades follow the target law, by enumeration of every random decision of
 //! the cascade and of the verification.
 
-use std::collections::BTreeMap;
-
 use super::config;
-use super::models::{Drafts, Model};
+use super::models::Drafts;
+use crate::blocks::block_of;
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, Laws, OutputLaw, assert_same, enumerate, is_done, outputs};
+use crate::tree::{Branch, Laws, OutputLaw, assert_same, emitted, enumerate, outputs};
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
 use speculation::cascade::{CascadeToken, Emitter, Reviewing};
-use speculation::max_gram::Bigram;
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
-use speculation::verification::{Block, Verification, verify};
+use speculation::verification::{Block, Verdict, Verification, verify};
 
 const DENSE: ProposalForm = ProposalForm::Dense { half: false };
 
@@ -41,7 +39,7 @@ impl Rounds<'_> {
             .0
     }
 
-    fn round(&self, output: &[TokenId], branch: &mut Branch) -> Vec<TokenId> {
+    fn round(&self, output: &[TokenId], branch: &mut Branch) -> Verdict {
         let block = self.block(output, branch);
         let ids: Vec<TokenId> = block.iter().map(|token| token.id).collect();
         let vocab = self.target.vocab();
@@ -63,33 +61,18 @@ impl Rounds<'_> {
         });
         let mut laws = Chain::new(target.collect(), block.iter().map(law).collect());
         let block = Block {
-            drafts: &ids,
-            base_len: output.len() as u32,
             ends: &self.drafts.ends,
-            horizon: ids.len() as u32,
-            layers: &[],
+            ..block_of(&ids, output.len() as u32)
         };
         let noise = Noise::new(0, 0);
         let verdict = verify(self.verification, &block, &noise, branch, &mut laws);
-        verdict.expect("laws").emitted
+        verdict.expect("laws")
     }
 
     /// Checks that the first `len` tokens follow the target law.
     fn assert_exact(&self, len: usize) {
-        let (ends, mut emitted) = (&self.drafts.ends, OutputLaw::new());
-        let mut open = BTreeMap::from([(Vec::new(), 1.0)]);
-        while let Some((output, weight)) = open.pop_first() {
-            if is_done(&output, len, ends) {
-                let cut = output[..output.len().min(len)].to_vec();
-                *emitted.entry(cut).or_default() += weight;
-                continue;
-            }
-            enumerate(|branch| {
-                let emitted = self.round(&output, branch);
-                let longer = [output.as_slice(), &emitted].concat();
-                *open.entry(longer).or_default() += weight * branch.weight();
-            });
-        }
+        let ends = &self.drafts.ends;
+        let emitted = emitted(len, ends, |output, _, branch| self.round(output, branch));
         let law = |prefix: &[TokenId]| self.target.after(&[self.prompt, prefix].concat());
         let (config, verification) = (&self.drafts.config, self.verification);
         let what = format!("{config:?} {verification:?} {:?}", self.form);
@@ -127,14 +110,12 @@ fn cascades(
                         continue;
                     }
                     for verification in [Verification::Token, Verification::Block] {
-                        let models = models[..config.models()].iter();
                         let next = (1..=vocab as u32).map(|next| next % vocab as u32);
+                        let drafts = Drafts::new(config.clone(), &models, next.collect());
                         check(&Rounds {
                             drafts: Drafts {
-                                config: config.clone(),
-                                models: models.map(|model| model as &dyn Model).collect(),
-                                bigram: Bigram::new(next.collect()).expect("a table"),
                                 ends: ends.to_vec(),
+                                ..drafts
                             },
                             target: &target,
                             prompt: &[0, 1],
@@ -198,15 +179,7 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
         let config = config(k, max_gram, lenience, 2);
         let largest = &models[0];
         let rounds = Rounds {
-            drafts: Drafts {
-                models: models[..config.models()]
-                    .iter()
-                    .map(|model| model as &dyn Model)
-                    .collect(),
-                config,
-                bigram: Bigram::new(vec![1, 2, 0]).expect("a table"),
-                ends: vec![],
-            },
+            drafts: Drafts::new(config, &models, vec![1, 2, 0]),
             target: largest,
             prompt: &[0, 1],
             verification: Verification::Token,

@@ -1,7 +1,5 @@
 //! The law of the accepted length and the number of rounds, on trees.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
@@ -13,7 +11,7 @@ use speculation::verification::{Verdict, Verification};
 use super::{METHODS, decide, mean};
 use crate::read::{Tree, cases, close, numbers};
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, enumerate};
+use crate::tree::{Branch, enumerate, play};
 
 /// Rounds on trees.
 struct Play<'a> {
@@ -77,27 +75,14 @@ impl<'a> Play<'a> {
     /// The expected number of rounds until there are `len` tokens.
     fn expected_rounds<F: Real>(&self, len: usize) -> f64 {
         let mut expected = 0.0;
-        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
-        while let Some(((output, layers), weight)) = open.pop_first() {
-            if output.len() >= len {
-                continue;
-            }
-            expected += weight;
-            let started: Vec<Layer> = (layers.iter())
-                .map(|&(bits, remaining)| Layer {
-                    log_rho: f64::from_bits(bits),
-                    remaining,
-                })
-                .collect();
-            enumerate(|branch| {
-                let verdict = self.round::<F>(&output, &started, branch);
-                let output = [output.as_slice(), &verdict.emitted].concat();
-                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
-                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
-                    .collect();
-                *open.entry((output, layers)).or_default() += weight * branch.weight();
-            });
-        }
+        let is_done = |output: &[TokenId], weight| {
+            let done = output.len() >= len;
+            expected += if done { 0.0 } else { weight };
+            done
+        };
+        play(is_done, |output, layers, branch| {
+            self.round::<F>(output, layers, branch)
+        });
         expected
     }
 }

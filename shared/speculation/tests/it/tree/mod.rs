@@ -8,5 +8,5 @@ mod rounds;
 
 pub(crate) use branch::{Branch, enumerate};
 pub(crate) use laws::{Laws, Pair, pairs};
-pub(crate) use outputs::{OutputLaw, assert_same, is_done, outputs};
+pub(crate) use outputs::{OutputLaw, assert_same, emitted, outputs, play};
 pub(crate) use rounds::Setup;

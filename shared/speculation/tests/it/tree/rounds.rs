@@ -1,8 +1,6 @@
 //! Rounds through the shipped functions: drafting as told, `Round`, `verify`.
 
-use std::collections::BTreeMap;
-
-use super::{Laws, OutputLaw, assert_same, enumerate, is_done, outputs};
+use super::{Laws, OutputLaw, assert_same, emitted, outputs};
 use crate::model::{Model, apply, confidence};
 use speculation::TokenId;
 use speculation::chance::Chance;
@@ -145,32 +143,10 @@ impl Setup<'_> {
 
     /// The exact law of the first `len` output tokens, or of all if the output ends before, round
     /// after round.
-    pub(crate) fn emitted(&self, len: usize) -> OutputLaw {
-        let mut law = OutputLaw::new();
-        // Each output so far with its layers. Rounds only lengthen, so the first in order is complete.
-        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
-        while let Some(((output, layers), weight)) = open.pop_first() {
-            if is_done(&output, len, self.ends) {
-                let cut = output[..output.len().min(len)].to_vec();
-                *law.entry(cut).or_default() += weight;
-                continue;
-            }
-            let started: Vec<Layer> = (layers.iter())
-                .map(|&(bits, remaining)| Layer {
-                    log_rho: f64::from_bits(bits),
-                    remaining,
-                })
-                .collect();
-            enumerate(|branch| {
-                let verdict = self.round(&output, &started, branch);
-                let output = [output.as_slice(), &verdict.emitted].concat();
-                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
-                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
-                    .collect();
-                *open.entry((output, layers)).or_default() += weight * branch.weight();
-            });
-        }
-        law
+    fn emitted(&self, len: usize) -> OutputLaw {
+        emitted(len, self.ends, |output, layers, branch| {
+            self.round(output, layers, branch)
+        })
     }
 
     /// What that law should be: the target distribution's own.
