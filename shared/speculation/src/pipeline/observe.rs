@@ -118,12 +118,16 @@ mod tests {
         vec![base, cut, hot, greedy]
     }
 
-    fn wants() -> impl Iterator<Item = Want> {
-        (0..8_u32).map(|bits| Want {
-            max: bits & 1 != 0,
-            entropy: bits & 2 != 0,
-            unscaled: bits & 4 != 0,
-        })
+    const MAX: u32 = 1;
+    const ENTROPY: u32 = 2;
+    const UNSCALED: u32 = 4;
+
+    fn want(bits: u32) -> Want {
+        Want {
+            max: bits & MAX != 0,
+            entropy: bits & ENTROPY != 0,
+            unscaled: bits & UNSCALED != 0,
+        }
     }
 
     #[test]
@@ -134,7 +138,7 @@ mod tests {
             let mut law = ROW;
             pipeline.law(&mut law, &none, 0).expect("a law");
             let plain = pipeline.unscaled(&ROW, &none, 0).expect("a law");
-            for want in wants() {
+            for want in (0..8).map(want) {
                 let (mut row, mut scratch) = (ROW, vec![9.0; 7]);
                 let seen = pipeline
                     .laws(&mut row, &mut scratch, want, &none, 0)
@@ -158,12 +162,8 @@ mod tests {
         let held: Vec<bool> = settings()
             .into_iter()
             .map(|params| {
-                let want = Want {
-                    unscaled: true,
-                    ..Default::default()
-                };
-                let mut scratch = Vec::new();
-                let seen = Pipeline::new(params).laws(&mut { ROW }, &mut scratch, want, &none, 0);
+                let (mut row, mut scratch, want) = (ROW, Vec::new(), want(UNSCALED));
+                let seen = Pipeline::new(params).laws(&mut row, &mut scratch, want, &none, 0);
                 seen.expect("laws").unscaled
             })
             .collect();
@@ -172,52 +172,38 @@ mod tests {
 
     #[test]
     fn each_cut_that_is_set_makes_the_laws_differ() {
-        let base = SamplingParams::default();
-        let (top_k, top_p, min_p) = (2, 0.9, 0.1);
-        let cuts = |params: SamplingParams| Pipeline::new(params).cuts();
-        assert!(!cuts(base.clone()));
-        assert!(cuts(SamplingParams {
-            top_k,
-            ..base.clone()
-        }));
-        assert!(cuts(SamplingParams {
-            top_p,
-            ..base.clone()
-        }));
-        assert!(cuts(SamplingParams { min_p, ..base }));
+        let changes: [fn(&mut SamplingParams); 4] = [
+            |_| {},
+            |params| params.top_k = 2,
+            |params| params.top_p = 0.9,
+            |params| params.min_p = 0.1,
+        ];
+        let cuts = changes.map(|change| {
+            let mut params = SamplingParams::default();
+            change(&mut params);
+            Pipeline::new(params).cuts()
+        });
+        assert_eq!(cuts, [false, true, true, true]);
     }
 
     #[test]
     fn each_side_wants_its_own() {
-        let needs = Needs {
-            draft_law: true,
+        let sure = Needs {
             max: true,
             draft_unscaled: true,
             ..Default::default()
         };
-        let draft = Want {
-            max: true,
-            unscaled: true,
-            ..Default::default()
-        };
-        let target = Want {
-            max: true,
-            ..Default::default()
-        };
-        assert_eq!(Want::of_draft(needs), draft);
-        assert_eq!(Want::of_target(needs), target);
-        let needs = Needs {
-            draft_law: true,
+        let flat = Needs {
             entropy: true,
             target_unscaled: true,
             ..Default::default()
         };
-        let draft = Want {
-            entropy: true,
-            ..Default::default()
-        };
-        assert_eq!(Want::of_draft(needs), draft);
-        let unscaled = true;
-        assert_eq!(Want::of_target(needs), Want { unscaled, ..draft });
+        for (needs, draft, target) in [
+            (sure, MAX | UNSCALED, MAX),
+            (flat, ENTROPY, ENTROPY | UNSCALED),
+        ] {
+            assert_eq!(Want::of_draft(needs), want(draft));
+            assert_eq!(Want::of_target(needs), want(target));
+        }
     }
 }

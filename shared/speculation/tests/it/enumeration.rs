@@ -1,35 +1,15 @@
 //! Every verification proved exact by enumeration: each random decision of the shipped functions is
 //! taken every way, with its probability, and the emitted law is added up.
 
+use crate::blocks::{VERIFICATIONS, WHOLE, setup};
 use crate::tree::{Laws, OutputLaw, Pair, Setup, enumerate, pairs};
 use speculation::TokenId;
 use speculation::proposal::ProposalForm;
 use speculation::target::{Beta, Rule, TargetDistribution};
 use speculation::verification::{LastToken, Verification, token};
 
-const EXACT: TargetDistribution = TargetDistribution::Exact;
-const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
-const VERIFICATIONS: [Verification; 3] = [
-    Verification::Token,
-    Verification::Block,
-    Verification::BlockGreedy,
-];
-
 /// The draft tokens of the round after so many output tokens.
 type Length = fn(u32) -> u32;
-
-fn setup(pair: &Pair, verification: Verification, length: Length) -> Setup<'_> {
-    Setup {
-        draft: &pair.draft,
-        target: &pair.target,
-        verification,
-        form: WHOLE,
-        distribution: &EXACT,
-        ends: &[],
-        temperature: 1.0,
-        length,
-    }
-}
 
 /// Long enough that every output takes two rounds, and greedy block verification nests its layers.
 #[test]

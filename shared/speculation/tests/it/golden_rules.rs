@@ -4,33 +4,13 @@
 //! precision only: the ties in the files are between rows that single precision holds equal too.
 
 use serde_json::Value;
-use speculation::confidence::Confidence;
-use speculation::history::History;
-use speculation::pipeline::{Pipeline, Want};
 use speculation::real::Real;
 use speculation::sampling::SamplingParams;
-use speculation::target::{Beta, DraftLaw, Rule, TargetDistribution, TargetLaw, tuned_beta};
+use speculation::target::{Beta, Rule, TargetDistribution, tuned_beta};
 use speculation::verification::token;
 
-const RULES: [(Rule, &str); 10] = [
-    (Rule::Chow, include_str!("../golden/rules/chow.json")),
-    (Rule::ChowLog, include_str!("../golden/rules/chow_log.json")),
-    (Rule::Diff, include_str!("../golden/rules/diff.json")),
-    (Rule::DiffLog, include_str!("../golden/rules/diff_log.json")),
-    (Rule::Opt, include_str!("../golden/rules/opt.json")),
-    (Rule::OptLog, include_str!("../golden/rules/opt_log.json")),
-    (Rule::TokenV1, include_str!("../golden/rules/token_v1.json")),
-    (Rule::TokenV2, include_str!("../golden/rules/token_v2.json")),
-    (Rule::TokenV3, include_str!("../golden/rules/token_v3.json")),
-    (Rule::Bild, include_str!("../golden/rules/bild_star.json")),
-];
-
-fn cases(file: &str) -> Vec<Value> {
-    let file: Value = serde_json::from_str(file).expect("JSON");
-    let cases = file["cases"].as_array().expect("cases").clone();
-    assert!(!cases.is_empty());
-    cases
-}
+use crate::model::{Model, apply};
+use crate::read::cases;
 
 fn number(value: &Value) -> f64 {
     match value.as_str() {
@@ -99,88 +79,40 @@ fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
 }
 
 /// One model's laws at the case's settings.
-struct Model<F> {
-    sampling: Vec<F>,
-    /// None where it is the sampling law.
-    unscaled: Option<Vec<F>>,
-    confidence: Confidence<F>,
-}
-
-impl<F: Real> Model<F> {
-    fn of(logits: &Value, case: &Value) -> Self {
-        let temperature = number(&case["temperature"]);
-        let params = SamplingParams {
-            temperature: temperature as f32,
-            top_k: number(&case["top_k"]) as u32,
-            top_p: number(&case["top_p"]) as f32,
-            ..Default::default()
-        };
-        let want = Want {
-            max: true,
-            entropy: true,
-            unscaled: true,
-        };
-        // Requests carry the temperature in single precision. Where that rounds it (0.1), the row of
-        // double precision is stretched, so that the quotient is the file's.
-        let served = f64::from(params.temperature);
-        let stretch = if size_of::<F>() == 8 && served != temperature {
-            F::from_f64(served / temperature)
-        } else {
-            F::one()
-        };
-        let (mut pipeline, history) = (Pipeline::new(params), History::default());
-        let (mut plain, mut unscaled) = (row::<F>(logits), Vec::new());
-        let mut sampling: Vec<F> = plain.iter().map(|&logit| logit * stretch).collect();
-        let mut laws = |row: &mut [F]| {
-            let seen = pipeline.laws(row, &mut unscaled, want, &history, 0);
-            seen.expect("laws")
-        };
-        let stretched = laws(&mut sampling);
-        let seen = if stretch == F::one() {
-            stretched
-        } else {
-            laws(&mut plain)
-        };
-        Self {
-            sampling,
-            unscaled: seen.unscaled.then_some(unscaled),
-            confidence: seen.confidence.expect("a confidence"),
-        }
-    }
-
-    fn unscaled(&self) -> &[F] {
-        self.unscaled.as_ref().unwrap_or(&self.sampling)
-    }
-}
-
-fn apply<F: Real>(
-    aim: TargetDistribution,
-    case: &Value,
-    q: &Model<F>,
-    p: &Model<F>,
-) -> (F, Vec<F>) {
-    let mut pi = p.sampling.clone();
-    let draft = DraftLaw {
-        law: &q.sampling,
-        unscaled: q.unscaled.as_deref(),
-        confidence: q.confidence,
+fn model<F: Real>(logits: &Value, case: &Value) -> Model<F> {
+    let temperature = number(&case["temperature"]);
+    let params = SamplingParams {
+        temperature: temperature as f32,
+        top_k: number(&case["top_k"]) as u32,
+        top_p: number(&case["top_p"]) as f32,
+        ..Default::default()
     };
-    let target = TargetLaw {
-        law: &mut pi,
-        unscaled: p.unscaled.as_deref(),
-        confidence: p.confidence,
-    };
-    let greedy = number(&case["temperature"]) == 0.0;
-    let deferral = aim.apply(draft, target, greedy).expect("a deferral");
-    (deferral, pi)
+    let logits = row::<F>(logits);
+    let plain = Model::of(&logits, &params);
+    let served = f64::from(params.temperature);
+    if size_of::<F>() == 4 || served == temperature {
+        return plain;
+    }
+    // Requests carry the temperature in single precision. Where that rounds it (0.1), the row of
+    // double precision is stretched, so that the quotient is the file's.
+    let stretch = F::from_f64(served / temperature);
+    let stretched: Vec<F> = logits.iter().map(|&logit| logit * stretch).collect();
+    Model {
+        sampling: Model::of(&stretched, &params).sampling,
+        ..plain
+    }
 }
 
 fn rules_are_as_recorded<F: Real>() {
-    for (rule, file) in RULES {
-        for case in cases(file) {
+    for rule in Rule::ALL {
+        let file = match rule {
+            Rule::Bild => "bild_star".to_owned(),
+            _ => rule.name().replace('-', "_"),
+        };
+        for case in cases(&format!("rules/{file}")) {
             let what = case["id"].as_str().expect("an id");
-            let q = Model::<F>::of(&case["logits_q"], &case);
-            let p = Model::<F>::of(&case["logits_p"], &case);
+            let q = model::<F>(&case["logits_q"], &case);
+            let p = model::<F>(&case["logits_p"], &case);
             for (model, name) in [(&q, "q"), (&p, "p")] {
                 assert_row(&model.sampling, &case[name], what);
                 assert_row(model.unscaled(), &case[format!("{name}_unscaled")], what);
@@ -194,7 +126,9 @@ fn rules_are_as_recorded<F: Real>() {
             let alpha = number(&case["alpha"]);
             let aim = TargetDistribution::Deferral { rule, alpha };
             assert_eq!(aim.validate(), Ok(()), "{what}");
-            let (deferral, pi) = apply(aim, &case, &q, &p);
+            let greedy = number(&case["temperature"]) == 0.0;
+            let (deferral, pi) = apply(aim, &q, &p, greedy);
+            let deferral = deferral.expect("a deferral");
             if rule.is_token_rule() {
                 assert_number(deferral, &case["eta"], what);
             } else {
@@ -207,17 +141,13 @@ fn rules_are_as_recorded<F: Real>() {
 }
 
 #[test]
-fn deferral_rules_are_as_recorded_in_double_precision() {
+fn deferral_rules_are_as_recorded_in_both_precisions() {
     rules_are_as_recorded::<f64>();
-}
-
-#[test]
-fn deferral_rules_are_as_recorded_in_single_precision() {
     rules_are_as_recorded::<f32>();
 }
 
 fn speculative_sampling_is_as_recorded<F: Real>() {
-    for case in cases(include_str!("../golden/spec_token.json")) {
+    for case in cases("spec_token") {
         let what = case["id"].as_str().expect("an id");
         let (q, p) = (row::<F>(&case["q"]), row::<F>(&case["p"]));
         assert_position(&q, &p, &case, what);
@@ -233,7 +163,7 @@ fn speculative_sampling_is_as_recorded_in_both_precisions() {
 /// The file's lossy cases all have α = 0, where nothing is lost; `targets.rs` holds α > 0 against
 /// the definition.
 fn lossy_sampling_is_as_recorded<F: Real>() {
-    for case in cases(include_str!("../golden/lossy.json")) {
+    for case in cases("lossy") {
         let what = case["id"].as_str().expect("an id");
         let (q, p) = (row::<F>(&case["q"]), row::<F>(&case["p"]));
         let alpha = number(&case["alpha"]);
@@ -244,19 +174,9 @@ fn lossy_sampling_is_as_recorded<F: Real>() {
             (Beta::Tuned, "tuned"),
             (Beta::Fixed(number(&case["beta_grid"])), "tuned"),
         ] {
-            let mut pi = p.clone();
-            let draft = DraftLaw {
-                law: &q,
-                unscaled: None,
-                confidence: Confidence::default(),
-            };
-            let target = TargetLaw {
-                law: &mut pi,
-                unscaled: None,
-                confidence: Confidence::default(),
-            };
             let aim = TargetDistribution::Lossy { alpha, beta };
-            assert_eq!(aim.apply(draft, target, false), None);
+            let (deferral, pi) = apply(aim, &Model::plain(&q), &Model::plain(&p), false);
+            assert_eq!(deferral, None);
             assert_row(&pi, &case[name]["output"], what);
             assert_position(&q, &pi, &case[name], what);
         }

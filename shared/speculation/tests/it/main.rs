@@ -10,6 +10,7 @@ mod golden_rules;
 mod labels;
 mod max_gram;
 mod methods;
+mod model;
 mod read;
 mod rounds;
 mod targets;

@@ -12,9 +12,17 @@ pub(crate) fn cases(file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut file: Value = serde_json::from_str(&text).expect("JSON");
     match file["cases"].take() {
-        Value::Array(cases) => cases,
+        Value::Array(cases) if !cases.is_empty() => cases,
         other => panic!("{path}: {other} is no list of cases"),
     }
+}
+
+/// The cases of a kind.
+pub(crate) fn cases_of(file: &str, kind: &str) -> Vec<Value> {
+    let mut cases = cases(file);
+    cases.retain(|case| case["kind"] == kind);
+    assert!(!cases.is_empty(), "{file}: no case of {kind}");
+    cases
 }
 
 /// A number, or a list of numbers.

@@ -1,13 +1,14 @@
 //! What a round makes of the target's rows and of what the drafter told.
 
 use speculation::TokenId;
-use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
-use speculation::noise::{InnerCall, Noise};
+use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::target::{Beta, Rule, TargetDistribution, TargetLaw};
-use speculation::verification::{Block, RoundLaws, Verification, verify};
+use speculation::verification::{RoundLaws, Verification};
+
+use crate::blocks::{block_of, seeded};
 
 const P: [f32; 3] = [0.5, 0.25, 0.25];
 const Q: [f32; 3] = [0.25, 0.75, 0.0];
@@ -84,6 +85,17 @@ fn laws(inputs: RoundInputs<'_>) -> Laws {
     (0..rows).map(at).collect()
 }
 
+/// The laws of a round of the one draft token 1.
+fn told_laws(
+    target: &TargetDistribution,
+    verification: Verification,
+    proposal: Option<&Proposal>,
+    bonus: Option<&Proposal>,
+) -> Laws {
+    let proposals = proposal.map_or(&[][..], std::slice::from_ref);
+    laws(inputs(target, verification, &[1], proposals, bonus))
+}
+
 const REJECTIONS: [Verification; 3] = [
     Verification::Token,
     Verification::Block,
@@ -95,29 +107,24 @@ fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
     let expected = Ok(vec![(P.to_vec(), vec![]); 2]);
     let (exact, rollback) = (TargetDistribution::Exact, 1.0);
     for verification in [Verification::Coupled, Verification::Bild { rollback }] {
-        assert_eq!(
-            laws(inputs(&exact, verification, &[1], &[], None)),
-            expected
-        );
+        assert_eq!(told_laws(&exact, verification, None, None), expected);
     }
     for verification in REJECTIONS {
-        let untold = laws(inputs(&exact, verification, &[1], &[], None));
-        assert_eq!(untold, Err(BadProposal::Missing));
-        let nothing = [Proposal::default()];
-        let untold = laws(inputs(&exact, verification, &[1], &nothing, None));
-        assert_eq!(untold, Err(BadProposal::Missing));
-        let proposals = [told()];
+        for untold in [None, Some(&Proposal::default())] {
+            let untold = told_laws(&exact, verification, untold, None);
+            assert_eq!(untold, Err(BadProposal::Missing));
+        }
         let expected = vec![(P.to_vec(), Q.to_vec()), (P.to_vec(), vec![])];
-        let found = laws(inputs(&exact, verification, &[1], &proposals, None));
+        let found = told_laws(&exact, verification, Some(&told()), None);
         assert_eq!(found, Ok(expected));
     }
 }
 
 #[test]
 fn the_draft_law_after_the_block_is_given_to_live_layers_alone() {
-    let (exact, proposals, bonus) = (TargetDistribution::Exact, [told()], told());
+    let (exact, good) = (TargetDistribution::Exact, told());
     for verification in REJECTIONS {
-        let laws = laws(inputs(&exact, verification, &[1], &proposals, Some(&bonus)));
+        let laws = told_laws(&exact, verification, Some(&good), Some(&good));
         let given = !laws.expect("laws")[1].1.is_empty();
         assert_eq!(given, verification == Verification::BlockGreedy);
     }
@@ -125,7 +132,7 @@ fn the_draft_law_after_the_block_is_given_to_live_layers_alone() {
     let law = ProposalLaw::Point;
     let point = Proposal { law, ..told() };
     let greedy = Verification::BlockGreedy;
-    let laws = laws(inputs(&exact, greedy, &[1], &proposals, Some(&point)));
+    let laws = told_laws(&exact, greedy, Some(&good), Some(&point));
     assert!(laws.expect("laws")[1].1.is_empty());
 }
 
@@ -134,9 +141,9 @@ fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_en
     let (alpha, beta) = (0.5, Beta::Tuned);
     let lossy = TargetDistribution::Lossy { alpha, beta };
     let mixture = rule(Rule::Chow, 0.5);
-    let proposals = [told()];
+    let good = told();
     for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
-        let without = |target| laws(inputs(target, verification, &[1], &proposals, None));
+        let without = |target| told_laws(target, verification, Some(&good), None);
         assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
         match without(&lossy) {
             Ok(laws) => {
@@ -150,38 +157,19 @@ fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_en
             }
         }
     }
-    let bonus = told();
-    let coupled = inputs(
-        &lossy,
-        Verification::Coupled,
-        &[1],
-        &proposals,
-        Some(&bonus),
-    );
-    let laws = laws(coupled).expect("laws");
+    let laws = told_laws(&lossy, Verification::Coupled, Some(&good), Some(&good)).expect("laws");
     assert_eq!(laws[0], laws[1]);
     assert_ne!(laws[1].0, P);
 }
 
 #[test]
 fn what_a_rule_reads_must_be_told_and_in_range() {
-    let with = |change: fn(&mut Proposal)| {
-        let mut proposal = told();
-        change(&mut proposal);
-        proposal
-    };
-    let max = |max| {
-        let entropy = 0.5;
-        Some(Confidence { max, entropy })
-    };
-    let entropy = |entropy| {
-        let max = 0.5;
-        Some(Confidence { max, entropy })
-    };
     let confident = |confidence| Proposal {
         confidence,
         ..told()
     };
+    let sure = |max, entropy| confident(Some(Confidence { max, entropy }));
+    let (max, entropy) = (|max| sure(max, 0.5), |entropy| sure(0.5, entropy));
     let unscaled = |unscaled: &[f32]| Proposal {
         unscaled: Some(unscaled.to_vec()),
         ..told()
@@ -202,21 +190,17 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
     let length = |found, expected| BadProposal::Length { found, expected };
     let (found_two, found_one) = (length(2, 3), length(1, 2));
     for (rule_read, proposal, error) in [
-        (Rule::Chow, with(|told| told.confidence = None), untold_max),
-        (Rule::Chow, confident(max(0.0)), bad_max.clone()),
-        (Rule::Chow, confident(max(1.01)), bad_max.clone()),
-        (Rule::Chow, confident(max(f32::NAN)), bad_max),
+        (Rule::Chow, confident(None), untold_max),
+        (Rule::Chow, max(0.0), bad_max.clone()),
+        (Rule::Chow, max(1.01), bad_max.clone()),
+        (Rule::Chow, max(f32::NAN), bad_max),
         (
             Rule::ChowLog,
-            with(|told| told.confidence = None),
+            confident(None),
             BadProposal::Untold("entropy"),
         ),
-        (Rule::ChowLog, confident(entropy(-0.1)), bad_entropy.clone()),
-        (
-            Rule::ChowLog,
-            confident(entropy(f32::INFINITY)),
-            bad_entropy,
-        ),
+        (Rule::ChowLog, entropy(-0.1), bad_entropy.clone()),
+        (Rule::ChowLog, entropy(f32::INFINITY), bad_entropy),
         (Rule::TokenV1, unscaled(&[0.5, 0.5]), found_two),
         (
             Rule::TokenV1,
@@ -230,35 +214,19 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
     ] {
         let (target, good) = (rule(rule_read, 0.2), told());
         for verification in [Verification::Coupled, Verification::Token] {
-            let bad = [proposal.clone()];
-            let drafted = laws(inputs(&target, verification, &[1], &bad, Some(&good)));
-            assert_eq!(drafted, Err(error.clone()));
-            let proposals = [good.clone()];
-            let bonus = laws(inputs(
-                &target,
-                verification,
-                &[1],
-                &proposals,
-                Some(&proposal),
-            ));
-            assert_eq!(bonus, Err(error.clone()));
+            for (proposal, bonus) in [(&proposal, &good), (&good, &proposal)] {
+                let found = told_laws(&target, verification, Some(proposal), Some(bonus));
+                assert_eq!(found, Err(error.clone()));
+            }
         }
     }
     // What a rule does not read may be anything.
-    let proposals = [Proposal {
+    let odd = Proposal {
         unscaled: Some(vec![9.0]),
-        ..confident(max(f32::NAN))
-    }];
+        ..max(f32::NAN)
+    };
     let target = rule(Rule::ChowLog, 0.2);
-    let bonus = told();
-    laws(inputs(
-        &target,
-        Verification::Token,
-        &[1],
-        &proposals,
-        Some(&bonus),
-    ))
-    .expect("laws");
+    told_laws(&target, Verification::Token, Some(&odd), Some(&told())).expect("laws");
 }
 
 #[test]
@@ -273,27 +241,25 @@ fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
         unscaled: Some(vec![0.6, 0.2]),
         ..told()
     };
-    let proposals = [sparse.clone()];
-    let coupled = inputs(
-        &target,
-        Verification::Coupled,
-        &[1],
-        &proposals,
-        Some(&sparse),
-    );
-    let (law, draft) = laws(coupled).expect("laws").remove(0);
+    let coupled = |proposal| {
+        let laws = told_laws(
+            &target,
+            Verification::Coupled,
+            Some(proposal),
+            Some(&sparse),
+        );
+        laws.expect("laws").remove(0)
+    };
+    let (law, draft) = coupled(&sparse);
     assert_eq!(draft, Q);
     assert_eq!(law, [0.125, 0.8125, 0.0625]);
     // A point law may say it of its one token.
-    let law = ProposalLaw::Point;
-    let unscaled = Some(vec![0.2]);
-    let point = [Proposal {
-        law,
-        unscaled,
+    let point = Proposal {
+        law: ProposalLaw::Point,
+        unscaled: Some(vec![0.2]),
         ..told()
-    }];
-    let coupled = inputs(&target, Verification::Coupled, &[1], &point, Some(&sparse));
-    assert_eq!(laws(coupled).expect("laws")[0].0, P);
+    };
+    assert_eq!(coupled(&point).0, P);
 }
 
 /// BiLD looks at p before cuts and temperature.
@@ -305,16 +271,8 @@ fn bild_judges_by_the_unscaled_law() {
         let verification = Verification::Bild { rollback };
         let mut scratch = Scratch::default();
         let inputs = inputs(&exact, verification, &[1], &[], None);
-        let mut round = Round::new(inputs, cut(), &mut scratch);
-        let block = Block {
-            drafts: &[1],
-            base_len: 0,
-            ends: &[],
-            horizon: 1,
-            layers: &[],
-        };
-        let mut chance = RoundChance::new(noise, 0, InnerCall::default());
-        let verdict = verify(verification, &block, &noise, &mut chance, &mut round);
+        let round = Round::new(inputs, cut(), &mut scratch);
+        let verdict = seeded(verification, &block_of(&[1], 0), noise, round);
         verdict.expect("laws").emitted
     };
     // -ln 1/4 = 1.386...

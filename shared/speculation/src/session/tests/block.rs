@@ -15,8 +15,7 @@ fn with_layers(mut verdict: Input, after: &[Layer]) -> Input {
 
 /// A session whose first block of four left `layers` behind, after two tokens of the output.
 fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
-    let mut session = Session::new(config);
-    actions(&mut session);
+    let mut session = begin(config);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
     let mut next = on(&mut session, with_layers(verdict, layers));
@@ -60,8 +59,7 @@ fn the_law_after_an_end_token_is_not_looked_at() {
         bonus_q: true,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(depends);
-    actions(&mut session);
+    let mut session = begin(depends);
     on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
     assert_eq!(session.statistics().draft_forwards, 2);
 }
@@ -77,8 +75,7 @@ fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
         (&[10, 11], Policy, Some(2)),
         (&[10, 11], Context, Some(2)),
     ] {
-        let mut session = session(Plan::Speculative);
-        actions(&mut session);
+        let mut session = begin(config(Plan::Speculative));
         let asked = on(&mut session, stopped(1, tokens, stop));
         let verify = |horizon| [send(1, 0, 0, verify_layered(tokens, horizon, &[]))];
         // Where there is no horizon, what is said to be an end token is none.
@@ -89,15 +86,13 @@ fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
 
 #[test]
 fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
-    let mut session = session(Plan::Speculative);
-    actions(&mut session);
+    let mut session = begin(config(Plan::Speculative));
     let asked = on(&mut session, stopped(1, &[], DraftStop::Policy));
     assert_eq!(asked, [send(1, 0, 0, verify(&[]))]);
     // It looked at a law all the same.
     assert_eq!(session.statistics().draft_forwards, 1);
     // Nothing but a stop rule may leave nothing.
-    let mut session = super::session(Plan::Speculative);
-    actions(&mut session);
+    let mut session = begin(config(Plan::Speculative));
     let asked = on(&mut session, stopped(1, &[], DraftStop::Length));
     assert_eq!(asked, alone(1, 0, 8));
 }
@@ -147,8 +142,7 @@ fn the_last_slot_needs_the_law_too_while_a_layer_is_live() {
     };
     let layers = [layer(-0.5, 1)];
     let after_two = |lazy_bonus| {
-        let mut session = Session::new(limited(lazy_bonus));
-        actions(&mut session);
+        let mut session = begin(limited(lazy_bonus));
         on(&mut session, drafted(1, &[10, 11]));
         let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
         let next = on(&mut session, with_layers(verdict, &layers));
@@ -211,8 +205,7 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
         depends_on_draft: true,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(lazy);
-    actions(&mut session);
+    let mut session = begin(lazy);
     on(&mut session, drafted(1, &[10, 11]));
     assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);
     assert_eq!(resumed(&mut session), [send(1, 1, 0, verify(&[10, 11]))]);

@@ -235,8 +235,7 @@ fn repeated_requests_are_not_timed() {
         ..config(Plan::Speculative)
     };
     for retried in [Peer::Drafter, Peer::Verifier] {
-        let mut session = Session::new(config.clone());
-        actions(&mut session);
+        let mut session = begin(config.clone());
         let answer = |session: &mut Session, round, peer, input| {
             // The first answers hold the prompt.
             if peer == retried && round == 2 {

@@ -8,8 +8,7 @@ fn a_lost_drafter_is_retried_then_done_without_then_tried_again() {
         fallback_tokens: 2,
         ..config(Plan::Speculative)
     };
-    let mut session = Session::new(two_at_once);
-    actions(&mut session);
+    let mut session = begin(two_at_once);
     for attempt in 1..=2 {
         assert_eq!(on(&mut session, failed(1, Peer::Drafter, true)), []);
         assert_eq!(resumed(&mut session), [send(1, attempt, 0, draft(4))]);
@@ -69,8 +68,7 @@ fn backpressure_waits_for_the_verifier_and_skips_the_drafter() {
     let mut waiting = verifying(&[10]);
     waiting.handle(overloaded(Peer::Verifier), NOW);
     assert_eq!(waiting.poll_timeout(), Some(NOW + retry_after));
-    let mut skipping = session(Plan::Speculative);
-    actions(&mut skipping);
+    let mut skipping = begin(config(Plan::Speculative));
     let then = on(&mut skipping, overloaded(Peer::Drafter));
     assert_eq!(then, alone(1, 0, 8));
 }
@@ -113,8 +111,7 @@ fn a_silent_drafter_is_not_waited_for_as_long_as_a_verifier() {
     actions(&mut speculative);
     assert_eq!(speculative.poll_timeout(), Some(NOW + draft_timeout));
     // Decoding alone there is nobody to fall back to.
-    let mut lone = session(Plan::DraftOnly);
-    actions(&mut lone);
+    let lone = begin(config(Plan::DraftOnly));
     assert_eq!(lone.poll_timeout(), Some(NOW + lone.config.round_timeout));
     assert!(draft_timeout < lone.config.round_timeout);
 }

@@ -35,6 +35,13 @@ fn actions(session: &mut Session) -> Vec<Action> {
     std::iter::from_fn(|| session.poll(NOW)).collect()
 }
 
+/// A session whose first request was sent.
+fn begin(config: SessionConfig) -> Session {
+    let mut session = Session::new(config);
+    actions(&mut session);
+    session
+}
+
 fn send(round: u64, attempt: u32, base_len: u32, request: Request) -> Action {
     Action::Send {
         round,
@@ -111,8 +118,7 @@ fn failed(round: u64, peer: Peer, retry: bool) -> Input {
 
 /// Brings a speculative session to where the verifier is asked about `drafts`.
 fn verifying(drafts: &[TokenId]) -> Session {
-    let mut session = session(Plan::Speculative);
-    actions(&mut session);
+    let mut session = begin(config(Plan::Speculative));
     // An end token cut the block of four that was asked for.
     let is_cut = drafts.contains(&2);
     let horizon = if is_cut { 4 } else { drafts.len() as u32 };

@@ -49,13 +49,11 @@ fn the_oracle_asks_both_models_at_every_position() {
 
 #[test]
 fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter() {
-    let mut chatty = session(ORACLE);
-    actions(&mut chatty);
+    let mut chatty = begin(config(ORACLE));
     assert_eq!(on(&mut chatty, drafted(1, &[10])), alone(1, 0, 8));
     assert!(!chatty.is_exact());
     // The law it sent may be found to be none.
-    let mut lying = session(ORACLE);
-    actions(&mut lying);
+    let mut lying = begin(config(ORACLE));
     on(&mut lying, drafted(1, &[]));
     let reason = "no mass".to_owned();
     let disbelieved = Input::ProposalsRejected { round: 1, reason };
@@ -84,8 +82,7 @@ fn the_window_is_looked_over_and_an_unsure_first_token_left_to_the_target() {
 #[test]
 fn an_output_that_the_draft_model_ends_is_looked_over_only_if_asked_for() {
     let ending = |verify_on_finish| {
-        let mut session = session(bild(verify_on_finish));
-        actions(&mut session);
+        let mut session = begin(config(bild(verify_on_finish)));
         let then = on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
         (session, then)
     };
@@ -121,8 +118,7 @@ fn at_the_limit_there_is_no_room_for_a_bonus() {
 
 #[test]
 fn bild_without_its_drafter_is_the_target_alone() {
-    let mut session = session(bild(false));
-    actions(&mut session);
+    let mut session = begin(config(bild(false)));
     let then = on(&mut session, drafted(1, &[]));
     assert_eq!(then, alone(1, 0, 8));
     assert!(!session.is_exact());

@@ -73,8 +73,7 @@ fn malformed_verdicts_end_the_request_and_emit_nothing() {
 #[test]
 fn malformed_drafts_never_reach_the_verifier() {
     for tokens in [vec![], vec![1; 5], vec![100], vec![2, 10]] {
-        let mut session = session(Plan::Speculative);
-        actions(&mut session);
+        let mut session = begin(config(Plan::Speculative));
         let then = on(&mut session, drafted(1, &tokens));
         assert_eq!(then, alone(1, 0, 8), "{tokens:?}");
         assert_eq!(session.statistics().fallbacks.len(), 1);
@@ -115,8 +114,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
 
     // The stop string stands in the very tokens that filled the limit.
     let limit = SessionConfig::new(Plan::TargetOnly, 1, 2, 100);
-    let mut full = Session::new(limit);
-    actions(&mut full);
+    let mut full = begin(limit);
     full.handle(decoded(1, 0, &[7, 8]), NOW);
     assert!(matches!(full.poll(NOW), Some(Action::Emit(_))));
     let end = on(&mut full, Input::Stop { len: 1 });
@@ -128,8 +126,7 @@ fn stop_cancel_and_deadline_finish_exactly_once() {
         deadline,
         ..config(Plan::Speculative)
     };
-    let mut late = Session::new(limited);
-    actions(&mut late);
+    let mut late = begin(limited);
     assert_eq!(late.poll_timeout(), deadline);
     late.handle_timeout(Duration::from_secs(5));
     assert_eq!(actions(&mut late), finish(FinishReason::DeadlineExceeded));

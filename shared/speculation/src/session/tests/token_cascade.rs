@@ -120,8 +120,7 @@ fn a_run_begins_anew_after_the_target_was_alone() {
         fallback_tokens: 1,
         ..config(PLAN)
     };
-    let mut session = Session::new(one_at_once);
-    actions(&mut session);
+    let mut session = begin(one_at_once);
     on(&mut session, drafted(1, &[10, 11]));
     on(&mut session, failed(2, Peer::Drafter, false));
     let actions = on(&mut session, decoded(2, 2, &[20]));

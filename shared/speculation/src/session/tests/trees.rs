@@ -153,8 +153,7 @@ fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
             tree: shape,
             ..tree_config()
         };
-        let mut session = Session::new(config);
-        actions(&mut session);
+        let mut session = begin(config);
         let next = on(&mut session, grown(drafts, stop));
         assert_eq!(next, alone(1, 0, 8), "{reason}");
         let told = &session.statistics().fallbacks[0].reason;

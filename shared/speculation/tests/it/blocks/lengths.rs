@@ -1,13 +1,12 @@
 //! How many tokens a block is accepted for.
 
 use speculation::TokenId;
-use speculation::chance::RoundChance;
 use speculation::coupled::choice;
-use speculation::noise::{InnerCall, Noise};
+use speculation::noise::Noise;
+use speculation::verification::Verification;
 use speculation::verification::expected::length_law;
-use speculation::verification::{Verification, verify};
 
-use super::{VERIFICATIONS, WHOLE, block_of, setup};
+use super::{VERIFICATIONS, WHOLE, block_of, seeded, setup};
 use crate::tree::chain::Chain;
 use crate::tree::{Laws, Setup, enumerate, pairs};
 
@@ -107,14 +106,6 @@ fn expected_accepted_lengths_equal_their_formulas_and_are_ordered() {
     assert!(gained.iter().all(|&pairs| pairs > 10), "{gained:?}");
 }
 
-#[test]
-fn deterministic_drafts_gain_nothing_from_blocks() {
-    for pair in pairs(10..16, 3) {
-        let [token, block, greedy] = expected_accepted(&pair.draft.greedy(), &pair.target, 3);
-        assert!((token - block).abs() < 1e-12 && (token - greedy).abs() < 1e-12);
-    }
-}
-
 /// Sun et al., the example of two tokens: q = (2/3, 1/3), π = (1/3, 2/3), two drafts.
 #[test]
 fn the_papers_example_has_its_lengths() {
@@ -189,16 +180,9 @@ fn coupled_lengths_follow_their_law() {
         for offset in 0..2 {
             drafts.push(choice(&draft.after(&drafts), &noise, base_len + offset));
         }
+        let chain = Chain::new(rows(&target, &drafts), Vec::new());
         let block = block_of(&drafts, base_len);
-        let mut chance = RoundChance::new(noise, base_len, InnerCall::default());
-        let mut chain = Chain::new(rows(&target, &drafts), Vec::new());
-        let verdict = verify(
-            Verification::Coupled,
-            &block,
-            &noise,
-            &mut chance,
-            &mut chain,
-        );
+        let verdict = seeded(Verification::Coupled, &block, noise, chain);
         counts[verdict.expect("laws").accepted()] += 1;
     }
     for (count, expected) in counts.into_iter().zip(expected) {

@@ -6,18 +6,21 @@ mod refusals;
 
 use crate::tree::{Pair, Setup};
 use speculation::TokenId;
-use speculation::proposal::ProposalForm;
+use speculation::chance::RoundChance;
+use speculation::noise::{InnerCall, Noise};
+use speculation::proposal::{BadProposal, ProposalForm};
+use speculation::real::Real;
 use speculation::target::TargetDistribution;
-use speculation::verification::{Block, Verification};
+use speculation::verification::{Block, RoundLaws, Verdict, Verification, verify};
 
-const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
-const VERIFICATIONS: [Verification; 3] = [
+pub(crate) const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
+pub(crate) const VERIFICATIONS: [Verification; 3] = [
     Verification::Token,
     Verification::Block,
     Verification::BlockGreedy,
 ];
 
-fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> u32) -> Setup<'_> {
+pub(crate) fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> u32) -> Setup<'_> {
     Setup {
         draft: &pair.draft,
         target: &pair.target,
@@ -30,7 +33,7 @@ fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> u32) -> Set
     }
 }
 
-fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
+pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
     Block {
         drafts,
         base_len,
@@ -38,4 +41,15 @@ fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
         horizon: drafts.len() as u32,
         layers: &[],
     }
+}
+
+/// The verdict on `block`, decided by seeded noise.
+pub(crate) fn seeded<F: Real>(
+    verification: Verification,
+    block: &Block<'_>,
+    noise: Noise,
+    mut laws: impl RoundLaws<F, Error = BadProposal>,
+) -> Result<Verdict, BadProposal> {
+    let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
+    verify(verification, block, &noise, &mut chance, &mut laws)
 }

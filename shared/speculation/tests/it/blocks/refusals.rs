@@ -1,15 +1,14 @@
 //! Which laws are asked for, and what is done without them.
 
 use speculation::TokenId;
-use speculation::chance::RoundChance;
 use speculation::coupled::choice;
-use speculation::noise::{InnerCall, Noise};
+use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::verification::expected::length_law;
 use speculation::verification::layers::Layer;
 use speculation::verification::{Block, LastToken, Position, RoundLaws, Verification, verify};
 
-use super::{VERIFICATIONS, block_of, setup};
+use super::{VERIFICATIONS, block_of, seeded, setup};
 use crate::tree::chain::Chain;
 use crate::tree::{Setup, enumerate, pairs};
 
@@ -67,14 +66,12 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
     let one_hot = |token: usize| (0..3).map(|v| f64::from(u8::from(v == token))).collect();
     let likely = vec![0.5, 0.25, 0.25];
     let run = |drafts: &[TokenId], target: Vec<Vec<f64>>, rollback: f64, ends: &[TokenId]| {
-        let mut chance = RoundChance::new(noise, 0, InnerCall::default());
-        let mut chain = Chain::new(target, Vec::new());
-        let verification = Verification::Bild { rollback };
         let block = Block {
             ends,
             ..block_of(drafts, 0)
         };
-        let verdict = verify(verification, &block, &noise, &mut chance, &mut chain);
+        let chain = Chain::new(target, Vec::new());
+        let verdict = seeded(Verification::Bild { rollback }, &block, noise, chain);
         let verdict = verdict.expect("laws");
         let accepted = verdict.accepted();
         (verdict.emitted, accepted, verdict.last)
@@ -126,19 +123,9 @@ fn a_live_layer_after_the_block_needs_the_draft_law_there() {
         layers: &[Layer { log_rho, remaining }],
         ..block_of(&[1], 0)
     };
-    let (noise, mut chance) = (
-        Noise::new(0, 0),
-        RoundChance::new(Noise::new(0, 0), 0, InnerCall::default()),
-    );
-    let mut decide = |told: usize| {
-        let mut chain = Chain::new(rows(2), vec![vec![0.5, 0.5]; told]);
-        verify(
-            Verification::BlockGreedy,
-            &block,
-            &noise,
-            &mut chance,
-            &mut chain,
-        )
+    let decide = |told: usize| {
+        let chain = Chain::new(rows(2), vec![vec![0.5, 0.5]; told]);
+        seeded(Verification::BlockGreedy, &block, Noise::new(0, 0), chain)
     };
     assert_eq!(decide(0), Err(BadProposal::Missing));
     assert_eq!(decide(1), Err(BadProposal::MissingBonus));
@@ -147,25 +134,14 @@ fn a_live_layer_after_the_block_needs_the_draft_law_there() {
 
 #[test]
 fn a_token_that_its_law_cannot_draw_is_refused() {
-    let mut chance = RoundChance::new(Noise::new(0, 0), 0, InnerCall::default());
     for verification in VERIFICATIONS {
-        let mut chain = Chain::new(vec![vec![0.5, 0.5]; 2], vec![vec![1.0, 0.0]]);
-        let verdict = verify(
-            verification,
-            &block_of(&[1], 0),
-            &Noise::new(0, 0),
-            &mut chance,
-            &mut chain,
-        );
-        assert_eq!(verdict, Err(BadProposal::TokenWithoutMass(1)));
-        let mut chain = Chain::new(vec![vec![0.5, 0.5]; 2], Vec::new());
-        let verdict = verify(
-            verification,
-            &block_of(&[1], 0),
-            &Noise::new(0, 0),
-            &mut chance,
-            &mut chain,
-        );
-        assert_eq!(verdict, Err(BadProposal::Missing));
+        for (told, error) in [
+            (vec![vec![1.0, 0.0]], BadProposal::TokenWithoutMass(1)),
+            (Vec::new(), BadProposal::Missing),
+        ] {
+            let chain = Chain::new(vec![vec![0.5, 0.5]; 2], told);
+            let verdict = seeded(verification, &block_of(&[1], 0), Noise::new(0, 0), chain);
+            assert_eq!(verdict, Err(error));
+        }
     }
 }

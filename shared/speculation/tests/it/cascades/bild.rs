@@ -9,8 +9,9 @@ use speculation::session::{
 };
 use speculation::verification::{LastToken, Verdict};
 
+use super::number;
 use super::plans::{Finished, run};
-use super::{cases, number};
+use crate::read::{cases, ids, numbers};
 
 /// A case: greedy peers on Markov tables, and what they did.
 struct Trace {
@@ -21,15 +22,11 @@ struct Trace {
 impl Trace {
     /// The law after `output`, which the two latest tokens decide.
     fn law(&self, table: &str, output: &[TokenId]) -> Vec<f64> {
-        let prompt = self.case["prompt"].as_array().expect("a prompt").iter();
-        let prompt = prompt.map(|token| token.as_u64().expect("a token") as TokenId);
-        let context: Vec<TokenId> = prompt.chain(output.iter().copied()).collect();
+        let context = [&ids(&self.case["prompt"]), output].concat();
         let &[.., before, last] = &context[..] else {
             panic!("a prompt of less than two tokens");
         };
-        let law = &self.case[table][before as usize][last as usize];
-        let law = law.as_array().expect("a law").iter();
-        law.map(|mass| mass.as_f64().expect("a number")).collect()
+        numbers(&self.case[table][before as usize][last as usize])
     }
 
     fn ends(&self) -> Vec<TokenId> {
@@ -128,7 +125,7 @@ fn likeliest(law: &[f64]) -> TokenId {
 
 #[test]
 fn bild_goes_to_and_fro_as_in_the_paper() {
-    let cases = cases("bild.json");
+    let cases = cases("bild");
     let cases: Vec<_> = cases
         .iter()
         .filter(|case| case["mode"] == "paper")

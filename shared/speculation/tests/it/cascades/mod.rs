@@ -5,8 +5,8 @@ mod bild;
 mod plans;
 mod token_cascade;
 
-use crate::tree::{Branch, enumerate};
-use plans::laws::OutputLaw;
+use crate::read::{Tree, cases_of, numbers};
+use crate::tree::{OutputLaw, assert_same};
 use plans::{Finished, Peers};
 use serde_json::Value;
 use speculation::TokenId;
@@ -15,14 +15,6 @@ use speculation::session::{Plan, SessionConfig};
 use speculation::target::{Rule, TargetDistribution};
 
 const TOLERANCE: f64 = 1e-9;
-
-/// The cases of a file.
-fn cases(file: &str) -> Vec<Value> {
-    let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).expect("a file of golden vectors");
-    let file: Value = serde_json::from_str(&text).expect("JSON");
-    file["cases"].as_array().expect("cases").clone()
-}
 
 fn number(case: &Value, name: &str) -> f64 {
     case[name].as_f64().unwrap_or_else(|| panic!("no {name}"))
@@ -34,12 +26,8 @@ struct Case(Value);
 impl Case {
     /// The cases of a kind.
     fn all(kind: &str) -> Vec<Self> {
-        let cases: Vec<_> = cases("cascade.json")
-            .into_iter()
-            .filter(|case| case["kind"] == kind)
-            .map(Self)
-            .collect();
-        assert!(!cases.is_empty());
+        let cases = cases_of("cascade", kind).into_iter().map(Self);
+        let cases: Vec<_> = cases.collect();
         // The laws of the file are the laws sampled from.
         assert!(cases.iter().all(|case| case.number("temperature") == 1.0));
         cases
@@ -55,23 +43,18 @@ impl Case {
 
     /// The law of a tree after `prefix`.
     fn law(&self, tree: &str, prefix: &[TokenId]) -> Vec<f64> {
-        let key: Vec<_> = prefix.iter().map(TokenId::to_string).collect();
-        let law = &self.0[tree][key.join(",")];
-        let law = law.as_array().expect("a law for every prefix");
-        law.iter()
-            .map(|mass| mass.as_f64().expect("a number"))
-            .collect()
+        numbers(&self.0[tree][Tree::key(prefix)])
     }
 
     fn expected(&self) -> OutputLaw {
-        let mut law = OutputLaw::default();
-        for (output, mass) in self.0["law"].as_object().expect("a law") {
+        let law = self.0["law"].as_object().expect("a law").iter();
+        let parsed = law.map(|(output, mass)| {
             let tokens = output
                 .split(',')
                 .map(|token| token.parse().expect("a token"));
-            law.add(tokens.collect(), mass.as_f64().expect("a number"));
-        }
-        law
+            (tokens.collect(), mass.as_f64().expect("a number"))
+        });
+        parsed.collect()
     }
 
     fn session(&self, plan: Plan) -> SessionConfig {
@@ -97,22 +80,22 @@ impl Case {
     ) -> [Means; 3] {
         [1, 2, u32::MAX].map(|most| {
             let ends = self.ends();
+            let (draft, target) = (
+                |prefix: &[TokenId]| self.law("q_tree", prefix),
+                |prefix: &[TokenId]| self.law("p_tree", prefix),
+            );
             let peers = Peers {
-                draft: &|prefix| self.law("q_tree", prefix),
-                target: &|prefix| self.law("p_tree", prefix),
-                stop,
                 most,
                 distribution,
                 ends: &ends,
+                ..Peers::new(&draft, &target, stop)
             };
-            let (mut law, mut means) = (OutputLaw::default(), Means::default());
-            enumerate(|branch: &mut Branch| {
-                let finished = peers.run(self.session(plan), branch);
+            let mut means = Means::default();
+            let law = peers.law(&self.session(plan), |weight, finished| {
                 assert!(finished.session.is_exact());
-                means.add(branch.weight(), &finished);
-                law.add(finished.tokens(), branch.weight());
+                means.add(weight, finished);
             });
-            law.assert_equals(&self.expected(), TOLERANCE, self.name());
+            assert_same(&law, &self.expected(), TOLERANCE, self.name());
             means
         })
     }

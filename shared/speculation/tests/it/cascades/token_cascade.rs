@@ -7,13 +7,16 @@ use speculation::proposal::ProposalForm;
 use speculation::session::{Plan, SessionConfig};
 use speculation::target::{Rule, TargetDistribution};
 
-use super::plans::laws::OutputLaw;
 use super::plans::{Model, Peers};
-use crate::tree::{Branch, Laws, enumerate};
+use crate::tree::{Laws, OutputLaw, assert_same, outputs};
 
 const VOCAB: usize = 3;
 const LEN: u32 = 4;
 const TOLERANCE: f64 = 1e-12;
+
+fn config(plan: Plan) -> SessionConfig {
+    SessionConfig::new(plan, 4, LEN, VOCAB as u32)
+}
 
 /// The cascade as the paper writes it: position by position, one model or the other.
 struct Definition<'a> {
@@ -29,7 +32,8 @@ struct Definition<'a> {
 impl Definition<'_> {
     fn spread(&mut self, prefix: &[TokenId], run: u32, weight: f64) {
         if prefix.len() == LEN as usize {
-            return self.law.add(prefix.to_vec(), weight);
+            *self.law.entry(prefix.to_vec()).or_default() += weight;
+            return;
         }
         let small = (self.draft)(prefix);
         let full = run == self.max_run;
@@ -97,25 +101,20 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
     definition.spread(&[], 0, 1.0);
     for most in [1, 2, u32::MAX] {
         let peers = Peers {
-            draft: &draft,
-            target: &target,
-            stop,
             most,
-            distribution: TargetDistribution::Exact,
-            ends: &[],
+            ..Peers::new(&draft, &target, stop)
         };
-        let plan = Plan::TokenCascade { max_run };
-        let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
-        let (mut law, mut calls) = (OutputLaw::default(), [0.0; 2]);
-        enumerate(|branch: &mut Branch| {
-            let finished = peers.run(config.clone(), branch);
-            let statistics = finished.session.statistics();
-            calls[0] += branch.weight() * f64::from(statistics.target_forwards);
-            calls[1] += branch.weight() * f64::from(statistics.forced);
-            law.add(finished.tokens(), branch.weight());
-        });
+        let mut calls = [0.0; 2];
+        let law = peers.law(
+            &config(Plan::TokenCascade { max_run }),
+            |weight, finished| {
+                let statistics = finished.session.statistics();
+                calls[0] += weight * f64::from(statistics.target_forwards);
+                calls[1] += weight * f64::from(statistics.forced);
+            },
+        );
         let what = format!("{stop:?}, runs of {max_run}, blocks of {most}");
-        law.assert_equals(&definition.law, TOLERANCE, &what);
+        assert_same(&law, &definition.law, TOLERANCE, &what);
         for (found, expected) in calls.iter().zip(definition.calls) {
             let difference = (found - expected).abs();
             assert!(
@@ -133,34 +132,27 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
 fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
     for seed in 0..6 {
         let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
-        let stop = StopRule::MaxBelow(0.5);
-        let distribution = TargetDistribution::Deferral {
-            rule: Rule::Chow,
-            alpha: 0.5,
+        let (draft, target) = (
+            |prefix: &[TokenId]| draft.after(prefix),
+            |prefix: &[TokenId]| target.after(prefix),
+        );
+        let (rule, alpha) = (Rule::Chow, 0.5);
+        let peers = Peers {
+            distribution: TargetDistribution::Deferral { rule, alpha },
+            ..Peers::new(&draft, &target, StopRule::MaxBelow(0.5))
         };
         let law = |plan| {
-            let peers = Peers {
-                draft: &|prefix| draft.after(prefix),
-                target: &|prefix| target.after(prefix),
-                stop,
-                most: u32::MAX,
-                distribution,
-                ends: &[],
-            };
-            let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
-            let (mut law, mut rate) = (OutputLaw::default(), 0.0);
-            enumerate(|branch: &mut Branch| {
-                let finished = peers.run(config.clone(), branch);
+            let mut rate = 0.0;
+            let law = peers.law(&config(plan), |weight, finished| {
                 let deferral = finished.session.statistics().deferral_rate();
-                rate += branch.weight() * deferral.expect("a rule that defers");
-                law.add(finished.tokens(), branch.weight());
+                rate += weight * deferral.expect("a rule that defers");
             });
             (law, rate)
         };
         let max_run = u32::MAX;
         let (cascade, rate) = law(Plan::TokenCascade { max_run });
         let (oracle, expected) = law(Plan::OracleCascade);
-        cascade.assert_equals(&oracle, TOLERANCE, "cascade and oracle");
+        assert_same(&cascade, &oracle, TOLERANCE, "cascade and oracle");
         assert!((rate - expected).abs() < TOLERANCE, "{rate} and {expected}");
     }
 }
@@ -171,41 +163,15 @@ fn always_deferring_leaves_the_target_and_never_deferring_the_draft_model() {
         let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
         // No probability is below 0, and all are below 2.
         for (least, alone) in [(0.0, &draft), (2.0, &target)] {
-            let peers = Peers {
-                draft: &|prefix| draft.after(prefix),
-                target: &|prefix| target.after(prefix),
-                stop: StopRule::MaxBelow(least),
-                most: u32::MAX,
-                distribution: TargetDistribution::Exact,
-                ends: &[],
-            };
+            let (draft, target) = (
+                |prefix: &[TokenId]| draft.after(prefix),
+                |prefix: &[TokenId]| target.after(prefix),
+            );
+            let peers = Peers::new(&draft, &target, StopRule::MaxBelow(least));
             let max_run = u32::MAX;
-            let plan = Plan::TokenCascade { max_run };
-            let config = SessionConfig::new(plan, 4, LEN, VOCAB as u32);
-            let mut difference = vec![0.0; VOCAB.pow(LEN)];
-            spread(alone, &[], -1.0, &mut difference);
-            enumerate(|branch: &mut Branch| {
-                let finished = peers.run(config.clone(), branch);
-                let tokens = finished.tokens().into_iter();
-                let index = tokens.fold(0, |at, token| at * VOCAB + token as usize);
-                difference[index] += branch.weight();
-            });
-            assert!(difference.iter().all(|mass| mass.abs() < TOLERANCE));
+            let law = peers.law(&config(Plan::TokenCascade { max_run }), |_, _| ());
+            let expected = outputs(LEN as usize, &[], |prefix| alone.after(prefix));
+            assert_same(&law, &expected, TOLERANCE, "one model alone");
         }
-    }
-}
-
-/// Adds `weight` times the law of outputs that begin with `prefix`.
-fn spread(laws: &Laws, prefix: &[TokenId], weight: f64, law: &mut [f64]) {
-    if prefix.len() == LEN as usize {
-        let index = prefix
-            .iter()
-            .fold(0, |at, &token| at * VOCAB + token as usize);
-        law[index] += weight;
-        return;
-    }
-    for (token, mass) in laws.after(prefix).into_iter().enumerate() {
-        let longer = [prefix, &[token as TokenId]].concat();
-        spread(laws, &longer, weight * mass, law);
     }
 }

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use super::models::{Drafts, Model};
+use super::models::Drafts;
 use super::{config, every_k};
+use crate::blocks::{block_of, seeded};
 use crate::tree::Laws;
 use crate::tree::chain::Chain;
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
 use speculation::cascade::{CallNoise, CascadeConfig, Emitter, Reviewing};
-use speculation::chance::RoundChance;
 use speculation::coupled::choice;
-use speculation::max_gram::Bigram;
-use speculation::noise::{InnerCall, Noise};
-use speculation::verification::{Block, Verification, verify};
+use speculation::noise::Noise;
+use speculation::verification::Verification;
 
 const VOCAB: usize = 4;
 const PROMPT: [TokenId; 2] = [0, 1];
@@ -33,16 +32,8 @@ fn models(seed: u64) -> Vec<Laws> {
         .collect()
 }
 
-fn drafts(config: Arc<CascadeConfig>, models: Vec<&Laws>) -> Drafts<'_> {
-    Drafts {
-        models: models
-            .into_iter()
-            .map(|model| model as &dyn Model)
-            .collect(),
-        config,
-        bigram: Bigram::new(vec![2, 3, 0, 0]).expect("a table"),
-        ends: vec![],
-    }
+fn drafts(config: Arc<CascadeConfig>, models: &[Laws]) -> Drafts<'_> {
+    Drafts::new(config, models, vec![2, 3, 0, 0])
 }
 
 /// The seed alone fixes the output: no matrix, order of models or lenience changes a token.
@@ -56,13 +47,12 @@ fn outputs_are_the_targets_own() {
                 let config = CascadeConfig::new(drafts_count, max_gram, k.clone(), lenience, 3);
                 let config = Arc::new(config.expect("a cascade"));
                 for seed in 0..4 {
-                    let (models, target) = (models(seed), Laws::random(seed + 7, VOCAB));
-                    let mut used: Vec<&Laws> = models[..config.models()].iter().collect();
+                    let (mut models, target) = (models(seed), Laws::random(seed + 7, VOCAB));
                     if swapped {
-                        used.reverse();
+                        models[..config.models()].reverse();
                     }
                     let noise = Noise::new(seed, 0);
-                    let output = generate(&drafts(config.clone(), used), &target, &noise);
+                    let output = generate(&drafts(config.clone(), &models), &target, &noise);
                     assert_eq!(output, sample(&target, &noise, output.len()), "{config:?}");
                     found += 1;
                 }
@@ -81,16 +71,9 @@ fn generate(drafts: &Drafts<'_>, target: &Laws, noise: &Noise) -> Vec<TokenId> {
         assert!(tokens.iter().all(|token| token.law == Emission::Untold));
         let ids: Vec<TokenId> = tokens.iter().map(|token| token.id).collect();
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()));
-        let mut laws = Chain::new(rows.collect(), vec![]);
-        let block = Block {
-            drafts: &ids,
-            base_len,
-            ends: &[],
-            horizon: ids.len() as u32,
-            layers: &[],
-        };
-        let mut chance = RoundChance::new(*noise, base_len, InnerCall::default());
-        let verdict = verify(Verification::Coupled, &block, noise, &mut chance, &mut laws);
+        let laws = Chain::new(rows.collect(), vec![]);
+        let block = block_of(&ids, base_len);
+        let verdict = seeded(Verification::Coupled, &block, *noise, laws);
         context.extend(verdict.expect("laws").emitted);
     }
     context.split_off(PROMPT.len())
@@ -109,10 +92,9 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
         for seed in 0..20 {
             let models = models(seed);
             let config = config(k, max_gram, 1.0, 3);
-            let used = models[..config.models()].iter().collect();
             let noise = Noise::new(seed, 1);
             let reviewing = Reviewing::<CallNoise>::Coupled { noise };
-            let (tokens, _) = drafts(config, used).draft(&PROMPT, 0, 6, reviewing);
+            let (tokens, _) = drafts(config, &models).draft(&PROMPT, 0, 6, reviewing);
             assert!(
                 tokens
                     .iter()
@@ -144,13 +126,13 @@ fn lenience_compares_scores() {
             -u.ln() / reviewer[token as usize]
         };
         let stands = score(proposed) <= lenience * score(best);
-        let two = drafts(config(k, false, lenience, 1), vec![&models[0], &models[1]]);
+        let two = drafts(config(k, false, lenience, 1), &models);
         let (tokens, _) = two.draft(&PROMPT, base_len, 1, reviewing());
         assert_eq!(tokens[0].id, if stands { proposed } else { best }, "{seed}");
         if proposed != best {
             *if stands { &mut kept } else { &mut refused } += 1;
         }
-        let one = drafts(config(k, true, 1e9, 1), vec![&models[0]]);
+        let one = drafts(config(k, true, 1e9, 1), &models);
         let (tokens, _) = one.draft(&PROMPT, base_len, 1, reviewing());
         assert_eq!(tokens[0].id, best);
     }

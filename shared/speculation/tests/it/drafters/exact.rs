@@ -1,19 +1,17 @@
 //! Outputs of sampling cascades follow the target law, by enumeration of every random decision of
 //! the cascade and of the verification.
 
-use std::collections::BTreeMap;
-
 use super::config;
-use super::models::{Drafts, Model};
+use super::models::Drafts;
+use crate::blocks::block_of;
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, Laws, OutputLaw, enumerate};
+use crate::tree::{Branch, Laws, OutputLaw, assert_same, emitted, enumerate, outputs};
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
 use speculation::cascade::{CascadeToken, Emitter, Reviewing};
-use speculation::max_gram::Bigram;
 use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
-use speculation::verification::{Block, Verification, verify};
+use speculation::verification::{Block, Verdict, Verification, verify};
 
 const DENSE: ProposalForm = ProposalForm::Dense { half: false };
 
@@ -41,7 +39,7 @@ impl Rounds<'_> {
             .0
     }
 
-    fn round(&self, output: &[TokenId], branch: &mut Branch) -> Vec<TokenId> {
+    fn round(&self, output: &[TokenId], branch: &mut Branch) -> Verdict {
         let block = self.block(output, branch);
         let ids: Vec<TokenId> = block.iter().map(|token| token.id).collect();
         let vocab = self.target.vocab();
@@ -63,54 +61,22 @@ impl Rounds<'_> {
         });
         let mut laws = Chain::new(target.collect(), block.iter().map(law).collect());
         let block = Block {
-            drafts: &ids,
-            base_len: output.len() as u32,
             ends: &self.drafts.ends,
-            horizon: ids.len() as u32,
-            layers: &[],
+            ..block_of(&ids, output.len() as u32)
         };
         let noise = Noise::new(0, 0);
         let verdict = verify(self.verification, &block, &noise, branch, &mut laws);
-        verdict.expect("laws").emitted
+        verdict.expect("laws")
     }
 
-    fn is_done(&self, output: &[TokenId], len: usize) -> bool {
-        let ended = output
-            .last()
-            .is_some_and(|last| self.drafts.ends.contains(last));
-        ended || output.len() >= len
-    }
-
-    /// The largest deviation of the law of the first `len` tokens from the target's.
-    fn deviation(&self, len: usize) -> f64 {
-        let mut off = OutputLaw::new();
-        let mut open = BTreeMap::from([(Vec::new(), 1.0)]);
-        while let Some((output, weight)) = open.pop_first() {
-            if self.is_done(&output, len) {
-                *off.entry(output[..output.len().min(len)].to_vec())
-                    .or_default() += weight;
-                continue;
-            }
-            enumerate(|branch| {
-                let emitted = self.round(&output, branch);
-                let longer = [output.as_slice(), &emitted].concat();
-                *open.entry(longer).or_default() += weight * branch.weight();
-            });
-        }
-        let mut expected = vec![(Vec::new(), 1.0)];
-        while let Some((prefix, mass)) = expected.pop() {
-            if self.is_done(&prefix, len) {
-                *off.entry(prefix).or_default() -= mass;
-                continue;
-            }
-            let law = self.target.after(&[self.prompt, &prefix].concat());
-            for (token, each) in law.into_iter().enumerate() {
-                let longer = [prefix.as_slice(), &[token as TokenId]].concat();
-                expected.push((longer, mass * each));
-            }
-        }
-        off.values()
-            .fold(0.0, |worst: f64, off| worst.max(off.abs()))
+    /// Checks that the first `len` tokens follow the target law.
+    fn assert_exact(&self, len: usize) {
+        let ends = &self.drafts.ends;
+        let emitted = emitted(len, ends, |output, _, branch| self.round(output, branch));
+        let law = |prefix: &[TokenId]| self.target.after(&[self.prompt, prefix].concat());
+        let (config, verification) = (&self.drafts.config, self.verification);
+        let what = format!("{config:?} {verification:?} {:?}", self.form);
+        assert_same(&emitted, &outputs(len, ends, law), 1e-12, &what);
     }
 }
 
@@ -144,14 +110,12 @@ fn cascades(
                         continue;
                     }
                     for verification in [Verification::Token, Verification::Block] {
-                        let models = models[..config.models()].iter();
                         let next = (1..=vocab as u32).map(|next| next % vocab as u32);
+                        let drafts = Drafts::new(config.clone(), &models, next.collect());
                         check(&Rounds {
                             drafts: Drafts {
-                                config: config.clone(),
-                                models: models.map(|model| model as &dyn Model).collect(),
-                                bigram: Bigram::new(next.collect()).expect("a table"),
                                 ends: ends.to_vec(),
+                                ..drafts
                             },
                             target: &target,
                             prompt: &[0, 1],
@@ -166,25 +130,15 @@ fn cascades(
     }
 }
 
-fn assert_exact(rounds: &Rounds<'_>, len: usize) {
-    let off = rounds.deviation(len);
-    let (config, verification) = (&rounds.drafts.config, rounds.verification);
-    assert!(
-        off < 1e-12,
-        "{config:?} {verification:?} {:?}: off by {off:e}",
-        rounds.form
-    );
-}
-
 #[test]
 fn outputs_follow_the_target_law() {
     let mut found = 0;
     cascades(2, &[DENSE], &[], |rounds| {
-        assert_exact(rounds, 4);
+        rounds.assert_exact(4);
         found += 1;
     });
     cascades(3, &[DENSE], &[], |rounds| {
-        assert_exact(rounds, 3);
+        rounds.assert_exact(3);
         found += 1;
     });
     assert_eq!(found, 192);
@@ -192,8 +146,8 @@ fn outputs_follow_the_target_law() {
 
 #[test]
 fn outputs_that_end_follow_the_target_law() {
-    cascades(2, &[DENSE], &[1], |rounds| assert_exact(rounds, 4));
-    cascades(3, &[DENSE], &[1], |rounds| assert_exact(rounds, 3));
+    cascades(2, &[DENSE], &[1], |rounds| rounds.assert_exact(4));
+    cascades(3, &[DENSE], &[1], |rounds| rounds.assert_exact(3));
 }
 
 /// Laws that are cut and quantised before tokens are drawn from them.
@@ -204,7 +158,7 @@ fn outputs_of_cut_laws_follow_the_target_law() {
         ProposalForm::Sparse { top: 2 },
         ProposalForm::Dense { half: true },
     ];
-    cascades(2, &forms, &[], |rounds| assert_exact(rounds, 4));
+    cascades(2, &forms, &[], |rounds| rounds.assert_exact(4));
 }
 
 /// Where every token leaves the largest draft model, and nobody is lenient, the block is that model's
@@ -225,15 +179,7 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
         let config = config(k, max_gram, lenience, 2);
         let largest = &models[0];
         let rounds = Rounds {
-            drafts: Drafts {
-                models: models[..config.models()]
-                    .iter()
-                    .map(|model| model as &dyn Model)
-                    .collect(),
-                config,
-                bigram: Bigram::new(vec![1, 2, 0]).expect("a table"),
-                ends: vec![],
-            },
+            drafts: Drafts::new(config, &models, vec![1, 2, 0]),
             target: largest,
             prompt: &[0, 1],
             verification: Verification::Token,

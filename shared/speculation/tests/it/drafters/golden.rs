@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::models::{Drafts, Model};
-use crate::read::{cases, close, ids, numbers, row};
+use crate::read::{cases_of, close, ids, numbers, row};
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::cascade::emission::{acceptance_ratio, emitted};
@@ -35,10 +35,7 @@ impl Model for Table {
 #[test]
 fn greedy_cascades_draft_what_was_recorded() {
     let mut found = 0;
-    for case in cases("csdraft")
-        .iter()
-        .filter(|case| case["kind"] == "greedy")
-    {
+    for case in cases_of("csdraft", "greedy") {
         let target = Table::of(&case["target_table"]);
         let tables = case["draft_tables"].as_array().expect("tables").iter();
         let tables: Vec<Table> = tables.map(Table::of).collect();
@@ -98,10 +95,7 @@ fn greedy_cascades_draft_what_was_recorded() {
 #[test]
 fn a_review_emits_the_recorded_law() {
     let mut found = 0;
-    for case in cases("csdraft")
-        .iter()
-        .filter(|case| case["kind"] == "emission")
-    {
+    for case in cases_of("csdraft", "emission") {
         let (q, p): (Vec<f64>, Vec<f64>) = (row(&case["q"]), row(&case["p"]));
         let lenience = case["lenience"].as_f64().expect("a number");
         let accept = |token: usize| match q[token] {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::models::{AtZero, Drafts, Model};
 use super::{config, every_k};
+use crate::blocks::{block_of, seeded};
 use crate::tree::Laws;
 use crate::tree::chain::Chain;
 use speculation::TokenId;
 use speculation::cascade::{CallNoise, CascadeConfig, CascadeToken, Emitter, Reviewing};
-use speculation::chance::RoundChance;
 use speculation::max_gram::Bigram;
-use speculation::noise::{InnerCall, Noise};
+use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::real::argmax;
-use speculation::verification::{Block, Verification, verify};
+use speculation::verification::Verification;
 
 const VOCAB: usize = 4;
 
@@ -27,13 +27,7 @@ fn continuation(model: &dyn Model, context: &[TokenId], count: usize) -> Vec<Tok
 }
 
 fn drafts(config: Arc<CascadeConfig>, models: &[AtZero<Laws>]) -> Drafts<'_> {
-    let models = models[..config.models()].iter();
-    Drafts {
-        models: models.map(|model| model as &dyn Model).collect(),
-        config,
-        bigram: Bigram::new(vec![2, 3, 0, 0]).expect("a table"),
-        ends: vec![],
-    }
+    Drafts::new(config, models, vec![2, 3, 0, 0])
 }
 
 fn models(seed: u64) -> Vec<AtZero<Laws>> {
@@ -86,17 +80,9 @@ fn generate(drafts: &Drafts<'_>, target: &dyn Model, verification: Verification)
             row
         };
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()).0);
-        let mut laws = Chain::new(rows.collect(), tokens.iter().map(told).collect());
-        let block = Block {
-            drafts: &ids,
-            base_len,
-            ends: &[],
-            horizon: ids.len() as u32,
-            layers: &[],
-        };
-        let noise = Noise::new(5, 0);
-        let mut chance = RoundChance::new(noise, base_len, InnerCall::default());
-        let verdict = verify(verification, &block, &noise, &mut chance, &mut laws);
+        let laws = Chain::new(rows.collect(), tokens.iter().map(told).collect());
+        let block = block_of(&ids, base_len);
+        let verdict = seeded(verification, &block, Noise::new(5, 0), laws);
         context.extend(verdict.expect("laws").emitted);
     }
     context.split_off(prompt.len())

@@ -29,13 +29,8 @@ fn a_block_ends_with_its_first_end_and_is_never_too_long() {
             for max_tokens in [1, 2, 5, 9] {
                 let config = config(k, max_gram, 1.5, 5);
                 let drafts = Drafts {
-                    models: models[..config.models()]
-                        .iter()
-                        .map(|model| model as &dyn Model)
-                        .collect(),
-                    config,
-                    bigram: Bigram::new(vec![1, 2, 3, 0]).expect("a table"),
                     ends: vec![3],
+                    ..Drafts::new(config, &models, vec![1, 2, 3, 0])
                 };
                 let noise = Noise::new(seed, 0);
                 let sampling = Reviewing::Sampling {
@@ -96,10 +91,8 @@ fn an_end_that_is_replaced_ends_nothing() {
 #[test]
 fn max_gram_is_cut_too() {
     let drafts = |ends: Vec<TokenId>| Drafts {
-        config: config(&[&[8]], true, 1.0, 5),
-        models: vec![],
-        bigram: Bigram::new(vec![1, 2, 3, 0]).expect("a table"),
         ends,
+        ..Drafts::new::<Says>(config(&[&[8]], true, 1.0, 5), &[], vec![1, 2, 3, 0])
     };
     let ids = |ends, max_tokens| {
         let reviewing = Reviewing::<CallNoise>::Greedy;
@@ -136,12 +129,8 @@ impl CallChance<f64> for Recorder<'_> {
 #[test]
 fn draws_are_keyed_by_level_and_start() {
     let models: Vec<Laws> = (0..2).map(|level| Laws::random(4 + level, 4)).collect();
-    let drafts = Drafts {
-        config: config(&[&[2, 1], &[0, 1]], false, 1.0, 1),
-        models: models.iter().map(|model| model as &dyn Model).collect(),
-        bigram: Bigram::new(vec![0; 4]).expect("a table"),
-        ends: vec![],
-    };
+    let config = config(&[&[2, 1], &[0, 1]], false, 1.0, 1);
+    let drafts = Drafts::new(config, &models, vec![0; 4]);
     let mut calls = Vec::new();
     for seed in 0..40 {
         let mut made = Vec::new();

@@ -79,7 +79,22 @@ pub(crate) struct Drafts<'a> {
     pub(crate) ends: Vec<TokenId>,
 }
 
-impl Drafts<'_> {
+impl<'a> Drafts<'a> {
+    /// Drafts of as many of `models` as `config` has, with what follows each token in the table.
+    pub(crate) fn new<M: Model>(
+        config: Arc<CascadeConfig>,
+        models: &'a [M],
+        next: Vec<TokenId>,
+    ) -> Self {
+        let models = models[..config.models()].iter();
+        Self {
+            models: models.map(|model| model as &dyn Model).collect(),
+            config,
+            bigram: Bigram::new(next).expect("a table"),
+            ends: Vec::new(),
+        }
+    }
+
     /// The draft block after `context`, whose last `base_len` tokens are output, and the calls.
     pub(crate) fn draft<C: CallChance<f64>>(
         &self,

@@ -12,6 +12,8 @@ use speculation::proposal::BadProposal;
 use speculation::verification::tree::{NodeLaws, verify};
 use speculation::verification::{Block, LastToken, Position, RoundLaws, Verdict, coupled};
 
+use crate::blocks::block_of;
+
 const VOCAB_SIZE: usize = 9;
 const END: TokenId = 2;
 
@@ -241,11 +243,8 @@ fn a_grown_tree_accepts_at_least_what_its_lead_path_does() {
         let walked = request.walk(&chain);
         check(&request, &chain, &walked);
         let block = Block {
-            drafts: chain.tokens(),
-            base_len: request.base_len(),
-            horizon: chain.len() as u32,
             ends: &[END],
-            layers: &[],
+            ..block_of(chain.tokens(), request.base_len())
         };
         let by_chain = coupled::verify(&block, &request.noise, &mut Chain(request.laws(&chain)));
         let by_chain = by_chain.expect("laws");

@@ -1,7 +1,5 @@
 //! The law of the accepted length and the number of rounds, on trees.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
@@ -13,7 +11,7 @@ use speculation::verification::{Verdict, Verification};
 use super::{METHODS, decide, mean};
 use crate::read::{Tree, cases, close, numbers};
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, enumerate};
+use crate::tree::{Branch, enumerate, play};
 
 /// Rounds on trees.
 struct Play<'a> {
@@ -77,49 +75,40 @@ impl<'a> Play<'a> {
     /// The expected number of rounds until there are `len` tokens.
     fn expected_rounds<F: Real>(&self, len: usize) -> f64 {
         let mut expected = 0.0;
-        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
-        while let Some(((output, layers), weight)) = open.pop_first() {
-            if output.len() >= len {
-                continue;
-            }
-            expected += weight;
-            let started: Vec<Layer> = (layers.iter())
-                .map(|&(bits, remaining)| Layer {
-                    log_rho: f64::from_bits(bits),
-                    remaining,
-                })
-                .collect();
-            enumerate(|branch| {
-                let verdict = self.round::<F>(&output, &started, branch);
-                let output = [output.as_slice(), &verdict.emitted].concat();
-                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
-                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
-                    .collect();
-                *open.entry((output, layers)).or_default() += weight * branch.weight();
-            });
-        }
+        let is_done = |output: &[TokenId], weight| {
+            let done = output.len() >= len;
+            expected += if done { 0.0 } else { weight };
+            done
+        };
+        play(is_done, |output, layers, branch| {
+            self.round::<F>(output, layers, branch)
+        });
         expected
     }
+}
+
+/// The law of the first round's accepted length, whose mean and the rounds needed are as `given`.
+fn check_means<F: Real>(play: &Play<'_>, case: &Value, given: &Value, tolerance: f64) -> Vec<f64> {
+    let law = play.accepted::<F>();
+    let rounds = play.expected_rounds::<F>(case["n"].as_u64().expect("a length") as usize);
+    for (found, name) in [
+        (mean(&law), "expected_tau"),
+        (rounds, "expected_calls_for_n"),
+    ] {
+        close(&[found], &numbers(&given[name]), tolerance);
+    }
+    law
 }
 
 fn check_lengths<F: Real>(tolerance: f64) {
     for case in cases("block_verify") {
         for (method, verification) in METHODS {
-            let play = Play::new(&case, verification);
-            let given = &case[method];
-            let law = play.accepted::<F>();
+            let (play, given) = (Play::new(&case, verification), &case[method]);
+            let law = check_means::<F>(&play, &case, given, tolerance);
             close(&law, &numbers(&given["tau_law"]), tolerance);
-            close(&[mean(&law)], &numbers(&given["expected_tau"]), tolerance);
             if verification == Verification::BlockGreedy {
                 close(&[mean(&law)], &numbers(&case["sum_min_joint"]), tolerance);
             }
-            let len = case["n"].as_u64().expect("a length") as usize;
-            let rounds = play.expected_rounds::<F>(len);
-            close(
-                &[rounds],
-                &numbers(&given["expected_calls_for_n"]),
-                tolerance,
-            );
         }
     }
 }
@@ -136,19 +125,7 @@ fn check_adaptive<F: Real>(tolerance: f64) {
     for case in cases("block_verify_adaptive") {
         for (method, verification) in &METHODS[..2] {
             let play = Play::new(&case, *verification);
-            let given = &case[method];
-            close(
-                &[mean(&play.accepted::<F>())],
-                &numbers(&given["expected_tau"]),
-                tolerance,
-            );
-            let len = case["n"].as_u64().expect("a length") as usize;
-            let rounds = play.expected_rounds::<F>(len);
-            close(
-                &[rounds],
-                &numbers(&given["expected_calls_for_n"]),
-                tolerance,
-            );
+            check_means::<F>(&play, &case, &case[method], tolerance);
         }
     }
 }

@@ -7,6 +7,7 @@ mod mixture;
 mod rounds;
 mod traces;
 
+use crate::blocks::block_of;
 use crate::read::Tree;
 use speculation::TokenId;
 use speculation::chance::Chance;
@@ -32,11 +33,9 @@ fn decide<F: Real, L: RoundLaws<F, Error = BadProposal>>(
     laws: &mut L,
 ) -> Verdict {
     let block = Block {
-        drafts,
-        base_len: 0,
         ends,
-        horizon: drafts.len() as u32,
         layers,
+        ..block_of(drafts, 0)
     };
     verify(verification, &block, &Noise::new(0, 0), chance, laws).expect("well-formed laws")
 }

@@ -10,10 +10,11 @@ use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
 use speculation::real::Real;
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::target::{TargetDistribution, TargetLaw};
-use speculation::verification::{Verdict, Verification};
+use speculation::verification::{RoundLaws, Verdict, Verification};
 
-use super::mixture::{confidence, mixed, rule_named};
+use super::mixture::{mixed, rule_named};
 use super::{along, decide, mean};
+use crate::model::confidence;
 use crate::read::{Tree, cases, close, numbers};
 use crate::tree::chain::Chain;
 use crate::tree::{Branch, enumerate};
@@ -102,16 +103,12 @@ impl<'a> RuleRound<'a> {
             *law.entry(Tree::key(&verdict.emitted)).or_default() += branch.weight();
         });
         close(&accepted, &numbers(&self.case["accepted_law"]), tolerance);
-        close(
-            &[mean(&accepted)],
-            &numbers(&self.case["expected_accepted"]),
-            tolerance,
-        );
-        close(
-            &[tokens],
-            &numbers(&self.case["expected_tokens"]),
-            tolerance,
-        );
+        for (found, name) in [
+            (mean(&accepted), "expected_accepted"),
+            (tokens, "expected_tokens"),
+        ] {
+            close(&[found], &numbers(&self.case[name]), tolerance);
+        }
         for (output, mass) in self.case["law"].as_object().expect("a law") {
             *law.entry(output.clone()).or_default() -= mass.as_f64().expect("a number");
         }
@@ -136,14 +133,7 @@ fn rounds_under_a_rule_are_the_references() {
                 drafted.push(sampled_q);
             }
             let mut chain = Chain::new(targets, drafted);
-            decide(
-                Verification::Token,
-                drafts,
-                &[],
-                &setup.ends,
-                branch,
-                &mut chain,
-            )
+            setup.decide(drafts, branch, &mut chain)
         });
         // In single precision, from what is sent.
         RuleRound::new(case).check::<f32>(2e-5, |setup, drafts, branch| {
@@ -163,19 +153,21 @@ fn rounds_under_a_rule_are_the_references() {
             };
             let mut scratch = Scratch::default();
             let mut laws = Round::new(inputs, rows, &mut scratch);
-            decide(
-                Verification::Token,
-                drafts,
-                &[],
-                &setup.ends,
-                branch,
-                &mut laws,
-            )
+            setup.decide(drafts, branch, &mut laws)
         });
     }
 }
 
 impl RuleRound<'_> {
+    fn decide<F: Real>(
+        &self,
+        drafts: &[TokenId],
+        branch: &mut Branch,
+        laws: &mut impl RoundLaws<F, Error = BadProposal>,
+    ) -> Verdict {
+        decide(Verification::Token, drafts, &[], &self.ends, branch, laws)
+    }
+
     fn proposal(&self, prefix: &[TokenId]) -> Proposal {
         let unscaled: Vec<f32> = self.q.law(prefix);
         Proposal {

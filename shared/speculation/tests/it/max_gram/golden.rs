@@ -1,22 +1,14 @@
 //! The recorded vectors of Max-Gram.
 
-use serde_json::Value;
-
 use super::reference::longest_suffix;
-use crate::read::{cases, ids};
+use crate::read::{cases_of, ids};
 use speculation::max_gram::{Bigram, MaxGram};
-
-fn of_kind(kind: &str) -> Vec<Value> {
-    let mut cases = cases("csdraft");
-    cases.retain(|case| case["kind"] == kind);
-    cases
-}
 
 /// What a search finds, without the second search and the bigrams: asked for no more than that.
 #[test]
 fn searches_find_what_was_recorded() {
     let mut found = 0;
-    for case in of_kind("max_gram") {
+    for case in cases_of("csdraft", "max_gram") {
         let (context, chunk) = (ids(&case["context"]), ids(&case["chunk"]));
         let corpus = &case["corpus"];
         let corpus = if corpus.is_null() {
@@ -45,7 +37,7 @@ fn searches_find_what_was_recorded() {
 #[test]
 fn proposals_are_those_recorded() {
     let mut found = 0;
-    for case in of_kind("mag_propose") {
+    for case in cases_of("csdraft", "mag_propose") {
         let mut index = MaxGram::new(&[]);
         index.reconcile(&[ids(&case["prompt"]), ids(&case["generated"])].concat());
         let bigram = Bigram::new(ids(&case["bigram"])).expect("a table");

@@ -167,15 +167,9 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
     assert_eq!(resolve(&greedy).expect("fits").proposal, Point);
 }
 
-fn told(method: &str, drafting: Drafting, proposal: ProposalForm) -> Asked<'_> {
-    Asked {
-        proposal: Some(proposal),
-        ..drafted(method, drafting)
-    }
-}
-
 #[test]
-fn a_proposal_that_the_drafts_do_not_have_is_refused() {
+fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
+    const TAKEN: &str = "";
     let law = "sparse:K or dense";
     for (method, drafting, tree, proposal, temperature, expected) in [
         ("rejection", MaxGram, CHAIN, SPARSE, 1.0, "point"),
@@ -188,11 +182,20 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused() {
         ("block", Cascade, CHAIN, NONE, 1.0, law),
         ("coupled", Model, COMB, SPARSE, 1.0, "none"),
         ("coupled", Model, COMB, Point, 0.0, "none"),
+        ("rejection", MaxGram, CHAIN, Point, 1.0, TAKEN),
+        ("coupled", MaxGram, CHAIN, Point, 1.0, TAKEN),
+        ("block", Cascade, CHAIN, SPARSE, 1.0, TAKEN),
+        ("block", Cascade, CHAIN, Point, 0.0, TAKEN),
     ] {
         let asked = Asked {
-            tree: Some(tree),
-            ..told(method, drafting, proposal)
+            proposal: Some(proposal),
+            ..with(method, drafting, DraftLen::Fixed, tree)
         };
+        if expected == TAKEN {
+            let choice = Choice::resolve(&asked, temperature, false);
+            assert_eq!(choice.expect("fits").proposal, proposal);
+            continue;
+        }
         let (field, problem) = refused(&asked, temperature);
         assert_eq!(field, "proposal");
         let expected = format!("expected {expected}");
@@ -200,38 +203,5 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused() {
             problem.contains(&expected),
             "{method} {drafting:?}: {problem}"
         );
-    }
-}
-
-#[test]
-fn what_to_ask_for_instead_of_a_law_is_said() {
-    for (method, drafting, temperature, when, instead) in [
-        ("rejection", Cascade, 0.0, " at temperature 0", "point"),
-        ("coupled", Cascade, 1.0, ",", "none"),
-        ("rejection", MaxGram, 1.0, ",", "point"),
-    ] {
-        let (field, problem) = refused(&told(method, drafting, WHOLE), temperature);
-        assert_eq!(field, "proposal");
-        let name = names::of_drafting(drafting);
-        let none = format!("drafting '{name}' has none to tell{when}");
-        let ask = format!("ask for '{instead}'");
-        assert!(
-            problem.contains(&none) && problem.contains(&ask),
-            "{problem}"
-        );
-    }
-}
-
-#[test]
-fn a_proposal_that_they_have_is_taken() {
-    for (method, drafting, proposal, temperature) in [
-        ("rejection", MaxGram, Point, 1.0),
-        ("coupled", MaxGram, Point, 1.0),
-        ("block", Cascade, SPARSE, 1.0),
-        ("block", Cascade, Point, 0.0),
-    ] {
-        let asked = told(method, drafting, proposal);
-        let choice = Choice::resolve(&asked, temperature, false);
-        assert_eq!(choice.expect("fits").proposal, proposal);
     }
 }

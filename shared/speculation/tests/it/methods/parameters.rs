@@ -177,7 +177,8 @@ fn alpha_has_the_range_and_default_of_its_rule() {
             }
             for alpha in [least - 1e-9, most + 1e-9, f64::NAN] {
                 assert_eq!(refused(&with_alpha(Some(alpha)), 1.0).0, "alpha");
-                target(alpha).validate().expect_err("the target agrees");
+                let bad = target(alpha).validate().expect_err("the target agrees");
+                assert_eq!(bad.field, "alpha");
             }
             let choice = resolve(&with_alpha(None)).expect("a default");
             assert_eq!(choice.target, target(rule.default_alpha()), "{method}");

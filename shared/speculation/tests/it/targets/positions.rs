@@ -1,67 +1,9 @@
 //! Random positions: two models' logits and the settings they are sampled with.
 
-use speculation::confidence::Confidence;
-use speculation::history::History;
 use speculation::noise::{InnerCall, Noise, Purpose};
-use speculation::pipeline::{Pipeline, Want};
-use speculation::real::Real;
 use speculation::sampling::SamplingParams;
-use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
 
-/// One model's laws at one position.
-#[derive(Clone, Debug)]
-pub(crate) struct Model<F> {
-    /// The sampling law.
-    pub(crate) sampling: Vec<F>,
-    /// The unscaled law; none where it is the sampling law.
-    pub(crate) apart: Option<Vec<F>>,
-    pub(crate) confidence: Confidence<F>,
-}
-
-impl<F: Real> Model<F> {
-    pub(crate) fn of(logits: &[F], params: &SamplingParams) -> Self {
-        let want = Want {
-            max: true,
-            entropy: true,
-            unscaled: true,
-        };
-        let (mut sampling, mut unscaled) = (logits.to_vec(), Vec::new());
-        let seen = Pipeline::new(params.clone())
-            .laws(&mut sampling, &mut unscaled, want, &History::default(), 0)
-            .expect("laws");
-        Self {
-            sampling,
-            apart: seen.unscaled.then_some(unscaled),
-            confidence: seen.confidence.expect("a confidence"),
-        }
-    }
-
-    pub(crate) fn unscaled(&self) -> &[F] {
-        self.apart.as_ref().unwrap_or(&self.sampling)
-    }
-}
-
-/// What `aim` makes of a position: the deferral and π.
-pub(crate) fn apply<F: Real>(
-    aim: TargetDistribution,
-    q: &Model<F>,
-    p: &Model<F>,
-    greedy: bool,
-) -> (Option<F>, Vec<F>) {
-    let mut pi = p.sampling.clone();
-    let draft = DraftLaw {
-        law: &q.sampling,
-        unscaled: q.apart.as_deref(),
-        confidence: q.confidence,
-    };
-    let target = TargetLaw {
-        law: &mut pi,
-        unscaled: p.apart.as_deref(),
-        confidence: p.confidence,
-    };
-    let deferral = aim.apply(draft, target, greedy);
-    (deferral, pi)
-}
+use crate::model::Model;
 
 /// A position.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! The deferral rules: the table of definitions, the lemmas, the ends of the range of α.
 
 use speculation::confidence::Confidence;
-use speculation::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
+use speculation::target::{Rule, TargetDistribution};
 
-use super::positions::{Model, Position, apply, positions};
+use super::positions::{Position, positions};
 use super::{acceptance, assert_close, total_variation};
+use crate::model::{Model, apply};
 
 fn deferral(rule: Rule, alpha: f64) -> TargetDistribution {
     TargetDistribution::Deferral { rule, alpha }
@@ -135,19 +136,9 @@ fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
             (Rule::TokenV2, 1.0, 0.0, &q),
             (Rule::TokenV3, 1.0, 0.0, &q),
         ] {
-            let mut pi = p.clone();
-            let draft = DraftLaw {
-                law: &q,
-                unscaled: Some(&q),
-                confidence: Confidence::of(&q, false),
-            };
-            let target = TargetLaw {
-                law: &mut pi,
-                unscaled: Some(&p),
-                confidence: Confidence::of(&p, false),
-            };
-            let distribution = TargetDistribution::Deferral { rule, alpha };
-            let found = distribution.apply(draft, target, false);
+            let [draft, target] = [&q, &p].map(|law| Model::scaled(law, law));
+            let aim = TargetDistribution::Deferral { rule, alpha };
+            let (found, pi) = apply(aim, &draft, &target, false);
             assert_eq!(found, Some(deferral), "{rule:?}");
             assert!(pi == *expected, "{rule:?}");
         }
@@ -190,28 +181,6 @@ fn a_rule_that_judges_tokens_replaces_the_refused_mass() {
     }
 }
 
-/// TokenV3 as the paper states it for a set of top tokens: T = {v: p(v) >= max p (1 - α)}, and the
-/// draft mass outside T is drawn anew from p.
-#[test]
-fn token_v3_accepts_the_top_tokens() {
-    for at in positions() {
-        for alpha in [0.0, 0.2, 0.45, 0.7, 0.95] {
-            let bar = largest(at.p.unscaled()) * (1.0 - alpha);
-            let tokens = 0..at.q.sampling.len();
-            let (top, rest): (Vec<_>, Vec<_>) = tokens.partition(|&v| at.p.unscaled()[v] >= bar);
-            let outside: f64 = rest.iter().map(|&v| at.q.sampling[v]).sum();
-            let mut expected = vec![0.0; at.q.sampling.len()];
-            for &v in &top {
-                expected[v] += at.q.sampling[v];
-            }
-            for (pi, p) in expected.iter_mut().zip(&at.p.sampling) {
-                *pi += p * outside;
-            }
-            assert_close(&decide(Rule::TokenV3, alpha, &at).1, &expected, "token-v3");
-        }
-    }
-}
-
 #[test]
 fn a_larger_alpha_never_defers_more() {
     let positions = positions();
@@ -240,31 +209,6 @@ fn greedy_opt_emits_what_diff_emits() {
 }
 
 #[test]
-fn ends_of_the_range_give_one_model_or_the_other() {
-    for at in positions() {
-        let (q, p) = (&at.q.sampling, &at.p.sampling);
-        for rule in [
-            Rule::Chow,
-            Rule::Diff,
-            Rule::TokenV1,
-            Rule::TokenV2,
-            Rule::TokenV3,
-        ] {
-            assert_eq!(decide(rule, 1.0, &at), (0.0, q.clone()), "{rule:?}");
-        }
-        for rule in [Rule::TokenV2, Rule::TokenV3] {
-            for alpha in [-1e-6, -0.3, -1.0] {
-                let (eta, pi) = decide(rule, alpha, &at);
-                assert_close(&pi, p, rule.name());
-                assert_close(&[eta], &[1.0], rule.name());
-            }
-        }
-        let lead = largest(at.p.unscaled()) - largest(at.q.unscaled());
-        assert_close(&decide(Rule::TokenV1, lead - 1e-6, &at).1, p, "token-v1");
-    }
-}
-
-#[test]
 fn equal_models_give_their_law_where_positions_are_judged() {
     let positions = positions();
     let equal = positions.iter().filter(|at| at.equal);
@@ -282,20 +226,12 @@ fn equal_models_give_their_law_where_positions_are_judged() {
     }
 }
 
-fn plain(law: &[f64]) -> Model<f64> {
-    Model {
-        sampling: law.to_vec(),
-        apart: None,
-        confidence: Confidence::of(law, true),
-    }
-}
-
 #[test]
 fn in_a_tie_the_draft_model_speaks() {
     // Both models are half sure of another token; the numbers are exact in binary.
     let at = Position {
-        q: plain(&[0.5, 0.25, 0.25, 0.0]),
-        p: plain(&[0.25, 0.5, 0.0, 0.25]),
+        q: Model::plain(&[0.5, 0.25, 0.25, 0.0]),
+        p: Model::plain(&[0.25, 0.5, 0.0, 0.25]),
         greedy: false,
         equal: false,
     };
@@ -322,7 +258,7 @@ fn in_a_tie_the_draft_model_speaks() {
     let greedy = Position {
         q: Model {
             sampling: vec![1.0, 0.0],
-            ..plain(&[0.75, 0.25])
+            ..Model::plain(&[0.75, 0.25])
         },
         p: Model {
             sampling: vec![1.0, 0.0],
@@ -335,15 +271,6 @@ fn in_a_tie_the_draft_model_speaks() {
     let ln_2 = std::f64::consts::LN_2;
     assert_eq!(decide(Rule::Bild, ln_2, &greedy).0, 0.0);
     assert_eq!(decide(Rule::Bild, ln_2 - 1e-9, &greedy).0, 1.0);
-}
-
-#[test]
-fn bild_defers_wherever_the_target_forbids_a_draft_token() {
-    let p = plain(&[0.5, 0.5, 0.0]);
-    for (q, expected) in [([0.5, 0.5, 0.0], 0.0), ([0.5, 0.4, 0.1], 1.0)] {
-        let aim = deferral(Rule::Bild, 100.0);
-        assert_eq!(apply(aim, &plain(&q), &p, false).0, Some(expected));
-    }
 }
 
 /// TokenV1 is told the unscaled draft law of a sparse proposal's ids only.

@@ -4,7 +4,7 @@ use speculation::noise::{InnerCall, Noise, Purpose};
 use speculation::sampling::SamplingParams;
 use speculation::target::{Beta, Rule, TargetDistribution};
 
-use super::positions::{Model, apply};
+use crate::model::{Model, apply};
 
 const VOCAB: u32 = 152_000;
 

@@ -1,8 +1,7 @@
 //! Rounds through the shipped functions: drafting as told, `Round`, `verify`.
 
-use std::collections::BTreeMap;
-
-use super::{Laws, enumerate};
+use super::{Laws, OutputLaw, assert_same, emitted, outputs};
+use crate::model::{Model, apply, confidence};
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::confidence::Confidence;
@@ -11,12 +10,9 @@ use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalLaw};
 use speculation::real::argmax;
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
+use speculation::target::{TargetDistribution, TargetLaw};
 use speculation::verification::layers::Layer;
 use speculation::verification::{Block, LastToken, Verdict, Verification, verify};
-
-/// A law of outputs.
-pub(crate) type OutputLaw = BTreeMap<Vec<TokenId>, f64>;
 
 /// How rounds are made.
 #[derive(Clone, Copy)]
@@ -50,13 +46,6 @@ impl TargetRows<f64> for TreeRows {
 
     fn row(&self, offset: usize) -> &[f64] {
         &self.0[offset].0
-    }
-}
-
-fn confidence(law: &[f64]) -> Confidence<f64> {
-    Confidence {
-        max: law.iter().copied().fold(0.0, f64::max),
-        entropy: law.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum(),
     }
 }
 
@@ -154,81 +143,29 @@ impl Setup<'_> {
 
     /// The exact law of the first `len` output tokens, or of all if the output ends before, round
     /// after round.
-    pub(crate) fn emitted(&self, len: usize) -> OutputLaw {
-        let mut law = OutputLaw::new();
-        // Each output so far with its layers. Rounds only lengthen, so the first in order is complete.
-        let mut open = BTreeMap::from([((Vec::new(), Vec::new()), 1.0)]);
-        while let Some(((output, layers), weight)) = open.pop_first() {
-            if self.is_done(&output, len) {
-                let cut = output[..output.len().min(len)].to_vec();
-                *law.entry(cut).or_default() += weight;
-                continue;
-            }
-            let started: Vec<Layer> = (layers.iter())
-                .map(|&(bits, remaining)| Layer {
-                    log_rho: f64::from_bits(bits),
-                    remaining,
-                })
-                .collect();
-            enumerate(|branch| {
-                let verdict = self.round(&output, &started, branch);
-                let output = [output.as_slice(), &verdict.emitted].concat();
-                let layers: Vec<(u64, u32)> = (verdict.layers.iter())
-                    .map(|layer| (layer.log_rho.to_bits(), layer.remaining))
-                    .collect();
-                *open.entry((output, layers)).or_default() += weight * branch.weight();
-            });
-        }
-        law
+    fn emitted(&self, len: usize) -> OutputLaw {
+        emitted(len, self.ends, |output, layers, branch| {
+            self.round(output, layers, branch)
+        })
     }
 
     /// What that law should be: the target distribution's own.
     pub(crate) fn expected(&self, len: usize) -> OutputLaw {
-        let mut law = OutputLaw::new();
-        self.spread(&[], len, 1.0, &mut law);
-        law
+        outputs(len, self.ends, |prefix| self.aimed_at(prefix))
     }
 
     /// Checks that the rounds emit the target distribution.
     pub(crate) fn assert_exact(&self, len: usize, what: &str) {
-        let (mut emitted, expected) = (self.emitted(len), self.expected(len));
-        for (output, mass) in expected {
-            *emitted.entry(output).or_default() -= mass;
-        }
-        let worst = emitted
-            .values()
-            .fold(0.0, |worst: f64, off| worst.max(off.abs()));
-        let (verification, form) = (self.verification, self.form);
-        assert!(
-            worst < 1e-12,
-            "{verification:?} {form:?}, {what}: off by {worst:e}"
-        );
-    }
-
-    fn is_done(&self, output: &[TokenId], len: usize) -> bool {
-        let ended = output.last().is_some_and(|last| self.ends.contains(last));
-        ended || output.len() >= len
-    }
-
-    fn spread(&self, prefix: &[TokenId], len: usize, weight: f64, law: &mut OutputLaw) {
-        if self.is_done(prefix, len) {
-            *law.entry(prefix.to_vec()).or_default() += weight;
-            return;
-        }
-        for (token, mass) in self.aimed_at(prefix).into_iter().enumerate() {
-            if mass > 0.0 {
-                let longer = [prefix, &[token as TokenId]].concat();
-                self.spread(&longer, len, weight * mass, law);
-            }
-        }
+        let what = format!("{:?} {:?}, {what}", self.verification, self.form);
+        assert_same(&self.emitted(len), &self.expected(len), 1e-12, &what);
     }
 
     /// The target distribution (vocab) after `prefix`, from what is told of the draft model there.
     fn aimed_at(&self, prefix: &[TokenId]) -> Vec<f64> {
-        let (mut law, target_unscaled) = self.target_laws(prefix);
+        let (target, target_unscaled) = self.target_laws(prefix);
         let (told, draft) = self.propose(prefix);
         let sure = told.confidence.expect("told");
-        let mut unscaled = vec![0.0; law.len()];
+        let mut unscaled = vec![0.0; target.len()];
         match (&told.law, told.unscaled) {
             (ProposalLaw::Sparse { ids, .. }, Some(masses)) => {
                 for (&id, mass) in ids.iter().zip(masses) {
@@ -238,21 +175,15 @@ impl Setup<'_> {
             (_, Some(masses)) => unscaled = masses.into_iter().map(f64::from).collect(),
             (_, None) => {}
         }
-        let draft = DraftLaw {
-            law: &draft,
-            unscaled: Some(&unscaled),
+        let draft = Model {
             confidence: Confidence {
                 max: f64::from(sure.max),
                 entropy: f64::from(sure.entropy),
             },
+            ..Model::scaled(&draft, &unscaled)
         };
-        let target = TargetLaw {
-            law: &mut law,
-            unscaled: Some(&target_unscaled),
-            confidence: confidence(&target_unscaled),
-        };
+        let target = Model::scaled(&target, &target_unscaled);
         let greedy = self.temperature == 0.0;
-        self.distribution.apply(draft, target, greedy);
-        law
+        apply(*self.distribution, &draft, &target, greedy).1
     }
 }

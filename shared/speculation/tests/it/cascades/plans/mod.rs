@@ -1,7 +1,5 @@
 //! Peers that answer a shipped session with every token their laws allow, each with its probability.
 
-pub(crate) mod laws;
-
 use std::time::Duration;
 
 use speculation::TokenId;
@@ -10,10 +8,11 @@ use speculation::drafting::StopRule;
 use speculation::session::{
     Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Request, Session, SessionConfig,
 };
-use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
+use speculation::target::TargetDistribution;
 use speculation::verification::{LastToken, Verdict};
 
-use crate::tree::Branch;
+use crate::model::{self, apply};
+use crate::tree::{Branch, OutputLaw, enumerate};
 
 /// A language model: the law after a prefix.
 pub(crate) type Model<'a> = &'a dyn Fn(&[TokenId]) -> Vec<f64>;
@@ -84,9 +83,36 @@ pub(crate) struct Peers<'a> {
     pub(crate) ends: &'a [TokenId],
 }
 
-impl Peers<'_> {
+impl<'a> Peers<'a> {
+    /// Peers that speak for the target model, of which the drafter stops at its rule alone.
+    pub(crate) fn new(draft: Model<'a>, target: Model<'a>, stop: StopRule) -> Self {
+        Self {
+            draft,
+            target,
+            stop,
+            most: u32::MAX,
+            distribution: TargetDistribution::Exact,
+            ends: &[],
+        }
+    }
+
+    /// The law of a session's outputs; `see` is shown every way it may go, with its probability.
+    pub(crate) fn law(
+        &self,
+        config: &SessionConfig,
+        mut see: impl FnMut(f64, &Finished),
+    ) -> OutputLaw {
+        let mut law = OutputLaw::new();
+        enumerate(|branch| {
+            let finished = self.run(config.clone(), branch);
+            see(branch.weight(), &finished);
+            *law.entry(finished.tokens()).or_default() += branch.weight();
+        });
+        law
+    }
+
     /// Runs a session of `config` with these peers.
-    pub(crate) fn run(&self, config: SessionConfig, branch: &mut Branch) -> Finished {
+    fn run(&self, config: SessionConfig, branch: &mut Branch) -> Finished {
         run(config, |round, output, request| match *request {
             Request::Draft { max_tokens, .. } => self.drafted(round, output, max_tokens, branch),
             Request::Verify { ref drafts, .. } => {
@@ -127,19 +153,9 @@ impl Peers<'_> {
     }
 
     fn verified(&self, round: u64, output: &[TokenId], branch: &mut Branch) -> Input {
-        let (draft, mut law) = ((self.draft)(output), (self.target)(output));
-        let draft = DraftLaw {
-            law: &draft,
-            unscaled: None,
-            confidence: Confidence::of(&draft, true),
-        };
-        let confidence = Confidence::of(&law, true);
-        let target = TargetLaw {
-            law: &mut law,
-            unscaled: None,
-            confidence,
-        };
-        let deferred = self.distribution.apply(draft, target, false);
+        let [draft, target] =
+            [self.draft, self.target].map(|model| model::Model::plain(&model(output)));
+        let (deferred, law) = apply(self.distribution, &draft, &target, false);
         Input::Verified {
             round,
             verdict: Verdict {

@@ -1,68 +1,10 @@
-//! Expected walltime improvement factors: tokens a round over its cost, in forwards of the target.
+//! What a round of a cascade brings and costs, by a Markov chain.
 //!
 //! Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference" (2024), §3 and appendix
 //! C. Acceptance is taken to be independent: a reviewer keeps each token of a draft with the same
-//! probability. A cost is a draft's forward over the target's.
+//! probability.
 
 use speculation::cascade::CascadeConfig;
-
-/// Speculative decoding (Leviathan et al. 2023, Theorem 3.8): `draft_len` tokens, each accepted with
-/// probability `acceptance`, at `cost` a token. A horizontal cascade of one draft.
-pub(crate) fn speculative(acceptance: f64, draft_len: u32, cost: f64) -> f64 {
-    horizontal(&[(acceptance, draft_len, cost)])
-}
-
-/// A horizontal cascade: drafts of (acceptance by the target, tokens, cost of a token), the largest
-/// first, each drafting token by token behind the one before.
-///
-/// `Σ_i Π_{j <= i} a_j / (1 + Σ_i c_i)` over the draft tokens i, with `a_0 = 1` and no cost for the
-/// target's own.
-pub(crate) fn horizontal(drafts: &[(f64, u32, f64)]) -> f64 {
-    let (mut tokens, mut accepted, mut cost) = (1.0, 1.0, 1.0);
-    for &(acceptance, draft_len, each) in drafts {
-        for _ in 0..draft_len {
-            accepted *= acceptance;
-            tokens += accepted;
-            cost += each;
-        }
-    }
-    tokens / cost
-}
-
-/// The probability generating function `φ(x)` of the tokens that one review of `draft_len` tokens
-/// emits, each accepted with probability `acceptance`:
-/// `1 + (x - 1) (1 - a^(k+1) x^(k+1)) / (1 - a x)`.
-pub(crate) fn generating(acceptance: f64, draft_len: u32, x: f64) -> f64 {
-    let step = acceptance * x;
-    // The quotient as a sum, which is right at a x = 1 too.
-    let series: f64 = (0..=draft_len).map(|power| step.powi(power as i32)).sum();
-    1.0 + (x - 1.0) * series
-}
-
-/// A vertical cascade: the target reviews, with `acceptance`, what `reviews` reviews of the first
-/// draft emit, each of `draft_len` tokens of the second, accepted with `inner_acceptance`:
-/// `(1 - a φ(a)^n) / ((1 - a) (1 + n c_1 + n k c_2))`.
-///
-/// `costs` are those of a forward of the first draft and of a token of the second.
-pub(crate) fn vertical(
-    acceptance: f64,
-    reviews: u32,
-    (inner_acceptance, draft_len): (f64, u32),
-    (reviewer_cost, draft_cost): (f64, f64),
-) -> f64 {
-    let reviews_made = f64::from(reviews);
-    let kept = generating(inner_acceptance, draft_len, acceptance).powi(reviews as i32);
-    let tokens = if acceptance < 1.0 {
-        (1.0 - acceptance * kept) / (1.0 - acceptance)
-    } else {
-        let inner: f64 = (0..=draft_len)
-            .map(|power| inner_acceptance.powi(power as i32))
-            .sum();
-        1.0 + reviews_made * inner
-    };
-    let cost = reviews_made * (reviewer_cost + f64::from(draft_len) * draft_cost);
-    tokens / (1.0 + cost)
-}
 
 /// What a round of a cascade is expected to bring and to cost.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,24 +15,8 @@ pub(crate) struct Expected {
     pub(crate) calls: Vec<f64>,
 }
 
-impl Expected {
-    /// The improvement factor, where a call of each draft costs so much, in forwards of the target.
-    ///
-    /// # Panics
-    /// If there is not one cost for each draft.
-    pub(crate) fn ewif(&self, costs: &[f64]) -> f64 {
-        assert_eq!(costs.len(), self.calls.len(), "one cost for each draft");
-        let spent = self
-            .calls
-            .iter()
-            .zip(costs)
-            .map(|(calls, cost)| calls * cost);
-        self.tokens / (1.0 + spent.sum::<f64>())
-    }
-}
-
-/// What a round of any cascade is expected to bring, by an exact Markov chain: what the formulas above are
-/// held against, and what a matrix K can be judged by. Lenience counts as far as `acceptance` does.
+/// What a round of any cascade is expected to bring, by an exact Markov chain, by which a matrix K can be
+/// judged. Lenience counts as far as `acceptance` does.
 ///
 /// `acceptance` (drafts, drafts) holds in row r the probability with which reviewer r (0: the target)
 /// keeps a token that the draft of the column emitted last.
