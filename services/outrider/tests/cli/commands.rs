@@ -1,6 +1,6 @@
 //! Commands run as their users run them, of the program that the tests are for.
 
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
@@ -12,11 +12,16 @@ pub(crate) fn run(args: &[&str]) -> Output {
 
 /// What a command that must fail says.
 pub(crate) fn refused(args: &[&str]) -> String {
-    let output = run(args);
+    fails(&mut program(args))
+}
+
+/// The same of a command with more than arguments.
+pub(crate) fn fails(command: &mut Command) -> String {
+    let output = command.output().expect("the binary runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success() && output.status.code() != Some(101),
-        "{args:?}: {stderr}"
+        "{command:?}: {stderr}"
     );
     assert!(!stderr.contains("panicked"), "{stderr}");
     stderr
@@ -29,6 +34,13 @@ pub(crate) fn succeeds(command: &mut Command) -> (String, String) {
         [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
     assert!(output.status.success(), "{command:?}: {stderr}");
     (stdout, stderr)
+}
+
+/// Sends a signal to a process, by its name.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", name, &pid]).status();
+    assert!(sent.expect("kill runs").success());
 }
 
 /// The JSON lines that a command prints.
@@ -48,13 +60,19 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     words.collect()
 }
 
+/// Each of the parts must be said: `part | part`.
+#[track_caller]
+pub(crate) fn says(said: &str, parts: &str) {
+    for part in parts.split(" | ") {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
 /// Each line is of arguments that must be refused, and of what must be said: `arguments | part | part`.
 pub(crate) fn each_refused(command: &[&str], table: &[&str]) {
     for line in table {
         let (arguments, parts) = line.split_once(" | ").expect("what must be said");
         let said = refused(&[command, &words(arguments)[..]].concat());
-        for part in parts.split(" | ") {
-            assert!(said.contains(part), "{line}: {said}");
-        }
+        says(&said, parts);
     }
 }

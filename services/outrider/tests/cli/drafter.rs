@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use super::{ANY, outrider, words};
+use super::{ANY, outrider, says};
 
 #[test]
 fn a_cascade_whose_order_is_wrong_is_warned_of() {
@@ -28,9 +28,10 @@ fn a_cascade_whose_order_is_wrong_is_warned_of() {
         told.join("\n")
     };
     let wrong = told("{ path = \"embedded:small\" }, { path = \"embedded:target\" }");
-    for part in words("WARN drafter.cascade.models[1] default-target default-small") {
-        assert!(wrong.contains(part), "{wrong}");
-    }
+    says(
+        &wrong,
+        "WARN | drafter.cascade.models[1] | default-target | default-small",
+    );
     assert!(!wrong.contains("models[0]"), "{wrong}");
     let right = told("{ path = \"embedded:small\" }");
     assert!(!right.contains("WARN"), "{right}");

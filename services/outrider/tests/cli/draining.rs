@@ -1,7 +1,6 @@
 //! Processes that are stopped while clients talk to them.
 
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use wire::v1::generate_response::Part;
 use wire::v1::{FinishReason, Finished, GenerateRequest, GenerateResponse, SamplingParams};
 
 use super::relay::Relay;
-use super::{ANY, Server, free_address, health};
+use super::{ANY, Server, free_address, health, signal};
 
 /// The default grace, and what a process may take beyond it on a busy machine: less than the grace, so that one
 /// that does not wait for it can be told.
@@ -85,12 +84,6 @@ async fn expected(url: &str) -> Vec<Vec<u32>> {
         expected.push(read(parts).await.0);
     }
     expected
-}
-
-fn signal(server: &Server, name: &str) {
-    let pid = server.child.id().to_string();
-    let sent = Command::new("kill").args(["-s", name, &pid]).status();
-    assert!(sent.expect("kill runs").success());
 }
 
 /// Waits for the process to end, and tells its exit code.
@@ -187,7 +180,7 @@ async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
         } else {
             open_at(&old, roles[index], 1.0).await;
         }
-        signal(&old, "TERM");
+        signal(&old.child, "TERM");
         if let Some(relay) = relays.get(index) {
             says_that_it_drains(&old, "Verifier");
             relay.release();
@@ -241,7 +234,7 @@ async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
         under_way.recv().await.expect("taken");
     }
     let began = Instant::now();
-    signal(&coordinator, "TERM");
+    signal(&coordinator.child, "TERM");
     // The admin port tells of the drain for as long as it lasts.
     says_that_it_drains(&coordinator, "Coordinator");
     let code = ended(coordinator, grace + EXIT).await;
@@ -283,7 +276,7 @@ async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
         .await
         .expect("in order");
     open_at(&verifier, "verifier", 1.0).await;
-    signal(&verifier, "TERM");
+    signal(&verifier.child, "TERM");
     says_that_it_drains(&verifier, "Verifier");
     relay.release();
     assert_eq!(read(parts).await.0, expected);
@@ -297,8 +290,8 @@ async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
     relay.hold_after(0);
     let parts = generate(&coordinator.url, long).await.expect("in order");
     open_at(&verifier, "verifier", 1.0).await;
-    signal(&verifier, "TERM");
-    signal(&verifier, "INT");
+    signal(&verifier.child, "TERM");
+    signal(&verifier.child, "INT");
     assert_eq!(ended(verifier, EXIT).await, Some(130));
     relay.cut();
     relay.release();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{each_refused, json, outrider, run, succeeds, words};
+use super::{each_refused, json, outrider, run, says, succeeds, words};
 
 #[test]
 fn generate_prints_one_json_object_with_everything_in_it() {
@@ -48,10 +48,7 @@ fn generate_streams_text_and_ends_with_a_summary() {
         !stdout.trim().is_empty() && !stdout.contains('\u{1b}'),
         "no colours in a pipe"
     );
-    assert!(
-        stderr.contains("round   1") && stderr.contains("method coupled, seed 1"),
-        "{stderr}"
-    );
+    says(&stderr, "round   1 | method coupled, seed 1");
 }
 
 #[test]

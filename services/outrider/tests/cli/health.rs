@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::{ANY, Server, outrider, refused, run};
+use super::{ANY, Server, fails, outrider, refused, run, says};
 
 /// Head and body of the answer to `GET path` at an admin port.
 pub(crate) fn answer(admin: &str, path: &str) -> (String, String) {
@@ -53,12 +53,8 @@ fn health_says_in_one_line_why_not() {
         "{gone}"
     );
     assert_eq!(gone.lines().count(), 1, "{gone}");
-    let off = outrider(&["health"])
-        .env("OUTRIDER__ADMIN__LISTEN", "off")
-        .output();
-    let off = off.expect("runs");
-    assert_eq!(off.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&off.stderr).contains("admin.listen is off"));
+    let off = fails(outrider(&["health"]).env("OUTRIDER__ADMIN__LISTEN", "off"));
+    says(&off, "admin.listen is off");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::hub_server::{COMMIT, HubServer};
-use super::{json, outrider, succeeds, words};
+use super::{fails, json, outrider, says, succeeds, words};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
 
@@ -63,14 +63,11 @@ fn a_pair_is_served_by_its_names_on_the_hub() {
     let answer: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!(answer["token_ids"], json(&prompt)["token_ids"]);
     assert_eq!(answer["speculation"]["fallbacks"], 0);
-    for part in [
-        COMMIT,
-        "model.safetensors",
-        "head-coupled.safetensors",
-        "sha256:",
-    ] {
-        assert!(told.contains(part), "{told}");
-    }
+    says(&told, COMMIT);
+    says(
+        &told,
+        "model.safetensors | head-coupled.safetensors | sha256:",
+    );
 
     // From the cache, without a network.
     let asked = setup.server.seen().len();
@@ -85,14 +82,11 @@ fn models_are_pulled_and_listed() {
     let setup = Setup::new();
     let pull = |model: &str| setup.command(&["models", "pull", model]);
     let (pulled, _) = succeeds(&mut pull("outrider/default-draft"));
-    for part in [
-        "outrider/default-draft@main",
-        COMMIT,
-        "sha256:",
-        "config.json",
-    ] {
-        assert!(pulled.contains(part), "{pulled}");
-    }
+    says(&pulled, COMMIT);
+    says(
+        &pulled,
+        "outrider/default-draft@main | sha256: | config.json",
+    );
     let list = |args: &[&str]| {
         let args = [&["models", "list"], args].concat();
         succeeds(&mut setup.command(&args)).0
@@ -114,17 +108,11 @@ fn models_are_pulled_and_listed() {
 
     // What does not come is told of.
     setup.server.cut_after(&[70_000, 0, 0, 0, 0, 0]);
-    let half = pull("outrider/default-target").output();
-    assert!(!half.expect("runs").status.success());
+    fails(&mut pull("outrider/default-target"));
     setup.server.cut_after(&[]);
-    let listed = list(&[]);
-    for part in [
-        "incomplete: its weights are missing",
-        "70000 bytes",
-        "models pull outrider/default-target",
-    ] {
-        assert!(listed.contains(part), "{listed}");
-    }
+    let parts =
+        "incomplete: its weights are missing | 70000 bytes | models pull outrider/default-target";
+    says(&list(&[]), parts);
 }
 
 #[test]

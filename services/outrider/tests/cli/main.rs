@@ -40,7 +40,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-pub(crate) use commands::{each_refused, refused, run, succeeds, words};
+pub(crate) use commands::{each_refused, fails, refused, run, says, signal, succeeds, words};
 use outrider as program;
 
 pub(crate) fn outrider(args: &[&str]) -> Command {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{each_refused, json, outrider, succeeds, words};
+use crate::{each_refused, json, outrider, says, succeeds, words};
 
 fn quantized(folder: &Path, source: &str, format: &str) -> String {
     let path = folder.join(format!("{format}.gguf"));
@@ -85,9 +85,9 @@ fn nothing_is_overwritten_unless_asked_and_nothing_is_left_behind() {
     ];
     let (stdout, _) = succeeds(&mut outrider(&made));
     assert!(fs::read(&path).expect("a file").starts_with(b"GGUF"));
-    assert!(
-        stdout.contains("22 matrices in q8_0 because of the length of their rows"),
-        "{stdout}"
+    says(
+        &stdout,
+        "22 matrices in q8_0 because of the length of their rows",
     );
     assert_eq!(names(folder.path()), ["model.gguf"]);
 }
@@ -104,10 +104,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut held = Held::start(folder.path());
         assert_eq!(names(folder.path()), [".model.gguf.part"], "it has begun");
-        let sent = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &held.child.id().to_string()])
-            .status();
-        assert!(sent.expect("kill runs").success());
+        crate::signal(&held.child, signal);
         held.waits_until_it_says("interrupted");
         let status = held.go_on().wait().expect("it ends");
         let left = names(folder.path());

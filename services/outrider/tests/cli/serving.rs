@@ -54,7 +54,6 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
 #[test]
 fn a_signal_ends_a_service_that_waits_for_its_model() {
     use std::net::TcpListener;
-    use std::process::Command;
     use std::time::{Duration, Instant};
 
     for role in [
@@ -79,10 +78,7 @@ fn a_signal_ends_a_service_that_waits_for_its_model() {
             .expect("the binary runs");
         let _asked = hub.accept().expect("a request");
         let began = Instant::now();
-        let killed = Command::new("kill")
-            .args(["-TERM", &service.id().to_string()])
-            .status();
-        assert!(killed.expect("kill runs").success());
+        super::signal(&service, "TERM");
         let code = loop {
             if let Some(status) = service.try_wait().expect("a child") {
                 break status.code();

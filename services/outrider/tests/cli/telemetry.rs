@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::{ANY, free_address, outrider, succeeds, words};
+use crate::{ANY, free_address, outrider, says, signal, succeeds, words};
 
 /// Head and body of what was posted.
 type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -95,9 +95,7 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
 
     let asked = words("generate --prompt 'Once upon a time' --json --coordinator");
     succeeds(outrider(&asked).arg(format!("http://{address}")));
-    let pid = server.id().to_string();
-    let killed = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(killed.expect("kill runs").success());
+    signal(&server, "TERM");
     let lines: Vec<Value> = lines.collect();
     assert_eq!(server.wait().expect("it ends").code(), Some(0));
 
@@ -117,7 +115,7 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
         let number = u128::from_str_radix(hexadecimal, 16).expect("hexadecimal");
         number.to_be_bytes()
     };
-    for (path, says) in [
+    for (path, told_of) in [
         ("/v1/traces", "chat default"),
         ("/v1/logs", "request finished"),
     ] {
@@ -126,10 +124,9 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
             .filter(|(head, _)| head.starts_with(&format!("post {path} ")));
         let told: Vec<_> = of_path.collect();
         for (head, _) in &told {
-            assert!(head.contains("x-tenant: somebody"), "{head}");
-            assert!(
-                head.contains("content-type: application/x-protobuf"),
-                "{head}"
+            says(
+                head,
+                "x-tenant: somebody | content-type: application/x-protobuf",
             );
         }
         let body: Vec<u8> = told
@@ -138,7 +135,7 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
             .collect();
         let holds = |bytes: &[u8]| body.windows(bytes.len()).any(|window| window == bytes);
         for text in [
-            says,
+            told_of,
             "drafts-and-verdicts",
             "deployment.environment.name",
             "service.version",

@@ -162,16 +162,9 @@ fn cancelled_tasks_are_dropped_wherever_they_are() {
     let gate = bench.toy.gate.lock().unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));
     let submit = |slot| {
-        let (reports, receiver) = channel();
-        let cancelled = cancelled.clone();
-        let task = Score {
-            source: Vec::new(),
-            tokens: vec![1],
-            scored_from: 0,
-            extra: 30,
-            cancelled,
-            reports,
-        };
+        let (mut task, receiver) = Score::sums(&[1]);
+        task.extra = 30;
+        task.cancelled = cancelled.clone();
         bench.handle.try_submit(SlotId(slot), task).unwrap();
         receiver
     };

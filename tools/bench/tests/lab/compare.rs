@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{each_refused, of_table, program, rows, succeeds, words};
+use super::{each_refused, of_table, program, rows, says, succeeds, words};
 
 #[test]
 fn a_benchmark_prints_ratios_for_every_kind() {
@@ -92,10 +92,7 @@ fn a_sweep_goes_from_the_draft_model_to_the_target_and_draws_it() {
         "{stderr}"
     );
     assert!(quality[0] > 0.9, "{quality:?}");
-    assert!(
-        stderr.contains("4/4 spec-cascade:rule=chow:alpha=1"),
-        "{stderr}"
-    );
+    says(&stderr, "4/4 spec-cascade:rule=chow:alpha=1");
     let drawn = std::fs::read_to_string(plot).expect("drawn");
     assert!(drawn.contains("draft-only") && drawn.contains("spec-cascade:rule=chow"));
 }

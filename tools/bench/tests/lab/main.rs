@@ -15,7 +15,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use commands::{each_refused, json_lines, refused, run, succeeds, words};
+use commands::{each_refused, json_lines, refused, run, says, signal, succeeds, words};
 
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider-bench"));
@@ -36,4 +36,9 @@ fn rows(args: &[&str]) -> Vec<Value> {
 fn of_table(rows: &[Value], name: &str) -> Vec<Value> {
     let of_it = rows.iter().filter(|row| row["table"] == name);
     of_it.cloned().collect()
+}
+
+fn number(row: &Value, key: &str) -> f64 {
+    let number = row[key].as_f64();
+    number.unwrap_or_else(|| panic!("{key} in {row}"))
 }

@@ -1,13 +1,13 @@
 //! Recording laws of the built-in pair, and replaying methods on them.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{each_refused, program, refused, rows, succeeds, words};
+use super::{each_refused, number, program, refused, rows, says, signal, succeeds, words};
 
 /// A recording in a folder of its own.
 struct Recorded {
@@ -39,12 +39,6 @@ impl Recorded {
         assert_eq!(recording["table"], "recording");
         (recording, rows)
     }
-}
-
-fn number(row: &Value, key: &str) -> f64 {
-    row[key]
-        .as_f64()
-        .unwrap_or_else(|| panic!("{key} in {row}"))
 }
 
 /// The generation's accepted lengths are draws from the laws of length that replay computes, given
@@ -217,10 +211,7 @@ fn what_cannot_be_replayed_says_why() {
     assert!(broken("empty", b"").contains("not a recording"));
     let header = 2 + usize::from(bytes[1]);
     let short = broken("short", &bytes[..header + 9]);
-    assert!(
-        short.contains("cut short") && short.contains("byte"),
-        "{short}"
-    );
+    says(&short, "cut short | byte");
     assert!(broken("header", &bytes[..header]).contains("holds no blocks"));
     assert!(refused(&["replay", &recorded.at("none")]).contains("none"));
 }
@@ -249,10 +240,7 @@ fn a_recording_cut_short_is_used_up_to_there() {
     };
     let (whole, _) = replay(&recorded.file);
     let (part, told) = replay(&short);
-    assert!(
-        told.contains("cut short") && told.contains("byte"),
-        "{told}"
-    );
+    says(&told, "cut short | byte");
     assert_ne!(part, whole);
 }
 
@@ -295,9 +283,7 @@ fn interrupted_it_leaves_what_was_recorded() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    let id = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status();
-    assert!(sent.expect("kill runs").success());
+    signal(&child, "INT");
     let output = child.wait_with_output().expect("it ends");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{program, refused, succeeds};
+use super::{program, refused, says, succeeds};
 
 const LAWS: &str =
     "laws --vocab 64 --repeats 1 --blocks 1 --columns target,verification,proposal,ratio";
@@ -26,10 +26,7 @@ fn a_page_holds_what_its_commands_print_and_keeps_the_rest() {
     assert_eq!(fs::read_to_string(&file).expect("a page"), page(LAWS));
 
     let (_, told) = succeeds(&mut program(&["results", "--file", path]));
-    assert!(
-        told.contains("left as it is") && told.contains("no no-such.rec"),
-        "{told}"
-    );
+    says(&told, "left as it is | no no-such.rec");
     let text = fs::read_to_string(&file).expect("a page");
     let (before, rest) = text
         .split_once("-->\n\n")

@@ -2,16 +2,11 @@
 
 use serde_json::Value;
 
-use super::{each_refused, of_table, rows, words};
+use super::{each_refused, number, of_table, rows, words};
 
 /// The JSON lines of a benchmark.
 fn lines(command: &str, flags: &str) -> Vec<Value> {
     rows(&[&[command, "--json"][..], &words(flags)].concat())
-}
-
-fn number(line: &Value, key: &str) -> f64 {
-    let number = line[key].as_f64();
-    number.unwrap_or_else(|| panic!("{key} of {line}"))
 }
 
 #[test]

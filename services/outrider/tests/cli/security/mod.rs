@@ -9,7 +9,7 @@ mod deployment;
 
 use authority::write;
 
-use crate::{ANY, Server, each_refused, outrider};
+use crate::{ANY, Server, fails, outrider, refused, says, words};
 
 /// Exposed to other machines, on a free port.
 const EVERYWHERE: &str = "0.0.0.0:0";
@@ -17,25 +17,16 @@ const EVERYWHERE: &str = "0.0.0.0:0";
 #[test]
 fn what_other_machines_can_reach_is_not_served_in_clear_unless_asked_for() {
     for role in ["drafter", "verifier", "coordinator"] {
-        let named =
-            format!("{role}.listen: {EVERYWHERE} | tls.mode | insecure = true | --insecure");
-        each_refused(
-            &["serve", role],
-            &[&format!("--listen {EVERYWHERE} | {named}")],
-        );
+        let said = refused(&["serve", role, "--listen", EVERYWHERE]);
+        says(&said, &format!("{role}.listen: {EVERYWHERE}"));
+        says(&said, "tls.mode | insecure = true | --insecure");
     }
     for setting in ["drafter", "verifier", "coordinator"] {
         let variable = format!("OUTRIDER__{}__LISTEN", setting.to_uppercase());
-        let output = outrider(&["serve", "all"])
-            .env("OUTRIDER__COORDINATOR__LISTEN", ANY)
-            .env(variable, EVERYWHERE)
-            .output()
-            .expect("the binary runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && said.contains(&format!("{setting}.listen")),
-            "{said}"
-        );
+        let mut serving = outrider(&["serve", "all"]);
+        serving.env("OUTRIDER__COORDINATOR__LISTEN", ANY);
+        let said = fails(serving.env(variable, EVERYWHERE));
+        says(&said, &format!("{setting}.listen"));
     }
     let server = Server::start(&["verifier", "--insecure", "--listen", EVERYWHERE]);
     assert!(server.url.starts_with("http://0.0.0.0:"), "{}", server.url);
@@ -48,30 +39,17 @@ fn what_other_machines_can_reach_is_not_served_in_clear_unless_asked_for() {
 
 #[test]
 fn certificates_and_tokens_that_cannot_be_used_are_named_before_anything_is_loaded() {
-    for (role, variable, value, parts) in [
-        (
-            "verifier",
-            "TLS__MODE",
-            "server",
-            "tls.cert_file is not set",
-        ),
-        (
-            "drafter",
-            "AUTH__PEER_TOKEN_FILE",
-            "no/such",
-            "auth.peer_token_file",
-        ),
-        (
-            "coordinator",
-            "AUTH__CLIENT_TOKENS_FILE",
-            "no/such",
-            "auth.client_tokens_file",
-        ),
+    for line in [
+        "verifier TLS__MODE server | tls.cert_file is not set",
+        "drafter AUTH__PEER_TOKEN_FILE no/such | auth.peer_token_file",
+        "coordinator AUTH__CLIENT_TOKENS_FILE no/such | auth.client_tokens_file",
     ] {
-        let mut command = outrider(&["serve", role, "--listen", ANY]);
-        command.env(format!("OUTRIDER__{variable}"), value);
-        let output = command.output().expect("the binary runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(parts), "{said}");
+        let (setting, parts) = line.split_once(" | ").expect("what must be said");
+        let [role, variable, value] = words(setting)[..] else {
+            panic!("{line}");
+        };
+        let mut serving = outrider(&["serve", role, "--listen", ANY]);
+        serving.env(format!("OUTRIDER__{variable}"), value);
+        says(&fails(&mut serving), parts);
     }
 }

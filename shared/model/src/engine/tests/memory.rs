@@ -6,7 +6,7 @@ use speculation::TokenId;
 
 use super::generating::{Generate, Request, VOCAB, small_model};
 use super::toy::{PATIENCE, bound};
-use super::trees::{Grow, next};
+use super::trees::next;
 use super::*;
 
 fn prompt(len: usize, seed: usize) -> Vec<TokenId> {
@@ -211,9 +211,7 @@ fn going_back_behind_a_window_changes_no_token() {
 
 /// The rows of a task, and how many tokens were forwarded for them.
 fn score(engine: &Engine, tenant: &str, tokens: &[TokenId]) -> (Vec<f32>, usize) {
-    let (reports, receiver) = channel();
-    let mut task = Grow::new(reports);
-    task.tokens = tokens.to_vec();
+    let (mut task, receiver) = Score::rows(tokens);
     task.scored_from = tokens.len() - 3;
     let slot = engine.handle.new_slot_of(tenant);
     slot.try_submit(task).unwrap();

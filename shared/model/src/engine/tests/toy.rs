@@ -114,14 +114,47 @@ impl LanguageModel for Toy {
 
 pub(super) type Report = Result<(Vec<f32>, StepFigures), EngineError>;
 
-/// Scores from `scored_from` on, then decodes `extra` tokens more, each a 1.
+/// Scores from `scored_from` on, then goes on with `next` if it is given, then decodes `extra` tokens more,
+/// each a 1.
 pub(super) struct Score {
     pub(super) source: Vec<TokenId>,
     pub(super) tokens: Vec<TokenId>,
+    pub(super) parents: Vec<Option<u32>>,
+    pub(super) kept: Vec<u32>,
     pub(super) scored_from: usize,
+    pub(super) next: Option<Vec<TokenId>>,
     pub(super) extra: usize,
     pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) reports: Sender<Report>,
+    /// Whether the model is the toy, of which the first of each row is reported.
+    is_toy: bool,
+    reports: Sender<Report>,
+}
+
+impl Score {
+    /// Scores all of `tokens` on the toy, and reports sums.
+    pub(super) fn sums(tokens: &[TokenId]) -> (Self, Receiver<Report>) {
+        let (mut task, receiver) = Self::rows(tokens);
+        (task.scored_from, task.is_toy) = (0, true);
+        (task, receiver)
+    }
+
+    /// Scores the last of `tokens` on any model, and reports whole rows.
+    pub(super) fn rows(tokens: &[TokenId]) -> (Self, Receiver<Report>) {
+        let (reports, receiver) = channel();
+        let task = Self {
+            source: Vec::new(),
+            tokens: tokens.to_vec(),
+            parents: Vec::new(),
+            kept: Vec::new(),
+            scored_from: tokens.len() - 1,
+            next: None,
+            extra: 0,
+            cancelled: Arc::default(),
+            is_toy: false,
+            reports,
+        };
+        (task, receiver)
+    }
 }
 
 impl Task for Score {
@@ -137,20 +170,38 @@ impl Task for Score {
         self.scored_from
     }
 
-    fn wants_hidden(&self) -> bool {
-        true
+    fn parents(&self) -> &[Option<u32>] {
+        &self.parents
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
-        let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
-        assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));
-        let _closed = self.reports.send(Ok((sums, rows.figures())));
-        if self.extra == 0 {
+    fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    fn wants_hidden(&self) -> bool {
+        self.is_toy
+    }
+
+    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+        let figures = rows.figures();
+        let told = if self.is_toy {
+            let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
+            assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));
+            sums
+        } else {
+            rows.logits_mut().to_vec()
+        };
+        let _closed = self.reports.send(Ok((told, figures)));
+        if let Some(next) = self.next.take() {
+            self.tokens = next;
+            self.parents.clear();
+        } else if self.extra > 0 {
+            self.extra -= 1;
+            self.tokens.push(1);
+        } else {
             return Progress::Done;
         }
-        self.extra -= 1;
-        self.scored_from = self.tokens.len();
-        self.tokens.push(1);
+        self.scored_from = self.tokens.len() - 1;
         Progress::Continue
     }
 
@@ -205,15 +256,9 @@ impl Bench {
         scored_from: usize,
         extra: usize,
     ) -> Result<Receiver<Report>, Rejected> {
-        let (reports, receiver) = channel();
-        let task = Score {
-            source: source.to_vec(),
-            tokens: tokens.to_vec(),
-            scored_from,
-            extra,
-            cancelled: Arc::default(),
-            reports,
-        };
+        let (mut task, receiver) = Score::sums(tokens);
+        task.source = source.to_vec();
+        (task.scored_from, task.extra) = (scored_from, extra);
         let submitted = self.handle.try_submit(SlotId(slot), task);
         submitted.map(|()| receiver)
     }

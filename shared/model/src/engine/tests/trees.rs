@@ -15,64 +15,6 @@ const TREE: [(TokenId, Option<u32>); 5] = [
     (14, Some(0)),
 ];
 
-/// Scores the tree at its end, then does what `next` says.
-pub(super) struct Grow {
-    pub(super) tokens: Vec<TokenId>,
-    parents: Vec<Option<u32>>,
-    pub(super) scored_from: usize,
-    kept: Vec<u32>,
-    /// The tokens to score after that, as a chain.
-    next: Option<Vec<TokenId>>,
-    reports: Sender<Report>,
-}
-
-impl Grow {
-    pub(super) fn new(reports: Sender<Report>) -> Self {
-        Self {
-            tokens: Vec::new(),
-            parents: Vec::new(),
-            scored_from: 0,
-            kept: Vec::new(),
-            next: None,
-            reports,
-        }
-    }
-}
-
-impl Task for Grow {
-    fn tokens(&self) -> &[TokenId] {
-        &self.tokens
-    }
-
-    fn scored_from(&self) -> usize {
-        self.scored_from
-    }
-
-    fn parents(&self) -> &[Option<u32>] {
-        &self.parents
-    }
-
-    fn kept(&self) -> &[u32] {
-        &self.kept
-    }
-
-    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
-        let _closed = self.reports.send(Ok((rows.logits_mut().to_vec(), figures)));
-        let Some(next) = self.next.take() else {
-            return Progress::Done;
-        };
-        self.scored_from = next.len() - 1;
-        self.tokens = next;
-        self.parents = Vec::new();
-        Progress::Continue
-    }
-
-    fn fail(self: Box<Self>, error: EngineError) {
-        let _closed = self.reports.send(Err(error));
-    }
-}
-
 struct Trees {
     handle: EngineHandle,
     model: ToyModel,
@@ -87,25 +29,19 @@ impl Trees {
         Self { handle, model }
     }
 
-    fn submit(&self, slot: u64, task: impl FnOnce(&mut Grow)) -> Receiver<Report> {
-        let (reports, receiver) = channel();
-        let mut grow = Grow::new(reports);
-        task(&mut grow);
-        self.handle.try_submit(SlotId(slot), grow).unwrap();
-        receiver
+    fn submit(&self, slot: u64, (task, report): (Score, Receiver<Report>)) -> Receiver<Report> {
+        self.handle.try_submit(SlotId(slot), task).unwrap();
+        report
     }
 
     /// The tree after `trunk`, scored from its last token on.
     fn tree(&self, slot: u64, trunk: &[TokenId], kept: &[u32]) -> Receiver<Report> {
-        self.submit(slot, |grow| tree_after(grow, trunk, kept))
+        self.submit(slot, tree_after(trunk, kept))
     }
 
     /// The tokens of a chain, scored from the last on.
     fn chain(&self, slot: u64, tokens: &[TokenId]) -> Receiver<Report> {
-        self.submit(slot, |grow| {
-            grow.tokens = tokens.to_vec();
-            grow.scored_from = tokens.len() - 1;
-        })
+        self.submit(slot, Score::rows(tokens))
     }
 
     /// What the model says after each of these contexts.
@@ -124,12 +60,12 @@ impl Trees {
     }
 }
 
-fn tree_after(grow: &mut Grow, trunk: &[TokenId], kept: &[u32]) {
-    grow.tokens = trunk.to_vec();
-    grow.tokens.extend(TREE.map(|(token, _)| token));
-    grow.parents = TREE.map(|(_, parent)| parent).to_vec();
-    grow.scored_from = trunk.len() - 1;
-    grow.kept = kept.to_vec();
+fn tree_after(trunk: &[TokenId], kept: &[u32]) -> (Score, Receiver<Report>) {
+    let (mut task, report) = Score::rows(trunk);
+    task.tokens.extend(TREE.map(|(token, _)| token));
+    task.parents = TREE.map(|(_, parent)| parent).to_vec();
+    task.kept = kept.to_vec();
+    (task, report)
 }
 
 /// The rows of one step, and how many tokens were forwarded for it.
@@ -181,10 +117,9 @@ fn nothing_of_a_tree_is_taken_for_a_sequence() {
 fn a_task_goes_on_after_its_tree() {
     let engine = Trees::new(|_| {});
     let context = vec![1, 2, 3, 11, 30];
-    let report = engine.submit(1, |grow| {
-        tree_after(grow, &[1, 2, 3], &[1]);
-        grow.next = Some(context.clone());
-    });
+    let (mut task, report) = tree_after(&[1, 2, 3], &[1]);
+    task.next = Some(context.clone());
+    let report = engine.submit(1, (task, report));
     assert_eq!(next(&report), (engine.tree_rows(&[1, 2, 3]), 8));
     assert_eq!(next(&report), (engine.rows(&[context]), 1));
 }
@@ -198,11 +133,9 @@ fn chunks_end_before_the_tree() {
         let found = next(&engine.tree(1, &trunk, &[0, 3]));
         assert_eq!(found, (expected.clone(), 12), "chunks of {chunk}");
         // Scored from the middle of the tree on: its first nodes are forwarded with the others.
-        let report = engine.submit(2, |grow| {
-            tree_after(grow, &trunk, &[]);
-            grow.scored_from = trunk.len() + 3;
-        });
-        let found = next(&report);
+        let (mut task, report) = tree_after(&trunk, &[]);
+        task.scored_from = trunk.len() + 3;
+        let found = next(&engine.submit(2, (task, report)));
         let rows = expected[4 * VOCAB..].to_vec();
         assert_eq!(found, (rows, 12), "chunks of {chunk}");
     }
@@ -231,10 +164,9 @@ fn bad_parents_end_their_task_only() {
     let engine = Trees::new(|_| {});
     let good = engine.tree(1, &[1, 2], &[0]);
     let refused = |parents: &[Option<u32>]| {
-        let report = engine.submit(2, |grow| {
-            tree_after(grow, &[1, 2], &[]);
-            grow.parents = parents.to_vec();
-        });
+        let (mut task, report) = tree_after(&[1, 2], &[]);
+        task.parents = parents.to_vec();
+        let report = engine.submit(2, (task, report));
         let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
         std::error::Error::source(&error).unwrap().to_string()
     };

@@ -5,22 +5,24 @@ use crate::{
     rope::RopeScaling,
 };
 
-/// Metadata of a small model, with `more` added or put in its place.
-fn model(architecture: &str, more: &[(&str, Value)]) -> Metadata {
+/// Metadata of a small model, with `more` words added or put in their place: keys and their values.
+fn model(architecture: &str, more: &str) -> Metadata {
     let mut all = metadata(&[("general.architecture", text(architecture))]);
-    for (name, value) in [
-        ("block_count", Value::Whole(3)),
-        ("context_length", Value::Whole(512)),
-        ("embedding_length", Value::Whole(64)),
-        ("feed_forward_length", Value::Whole(128)),
-        ("attention.head_count", Value::Whole(4)),
-        ("attention.head_count_kv", Value::Whole(2)),
-        ("attention.layer_norm_rms_epsilon", Value::Real(1e-6)),
-    ] {
-        all.0.insert(format!("{architecture}.{name}"), value);
-    }
-    for (key, value) in more {
-        all.0.insert(key.replace("{}", architecture), value.clone());
+    let usual = "block_count=3 context_length=512 embedding_length=64 feed_forward_length=128 \
+                 attention.head_count=4 attention.head_count_kv=2 attention.layer_norm_rms_epsilon=1e-6";
+    for word in usual.split_whitespace().chain(more.split_whitespace()) {
+        let (key, value) = word.split_once('=').unwrap();
+        let value = match (value.parse(), value.parse()) {
+            (Ok(whole), _) => Value::Whole(whole),
+            (_, Ok(real)) => Value::Real(real),
+            _ => text(value),
+        };
+        let of = if key.starts_with("tokenizer.") {
+            String::new()
+        } else {
+            format!("{architecture}.")
+        };
+        all.0.insert(of + key, value);
     }
     all
 }
@@ -40,7 +42,7 @@ fn read_with(metadata: &Metadata, names: &[&str]) -> Result<ModelConfig, GgufErr
     read(&file)
 }
 
-fn config(architecture: &str, more: &[(&str, Value)]) -> ModelConfig {
+fn config(architecture: &str, more: &str) -> ModelConfig {
     read_with(&model(architecture, more), &[]).unwrap()
 }
 
@@ -54,12 +56,8 @@ fn message(metadata: &Metadata) -> String {
 fn sizes_and_constants_are_read() {
     let config = config(
         "llama",
-        &[
-            ("{}.rope.freq_base", Value::Real(500_000.0)),
-            ("tokenizer.ggml.bos_token_id", Value::Whole(1)),
-            ("tokenizer.ggml.eos_token_id", Value::Whole(2)),
-            ("tokenizer.ggml.eot_token_id", Value::Whole(9)),
-        ],
+        "rope.freq_base=500000.0 tokenizer.ggml.bos_token_id=1 tokenizer.ggml.eos_token_id=2 \
+         tokenizer.ggml.eot_token_id=9",
     );
     assert_eq!(config.architecture, Architecture::Llama);
     let widths = [config.vocab_size, config.hidden_size];
@@ -75,28 +73,26 @@ fn sizes_and_constants_are_read() {
 
 #[test]
 fn tensors_tell_what_metadata_does_not() {
-    let metadata = model("llama", &[]);
     let names = ["output.weight", "blk.0.attn_q.bias", "blk.0.ffn_gate.bias"];
-    let config = read_with(&metadata, &names).unwrap();
+    let config = read_with(&model("llama", ""), &names).unwrap();
     assert!(!config.tie_word_embeddings && config.qkv_bias && config.mlp_bias);
 }
 
 #[test]
 fn the_head_may_be_wider_than_its_share() {
-    let by_key = config("qwen3", &[("{}.attention.key_length", Value::Whole(32))]);
-    let by_rotation = config("llama", &[("{}.rope.dimension_count", Value::Whole(32))]);
+    let by_key = config("qwen3", "attention.key_length=32");
+    let by_rotation = config("llama", "rope.dimension_count=32");
     assert_eq!((by_key.head_dim, by_rotation.head_dim), (32, 32));
     assert!(by_key.qk_norm);
 }
 
 #[test]
 fn a_window_makes_a_mistral_of_a_llama() {
-    let with = config("llama", &[("{}.attention.sliding_window", Value::Whole(8))]);
-    assert_eq!(with.architecture, Architecture::Mistral);
-    assert_eq!((with.window_of(0), with.window_of(2)), (Some(8), Some(8)));
-    let without = config("llama", &[("{}.attention.sliding_window", Value::Whole(0))]);
-    assert_eq!(without.architecture, Architecture::Mistral);
-    assert_eq!(without.window_of(0), None);
+    for (told, window) in [(8, Some(8)), (0, None)] {
+        let config = config("llama", &format!("attention.sliding_window={told}"));
+        assert_eq!(config.architecture, Architecture::Mistral);
+        assert_eq!([0, 2].map(|layer| config.window_of(layer)), [window; 2]);
+    }
 }
 
 #[test]
@@ -107,84 +103,66 @@ fn gemma_has_windows_by_pattern() {
     };
     let gemma2 = config(
         "gemma2",
-        &[
-            ("{}.attention.sliding_window", Value::Whole(8)),
-            ("{}.attn_logit_softcapping", Value::Real(50.0)),
-            ("{}.final_logit_softcapping", Value::Real(30.0)),
-        ],
+        "attention.sliding_window=8 attn_logit_softcapping=50.0 final_logit_softcapping=30.0",
     );
     assert_eq!(windows(&gemma2), [true, false, true]);
     let caps = (gemma2.attention_softcap, gemma2.logit_softcap);
     assert_eq!(caps, (Some(50.0), Some(30.0)));
     assert!(gemma2.norm_plus_one && gemma2.post_norms);
     assert_eq!(gemma2.attention_scale, 0.25);
-    let window = ("{}.attention.sliding_window", Value::Whole(8));
-    let layers = ("{}.block_count", Value::Whole(7));
-    let gemma3 = config("gemma3", &[window.clone(), layers]);
+    // The global rotation alone may be stretched.
+    let gemma3 = config(
+        "gemma3",
+        "attention.sliding_window=8 block_count=7 rope.scaling.type=linear rope.scaling.factor=8.0",
+    );
     let pattern = [true, true, true, true, true, false, true];
     assert_eq!(windows(&gemma3), pattern);
-    let ropes = [gemma3.rope, gemma3.window_rope].map(|rope| rope.unwrap().theta);
-    assert_eq!(ropes, [1_000_000.0, 10_000.0]);
+    let [rope, window_rope] = [gemma3.rope, gemma3.window_rope].map(Option::unwrap);
+    assert_eq!((rope.theta, window_rope.theta), (1_000_000.0, 10_000.0));
+    assert_eq!(rope.scaling, RopeScaling::Linear { factor: 8.0 });
+    assert_eq!(window_rope.scaling, RopeScaling::Default);
     let flags = Value::Array([false, true, true].map(Value::Bool).to_vec());
-    let own = config(
-        "gemma3",
-        &[window, ("{}.attention.sliding_window_pattern", flags)],
-    );
-    assert_eq!(windows(&own), [false, true, true]);
-}
-
-#[test]
-fn gemma_3_may_stretch_its_global_rotation() {
-    let config = config(
-        "gemma3",
-        &[
-            ("{}.rope.scaling.type", text("linear")),
-            ("{}.rope.scaling.factor", Value::Real(8.0)),
-        ],
-    );
-    let stretched = RopeScaling::Linear { factor: 8.0 };
-    assert_eq!(config.rope.unwrap().scaling, stretched);
-    assert_eq!(config.window_rope.unwrap().scaling, RopeScaling::Default);
+    let mut own = model("gemma3", "attention.sliding_window=8");
+    let key = "gemma3.attention.sliding_window_pattern";
+    own.0.insert(key.to_owned(), flags);
+    assert_eq!(windows(&read_with(&own, &[]).unwrap()), [false, true, true]);
 }
 
 #[test]
 fn tokens_that_end_turns_are_found_by_name() {
+    let mut metadata = model("qwen2", "tokenizer.ggml.eos_token_id=3");
     let tokens = strings(&["a", "<|im_end|>", "<|eot_id|>", "<|endoftext|>"]);
-    let config = config(
-        "qwen2",
-        &[
-            ("tokenizer.ggml.tokens", tokens),
-            ("tokenizer.ggml.token_type", wholes(&[1, 3, 1, 3])),
-            ("tokenizer.ggml.eos_token_id", Value::Whole(3)),
-        ],
-    );
+    let types = wholes(&[1, 3, 1, 3]);
+    for (key, value) in [("tokens", tokens), ("token_type", types)] {
+        metadata.0.insert(format!("tokenizer.ggml.{key}"), value);
+    }
     // The one that is no control token is text.
+    let config = read_with(&metadata, &[]).unwrap();
     assert_eq!(config.eos_token_ids, [3, 1]);
 }
 
 #[test]
 fn what_is_missing_or_wrong_is_named() {
-    let with = |key: &str, value| message(&model("llama", &[(key, value)]));
-    let experts = with("{}.expert_count", Value::Whole(8));
-    let kind = with("{}.block_count", text("three"));
-    let no_layer = with("{}.block_count", Value::Whole(0));
-    let no_head = with("{}.attention.head_count", Value::Whole(0));
-    let yarn = model("qwen2", &[("{}.rope.scaling.type", text("yarn"))]);
-    let mut missing = model("llama", &[]);
-    missing.0.remove("llama.embedding_length");
-    let [missing, nothing] = [message(&missing), message(&Metadata::default())];
-    assert_eq!(missing, "its metadata has no llama.embedding_length");
-    assert_eq!(nothing, "its metadata has no general.architecture");
-    let mamba = r#"architecture "mamba" is not supported in GGUF: llama, "#;
-    assert!(message(&model("mamba", &[])).starts_with(mamba));
-    let three = r#"its metadata llama.block_count is the string "three""#;
-    assert!(kind.starts_with(three), "{kind}");
-    for (message, part) in [
-        (experts, r#""llama with experts""#),
-        (no_layer, "num_hidden_layers"),
-        (no_head, "num_attention_heads"),
-        (message(&yarn), "yarn"),
+    for row in [
+        r#"mamba |  | architecture "mamba" is not supported in GGUF: llama, "#,
+        r#"llama | block_count=three | its metadata llama.block_count is the string "three""#,
+        r#"llama | expert_count=8 | "llama with experts""#,
+        "llama | block_count=0 | num_hidden_layers",
+        "llama | attention.head_count=0 | num_attention_heads",
+        "qwen2 | rope.scaling.type=yarn | yarn",
     ] {
+        let [architecture, more, part] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let message = message(&model(architecture, more));
         assert!(message.contains(part), "{message}");
+    }
+    let mut missing = model("llama", "");
+    missing.0.remove("llama.embedding_length");
+    for (metadata, key) in [
+        (missing, "llama.embedding_length"),
+        (Metadata::default(), "general.architecture"),
+    ] {
+        assert_eq!(message(&metadata), format!("its metadata has no {key}"));
     }
 }

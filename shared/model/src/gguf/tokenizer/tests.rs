@@ -180,50 +180,25 @@ fn tokens_of_users_may_hold_spaces() {
 
 #[test]
 fn what_is_unknown_or_contradicts_itself_is_named() {
-    for (pre, key, value, told) in [
-        (
-            "tiktoken",
-            "x",
-            text(""),
-            r#"pre "tiktoken" is not supported: llama-bpe, llama3, "#,
-        ),
-        (
-            "gpt-2",
-            "model",
-            text("t5"),
-            r#"model "t5" is not supported: gpt2"#,
-        ),
-        (
-            "gpt-2",
-            "token_type",
-            wholes(&[1]),
-            "it has 21 tokens and 1 token types",
-        ),
-        (
-            "gpt-2",
-            "merges",
-            strings(&["ab"]),
-            r#"the merge "ab" has one part"#,
-        ),
-        (
-            "gpt-2",
-            "merges",
-            strings(&["a q"]),
-            "its tokenizer makes no sense: ",
-        ),
-        (
-            "gpt-2",
-            "tokens",
-            strings(&["a"; 21]),
-            r#"the token "a" is there twice"#,
-        ),
-        (
-            "llama-bpe",
-            "bos_token_id",
-            Value::Whole(90),
-            "bos_token_id is 90, there are 21 tokens",
-        ),
+    for row in [
+        r#"tiktoken | x |  | pre "tiktoken" is not supported: llama-bpe, llama3, "#,
+        r#"gpt-2 | model | t5 | model "t5" is not supported: gpt2"#,
+        "gpt-2 | token_type | 1 | it has 21 tokens and 1 token types",
+        r#"gpt-2 | merges | ab | the merge "ab" has one part"#,
+        "gpt-2 | merges | a q | its tokenizer makes no sense: ",
+        r#"gpt-2 | tokens | a | the token "a" is there twice"#,
+        "llama-bpe | bos_token_id | 90 | bos_token_id is 90, there are 21 tokens",
     ] {
+        let [pre, key, value, told] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let value = match key {
+            "merges" => strings(&[value]),
+            "tokens" => strings(&[value; 21]),
+            "token_type" => wholes(&[value.parse().unwrap()]),
+            "bos_token_id" => Value::Whole(value.parse().unwrap()),
+            _ => text(value),
+        };
         let found = message(&with(byte_level(pre), key, value));
         assert!(found.contains(told), "{found}");
     }
