@@ -14,7 +14,7 @@
 //! read once for them. Positions that no row of them sees are not computed.
 
 /// Does `body` for each `n` below `count`, at most 8, without a loop: the compiler keeps sums in registers
-/// only where their index is a constant.
+/// only where their index is a constant. What is not below `count`, a constant too, is not even translated.
 macro_rules! unrolled {
     ($n:ident in $count:expr => $body:expr) => {{
         unrolled!(@ 0, $n, $count, $body);
@@ -27,7 +27,7 @@ macro_rules! unrolled {
         unrolled!(@ 7, $n, $count, $body);
     }};
     (@ $value:literal, $n:ident, $count:expr, $body:expr) => {
-        if $value < $count {
+        if const { $value < $count } {
             let $n: usize = $value;
             $body;
         }
@@ -133,12 +133,12 @@ pub(crate) trait Views: Sync {
 }
 
 /// Attention of one layer.
-pub(crate) struct Attention<'a, V> {
+pub(crate) struct Attention<'a> {
     /// One row after the other, each beginning with its query, `(heads, head_dim)`.
     pub(crate) queries: SharedSlice<'a, f32>,
     /// From one row of `queries` to the next.
     pub(crate) stride: usize,
-    pub(crate) views: &'a V,
+    pub(crate) views: &'a dyn Views,
     pub(crate) scoring: Scoring,
 }
 
@@ -157,7 +157,7 @@ impl Clone for AttentionScratch {
     }
 }
 
-impl<V: Views> Attention<'_, V> {
+impl Attention<'_> {
     /// Writes the results to `output`, `(rows, heads, head_dim)`.
     pub(crate) fn forward(&self, cpu: &Cpu, output: &mut [f32], scratch: &mut AttentionScratch) {
         let rows: usize = (0..self.views.segments()).map(|s| self.views.rows(s)).sum();

@@ -8,11 +8,11 @@ use speculation::simd::Level;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86;
 use super::{
-    Attention, Views,
+    Attention,
     lanes::{Lanes, Loaded},
     mixing::{add_scaled, mix},
     scores::{add_bias, products, scale, softmax},
-    spans::Span,
+    spans::{Span, shared_slots, trunk_slots},
 };
 use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
 
@@ -56,8 +56,8 @@ struct ItemScratch {
 }
 
 /// The items of one thread.
-pub(super) struct Part<'a, 'b, V> {
-    pub(super) attention: &'a Attention<'b, V>,
+pub(super) struct Part<'a, 'b> {
+    pub(super) attention: &'a Attention<'b>,
     pub(super) scratch: &'a mut PartScratch,
 }
 
@@ -83,7 +83,7 @@ impl PartScratch {
     }
 }
 
-impl<V: Views> Part<'_, '_, V> {
+impl Part<'_, '_> {
     /// Computes all items with the instructions of `level`.
     pub(super) fn run(self, level: Level) {
         match level {
@@ -138,7 +138,7 @@ impl<V: Views> Part<'_, '_, V> {
     }
 }
 
-impl<V: Views> Attention<'_, V> {
+impl Attention<'_> {
     /// Writes the item's results to `output`, `(rows, group, head_dim)`; keys and values are numbers `T`.
     #[inline(always)]
     fn attend<L: Lanes, T: Loaded>(
@@ -184,8 +184,8 @@ impl<V: Views> Attention<'_, V> {
 }
 
 /// One item being computed.
-struct Work<'a, 'b, V, L, T> {
-    attention: &'a Attention<'b, V>,
+struct Work<'a, 'b, L, T> {
+    attention: &'a Attention<'b>,
     cache: &'a LayerCache,
     item: &'a Item,
     /// What is computed with, and what the cache holds.
@@ -197,7 +197,7 @@ struct Work<'a, 'b, V, L, T> {
     scores: &'a mut [f32],
 }
 
-impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
+impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
     /// Query `index` of the item, `(head_dim)`: heads of one row, then of the next.
     #[inline(always)]
     fn query(&self, index: usize) -> &'b [f32] {
@@ -221,9 +221,15 @@ impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
             let mut first = 0;
             while first < spans.len() {
                 first += match (spans.len() - first).min(L::TILE) {
-                    4.. => self.score_tile::<4, 2>(first, page, keys, blocks),
-                    3 => self.score_tile::<3, 2>(first, page, keys, blocks),
-                    2 if L::STRIPS > 1 => self.score_tile::<2, 4>(first, page, keys, blocks),
+                    4.. if const { L::TILE > 3 } => {
+                        self.score_tile::<4, 2>(first, page, keys, blocks)
+                    }
+                    3 if const { L::TILE > 2 } => {
+                        self.score_tile::<3, 2>(first, page, keys, blocks)
+                    }
+                    2 if const { L::STRIPS > 1 } => {
+                        self.score_tile::<2, 4>(first, page, keys, blocks)
+                    }
                     2 => self.score_tile::<2, 2>(first, page, keys, blocks),
                     _ => self.score_tile::<1, 4>(first, page, keys, blocks),
                 };
@@ -274,19 +280,42 @@ impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
         }
     }
 
-    /// Sums values times weights.
+    /// Sums values times weights: over the trunk page by page, first what each query sees before the slots that
+    /// it has in common with its neighbours, then these, then the rest, so that every sum is in order.
     #[inline(always)]
     fn mix(&self, spans: &[Span], sums: &mut [f32]) {
+        let of_query = 2 * self.item.head_dim;
         for page in self.pages.clone() {
             let values = self.cache.page(page).held::<T>().values(self.item.kv_head);
-            let mut first = 0;
-            while first < spans.len() {
-                first += match (spans.len() - first).min(L::TILE) {
-                    4.. => self.mix_tile::<4>(first, page, values, spans, sums),
-                    3 => self.mix_tile::<3>(first, page, values, spans, sums),
-                    2 => self.mix_tile::<2>(first, page, values, spans, sums),
-                    _ => self.mix_tile::<1>(first, page, values, spans, sums),
-                };
+            for turn in 0..3 {
+                for (tile, spans) in spans.chunks(L::TILE).enumerate() {
+                    let first = tile * L::TILE;
+                    let shared = shared_slots(spans, page);
+                    let sums = &mut sums[first * of_query..][..spans.len() * of_query];
+                    match (turn, spans.len()) {
+                        (1, 4..) if const { L::TILE > 3 } => {
+                            self.mix_tile::<4>(first, page, values, shared, sums)
+                        }
+                        (1, 3) if const { L::TILE > 2 } => {
+                            self.mix_tile::<3>(first, page, values, shared, sums)
+                        }
+                        (1, 2) => self.mix_tile::<2>(first, page, values, shared, sums),
+                        (1, _) => {}
+                        _ => {
+                            for (n, sums) in sums.chunks_exact_mut(of_query).enumerate() {
+                                let Range { start, end } = trunk_slots(&spans[n], page);
+                                let slots = if turn == 0 {
+                                    start..end.min(shared.start)
+                                } else {
+                                    start.max(shared.end)..end
+                                };
+                                if slots.start < slots.end {
+                                    self.mix_tile::<1>(first + n, page, values, slots, sums);
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
         self.mix_branches(spans, sums);
@@ -298,59 +327,18 @@ impl<'b, V: Views, L: Lanes, T: Loaded> Work<'_, 'b, V, L, T> {
         &self.scores[index * self.width + (page - self.pages.start) * PAGE..][..PAGE]
     }
 
-    /// The trunk's slots of one page, for `N` queries. What only some of them see is added for each alone:
-    /// a weight of 0 would not keep away a value that is no number.
+    /// The slots `slots` of one page, for `N` queries from `first` on.
     #[inline(always)]
     fn mix_tile<const N: usize>(
         &self,
         first: usize,
         page: usize,
         values: &[T],
-        spans: &[Span],
-        sums: &mut [f32],
-    ) -> usize {
-        let head_dim = self.item.head_dim;
-        let sums = &mut sums[first * 2 * head_dim..][..N * 2 * head_dim];
-        // Behind the slot of the page that stands at `position`.
-        let slot = |position: usize| position.saturating_sub(page * PAGE).min(PAGE);
-        let seen = |n: usize| slot(spans[first + n].first)..slot(spans[first + n].trunk);
-        let (mut from, mut to) = (0, PAGE);
-        for n in 0..N {
-            from = from.max(seen(n).start);
-            to = to.min(seen(n).end);
-        }
-        let (from, to) = (from.next_multiple_of(2), to / 2 * 2);
-        if from >= to {
-            for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
-                self.mix_alone(first + n, page, values, seen(n), sums);
-            }
-            return N;
-        }
-        for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
-            self.mix_alone(first + n, page, values, seen(n).start..from, sums);
-        }
-        let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
-        mix::<L, T, N>(weights, values, from..to, head_dim, sums);
-        for (n, sums) in sums.chunks_exact_mut(2 * head_dim).enumerate() {
-            self.mix_alone(first + n, page, values, to..seen(n).end, sums);
-        }
-        N
-    }
-
-    /// The slots `slots` of one page, for one query.
-    #[inline(always)]
-    fn mix_alone(
-        &self,
-        index: usize,
-        page: usize,
-        values: &[T],
         slots: Range<usize>,
         sums: &mut [f32],
     ) {
-        if slots.start < slots.end {
-            let weights = [self.weights(index, page)];
-            mix::<L, T, 1>(weights, values, slots, self.item.head_dim, sums);
-        }
+        let weights: [&[f32]; N] = std::array::from_fn(|n| self.weights(first + n, page));
+        mix::<L, T, N>(weights, values, slots, self.item.head_dim, sums);
     }
 
     /// The branches, whose values stand anywhere behind the trunk.

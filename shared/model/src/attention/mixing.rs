@@ -27,7 +27,7 @@ pub(super) fn mix<L: Lanes, T: Loaded, const N: usize>(
     while d < whole {
         let strips = L::STRIPS.min((whole - d) / LANES);
         let then = d + strips * LANES;
-        if strips == 2 {
+        if const { L::STRIPS > 1 } && strips == 2 {
             strip::<L, T, N, 2>(weights, values, slots.clone(), head_dim, d, sums);
         } else {
             strip::<L, T, N, 1>(weights, values, slots.clone(), head_dim, d, sums);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Attention, Views, kernel::Item};
+use super::{Attention, kernel::Item};
 use crate::cache::PAGE;
 
 /// What one query sees.
@@ -20,7 +20,7 @@ pub(super) struct Span {
     pub(super) total: f32,
 }
 
-impl<V: Views> Attention<'_, V> {
+impl Attention<'_> {
     /// Fills `spans` with what the item's queries see, and returns the pages that this touches.
     #[inline(always)]
     pub(super) fn spans(&self, item: &Item, spans: &mut Vec<Span>) -> Range<usize> {
@@ -44,5 +44,25 @@ impl<V: Views> Attention<'_, V> {
             }
         }
         from / PAGE..to.div_ceil(PAGE)
+    }
+}
+
+/// The slots of `page` that are in the trunk that `span` sees.
+pub(super) fn trunk_slots(span: &Span, page: usize) -> Range<usize> {
+    let slot = |position: usize| position.saturating_sub(page * PAGE).min(PAGE);
+    slot(span.first)..slot(span.trunk)
+}
+
+/// The slots of `page` that all of `spans` see in the trunk, in whole pairs; none, behind the page, where that
+/// is one query's. What only some of them see is added for each alone: a weight of 0 would not keep away a value
+/// that is no number.
+pub(super) fn shared_slots(spans: &[Span], page: usize) -> Range<usize> {
+    let seen = spans.iter().map(|span| trunk_slots(span, page));
+    let common = seen.fold(0..PAGE, |a, b| a.start.max(b.start)..a.end.min(b.end));
+    let (from, to) = (common.start.next_multiple_of(2), common.end / 2 * 2);
+    if spans.len() > 1 && from < to {
+        from..to
+    } else {
+        PAGE..PAGE
     }
 }

@@ -71,7 +71,7 @@ impl Projections {
 
 /// Attends with the queries that stand first in each row of `scratch.projected`, of `stride` numbers, and
 /// writes the results to `scratch.attended`.
-pub(super) fn attend(cpu: &Cpu, stride: usize, views: &impl Views, scratch: &mut Scratch) {
+pub(super) fn attend(cpu: &Cpu, stride: usize, views: &dyn Views, scratch: &mut Scratch) {
     let attention = Attention {
         queries: SharedSlice::new(&mut scratch.projected),
         stride,
