@@ -294,10 +294,10 @@ impl<'b, L: Lanes, T: Loaded> Work<'_, 'b, L, T> {
                     let sums = &mut sums[first * of_query..][..spans.len() * of_query];
                     match (turn, spans.len()) {
                         (1, 4..) if const { L::TILE > 3 } => {
-                            self.mix_tile::<4>(first, page, values, shared, sums)
+                            self.mix_tile::<4>(first, page, values, shared, sums);
                         }
                         (1, 3) if const { L::TILE > 2 } => {
-                            self.mix_tile::<3>(first, page, values, shared, sums)
+                            self.mix_tile::<3>(first, page, values, shared, sums);
                         }
                         (1, 2) => self.mix_tile::<2>(first, page, values, shared, sums),
                         (1, _) => {}
