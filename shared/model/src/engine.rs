@@ -20,6 +20,7 @@
 mod batch;
 mod budget;
 mod handle;
+mod pace;
 mod prefixes;
 mod running;
 mod slot;
@@ -27,7 +28,7 @@ mod slots;
 mod task;
 mod worker;
 
-use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle};
+use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
@@ -65,6 +66,11 @@ pub struct EngineConfig {
     /// does not stall the others. Not a setting.
     #[serde(skip)]
     pub prefill_chunk: NonZeroUsize,
+    /// How long a forward should take that reads a prompt, for others wait for it: prompts are cut so that it
+    /// does, by what the last ones took, but into no fewer than 16 tokens. None for as long as it likes. Not a
+    /// setting.
+    #[serde(skip)]
+    pub prefill_time: Option<Duration>,
     /// Most tokens of a tree at the end of a sequence: its nodes take room side by side, so a sequence's longest
     /// length leaves room for them. Not a setting of its own.
     #[serde(skip)]
@@ -82,6 +88,7 @@ impl Default for EngineConfig {
             kv_tokens: 0,
             prefix_sharing: false,
             prefill_chunk: bound(256),
+            prefill_time: Some(Duration::from_millis(50)),
             tree_tokens: 0,
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use speculation::ports::LanguageModel;
 
-use super::worker::Worker;
+use super::{pace, worker::Worker};
 
 impl<M: LanguageModel> Worker<M> {
     /// Shares the tokens of the next forward among the tasks that have room in memory. Those that got
@@ -35,20 +35,25 @@ impl<M: LanguageModel> Worker<M> {
         }
         // Even if one block alone takes all of the bound.
         let mut left = bound.saturating_sub(taken).max(kept).max(1);
+        let mut in_time = self.pace.tokens().saturating_sub(taken).max(pace::LEAST);
         let mut tasks = prefills.len();
         for index in prefills {
             let running = &mut self.running[index];
-            let share = left.div_ceil(tasks);
-            tasks -= 1;
             let (missing, rows) = (running.missing(), running.block());
+            // What a sequence has to catch up on is no prompt, and is not cut to save time.
+            let is_prompt = missing > pace::LEAST;
+            let share = if is_prompt { left.min(in_time) } else { left }.div_ceil(tasks);
+            tasks -= 1;
+            let mut taken = 0;
             if missing <= share.min(chunk) && missing + rows <= left {
                 running.forward_all();
-                left -= missing + rows;
-            } else if left > 0 {
-                let part = missing.min(share).min(chunk);
-                running.forward_part(part);
-                left -= part;
+                taken = missing + rows;
+            } else if share > 0 {
+                taken = missing.min(share).min(chunk);
+                running.forward_part(taken);
             }
+            left -= taken;
+            in_time = in_time.saturating_sub(taken);
         }
         self.share_encoding();
     }

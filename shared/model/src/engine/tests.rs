@@ -4,6 +4,7 @@ mod generating;
 mod memory;
 mod progress;
 mod sources;
+mod steps;
 mod toy;
 mod trees;
 
@@ -28,6 +29,18 @@ fn a_task_gets_the_rows_it_asks_for() {
     assert_eq!((figures.forwarded_tokens, figures.batch_tokens), (4, 4));
     assert_eq!(figures.batch_sequences, 1);
     assert!(figures.forward > Duration::ZERO);
+}
+
+#[test]
+fn what_runs_is_told_while_it_runs() {
+    let bench = Bench::new(|_| {});
+    let gate = bench.toy.gate.lock().unwrap();
+    let reports = [1, 2].map(|slot| bench.submit(slot, &[1, 2], 1));
+    // The first may have been taken alone; the other then waits for it.
+    bench.until(|gauges| gauges.running > 0 && gauges.running + gauges.queued == 2);
+    drop(gate);
+    assert!(reports.iter().all(|report| sums(report) == [3.0]));
+    bench.until(|gauges| gauges.running == 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The loop of the engine thread.
 
 mod room;
+pub(super) mod steps;
 
 use std::{
     any::Any,
@@ -16,12 +17,13 @@ use super::{
     EngineConfig,
     budget::Budget,
     handle::{Gauges, Job, Queued, Shared, Totals},
+    pace::Pace,
     prefixes::Prefixes,
     running::{Forward, Running},
     slots::SlotTable,
     task::{EngineError, SlotId},
 };
-use crate::sequence::Sequence;
+use crate::{cpu::Threads, sequence::Sequence};
 
 /// Everything the thread owns.
 pub(super) struct Worker<M: LanguageModel> {
@@ -36,9 +38,15 @@ pub(super) struct Worker<M: LanguageModel> {
     pub(super) slots: SlotTable<M::Cache>,
     pub(super) prefixes: Prefixes<M::Cache>,
     rows: Rows,
+    pub(super) pace: Pace,
+    /// What tasks' steps share.
+    threads: Threads,
 }
 
-impl<M: LanguageModel> Worker<M> {
+impl<M: LanguageModel> Worker<M>
+where
+    M::Cache: Send,
+{
     pub(super) fn new(
         model: M,
         config: EngineConfig,
@@ -57,6 +65,8 @@ impl<M: LanguageModel> Worker<M> {
             slots: SlotTable::new(),
             prefixes: Prefixes::new(),
             rows: Rows::default(),
+            pace: Pace::new(config.prefill_time, config.max_batch_tokens.get()),
+            threads: Threads::up_to(0),
         }
     }
 
@@ -96,6 +106,8 @@ impl<M: LanguageModel> Worker<M> {
         if !self.running.iter().any(Running::is_planned) {
             return;
         }
+        // Most of the time passes in forwards, so this is what is seen.
+        self.publish();
         match self.forward() {
             Ok(()) => self.step(),
             Err(error) => {
@@ -228,6 +240,10 @@ impl<M: LanguageModel> Worker<M> {
             tokens,
             sequences,
         };
+        // Sources are read whole: they say nothing of what tokens take.
+        if prefilled > 0 && read == 0 {
+            self.pace.measured(tokens, forward.elapsed);
+        }
         let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
         let again: usize = forwarded.sum();
         let mut figures = self.shared.figures();
@@ -240,23 +256,6 @@ impl<M: LanguageModel> Worker<M> {
                 busy: forward.elapsed,
             };
         Ok(())
-    }
-
-    /// Hands every task its rows, or tells it how far it is, and lets those go that are done.
-    fn step(&mut self) {
-        let shape = self.model.shape();
-        let mut logits = self.rows.logits.as_mut_slice();
-        let mut hidden = self.rows.hidden.as_slice();
-        for running in self.running.iter_mut().filter(|running| running.rows() > 0) {
-            let (own, rest) = logits.split_at_mut(running.rows() * shape.vocab_size);
-            logits = rest;
-            let own_hidden = hidden.split_off(..running.rows() * shape.hidden_size);
-            running.step(own, own_hidden.unwrap_or_default(), shape);
-        }
-        planned(&mut self.running).for_each(Running::tell_progress);
-        for done in self.running.extract_if(.., |running| running.done) {
-            self.slots.put(done.slot, done.tenant, done.sequence);
-        }
     }
 
     /// Fails the tasks of the forward; their sequences are as before.

@@ -1,6 +1,6 @@
 //! Who gets how much of a forward.
 
-use super::*;
+use super::{toy::Toy, *};
 
 #[test]
 fn prompts_share_what_blocks_leave() {
@@ -56,4 +56,36 @@ fn who_waited_goes_first() {
         assert_eq!(report.iter().count(), 10);
     }
     assert_eq!(bench.forwards()[..3], [vec![1], vec![1, 1], vec![1, 2]]);
+}
+
+#[test]
+fn a_prompt_is_cut_by_how_long_its_forwards_take() {
+    let toy = Toy {
+        token_time: Duration::from_millis(5),
+        ..Toy::default()
+    };
+    let bench = Bench::of(toy, |config| {
+        config.prefill_time = Some(Duration::from_millis(50))
+    });
+    // A forward of all of it would take 200 ms.
+    assert_eq!(sums(&bench.submit(1, &[1; 40], 39)), [40.0]);
+    assert_eq!(bench.forwards(), [[16], [16], [8]]);
+}
+
+#[test]
+fn what_a_sequence_has_to_catch_up_on_is_not_cut_to_save_time() {
+    let toy = Toy {
+        token_time: Duration::from_millis(5),
+        ..Toy::default()
+    };
+    let bench = Bench::of(toy, |config| {
+        config.prefill_time = Some(Duration::from_millis(50))
+    });
+    let gate = bench.hold();
+    let behind: Vec<_> = (1..=4).map(|slot| bench.submit(slot, &[1; 8], 7)).collect();
+    drop(gate);
+    for report in &behind {
+        assert_eq!(sums(report), [8.0]);
+    }
+    assert_eq!(bench.forwards(), [vec![1], vec![8; 4]]);
 }

@@ -9,6 +9,7 @@ fn of_running_tasks_the_youngest_makes_room_and_waits() {
     // Room for three runs of 64 tokens: one for each task, until the oldest grows out of its first.
     let config = EngineConfig {
         kv_tokens: 3 * 64,
+        prefill_time: None,
         ..EngineConfig::default()
     };
     let (handle, thread) = spawn(small_model(None), config, "small").unwrap();

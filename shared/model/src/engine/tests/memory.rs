@@ -37,6 +37,7 @@ impl Engine {
     fn new(window: Option<usize>, change: impl FnOnce(&mut EngineConfig)) -> Self {
         let mut config = EngineConfig {
             prefill_chunk: bound(32),
+            prefill_time: None,
             ..EngineConfig::default()
         };
         change(&mut config);
@@ -172,6 +173,7 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
     assert_eq!(ask(20).unwrap().len(), 1);
     let config = EngineConfig {
         kv_tokens: 63,
+        prefill_time: None,
         ..EngineConfig::default()
     };
     assert_eq!(

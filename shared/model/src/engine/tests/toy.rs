@@ -29,6 +29,8 @@ pub(super) struct Toy {
     pub(super) encoded: Arc<Mutex<Vec<Vec<TokenId>>>>,
     /// Longest source; 0 of a model without an encoder.
     pub(super) source_len: usize,
+    /// How long a token takes.
+    pub(super) token_time: Duration,
 }
 
 #[derive(Clone, Default)]
@@ -91,6 +93,7 @@ impl LanguageModel for Toy {
         if tokens().any(|&token| token == FAILING) {
             return Err(ToyError);
         }
+        std::thread::sleep(self.token_time * tokens().count() as u32);
         rows.vocab_size = VOCAB;
         rows.logits.clear();
         rows.hidden.clear();
@@ -226,7 +229,11 @@ impl Bench {
     }
 
     pub(super) fn of(toy: Toy, change: impl FnOnce(&mut EngineConfig)) -> Self {
-        let mut config = EngineConfig::default();
+        // How long the toy takes depends on what else the machine does.
+        let mut config = EngineConfig {
+            prefill_time: None,
+            ..EngineConfig::default()
+        };
         change(&mut config);
         let (handle, thread) = spawn(toy.clone(), config, "toy").unwrap();
         toy.forwards.lock().unwrap().clear();

@@ -5,7 +5,10 @@ use speculation::ports::{KvCache, LanguageModel};
 use super::Worker;
 use crate::engine::task::EngineError;
 
-impl<M: LanguageModel> Worker<M> {
+impl<M: LanguageModel> Worker<M>
+where
+    M::Cache: Send,
+{
     /// Decides which tasks have room for all they ask for: the oldest first. For them idle sequences go,
     /// and then those of the youngest tasks, which wait. A task that would not fit alone fails.
     pub(super) fn make_room(&mut self) {

@@ -1,0 +1,76 @@
+//! Handing tasks their rows.
+
+use std::sync::{Mutex, PoisonError};
+
+use speculation::ports::{KvCache, LanguageModel, ModelShape};
+
+use super::{Worker, planned};
+use crate::{cpu::Threads, engine::running::Running};
+
+/// Logits of a forward from which on its tasks' steps share the threads: with fewer, to wake them takes longer
+/// than a step.
+const SHARED_FROM: usize = 16 << 10;
+
+/// A task, and the rows it gets.
+pub(in crate::engine) struct Step<'a, C> {
+    pub(in crate::engine) running: &'a mut Running<C>,
+    pub(in crate::engine) logits: &'a mut [f32],
+    pub(in crate::engine) hidden: &'a [f32],
+}
+
+impl<M: LanguageModel> Worker<M>
+where
+    M::Cache: Send,
+{
+    /// Hands every task its rows, or tells it how far it is, and lets those go that are done.
+    pub(super) fn step(&mut self) {
+        let shape = self.model.shape();
+        let mut logits = self.rows.logits.as_mut_slice();
+        let mut hidden = self.rows.hidden.as_slice();
+        let is_small = logits.len() < SHARED_FROM;
+        let mut steps = Vec::new();
+        for running in self.running.iter_mut().filter(|running| running.rows() > 0) {
+            let rows = running.rows();
+            let own = logits.split_off_mut(..rows * shape.vocab_size);
+            let own_hidden = hidden.split_off(..rows * shape.hidden_size);
+            steps.push(Step {
+                running,
+                logits: own.unwrap_or_default(),
+                hidden: own_hidden.unwrap_or_default(),
+            });
+        }
+        if is_small || steps.len() < 2 {
+            steps.into_iter().for_each(|step| step.run(shape));
+        } else {
+            share(&self.threads, steps, shape);
+        }
+        planned(&mut self.running).for_each(Running::tell_progress);
+        for done in self.running.extract_if(.., |running| running.done) {
+            self.slots.put(done.slot, done.tenant, done.sequence);
+        }
+    }
+}
+
+impl<C: KvCache> Step<'_, C> {
+    fn run(self, shape: ModelShape) {
+        self.running.step(self.logits, self.hidden, shape);
+    }
+}
+
+/// Runs the steps on `threads`. They compute distributions of whole vocabularies, and the threads have nothing
+/// else to do between two forwards. Each works on rows of its own, so what it computes does not depend on this.
+pub(in crate::engine) fn share<C>(threads: &Threads, steps: Vec<Step<'_, C>>, shape: ModelShape)
+where
+    C: KvCache + Send,
+{
+    let steps: Vec<_> = (steps.into_iter())
+        .map(|step| Mutex::new(Some(step)))
+        .collect();
+    let _awake = threads.open();
+    threads.each(steps.len(), |index| {
+        let mut step = steps[index].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(step) = step.take() {
+            step.run(shape);
+        }
+    });
+}
