@@ -23,7 +23,7 @@ use thiserror::Error;
 
 pub use self::cache::DeviceCache;
 use self::{
-    attention::{AttentionPlan, MAX_SCORES, Selection},
+    attention::{AttentionPlan, MAX_SCORES, Room, Selection},
     backend::first_line,
     layer::{Layer, Pass},
     linear::{Linear, Loader, Norm},
@@ -140,9 +140,8 @@ impl DeviceModel {
         for (segment, rows) in batch.iter_mut().zip(&rows.segments) {
             segment.cache.reserve(rows.slots())?;
         }
-        let capacities: Vec<_> = batch.iter().map(|part| part.cache.capacity()).collect();
         let device = &self.device;
-        let plan = AttentionPlan::new(&self.config, rows, &capacities, self.max_scores, device)?;
+        let plan = AttentionPlan::new(&self.config, rows, &rooms(batch), self.max_scores, device)?;
         let rotation = |rotary: &mut Option<Rotary>| {
             let rotary = rotary.as_mut();
             rotary
@@ -194,6 +193,15 @@ impl DeviceModel {
         }
         Ok(())
     }
+}
+
+/// The rooms of the segments' caches.
+fn rooms(batch: &[Segment<'_, DeviceCache>]) -> Vec<Room> {
+    let room = |part: &Segment<'_, DeviceCache>| Room {
+        capacity: part.cache.capacity(),
+        written: part.cache.written(),
+    };
+    batch.iter().map(room).collect()
 }
 
 impl LanguageModel for DeviceModel {
