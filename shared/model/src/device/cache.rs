@@ -72,6 +72,12 @@ impl DeviceCache {
         }
     }
 
+    /// Bytes of a page, in all layers of a model of `config`.
+    pub(super) fn page_bytes(config: &ModelConfig, dtype: DType) -> usize {
+        let numbers = 2 * config.layers * config.kv_heads * config.head_dim * PAGE;
+        numbers * dtype.size_in_bytes()
+    }
+
     /// Makes room for slots below `len` that no other cache shares. They count as written from now on.
     pub(super) fn reserve(&mut self, len: usize) -> Result<()> {
         let capacity = self.grown(len);

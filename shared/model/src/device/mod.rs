@@ -39,6 +39,10 @@ use crate::{
     weights::{Weights, WeightsError},
 };
 
+/// How much of the device's free memory is for keys and values: three quarters. The rest is for what forwards
+/// take, and for a cache that grows, of which there are two for a moment.
+const SHARE: (usize, usize) = (3, 4);
+
 /// A decoder-only model on a device.
 #[derive(Clone, Debug)]
 pub struct DeviceModel {
@@ -225,6 +229,15 @@ impl LanguageModel for DeviceModel {
         Some(self.memory.taken())
     }
 
+    fn free_pages(&self) -> Option<usize> {
+        let bytes = backend::free_bytes(&self.device)? / SHARE.1 * SHARE.0;
+        Some(bytes / DeviceCache::page_bytes(&self.config, self.dtype).max(1))
+    }
+
+    fn is_out_of_memory(error: &ForwardError) -> bool {
+        matches!(error, ForwardError::OutOfMemory(_))
+    }
+
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, DeviceCache>],
@@ -238,7 +251,7 @@ impl LanguageModel for DeviceModel {
             return Ok(());
         }
         self.compute(&read, batch, rows)
-            .map_err(|error| ForwardError::Device(first_line(&error)))?;
+            .map_err(|error| backend::failure(&error))?;
         read.written(batch);
         Ok(())
     }

@@ -96,7 +96,7 @@ impl<M: LanguageModel> Worker<M> {
         if !self.running.iter().any(Running::is_planned) {
             return;
         }
-        match self.forward() {
+        match self.forward().or_else(|error| self.forward_again(error)) {
             Ok(()) => self.step(),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "forward failed");

@@ -52,7 +52,7 @@ impl Slab {
         let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
             handle_alloc_error(layout)
         };
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: the range was just allocated. Refusal does no harm, so nobody asks for it.
         unsafe {
             libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
