@@ -123,20 +123,38 @@ fn metadata_takes_memory_in_proportion_to_its_bytes() {
         ("flags", unread(FLAG, &[1])),
         ("empty strings", unread(STRING, &nothing)),
         ("strings that are none", unread(STRING, &string(&[0xff; 9]))),
-        ("empty arrays", unread(ARRAY, &[&[0; 4][..], &nothing].concat())),
+        (
+            "empty arrays",
+            unread(ARRAY, &[&[0; 4][..], &nothing].concat()),
+        ),
         ("names", many.collect()),
         ("ends", with("llama", "outrider.eos_token_ids", BYTE, &[7])),
-        ("tokens", with("llama", "tokenizer.ggml.tokens", STRING, &string(b"a"))),
-        ("kinds", with("llama", "tokenizer.ggml.token_type", BYTE, &[3])),
+        (
+            "tokens",
+            with("llama", "tokenizer.ggml.tokens", STRING, &string(b"a")),
+        ),
+        (
+            "kinds",
+            with("llama", "tokenizer.ggml.token_type", BYTE, &[3]),
+        ),
         (
             "windows",
-            with("gemma3", "gemma3.attention.sliding_window_pattern", FLAG, &[1]),
+            with(
+                "gemma3",
+                "gemma3.attention.sliding_window_pattern",
+                FLAG,
+                &[1],
+            ),
         ),
     ] {
         let bytes = file(values.len(), &values);
         let most = memory_to_open(&bytes);
         let allowed = 6 * bytes.len();
         println!("{what}: {most} bytes for {}", bytes.len());
-        assert!(most <= allowed, "{what}: {most} bytes of memory for {}", bytes.len());
+        assert!(
+            most <= allowed,
+            "{what}: {most} bytes of memory for {}",
+            bytes.len()
+        );
     }
 }

@@ -204,7 +204,9 @@ impl<'a> Cursor<'a> {
     fn count(&mut self, things: &str) -> Result<u64, String> {
         match self.u64()? {
             count if count <= MAX_ENTRIES => Ok(count),
-            count => Err(format!("it has {count} {things}, at most {MAX_ENTRIES} are read")),
+            count => Err(format!(
+                "it has {count} {things}, at most {MAX_ENTRIES} are read"
+            )),
         }
     }
 

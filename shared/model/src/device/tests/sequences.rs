@@ -55,10 +55,16 @@ fn groups(max_scores: usize) -> Vec<(usize, usize, usize)> {
         })
         .collect();
     let rows = BatchRows::read(&model.config, &batch).unwrap();
-    AttentionPlan::new(&model.config, &rows, &rooms(&batch), max_scores, &model.device)
-        .unwrap()
-        .sizes()
-        .collect()
+    AttentionPlan::new(
+        &model.config,
+        &rows,
+        &rooms(&batch),
+        max_scores,
+        &model.device,
+    )
+    .unwrap()
+    .sizes()
+    .collect()
 }
 
 #[test]
@@ -96,7 +102,10 @@ fn pages_are_counted_once_and_given_back() {
     assert_eq!(used(&model), 2);
     // Back to nothing it holds nothing, and can begin anew.
     other.truncate(0);
-    assert_eq!((used(&model), other.pages(), other.pages_for(5, 5)), (0, 0, 1));
+    assert_eq!(
+        (used(&model), other.pages(), other.pages_for(5, 5)),
+        (0, 0, 1)
+    );
     assert!(other.share(10).is_none());
     extend(&mut model, &mut other, &text(5, 2));
     assert_eq!(used(&model), 1);

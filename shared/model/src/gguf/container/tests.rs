@@ -129,7 +129,10 @@ fn corruption_never_panics() {
 fn headers_that_promise_too_much_are_refused() {
     for (at, told) in [
         (8, "it has 131073 tensors, at most 131072 are read"),
-        (16, "it has 131073 values in its metadata, at most 131072 are read"),
+        (
+            16,
+            "it has 131073 values in its metadata, at most 131072 are read",
+        ),
     ] {
         let mut file = sample();
         file[at..at + 8].copy_from_slice(&131_073_u64.to_le_bytes());
