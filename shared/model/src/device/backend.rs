@@ -30,16 +30,20 @@ pub(super) fn dtype(format: NumberFormat) -> DType {
     }
 }
 
-/// Bytes of the device's memory that nobody has, if it tells. CPUs' is not the device's own.
+/// Bytes of the device's memory that nobody has, if it tells.
+#[cfg(feature = "cuda")]
 pub(super) fn free_bytes(device: &Device) -> Option<usize> {
-    match device {
-        #[cfg(feature = "cuda")]
-        Device::Cuda(cuda) => {
-            let (free, _) = cuda.cuda_stream().context().mem_get_info().ok()?;
-            Some(free)
-        }
-        _ => None,
-    }
+    let Device::Cuda(cuda) = device else {
+        return None;
+    };
+    let (free, _) = cuda.cuda_stream().context().mem_get_info().ok()?;
+    Some(free)
+}
+
+/// A CPU has no memory of its own.
+#[cfg(not(feature = "cuda"))]
+pub(super) fn free_bytes(_device: &Device) -> Option<usize> {
+    None
 }
 
 /// Why a forward failed. candle hands on what the driver and its libraries said, which name their errors so.
