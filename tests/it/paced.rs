@@ -103,6 +103,14 @@ impl<M: LanguageModel> LanguageModel for Paced<M> {
         self.model.memory()
     }
 
+    fn free_pages(&self) -> Option<usize> {
+        self.model.free_pages()
+    }
+
+    fn is_out_of_memory(error: &M::Error) -> bool {
+        M::is_out_of_memory(error)
+    }
+
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, M::Cache>],

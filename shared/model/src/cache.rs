@@ -5,6 +5,7 @@
 //! clone of a cache shares its pages until one of the two writes.
 
 mod format;
+mod heads;
 mod held;
 mod layer;
 mod page;

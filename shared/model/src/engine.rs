@@ -56,8 +56,8 @@ pub struct EngineConfig {
     /// Fewer than a coordinator's `max_requests` make them evict each other.
     pub max_cached_sequences: NonZeroUsize,
     /// Most tokens of all sequences whose keys and values are in memory, counted in whole pages of the
-    /// model; 0 allows `max_cached_sequences` of the model's context. Models that do not count their memory
-    /// ([`LanguageModel::memory`]) know no such bound.
+    /// model; 0 allows `max_cached_sequences` of the model's context, but no more than the free memory of a GPU
+    /// holds at the start. Models that do not count their memory ([`LanguageModel::memory`]) know no such bound.
     pub kv_tokens: usize,
     /// Whether what sequences began with is kept when their slot is freed, within `kv_tokens`, for later
     /// sequences of the same tenant.

@@ -49,7 +49,10 @@ pub enum ForwardError {
     /// The state of a sequence is on another device than the model.
     #[error("the cache belongs to a model on another device")]
     ForeignCache,
-    /// A device ran out of memory, or failed.
+    /// The memory of a device does not hold what the forward needs.
+    #[error("the device is out of memory: {0}")]
+    OutOfMemory(String),
+    /// A device failed.
     #[error("the device failed: {0}")]
     Device(String),
 }

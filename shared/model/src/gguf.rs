@@ -4,6 +4,7 @@
 //! in the layout they have there, a `tokenizer.json`. Writing goes the other way. Nothing else in this
 //! crate knows of the format.
 
+mod array;
 pub(crate) mod config;
 pub(crate) mod container;
 mod error;

@@ -144,6 +144,14 @@ impl LanguageModel for Model {
         each!(self, [Decoder, T5], model => model.memory())
     }
 
+    fn free_pages(&self) -> Option<usize> {
+        each!(self, [Decoder, T5], model => model.free_pages())
+    }
+
+    fn is_out_of_memory(error: &ForwardError) -> bool {
+        matches!(error, ForwardError::OutOfMemory(_))
+    }
+
     fn encode(
         &mut self,
         cache: &mut SequenceCache,

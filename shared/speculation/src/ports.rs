@@ -179,6 +179,17 @@ pub trait LanguageModel {
         None
     }
 
+    /// Pages that its caches may take besides those they have, as far as the memory tells that they are in; none if
+    /// it does not. Asked once, before there is any sequence.
+    fn free_pages(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether a forward that failed with `error` may succeed once other caches have given memory back.
+    fn is_out_of_memory(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
     ///
     /// # Errors

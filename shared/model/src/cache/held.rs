@@ -2,8 +2,7 @@
 
 use half::{f16, slice::HalfFloatSliceExt as _};
 
-use super::{KvFormat, LANES, PAGE};
-use crate::linear::Storage;
+use super::{KvFormat, LANES, PAGE, heads::Heads};
 
 /// Numbers of a key that are rounded at a time.
 const ROUNDED: usize = 64;
@@ -86,9 +85,9 @@ pub(crate) enum Numbers {
 pub(crate) struct Held<T: KvNumber> {
     head_dim: usize,
     /// `(kv_heads, slots / 16, head_dim, 16)`: sixteen scores are computed side by side.
-    keys: Storage<[T; LANES]>,
+    keys: Heads<[T; LANES]>,
     /// `(kv_heads, slots, head_dim)`.
-    values: Storage<T>,
+    values: Heads<T>,
 }
 
 impl Default for Numbers {
@@ -141,25 +140,24 @@ impl Numbers {
 
 impl<T: KvNumber> Held<T> {
     fn new(kv_heads: usize, head_dim: usize) -> Self {
-        let width = kv_heads * head_dim;
         Self {
             head_dim,
-            keys: Storage::filled([T::ZERO; LANES], PAGE / LANES * width),
-            values: Storage::filled(T::ZERO, PAGE * width),
+            keys: Heads::filled([T::ZERO; LANES], kv_heads, PAGE / LANES * head_dim),
+            values: Heads::filled(T::ZERO, kv_heads, PAGE * head_dim),
         }
     }
 
     fn copy_from(&mut self, other: &Self) {
-        self.keys.copy_from_slice(&other.keys);
-        self.values.copy_from_slice(&other.values);
+        self.keys.copy_from(&other.keys);
+        self.values.copy_from(&other.values);
     }
 
     /// As [`Numbers::write`].
     unsafe fn write(&self, slot: usize, kv_head: usize, key: &[f32], value: &[f32]) {
         let head_dim = self.head_dim;
-        let block = kv_head * (PAGE / LANES) + slot / LANES;
-        // SAFETY: of this head, by the order they stand in.
-        let block = unsafe { self.keys.range(block * head_dim, head_dim) };
+        let block = slot / LANES * head_dim;
+        // SAFETY: the caller's promise.
+        let block = unsafe { self.keys.part_mut(kv_head, block, head_dim) };
         let mut rounded = [T::ZERO; ROUNDED];
         for (block, key) in block.chunks_mut(ROUNDED).zip(key.chunks(ROUNDED)) {
             let rounded = &mut rounded[..key.len()];
@@ -168,9 +166,9 @@ impl<T: KvNumber> Held<T> {
                 lanes[slot % LANES] = *key;
             }
         }
-        let at = (kv_head * PAGE + slot) * head_dim;
         // SAFETY: as above.
-        T::round(value, unsafe { self.values.range(at, head_dim) });
+        let held = unsafe { self.values.part_mut(kv_head, slot * head_dim, head_dim) };
+        T::round(value, held);
     }
 
     /// As [`Numbers::read`].
@@ -189,15 +187,13 @@ impl<T: KvNumber> Held<T> {
     /// Keys of `kv_head`, `(slots / 16, head_dim, 16)`.
     #[inline(always)]
     pub(crate) fn keys(&self, kv_head: usize) -> &[[T; LANES]] {
-        let len = PAGE / LANES * self.head_dim;
-        &self.keys[kv_head * len..][..len]
+        self.keys.head(kv_head)
     }
 
     /// Values of `kv_head`, `(slots, head_dim)`.
     #[inline(always)]
     pub(crate) fn values(&self, kv_head: usize) -> &[T] {
-        let len = PAGE * self.head_dim;
-        &self.values[kv_head * len..][..len]
+        self.values.head(kv_head)
     }
 }
 
@@ -228,9 +224,13 @@ mod tests {
 
     #[test]
     fn pages_of_halves_take_half_of_the_memory() {
+        fn bytes_of<T: KvNumber>(held: &Held<T>) -> usize {
+            let of_head = |head| size_of_val(held.keys(head)) + size_of_val(held.values(head));
+            (0..2).map(of_head).sum()
+        }
         let bytes = |format| match Numbers::new(format, 2, 8) {
-            Numbers::F16(held) => size_of_val(&*held.keys) + size_of_val(&*held.values),
-            Numbers::F32(held) => size_of_val(&*held.keys) + size_of_val(&*held.values),
+            Numbers::F16(held) => bytes_of(&held),
+            Numbers::F32(held) => bytes_of(&held),
         };
         assert_eq!(bytes(KvFormat::F16), 2 * 2 * 8 * PAGE * 2);
         assert_eq!(bytes(KvFormat::F32), 2 * bytes(KvFormat::F16));

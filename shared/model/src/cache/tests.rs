@@ -109,6 +109,37 @@ fn room_for_heads_is_ones_own() {
     }
 }
 
+/// As the threads of a forward do it. What is wrong with it is seen by Miri alone: a reference to what another
+/// thread writes.
+#[test]
+fn heads_are_written_and_read_side_by_side() {
+    let pool = pool();
+    let mut layer = LayerCache::new(&pool, None);
+    layer.reserve(0, 20);
+    let (layer, begun) = (&layer, &std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        for kv_head in 0..2 {
+            scope.spawn(move || {
+                begun.wait();
+                for slot in 0..20 {
+                    let (key, value) = numbers(slot, 1);
+                    let own = kv_head * 8..(kv_head + 1) * 8;
+                    // SAFETY: each thread writes and reads a head of its own.
+                    unsafe {
+                        layer.write_head(slot, kv_head, &key[own.clone()], &value[own.clone()]);
+                    }
+                    let held = layer.page(0).held::<half::f16>();
+                    let (keys, values) = (held.keys(kv_head), held.values(kv_head));
+                    let lane = |d: usize| keys[slot / LANES * 8 + d][slot % LANES].to_f32();
+                    assert!((0..8).map(lane).eq(key[own.clone()].iter().copied()));
+                    let read = values[slot * 8..][..8].iter().map(|half| half.to_f32());
+                    assert!(read.eq(value[own].iter().copied()));
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn growing_moves_nothing() {
     let pool = pool();

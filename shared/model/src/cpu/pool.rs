@@ -27,6 +27,9 @@ const TURNS: u32 = 32;
 /// Bits of a counter that hold the number of parts left; the others hold the job's number.
 const LEFT_BITS: u32 = 24;
 const LEFT: u64 = (1 << LEFT_BITS) - 1;
+/// What a job's number is cut to, for it stands beside the parts that are left. After so many jobs they are
+/// numbered from 0 again.
+const EPOCH: u64 = u64::MAX >> LEFT_BITS;
 
 /// A thread for each core but the caller's.
 pub(super) struct Pool {
@@ -41,7 +44,7 @@ struct Apart<T>(T);
 
 /// What a job consists of. Written by the caller that holds `busy`, while no part is left to take.
 struct Shared {
-    /// Number of the job, the first being 1.
+    /// Number of the job, the first being 1; see [`EPOCH`].
     epoch: Apart<AtomicU64>,
     /// A `&(dyn Fn(usize) + Sync)` on the caller's stack.
     work: AtomicPtr<()>,
@@ -132,7 +135,7 @@ impl Pool {
             (0..parts).for_each(work);
             return;
         }
-        let epoch = shared.epoch.0.load(Ordering::Relaxed) + 1;
+        let epoch = (shared.epoch.0.load(Ordering::Relaxed) + 1) & EPOCH;
         let work = &raw const work;
         shared.work.store(work.cast_mut().cast(), Ordering::Relaxed);
         shared.parts.store(parts, Ordering::Relaxed);

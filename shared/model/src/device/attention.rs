@@ -5,7 +5,7 @@
 //! a row sees: the sequence up to itself, of a tree its ancestors alone, and in layers with a window the
 //! last positions of these.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::ops::softmax_last_dim;
@@ -36,6 +36,8 @@ struct Group {
     width: usize,
     /// Slots attended to, padding included.
     slots: usize,
+    /// Of each piece the slots behind those it sees that may not be zeros.
+    stale: Vec<Range<usize>>,
     /// The pieces' rows, in the batch.
     rows: Selection,
     /// `(pieces, 1, width, slots)`: 0 or -infinity, for layers that see everything and for those
@@ -50,6 +52,15 @@ struct Piece {
     /// First row within the segment.
     first: usize,
     count: usize,
+}
+
+/// Slots of a segment's keys and values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// All of them.
+    pub(super) capacity: usize,
+    /// Slots behind which all are zeros.
+    pub(super) written: usize,
 }
 
 /// Rows of a tensor; none given: all, as they are.
@@ -88,12 +99,12 @@ impl Selection {
 }
 
 impl AttentionPlan {
-    /// `capacities` are the caches', slots of each segment's keys; no more than `max_scores` scores are
-    /// computed at a time, but for a single row.
+    /// `rooms` are those of the segments' caches; no more than `max_scores` scores are computed at a time, but for
+    /// a single row.
     pub(super) fn new(
         config: &ModelConfig,
         rows: &BatchRows,
-        capacities: &[usize],
+        rooms: &[Room],
         max_scores: usize,
         device: &Device,
     ) -> Result<Self> {
@@ -117,8 +128,8 @@ impl AttentionPlan {
         let mut before = 0;
         for pieces in classes.into_values() {
             let width = pieces.iter().map(|piece| piece.count).max().unwrap_or(0);
-            let slots = pieces.iter().map(|piece| capacities[piece.segment]).max();
-            let scores = config.heads * width * slots.unwrap_or(0);
+            let slots = pieces.iter().map(|piece| rooms[piece.segment].capacity);
+            let scores = config.heads * width * slots.max().unwrap_or(0);
             for pieces in pieces.chunks((max_scores / scores.max(1)).max(1)) {
                 for (i, piece) in pieces.iter().enumerate() {
                     let row = rows.segments[piece.segment].first + piece.first;
@@ -127,7 +138,7 @@ impl AttentionPlan {
                     }
                 }
                 before += pieces.len() * width;
-                groups.push(Group::new(config, rows, pieces, width, capacities, device)?);
+                groups.push(Group::new(config, rows, pieces, width, rooms, device)?);
             }
         }
         Ok(Self {
@@ -166,17 +177,19 @@ impl Group {
         rows: &BatchRows,
         pieces: &[Piece],
         width: usize,
-        capacities: &[usize],
+        rooms: &[Room],
         device: &Device,
     ) -> Result<Self> {
         let of = |piece: &Piece| &rows.segments[piece.segment];
+        let seen = |piece: &Piece| of(piece).held + piece.first + piece.count;
         let slots = if let [piece] = pieces {
             // Read where they are.
-            of(piece).held + piece.first + piece.count
+            seen(piece)
         } else {
-            let capacities = pieces.iter().map(|piece| capacities[piece.segment]);
+            let capacities = pieces.iter().map(|piece| rooms[piece.segment].capacity);
             capacities.max().unwrap_or(0)
         };
+        let stale = |piece: &Piece| seen(piece)..rooms[piece.segment].written;
         let mut selected = Vec::with_capacity(pieces.len() * width);
         for piece in pieces {
             // Padding is computed and thrown away; any row will do.
@@ -189,6 +202,7 @@ impl Group {
             segments: pieces.iter().map(|piece| piece.segment).collect(),
             width,
             slots,
+            stale: pieces.iter().map(stale).collect(),
             rows: Selection::new(&selected, rows.tokens.len(), device)?,
             masks: [
                 mask(None)?,
@@ -230,7 +244,8 @@ impl Group {
             .reshape((pieces * width, heads.query * head_dim))
     }
 
-    /// Keys or values of the pieces' caches, `(pieces * kv_heads, slots, head_dim)`.
+    /// Keys or values of the pieces' caches, `(pieces * kv_heads, slots, head_dim)`. What no row of a piece sees
+    /// is zeros: a mask does not keep away what is no number.
     fn padded(
         &self,
         caches: &[&LayerCache],
@@ -243,10 +258,14 @@ impl Group {
         let (kv_heads, _, head_dim) = first.dims3()?;
         let shape = (self.segments.len() * kv_heads, self.slots, head_dim);
         let padded = Tensor::zeros(shape, first.dtype(), first.device())?;
-        for (i, &segment) in self.segments.iter().enumerate() {
-            padded
-                .narrow(0, i * kv_heads, kv_heads)?
-                .slice_set(part(caches[segment]), 1, 0)?;
+        for (i, (&segment, stale)) in self.segments.iter().zip(&self.stale).enumerate() {
+            let own = padded.narrow(0, i * kv_heads, kv_heads)?;
+            own.slice_set(part(caches[segment]), 1, 0)?;
+            if !stale.is_empty() {
+                let shape = (kv_heads, stale.len(), head_dim);
+                let zeros = Tensor::zeros(shape, first.dtype(), first.device())?;
+                own.slice_set(&zeros, 1, stale.start)?;
+            }
         }
         Ok(padded)
     }

@@ -2,7 +2,10 @@
 
 use candle_core::{DType, Device};
 
-use crate::computation::{NumberFormat, Place, PlaceError};
+use crate::{
+    computation::{NumberFormat, Place, PlaceError},
+    forward_error::ForwardError,
+};
 
 /// Opens the device for candle.
 ///
@@ -27,6 +30,33 @@ pub(super) fn dtype(format: NumberFormat) -> DType {
     }
 }
 
+/// Bytes of the device's memory that nobody has, if it tells.
+#[cfg(feature = "cuda")]
+pub(super) fn free_bytes(device: &Device) -> Option<usize> {
+    let Device::Cuda(cuda) = device else {
+        return None;
+    };
+    let (free, _) = cuda.cuda_stream().context().mem_get_info().ok()?;
+    Some(free)
+}
+
+/// A CPU has no memory of its own.
+#[cfg(not(feature = "cuda"))]
+pub(super) fn free_bytes(_device: &Device) -> Option<usize> {
+    None
+}
+
+/// Why a forward failed. candle hands on what the driver and its libraries said, which name their errors so.
+pub(super) fn failure(error: &candle_core::Error) -> ForwardError {
+    let message = first_line(error);
+    let names = ["CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"];
+    if names.iter().any(|name| message.contains(name)) {
+        ForwardError::OutOfMemory(message)
+    } else {
+        ForwardError::Device(message)
+    }
+}
+
 /// What went wrong, without the backtrace that candle may append.
 pub(super) fn first_line(error: &candle_core::Error) -> String {
     let message = error.to_string();
@@ -36,6 +66,15 @@ pub(super) fn first_line(error: &candle_core::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_memory_is_told_from_other_failures() {
+        let of = |message: &str| failure(&candle_core::Error::Cuda(message.into()).bt());
+        let full = r#"DriverError(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")"#;
+        assert_eq!(of(full), ForwardError::OutOfMemory(full.to_owned()));
+        let other = r#"DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access")"#;
+        assert_eq!(of(other), ForwardError::Device(other.to_owned()));
+    }
 
     #[test]
     #[cfg(not(feature = "cuda"))]

@@ -18,6 +18,8 @@ pub struct DeviceCache {
     device: Device,
     memory: CacheMemory,
     len: usize,
+    /// Slots below which anything was ever written to the block; the others are zeros.
+    written: usize,
     /// Where a tree begins that nobody has chosen a path of.
     tree_from: Option<usize>,
 }
@@ -55,11 +57,7 @@ impl DeviceCache {
         memory: &CacheMemory,
     ) -> Self {
         Self {
-            block: Arc::new(Block {
-                layers: Vec::new(),
-                capacity: 0,
-                _pages: memory.hold(0),
-            }),
+            block: Arc::new(Block::empty(memory)),
             shape: Shape {
                 layers: config.layers,
                 kv_heads: config.kv_heads,
@@ -69,16 +67,24 @@ impl DeviceCache {
             device: device.clone(),
             memory: memory.clone(),
             len: 0,
+            written: 0,
             tree_from: None,
         }
     }
 
-    /// Makes room for slots below `len` that no other cache shares.
+    /// Bytes of a page, in all layers of a model of `config`.
+    pub(super) fn page_bytes(config: &ModelConfig, dtype: DType) -> usize {
+        let numbers = 2 * config.layers * config.kv_heads * config.head_dim * PAGE;
+        numbers * dtype.size_in_bytes()
+    }
+
+    /// Makes room for slots below `len` that no other cache shares. They count as written from now on.
     pub(super) fn reserve(&mut self, len: usize) -> Result<()> {
         let capacity = self.grown(len);
         if capacity > self.block.capacity || self.is_shared() {
             self.block = Arc::new(self.copy(capacity)?);
         }
+        self.written = self.written.max(len);
         Ok(())
     }
 
@@ -93,15 +99,17 @@ impl DeviceCache {
         Arc::strong_count(&self.block) > 1
     }
 
-    /// A block of `capacity` slots with what is held.
+    /// A block of `capacity` slots with what is held in those it has in common with this cache's.
     fn copy(&self, capacity: usize) -> Result<Block> {
         let shape = (self.shape.kv_heads, capacity, self.shape.head_dim);
+        let common = capacity.min(self.block.capacity);
         let copy = |index: usize, part: fn(&LayerCache) -> &Tensor| -> Result<Tensor> {
-            let grown = Tensor::zeros(shape, self.shape.dtype, &self.device)?;
+            let copy = Tensor::zeros(shape, self.shape.dtype, &self.device)?;
             if let Some(layer) = self.block.layers.get(index) {
-                grown.slice_set(part(layer), 1, 0)?;
+                let held = part(layer).narrow(1, 0, common)?.contiguous()?;
+                copy.slice_set(&held, 1, 0)?;
             }
-            Ok(grown)
+            Ok(copy)
         };
         let layer = |index| {
             Ok(LayerCache {
@@ -121,6 +129,12 @@ impl DeviceCache {
         self.block.capacity
     }
 
+    /// Slots behind which the block holds zeros; before them may stand what a truncation or a failed forward left
+    /// over.
+    pub(super) fn written(&self) -> usize {
+        self.written
+    }
+
     pub(super) fn layer(&self, index: usize) -> &LayerCache {
         &self.block.layers[index]
     }
@@ -138,7 +152,7 @@ impl DeviceCache {
 
     /// Moves the slots `from + path[i]` to `from + i`.
     fn gather(&mut self, from: usize, path: &[u32]) -> Result<()> {
-        self.reserve(self.block.capacity)?;
+        self.reserve(self.len)?;
         let slots: Vec<u32> = path.iter().map(|node| from as u32 + node).collect();
         let slots = Tensor::new(slots, &self.device)?;
         for layer in &self.block.layers {
@@ -147,6 +161,17 @@ impl DeviceCache {
             }
         }
         Ok(())
+    }
+}
+
+impl Block {
+    /// Room for nothing.
+    fn empty(memory: &CacheMemory) -> Self {
+        Self {
+            layers: Vec::new(),
+            capacity: 0,
+            _pages: memory.hold(0),
+        }
     }
 }
 
@@ -165,9 +190,14 @@ impl KvCache for DeviceCache {
         self.len
     }
 
+    /// The memory stays, for what comes next; of an empty sequence it goes back.
     fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         self.tree_from.take_if(|from| len <= *from);
+        if self.len == 0 && self.block.capacity > 0 {
+            self.block = Arc::new(Block::empty(&self.memory));
+            self.written = 0;
+        }
     }
 
     fn keep(&mut self, from: usize, path: &[u32]) {
@@ -188,8 +218,8 @@ impl KvCache for DeviceCache {
                 0
             }
         };
-        self.len = self.len.min(from + kept);
         self.tree_from.take_if(|tree| from <= *tree);
+        self.truncate(from + kept);
     }
 
     fn pages(&self) -> usize {
@@ -205,13 +235,22 @@ impl KvCache for DeviceCache {
         }
     }
 
-    /// The other cache reads the same memory until one of the two is written to; that one is then copied.
+    /// Where the other cache has all of the pages it reads the same memory, until one of the two is written to;
+    /// that one is then copied. Where it has fewer it gets a copy of these: memory is given back as a whole, so
+    /// otherwise a short beginning would keep all that once followed it.
     fn share(&self, len: usize) -> Option<Self> {
-        if self.tree_from.is_some() {
+        let len = len.min(self.len) / PAGE * PAGE;
+        if len == 0 || self.tree_from.is_some() {
             return None;
         }
         let mut shared = self.clone();
-        shared.truncate(len);
-        (!shared.is_empty()).then_some(shared)
+        (shared.len, shared.written) = (len, len);
+        if len < self.block.capacity {
+            let copy = self.copy(len).inspect_err(|error| {
+                tracing::warn!(%error, "there is no memory on the device to share a beginning in");
+            });
+            shared.block = Arc::new(copy.ok()?);
+        }
+        Some(shared)
     }
 }

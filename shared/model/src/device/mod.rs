@@ -23,7 +23,7 @@ use thiserror::Error;
 
 pub use self::cache::DeviceCache;
 use self::{
-    attention::{AttentionPlan, MAX_SCORES, Selection},
+    attention::{AttentionPlan, MAX_SCORES, Room, Selection},
     backend::first_line,
     layer::{Layer, Pass},
     linear::{Linear, Loader, Norm},
@@ -38,6 +38,10 @@ use crate::{
     rope::Rotary,
     weights::{Weights, WeightsError},
 };
+
+/// How much of the device's free memory is for keys and values: three quarters. The rest is for what forwards
+/// take, and for a cache that grows, of which there are two for a moment.
+const SHARE: (usize, usize) = (3, 4);
 
 /// A decoder-only model on a device.
 #[derive(Clone, Debug)]
@@ -140,9 +144,8 @@ impl DeviceModel {
         for (segment, rows) in batch.iter_mut().zip(&rows.segments) {
             segment.cache.reserve(rows.slots())?;
         }
-        let capacities: Vec<_> = batch.iter().map(|part| part.cache.capacity()).collect();
         let device = &self.device;
-        let plan = AttentionPlan::new(&self.config, rows, &capacities, self.max_scores, device)?;
+        let plan = AttentionPlan::new(&self.config, rows, &rooms(batch), self.max_scores, device)?;
         let rotation = |rotary: &mut Option<Rotary>| {
             let rotary = rotary.as_mut();
             rotary
@@ -196,6 +199,15 @@ impl DeviceModel {
     }
 }
 
+/// The rooms of the segments' caches.
+fn rooms(batch: &[Segment<'_, DeviceCache>]) -> Vec<Room> {
+    let room = |part: &Segment<'_, DeviceCache>| Room {
+        capacity: part.cache.capacity(),
+        written: part.cache.written(),
+    };
+    batch.iter().map(room).collect()
+}
+
 impl LanguageModel for DeviceModel {
     type Cache = DeviceCache;
     type Error = ForwardError;
@@ -217,6 +229,15 @@ impl LanguageModel for DeviceModel {
         Some(self.memory.taken())
     }
 
+    fn free_pages(&self) -> Option<usize> {
+        let bytes = backend::free_bytes(&self.device)? / SHARE.1 * SHARE.0;
+        Some(bytes / DeviceCache::page_bytes(&self.config, self.dtype).max(1))
+    }
+
+    fn is_out_of_memory(error: &ForwardError) -> bool {
+        matches!(error, ForwardError::OutOfMemory(_))
+    }
+
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, DeviceCache>],
@@ -230,7 +251,7 @@ impl LanguageModel for DeviceModel {
             return Ok(());
         }
         self.compute(&read, batch, rows)
-            .map_err(|error| ForwardError::Device(first_line(&error)))?;
+            .map_err(|error| backend::failure(&error))?;
         read.written(batch);
         Ok(())
     }

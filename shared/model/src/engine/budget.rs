@@ -59,8 +59,9 @@ impl Budget {
         let generous = generous
             .saturating_mul(config.max_cached_sequences.get())
             .max(most);
+        let free = (model.free_pages()).map_or(usize::MAX, |pages| memory.tokens(pages));
         let tokens = match config.kv_tokens {
-            0 => generous,
+            0 => generous.min(free),
             tokens => tokens,
         };
         let pages = memory.pages(tokens);

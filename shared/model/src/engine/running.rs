@@ -122,9 +122,10 @@ impl<C: KvCache> Running<C> {
     where
         M: LanguageModel<Cache = C>,
     {
-        if std::mem::take(&mut self.encodes) {
+        if self.encodes {
             let source = self.task.source();
             model.encode(self.sequence.cache_mut(), source)?;
+            self.encodes = false;
             self.sequence.encoded(source);
             self.figures.forwarded_tokens += source.len();
         }

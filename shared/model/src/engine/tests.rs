@@ -1,5 +1,6 @@
 mod batch;
 mod eviction;
+mod exhaustion;
 mod generating;
 mod memory;
 mod progress;

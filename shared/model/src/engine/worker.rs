@@ -108,7 +108,7 @@ where
         }
         // Most of the time passes in forwards, so this is what is seen.
         self.publish();
-        match self.forward() {
+        match self.forward().or_else(|error| self.forward_again(error)) {
             Ok(()) => self.step(),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "forward failed");

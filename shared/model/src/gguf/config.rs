@@ -24,6 +24,8 @@ const GEMMA2_PATTERN: u64 = 2;
 const GEMMA3_PATTERN: u64 = 6;
 /// Base of the rotation in Gemma 3's layers with a window: no file says it but new ones.
 const GEMMA3_LOCAL_BASE: f64 = 10_000.0;
+/// Most layers; no model comes near this. What is made for each of them would fill any memory otherwise.
+const MOST_LAYERS: u64 = 1 << 12;
 
 /// Reads the model's sizes and constants.
 ///
@@ -80,6 +82,14 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         )));
     }
     let whole = |name: &str| -> Result<u64, GgufError> { keys.required(name, keys.whole(name)?) };
+    let layers = whole("block_count")?;
+    if layers > MOST_LAYERS {
+        return Err(GgufError::Key {
+            key: keys.key("block_count"),
+            found: layers.to_string(),
+            expected: "at most 4096",
+        });
+    }
     let hidden = whole("embedding_length")?;
     let heads = whole("attention.head_count")?;
     let head_dim = match keys.whole("attention.key_length")? {
@@ -96,7 +106,7 @@ fn json(file: &Container) -> Result<Json, GgufError> {
         "vocab_size": rows.map_or_else(|| whole("vocab_size"), |rows| Ok(rows as u64))?,
         "hidden_size": hidden,
         "intermediate_size": whole("feed_forward_length")?,
-        "num_hidden_layers": whole("block_count")?,
+        "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": keys.whole("attention.head_count_kv")?.unwrap_or(heads),
         "head_dim": head_dim.unwrap_or(hidden.checked_div(heads).unwrap_or_default()),

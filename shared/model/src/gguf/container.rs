@@ -8,6 +8,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
+    array::{self, Array},
     error::GgufError,
     ggml_type,
     value::{Metadata, Value},
@@ -20,6 +21,11 @@ pub(crate) const ALIGNMENT: u64 = 32;
 /// Arrays within arrays are allowed, though no model has any.
 const MAX_DEPTH: usize = 4;
 const MAX_DIMENSIONS: u32 = 4;
+/// Most values, and most tensors; models have thousands at most. Each takes some hundred bytes, many times what
+/// it may take in the file.
+const MAX_ENTRIES: u64 = 1 << 17;
+/// Longest name, in bytes, as the format has it.
+const MAX_NAME: usize = (1 << 16) - 1;
 
 /// A mapped file.
 pub(crate) struct Container {
@@ -72,21 +78,21 @@ fn header(bytes: &[u8]) -> Result<Header, String> {
             return Err(format!("it is of version {version}, 2 and 3 are read"));
         }
     }
-    let tensor_count = cursor.u64()?;
-    let metadata_count = cursor.u64()?;
+    let tensor_count = cursor.count("tensors")?;
+    let metadata_count = cursor.count("values in its metadata")?;
     let mut metadata = Metadata::default();
     for _ in 0..metadata_count {
         "a name in the metadata".clone_into(&mut cursor.reading);
-        let key = cursor.string()?;
+        let key = cursor.name()?;
         cursor.reading = format!("the metadata {key}");
         let kind = cursor.u32()?;
-        let value = cursor.value(kind, 0)?;
+        let value = cursor.value(kind)?;
         metadata.0.insert(key, value);
     }
     let mut infos = Vec::new();
     for _ in 0..tensor_count {
         "a tensor's name".clone_into(&mut cursor.reading);
-        let name = cursor.string()?;
+        let name = cursor.name()?;
         cursor.reading = format!("the description of tensor {name}");
         let dimensions = cursor.u32()?;
         if dimensions > MAX_DIMENSIONS {
@@ -194,40 +200,75 @@ impl<'a> Cursor<'a> {
         usize::try_from(length).map_err(|_| format!("{} is too large", self.reading))
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    /// How many `things` there are.
+    fn count(&mut self, things: &str) -> Result<u64, String> {
+        match self.u64()? {
+            count if count <= MAX_ENTRIES => Ok(count),
+            count => Err(format!(
+                "it has {count} {things}, at most {MAX_ENTRIES} are read"
+            )),
+        }
+    }
+
+    fn name(&mut self) -> Result<String, String> {
         let length = self.length()?;
-        // Some tokens of some published files are not UTF-8.
+        if length > MAX_NAME {
+            return Err(format!("{} is {length} bytes long", self.reading));
+        }
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
-        Ok(match kind {
-            0 => Value::Whole(u8::from_le_bytes(self.array()?).into()),
-            1 => Value::Whole(i8::from_le_bytes(self.array()?).into()),
-            2 => Value::Whole(u16::from_le_bytes(self.array()?).into()),
-            3 => Value::Whole(i16::from_le_bytes(self.array()?).into()),
-            4 => Value::Whole(self.u32()?.into()),
-            5 => Value::Whole(i32::from_le_bytes(self.array()?).into()),
-            6 => Value::Real(f32::from_le_bytes(self.array()?).into()),
-            7 => Value::Bool(self.array::<1>()? != [0]),
-            8 => Value::String(self.string()?),
-            9 if depth < MAX_DEPTH => {
-                let kind = self.u32()?;
-                let length = self.length()?;
-                // Grown as it is read: a length that is a lie ends with the file.
-                let mut items = Vec::new();
-                for _ in 0..length {
-                    items.push(self.value(kind, depth + 1)?);
+    fn string(&mut self) -> Result<String, String> {
+        let length = self.length()?;
+        // Some published files are not UTF-8 throughout.
+        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
+    }
+
+    fn value(&mut self, kind: u32) -> Result<Value, String> {
+        match kind {
+            array::STRING => Ok(Value::String(self.string()?)),
+            array::ARRAY => Ok(Value::Array(self.items()?)),
+            kind => {
+                let number = match array::width(kind) {
+                    Some(width) => array::number(kind, self.take(width)?),
+                    None => None,
+                };
+                let unknown = || format!("{} is of the unknown type {kind}", self.reading);
+                number.map(Value::from).ok_or_else(unknown)
+            }
+        }
+    }
+
+    /// An array, which stays as it is.
+    fn items(&mut self) -> Result<Array, String> {
+        let (kind, len) = (self.u32()?, self.length()?);
+        let from = self.at;
+        self.pass(kind, len, 1)?;
+        Ok(Array::new(kind, len, &self.bytes[from..self.at]))
+    }
+
+    /// Goes past `len` items of type `kind` of an array that `depth - 1` others are around.
+    fn pass(&mut self, kind: u32, len: usize, depth: usize) -> Result<(), String> {
+        if let Some(width) = array::width(kind) {
+            self.take(len.saturating_mul(width))?;
+            return Ok(());
+        }
+        for _ in 0..len {
+            match kind {
+                array::STRING => {
+                    let length = self.length()?;
+                    self.take(length)?;
                 }
-                Value::Array(items)
+                array::ARRAY if depth < MAX_DEPTH => {
+                    let (kind, len) = (self.u32()?, self.length()?);
+                    self.pass(kind, len, depth + 1)?;
+                }
+                other => {
+                    return Err(format!("{} is of the unknown type {other}", self.reading));
+                }
             }
-            10 => Value::Whole(self.u64()?.into()),
-            11 => Value::Whole(i64::from_le_bytes(self.array()?).into()),
-            12 => Value::Real(f64::from_le_bytes(self.array()?)),
-            other => {
-                return Err(format!("{} is of the unknown type {other}", self.reading));
-            }
-        })
+        }
+        Ok(())
     }
 }
 

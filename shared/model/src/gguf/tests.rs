@@ -9,7 +9,7 @@ use super::{
     container::Container,
     error::GgufError,
     value::{Metadata, Value},
-    write::header::{self, Fields},
+    write::header::{self, Field, Fields},
 };
 
 /// A tensor: name, shape, format and contents.
@@ -63,12 +63,20 @@ pub(crate) fn text(text: &str) -> Value {
     Value::String(text.to_owned())
 }
 
-pub(crate) fn strings(items: &[&str]) -> Value {
-    Value::Array(items.iter().map(|item| text(item)).collect())
+/// An array as it is read from a file.
+pub(in crate::gguf) fn array<T: Field>(items: Vec<T>) -> Value {
+    let mut fields = Fields::default();
+    fields.insert("items", items);
+    let file = open(&bytes(&fields, &[])).unwrap();
+    file.metadata.0["items"].clone()
 }
 
-pub(crate) fn wholes(items: &[i128]) -> Value {
-    Value::Array(items.iter().map(|item| Value::Whole(*item)).collect())
+pub(crate) fn strings(items: &[&str]) -> Value {
+    array(items.to_vec())
+}
+
+pub(crate) fn wholes(items: &[i32]) -> Value {
+    array(items.to_vec())
 }
 
 /// f32 numbers as bytes.

@@ -52,7 +52,7 @@ impl Slab {
         let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
             handle_alloc_error(layout)
         };
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         // SAFETY: the range was just allocated. Refusal does no harm, so nobody asks for it.
         unsafe {
             libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
@@ -137,12 +137,23 @@ impl<T: Copy> Storage<T> {
 }
 
 impl<T: Copy> Storage<T> {
+    /// `count` elements from `first` on, for who shares the whole with others that write beside them.
+    ///
+    /// # Safety
+    /// Nobody writes them meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn part(&self, first: usize, count: usize) -> &[T] {
+        assert!(first <= self.len && count <= self.len - first);
+        // SAFETY: within the elements, all of which `filled` wrote, and no more than the caller has.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(first), count) }
+    }
+
     /// `count` elements from `first` on, for who shares the whole with others.
     ///
     /// # Safety
     /// Nobody else reads or writes them meanwhile.
     #[allow(clippy::mut_from_ref, reason = "that is what the caller promises")]
-    pub(crate) unsafe fn range(&self, first: usize, count: usize) -> &mut [T] {
+    pub(crate) unsafe fn part_mut(&self, first: usize, count: usize) -> &mut [T] {
         assert!(first <= self.len && count <= self.len - first);
         // SAFETY: within the elements, and the caller's alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }

@@ -1,4 +1,4 @@
-use std::sync::Barrier;
+use std::sync::{Barrier, mpsc};
 
 use super::*;
 
@@ -36,6 +36,24 @@ fn many_jobs_follow_one_another() {
         sums = cells.into_iter().map(AtomicU64::into_inner).collect();
     }
     assert_eq!(sums, vec![19_999 * 20_000 / 2; 64]);
+}
+
+/// Some months of decoding a small model.
+#[test]
+fn jobs_outnumber_their_numbers() {
+    let (done, reports) = mpsc::channel();
+    // On a thread of its own, for what it waits for might never come.
+    thread::spawn(move || {
+        for pool in [Pool::unmanned(3), Pool::new(3)] {
+            pool.shared.epoch.0.store((1 << 40) - 2, Ordering::SeqCst);
+            for parts in 20..30 {
+                let _gone = done.send(counted(&pool, 3, parts) == vec![1; parts]);
+            }
+        }
+    });
+    for _ in 0..20 {
+        assert_eq!(reports.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
 }
 
 #[test]

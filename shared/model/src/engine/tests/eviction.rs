@@ -1,18 +1,31 @@
 //! Whose memory goes when that of the running tasks does not suffice.
 
 use super::generating::small_model;
+#[cfg(feature = "device")]
+use super::generating::small_model_on_a_device;
 use super::progress::{Listen, Told};
 use super::*;
+use crate::Model;
 
 #[test]
 fn of_running_tasks_the_youngest_makes_room_and_waits() {
+    the_youngest_makes_room(small_model(None));
+}
+
+#[cfg(feature = "device")]
+#[test]
+fn on_a_device_too_the_youngest_makes_room_and_no_other() {
+    the_youngest_makes_room(small_model_on_a_device());
+}
+
+fn the_youngest_makes_room(model: Model) {
     // Room for three runs of 64 tokens: one for each task, until the oldest grows out of its first.
     let config = EngineConfig {
         kv_tokens: 3 * 64,
         prefill_time: None,
         ..EngineConfig::default()
     };
-    let (handle, thread) = spawn(small_model(None), config, "small").unwrap();
+    let (handle, thread) = spawn(model, config, "small").unwrap();
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap();
     let submit = |slot, prompt, extra| {

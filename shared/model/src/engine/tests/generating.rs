@@ -12,6 +12,18 @@ pub(super) const VOCAB: usize = 64;
 
 /// A small random model with a context of 256 tokens; every second layer sees `window`.
 pub(super) fn small_model(window: Option<usize>) -> Model {
+    small_checkpoint(window).load(WeightFormat::Q8_0).unwrap()
+}
+
+/// The same without windows, on candle's CPU device.
+#[cfg(feature = "device")]
+pub(super) fn small_model_on_a_device() -> Model {
+    use crate::computation::{Computation, NumberFormat, Place};
+    let computation = Computation::Device(Place::Cpu, NumberFormat::F32);
+    small_checkpoint(None).load(computation).unwrap()
+}
+
+fn small_checkpoint(window: Option<usize>) -> Checkpoint {
     let config = ModelConfig {
         vocab_size: VOCAB,
         hidden_size: 32,
@@ -26,8 +38,7 @@ pub(super) fn small_model(window: Option<usize>) -> Model {
         window,
         ..ModelConfig::llama()
     };
-    let checkpoint = Checkpoint::random(config, 3).unwrap();
-    checkpoint.load(WeightFormat::Q8_0).unwrap()
+    Checkpoint::random(config, 3).unwrap()
 }
 
 /// What is generated: a prompt, and how its tokens are chosen.

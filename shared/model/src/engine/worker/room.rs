@@ -52,6 +52,27 @@ where
         }
     }
 
+    /// After a forward that ran out of memory: has all that is idle give its own back, and tries once more. The
+    /// budget alone does not prevent it, for it counts neither what forwards take nor what others take of the memory.
+    pub(super) fn forward_again(&mut self, error: M::Error) -> Result<(), M::Error> {
+        if !M::is_out_of_memory(&error) {
+            return Err(error);
+        }
+        let mut evicted = 0;
+        while self.evict_idle() {
+            evicted += 1;
+        }
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            evicted,
+            "a forward ran out of memory"
+        );
+        if evicted == 0 {
+            return Err(error);
+        }
+        self.forward()
+    }
+
     /// Pages that all sequences and prefixes take.
     fn used_pages(&self) -> usize {
         self.model.memory().map_or(0, |memory| memory.used_pages)

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     config::Architecture,
-    gguf::tests::{floats, metadata, strings, tensors, text, wholes},
+    gguf::tests::{array, floats, metadata, strings, tensors, text, wholes},
     rope::RopeScaling,
 };
 
@@ -121,7 +121,7 @@ fn gemma_has_windows_by_pattern() {
     assert_eq!((rope.theta, window_rope.theta), (1_000_000.0, 10_000.0));
     assert_eq!(rope.scaling, RopeScaling::Linear { factor: 8.0 });
     assert_eq!(window_rope.scaling, RopeScaling::Default);
-    let flags = Value::Array([false, true, true].map(Value::Bool).to_vec());
+    let flags = array(vec![false, true, true]);
     let mut own = model("gemma3", "attention.sliding_window=8");
     let key = "gemma3.attention.sliding_window_pattern";
     own.0.insert(key.to_owned(), flags);
@@ -148,6 +148,7 @@ fn what_is_missing_or_wrong_is_named() {
         r#"llama | block_count=three | its metadata llama.block_count is the string "three""#,
         r#"llama | expert_count=8 | "llama with experts""#,
         "llama | block_count=0 | num_hidden_layers",
+        "gemma2 | block_count=4097 | gemma2.block_count is 4097, expected at most 4096",
         "llama | attention.head_count=0 | num_attention_heads",
         "qwen2 | rope.scaling.type=yarn | yarn",
     ] {

@@ -57,6 +57,44 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn what_is_no_text_is_replaced() {
+    let mut metadata = Fields::default();
+    metadata.insert("strings", vec!["", "a??z", "zw\u{f6}lf"]);
+    let mut file = bytes(&metadata, &[]);
+    let at = file.windows(2).position(|pair| pair == b"??").unwrap();
+    file[at..at + 2].fill(0xff);
+    let file = open(&file).unwrap();
+    let found = file.metadata.strings("strings").unwrap();
+    assert_eq!(found, Some(vec!["", "a\u{fffd}\u{fffd}z", "zw\u{f6}lf"]));
+}
+
+#[test]
+fn arrays_that_are_not_wanted_are_passed_over() {
+    let mut metadata = Fields::default();
+    metadata.insert("arrays", vec![vec!["x", "yz"], vec![], vec!["\u{f6}"]]);
+    metadata.insert("long", vec![true; (1 << 21) + 1]);
+    metadata.insert("then", 3_u32);
+    let metadata = open(&bytes(&metadata, &[])).unwrap().metadata;
+    assert_eq!(metadata.whole("then").unwrap(), Some(3));
+    let message = |error: GgufError| error.to_string();
+    assert_eq!(
+        metadata.strings("arrays").map_err(message),
+        Err("its metadata arrays is an array of 3, expected an array of strings".to_owned())
+    );
+    assert_eq!(
+        metadata.bools("long").map_err(message),
+        Err(
+            "its metadata long is an array of 2097153, expected an array of at most 2097152"
+                .to_owned()
+        )
+    );
+    let mut deep = Fields::default();
+    deep.insert("deep", vec![vec![vec![vec![vec![1_u32]]]]]);
+    let reason = refused(&bytes(&deep, &[]));
+    assert_eq!(reason, "the metadata deep is of the unknown type 9");
+}
+
+#[test]
 fn every_truncation_is_an_error() {
     let whole = sample();
     // Up to where the last tensor ends; only padding follows.
@@ -85,6 +123,25 @@ fn corruption_never_panics() {
             }
         }
     }
+}
+
+#[test]
+fn headers_that_promise_too_much_are_refused() {
+    for (at, told) in [
+        (8, "it has 131073 tensors, at most 131072 are read"),
+        (
+            16,
+            "it has 131073 values in its metadata, at most 131072 are read",
+        ),
+    ] {
+        let mut file = sample();
+        file[at..at + 8].copy_from_slice(&131_073_u64.to_le_bytes());
+        assert_eq!(refused(&file), told);
+    }
+    let mut metadata = Fields::default();
+    metadata.insert("a".repeat(1 << 16), 1_u32);
+    let reason = refused(&bytes(&metadata, &[]));
+    assert_eq!(reason, "a name in the metadata is 65536 bytes long");
 }
 
 #[test]

@@ -9,10 +9,15 @@ use std::collections::HashMap;
 use serde_json::{Value as Json, json};
 
 use super::{Token, added, begin_and_end, kind, vocabulary};
-use crate::gguf::{error::GgufError, value::Metadata};
+use crate::gguf::{
+    error::GgufError,
+    value::{MOST_ITEMS, Metadata},
+};
 
 /// What stands for a space.
 pub(in crate::gguf) const SPACE: &str = "\u{2581}";
+/// Most bytes that are looked up to cut all pieces, a square of the length for each; ten times that of Gemma's.
+const MOST_WORK: usize = 1 << 28;
 
 pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, GgufError> {
     let scores = metadata
@@ -62,16 +67,26 @@ pub(super) fn json(metadata: &Metadata, tokens: &[Token<'_>]) -> Result<Json, Gg
             "byte_fallback": true,
             "ignore_merges": false,
             "vocab": vocabulary(tokens, text)?,
-            "merges": merges(&pieces),
+            "merges": merges(&pieces)?,
         },
     }))
 }
 
 /// Merges of pieces `(text, id, score)`, the first to be applied first.
-fn merges<'a>(pieces: &[(&'a str, usize, f64)]) -> Vec<[&'a str; 2]> {
+///
+/// # Errors
+/// If they are too many, or the pieces too long: of pieces that all begin and end with others there is a merge for
+/// each character.
+fn merges<'a>(pieces: &[(&'a str, usize, f64)]) -> Result<Vec<[&'a str; 2]>, GgufError> {
     let ids: HashMap<&str, usize> = pieces.iter().map(|(text, id, _)| (*text, *id)).collect();
     let mut merges = Vec::new();
+    let mut work = 0_usize;
+    let too_many = || GgufError::Tokenizer("its pieces make too many merges".to_owned());
     for &(text, _, score) in pieces {
+        work = work.saturating_add(text.len().saturating_mul(text.len()));
+        if work > MOST_WORK {
+            return Err(too_many());
+        }
         let mut cuts: Vec<_> = text
             .char_indices()
             .skip(1)
@@ -81,6 +96,9 @@ fn merges<'a>(pieces: &[(&'a str, usize, f64)]) -> Vec<[&'a str; 2]> {
             })
             .collect();
         cuts.sort_unstable_by_key(|(ids, _)| *ids);
+        if merges.len() + cuts.len() > MOST_ITEMS {
+            return Err(too_many());
+        }
         merges.extend(cuts.into_iter().map(|(_, cut)| (score, cut)));
     }
     let lengths = |[left, right]: [&str; 2]| (left.chars().count(), right.chars().count());
@@ -88,5 +106,5 @@ fn merges<'a>(pieces: &[(&'a str, usize, f64)]) -> Vec<[&'a str; 2]> {
         b.total_cmp(a)
             .then_with(|| lengths(*right).cmp(&lengths(*left)))
     });
-    merges.into_iter().map(|(_, cut)| cut).collect()
+    Ok(merges.into_iter().map(|(_, cut)| cut).collect())
 }

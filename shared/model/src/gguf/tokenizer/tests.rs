@@ -3,7 +3,7 @@ use tokenizers::Tokenizer;
 
 use super::*;
 use crate::gguf::{
-    tests::{metadata, strings, text, wholes},
+    tests::{array, metadata, strings, text, wholes},
     value::Value,
 };
 
@@ -117,14 +117,12 @@ fn sentencepiece(prefix: Option<bool>) -> Metadata {
     tokens.extend(pieces.map(str::to_owned));
     kinds.extend([1; 9]);
     kinds.push(4);
-    let scores = [vec![0.0; 259], scores.to_vec()].concat();
-    let tokens = tokens.into_iter().map(Value::String).collect();
-    let scores = scores.into_iter().map(Value::Real).collect();
+    let scores: Vec<f64> = [vec![0.0; 259], scores.to_vec()].concat();
     let all = metadata(&[
         ("tokenizer.ggml.model", text("llama")),
-        ("tokenizer.ggml.tokens", Value::Array(tokens)),
+        ("tokenizer.ggml.tokens", array(tokens)),
         ("tokenizer.ggml.token_type", wholes(&kinds)),
-        ("tokenizer.ggml.scores", Value::Array(scores)),
+        ("tokenizer.ggml.scores", array(scores)),
         ("tokenizer.ggml.bos_token_id", Value::Whole(1)),
     ]);
     match prefix {
@@ -207,4 +205,18 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
     let missing = message(&metadata);
     assert_eq!(missing, "its metadata has no tokenizer.ggml.bos_token_id");
     assert!(read(&Metadata::default()).unwrap().is_none());
+}
+
+/// Every piece can be cut anywhere: n pieces make n² / 2 merges.
+#[test]
+fn pieces_that_make_too_many_merges_are_refused() {
+    for lengths in [(1..2_200).collect(), vec![1, 20_000]] {
+        let tokens: Vec<String> = lengths.into_iter().map(|n| "a".repeat(n)).collect();
+        let scores = vec![0.0; tokens.len()];
+        let mut metadata = sentencepiece(None);
+        metadata.0.remove("tokenizer.ggml.token_type");
+        let metadata = with(metadata, "tokens", array(tokens));
+        let metadata = with(metadata, "scores", array(scores));
+        assert!(message(&metadata).ends_with("its pieces make too many merges"));
+    }
 }

@@ -1,0 +1,150 @@
+//! Arrays in the metadata of a GGUF file, as they stand there.
+
+/// A string: its length in eight bytes, and its text.
+pub(super) const STRING: u32 = 8;
+/// An array: the type of its items, their number, and the items.
+pub(super) const ARRAY: u32 = 9;
+
+/// Items of one type, in the bytes that they take in the file. A file may consist of arrays that nobody asks
+/// for, of a byte an item: as values of their own they would take a hundred times its size.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Array {
+    kind: u32,
+    len: usize,
+    bytes: Box<[u8]>,
+}
+
+/// An item of an array, or a value that is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Item<'a> {
+    /// Wide enough for every type of whole numbers.
+    Whole(i128),
+    Real(f64),
+    Bool(bool),
+    String(&'a str),
+}
+
+impl Array {
+    /// `len` items of type `kind`, which are all of `bytes`. What is no UTF-8 in strings is replaced: some
+    /// tokens of some published files are none.
+    pub(super) fn new(kind: u32, len: usize, bytes: &[u8]) -> Self {
+        let is_text = |text: &[u8]| str::from_utf8(text).is_ok();
+        let bytes = if kind != STRING || texts(bytes).all(is_text) {
+            bytes.into()
+        } else {
+            replaced(bytes)
+        };
+        Self { kind, len, bytes }
+    }
+
+    /// Number of items.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The items; none of an array of arrays, which no model has.
+    pub(super) fn items(&self) -> Option<impl Iterator<Item = Item<'_>>> {
+        let is_read = self.len == 0 || self.kind == STRING || width(self.kind).is_some();
+        let width = width(self.kind).unwrap_or(1);
+        let numbers = if self.kind == STRING {
+            &[]
+        } else {
+            &*self.bytes
+        };
+        let numbers = numbers.chunks_exact(width);
+        let numbers = numbers.filter_map(|bytes| number(self.kind, bytes));
+        let strings = if self.kind == STRING {
+            &*self.bytes
+        } else {
+            &[]
+        };
+        let strings = texts(strings).map(|text| Item::String(str::from_utf8(text).unwrap_or("")));
+        is_read.then(|| numbers.chain(strings))
+    }
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn whole(self) -> Option<u64> {
+        match self {
+            Self::Whole(number) => u64::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn real(self) -> Option<f64> {
+        match self {
+            Self::Real(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bool(self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(self) -> Option<&'a str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a number of type `kind`; none if it is no number.
+pub(super) fn width(kind: u32) -> Option<usize> {
+    match kind {
+        0 | 1 | 7 => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+/// The number of type `kind` that `bytes` are; none if they are none.
+pub(super) fn number(kind: u32, bytes: &[u8]) -> Option<Item<'static>> {
+    fn exactly<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+        bytes.try_into().ok()
+    }
+    Some(match kind {
+        0 => Item::Whole(u8::from_le_bytes(exactly(bytes)?).into()),
+        1 => Item::Whole(i8::from_le_bytes(exactly(bytes)?).into()),
+        2 => Item::Whole(u16::from_le_bytes(exactly(bytes)?).into()),
+        3 => Item::Whole(i16::from_le_bytes(exactly(bytes)?).into()),
+        4 => Item::Whole(u32::from_le_bytes(exactly(bytes)?).into()),
+        5 => Item::Whole(i32::from_le_bytes(exactly(bytes)?).into()),
+        6 => Item::Real(f32::from_le_bytes(exactly(bytes)?).into()),
+        7 => Item::Bool(exactly::<1>(bytes)? != [0]),
+        10 => Item::Whole(u64::from_le_bytes(exactly(bytes)?).into()),
+        11 => Item::Whole(i64::from_le_bytes(exactly(bytes)?).into()),
+        12 => Item::Real(f64::from_le_bytes(exactly(bytes)?)),
+        _ => return None,
+    })
+}
+
+/// The texts of strings that stand one after the other.
+fn texts(strings: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = strings;
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (text, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(text)
+    })
+}
+
+/// Strings with U+FFFD where they were no UTF-8.
+fn replaced(strings: &[u8]) -> Box<[u8]> {
+    let readable = || texts(strings).map(String::from_utf8_lossy);
+    let size = readable().map(|text| size_of::<u64>() + text.len()).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for text in readable() {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    bytes.into()
+}
