@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, RoundError};
+use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::cascade::{
@@ -67,7 +67,7 @@ struct Block {
     asked: Asked,
     pipeline: Pipeline,
     /// What the penalties count, before the block.
-    history: History,
+    history: CountedHistory,
     want: Want,
     unscaled: Vec<f32>,
     /// Prompt (or start token), output, and the draft tokens that the next forward needs.
@@ -116,7 +116,7 @@ impl Block {
             grams,
             asked: *asked,
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, output),
+            history: session.history(),
             want: Want {
                 unscaled: is_lenient || asked.tree != TreeShape::Chain,
                 ..Want::default()
@@ -152,13 +152,16 @@ impl Block {
         let figures = rows.figures();
         self.progress.step(figures.forwarded_tokens);
         self.cost.add(&Cost::of(figures));
+        // What an earlier review counted of drafts is taken back.
+        let output = self.spec.lead().len()..self.context_len;
+        self.history.follow(&self.tokens[output]);
         let mut laws = Laws {
             rows,
             from,
             vocab_size: self.spec.vocab_size as usize,
             base_len: self.base_len,
             pipeline: &mut self.pipeline,
-            history: self.history.clone(),
+            history: &mut self.history,
             drafts: &self.tokens[self.context_len..],
             counted: 0,
             want: self.want,
@@ -244,7 +247,7 @@ struct Laws<'a> {
     vocab_size: usize,
     base_len: u32,
     pipeline: &'a mut Pipeline,
-    history: History,
+    history: &'a mut History,
     /// The draft tokens that were forwarded.
     drafts: &'a [TokenId],
     /// Draft tokens that `history` counts.
@@ -265,7 +268,7 @@ impl DraftRows<f32> for Laws<'_> {
         let position = self.base_len + offset as u32;
         let seen = self
             .pipeline
-            .laws(law, self.unscaled, self.want, &self.history, position)?;
+            .laws(law, self.unscaled, self.want, self.history, position)?;
         Ok(DraftLaws {
             law,
             unscaled: seen.unscaled.then_some(&self.unscaled[..]),

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
 use model::head::{AcceptanceHead, Scratch};
-use peer::{Cost, RoundError};
+use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::drafting::{self, DraftToken, StopRule, Stopping, TreeShape};
-use speculation::history::History;
 use speculation::noise::InnerCall;
 use speculation::pipeline::{LawError, Pipeline, Want};
 use speculation::proposal::ProposalForm;
@@ -27,7 +26,7 @@ pub(crate) struct DraftTask {
     spec: Arc<SessionSpec>,
     asked: Asked,
     pipeline: Pipeline,
-    history: History,
+    history: CountedHistory,
     chance: RoundChance,
     want: Want,
     unscaled: Vec<f32>,
@@ -64,7 +63,7 @@ impl DraftTask {
         tokens.reserve(asked.max_tokens as usize);
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, output),
+            history: session.history(),
             chance: RoundChance::new(spec.noise, base_len, InnerCall::default()),
             want: want(spec, &asked),
             unscaled: Vec::new(),

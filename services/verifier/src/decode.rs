@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, RoundError};
+use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
-use speculation::history::History;
 use speculation::pipeline::{LawError, Pipeline};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
@@ -23,7 +22,7 @@ pub(crate) type Report = Result<(TokenId, Cost), RoundError>;
 pub(crate) struct DecodeTask {
     spec: Arc<SessionSpec>,
     pipeline: Pipeline,
-    history: History,
+    history: CountedHistory,
     /// Prompt and output.
     tokens: Vec<TokenId>,
     left: u32,
@@ -44,7 +43,7 @@ impl DecodeTask {
         let spec = Arc::clone(&session.spec);
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, session.committed.tokens()),
+            history: session.history(),
             tokens: session.sequence(&[]),
             left: max_tokens,
             spec,

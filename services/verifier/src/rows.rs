@@ -14,7 +14,7 @@ use crate::scoring::Block;
 /// The rows of a forward on the way to being laws.
 pub(crate) struct LogitRows<'a> {
     pipeline: Pipeline,
-    history: History,
+    history: &'a mut History,
     base_len: u32,
     drafts: &'a [TokenId],
     vocab_size: usize,
@@ -29,17 +29,18 @@ impl<'a> LogitRows<'a> {
     /// The laws after the output and each prefix of the drafts of `block`, of the logits `rows`
     /// (drafts + 1, `row_len`); `unscaled` is scratch.
     pub(crate) fn new(
-        block: &'a Block,
+        block: &'a mut Block,
         want: Want,
         (rows, row_len): (&'a mut [f32], usize),
         unscaled: &'a mut Vec<f32>,
     ) -> Self {
-        let spec = &block.spec;
-        let (output, drafts) = block.parts();
+        let spec = Arc::clone(&block.spec);
+        let base_len = block.base_len as u32;
+        let (drafts, history) = block.drafts();
         Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, output),
-            base_len: block.base_len as u32,
+            history,
+            base_len,
             drafts,
             vocab_size: spec.vocab_size as usize,
             rows,
@@ -60,9 +61,9 @@ impl TargetRows<f32> for LogitRows<'_> {
         }
         let law = &mut self.rows[offset * self.row_len..][..self.vocab_size];
         let position = self.base_len + offset as u32;
-        let observed =
-            self.pipeline
-                .laws(law, self.unscaled, self.want, &self.history, position)?;
+        let observed = self
+            .pipeline
+            .laws(law, self.unscaled, self.want, self.history, position)?;
         Ok(TargetLaw {
             law,
             unscaled: observed.unscaled.then_some(&self.unscaled[..]),

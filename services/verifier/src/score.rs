@@ -17,7 +17,7 @@ impl Judge for Wanted {
 
     fn judge(
         &mut self,
-        block: &Block,
+        block: &mut Block,
         rows: (&mut [f32], usize),
     ) -> Result<Vec<v1::Slice>, RoundError> {
         let Self(wanted) = *self;
@@ -27,15 +27,15 @@ impl Judge for Wanted {
             unscaled: wanted.unscaled,
         };
         let mut unscaled = Vec::new();
+        let drafts = block.drafts().0.len();
         let mut rows = LogitRows::new(block, want, rows, &mut unscaled);
-        let (_, drafts) = block.parts();
-        (0..=drafts.len())
+        (0..=drafts)
             .map(|offset| {
                 let laws = rows.laws(offset)?;
                 let unscaled = laws.unscaled.filter(|_| wanted.unscaled);
                 let top = wanted.top;
                 let mut slice = slice::to_wire(offset, laws.law, unscaled, laws.confidence, top);
-                slice.last = offset == drafts.len();
+                slice.last = offset == drafts;
                 Ok(slice)
             })
             .collect()

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::engine::{EngineError, Progress, StepRows, Task};
-use peer::{Cost, RoundError};
+use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
+use speculation::history::History;
 use tokio::sync::oneshot;
 use wire::open::SessionSpec;
 
@@ -20,7 +21,7 @@ pub(crate) trait Judge: Send + 'static {
     /// Takes the logits `rows`, (drafts + 1, their length): after the output, then after each draft token.
     fn judge(
         &mut self,
-        block: &Block,
+        block: &mut Block,
         rows: (&mut [f32], usize),
     ) -> Result<Self::Verdict, RoundError>;
 
@@ -41,12 +42,15 @@ pub(crate) struct Block {
     /// Prompt (or start token), output and drafts.
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) base_len: usize,
+    /// After the output.
+    pub(crate) history: CountedHistory,
 }
 
 impl Block {
-    /// The output, and the drafts behind it.
-    pub(crate) fn parts(&self) -> (&[TokenId], &[TokenId]) {
-        self.tokens[self.spec.lead().len()..].split_at(self.base_len)
+    /// The drafts, and what was seen before them.
+    pub(crate) fn drafts(&mut self) -> (&[TokenId], &mut History) {
+        let first = self.spec.lead().len() + self.base_len;
+        (&self.tokens[first..], &mut self.history)
     }
 }
 
@@ -64,6 +68,7 @@ pub(crate) async fn score<J: Judge>(
             spec: Arc::clone(&session.spec),
             tokens: session.sequence(drafts),
             base_len: session.committed.tokens().len(),
+            history: session.history(),
         },
         judge,
         progress,
@@ -115,7 +120,9 @@ impl<J: Judge> Task for ScoringTask<J> {
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let (step, row_len) = (rows.figures(), rows.vocab_size());
         let began = Instant::now();
-        let judged = self.judge.judge(&self.block, (rows.logits_mut(), row_len));
+        let judged = self
+            .judge
+            .judge(&mut self.block, (rows.logits_mut(), row_len));
         let accept = began.elapsed();
         self.answer(judged.map(|verdict| (verdict, Cost { step, accept })));
         Progress::Done

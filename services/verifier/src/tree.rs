@@ -40,15 +40,14 @@ impl Judge for Tree {
 
     fn judge(
         &mut self,
-        block: &Block,
+        block: &mut Block,
         (rows, row_len): (&mut [f32], usize),
     ) -> Result<Verdict, RoundError> {
-        let spec = &block.spec;
-        let (output, _) = block.parts();
+        let spec = &Arc::clone(&block.spec);
         let base_len = block.base_len as u32;
         let mut laws = PathLaws {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
-            history: History::new(&spec.sampling, &spec.prompt, output),
+            history: &mut block.history,
             position: base_len,
             drafts: &self.drafts,
             rows,
@@ -74,7 +73,7 @@ impl Judge for Tree {
 struct PathLaws<'a> {
     pipeline: Pipeline,
     /// Of the path so far: penalties count the ancestors of a node, not its siblings.
-    history: History,
+    history: &'a mut History,
     position: u32,
     drafts: &'a DraftTree,
     /// Logits (nodes + 1, `row_len`): after the output, then after each node.
@@ -93,7 +92,7 @@ impl NodeLaws<f32> for PathLaws<'_> {
             self.position += 1;
         }
         let law = &mut self.rows[row * self.row_len..][..self.vocab_size];
-        self.pipeline.law(law, &self.history, self.position)?;
+        self.pipeline.law(law, self.history, self.position)?;
         Ok(law)
     }
 }

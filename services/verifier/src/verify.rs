@@ -1,6 +1,7 @@
 //! Deciding one draft block, of which something may be told of the draft model.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use peer::RoundError;
 use speculation::TokenId;
@@ -33,8 +34,12 @@ pub(crate) struct Asked {
 impl Judge for Asked {
     type Verdict = Verdict;
 
-    fn judge(&mut self, block: &Block, rows: (&mut [f32], usize)) -> Result<Verdict, RoundError> {
-        let spec = &block.spec;
+    fn judge(
+        &mut self,
+        block: &mut Block,
+        rows: (&mut [f32], usize),
+    ) -> Result<Verdict, RoundError> {
+        let spec = &Arc::clone(&block.spec);
         let greedy = spec.sampling.temperature == 0.0;
         let mut want = Want::of_target(spec.target.needs(greedy));
         want.unscaled |= matches!(spec.verification, Verification::Bild { .. });

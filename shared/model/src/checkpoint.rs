@@ -14,7 +14,7 @@ use std::{
 use candle_core::quantized::GgmlDType;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use speculation::TokenId;
+use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
@@ -296,13 +296,15 @@ impl Checkpoint {
         })
     }
 
-    /// Fingerprint of everything that determines the bits of a logit: weights, constants, weight
-    /// format and kernel family; 16 hexadecimal digits. Reads every byte of the weights.
+    /// Fingerprint of everything that determines the bits of a logit and what token is drawn for it: weights,
+    /// constants, weight format, kernel family and that of the laws; 16 hexadecimal digits. Reads every byte of
+    /// the weights.
     ///
     /// Two engines on CPUs with the same fingerprint compute the same bits, whatever the CPUs; two on
     /// devices, the same numbers up to rounding.
     pub fn numerics(&self, computation: impl Into<Computation>) -> String {
-        self.digest(&computation.into().kernel_family())
+        let kernels = computation.into().kernel_family();
+        self.digest(&format!("{kernels} {}", pipeline::FAMILY))
     }
 
     /// Fingerprint of the model itself, its weights and constants, whatever format it is computed in; 16

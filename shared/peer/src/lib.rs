@@ -10,6 +10,7 @@
 
 mod bounds;
 mod cost;
+mod counted;
 mod describe;
 mod error;
 mod figures;
@@ -21,6 +22,7 @@ mod turn;
 
 pub use bounds::Bounds;
 pub use cost::Cost;
+pub use counted::CountedHistory;
 pub use describe::describe;
 pub use error::{PeerError, RoundError};
 pub use replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};

@@ -19,6 +19,7 @@ use wire::open::SessionSpec;
 use wire::round::RoundKey;
 use wire::v1;
 
+use crate::counted::{CountedHistory, HistoryHome};
 use crate::replies::Replies;
 
 /// What a drafter or a verifier does in its own way, and what it needs for that.
@@ -124,12 +125,18 @@ pub struct Session<R: Role> {
     pub answers: Answers<RoundKey, R::Answer>,
     /// What the role keeps.
     pub memory: R::Memory,
+    pub(crate) history: HistoryHome,
 }
 
 impl<R: Role> Session<R> {
     /// Prompt (or start token), output and `drafts`: what a model's sequence must hold.
     pub fn sequence(&self, drafts: &[TokenId]) -> Vec<TokenId> {
         [self.spec.lead(), self.committed.tokens(), drafts].concat()
+    }
+
+    /// How often the tokens of prompt and output were seen.
+    pub fn history(&self) -> CountedHistory {
+        self.history.lend(&self.spec, self.committed.tokens())
     }
 
     /// Queues `task` on the largest model's engine.

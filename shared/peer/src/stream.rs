@@ -16,6 +16,7 @@ use wire::open::{self, SessionSpec};
 use wire::status::{BadField, overloaded};
 use wire::v1;
 
+use crate::counted::HistoryHome;
 use crate::replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
 use crate::role::{Asked, Peer, Role, Said, Session};
 
@@ -119,6 +120,7 @@ fn resumed<R: Role>(peer: &Peer<R>, spec: SessionSpec, held: Option<Session<R>>)
         committed: Committed::default(),
         answers: Answers::default(),
         memory: R::Memory::default(),
+        history: HistoryHome::default(),
     }
 }
 

@@ -6,7 +6,8 @@
 
 use crate::TokenId;
 use crate::noise::{InnerCall, Noise, Purpose};
-use crate::real::Real;
+use crate::real::{Real, sum_of};
+use crate::simd::kernel;
 
 /// Makes the random decisions of one round.
 pub trait Chance<F> {
@@ -52,18 +53,36 @@ impl<F: Real> Chance<F> for RoundChance {
     }
 }
 
+/// Tokens whose mass is added up together.
+const BLOCK: usize = 512;
+
 /// The token at which the cumulated `law`, which need not be normalised, first exceeds the
 /// fraction `u` of its mass. Added up in double precision: in single precision the ends of a large
 /// vocabulary would be rounded away.
+///
+/// The law is read once, in blocks; only the block that holds the token is read again, token by token.
 fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
-    let total: f64 = law.iter().map(|mass| mass.as_f64()).sum();
-    let goal = u * total;
-    let mut mass = 0.0;
-    let mut last = 0;
-    for (token, probability) in law.iter().map(|mass| mass.as_f64()).enumerate() {
+    let masses = block_masses(law);
+    let goal = u * masses.iter().sum::<f64>();
+    let (mut mass, mut chosen) = (0.0, None);
+    for (block, &of_block) in masses.iter().enumerate() {
+        if of_block > 0.0 {
+            chosen = Some((block * BLOCK, mass));
+            mass += of_block;
+            if mass > goal {
+                break;
+            }
+        }
+    }
+    let Some((first, mut mass)) = chosen else {
+        return 0;
+    };
+    let mut last = first;
+    for (token, probability) in law[first..].iter().take(BLOCK).enumerate() {
+        let probability = probability.as_f64();
         if probability > 0.0 {
             mass += probability;
-            last = token;
+            last = first + token;
             if mass > goal {
                 break;
             }
@@ -71,6 +90,16 @@ fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
     }
     last as TokenId
 }
+
+kernel! {
+    /// The mass of each block of `law`.
+    fn block_masses<'a, F: Real>(law: &'a [F]) -> Masses {
+        law.chunks(BLOCK).map(|block| sum_of(block, Real::as_f64)).collect()
+    }
+}
+
+/// The masses of blocks.
+type Masses = Vec<f64>;
 
 #[cfg(test)]
 mod tests {
@@ -83,6 +112,41 @@ mod tests {
         assert_eq!(quantile(&law, 0.2499), 1);
         assert_eq!(quantile(&law, 0.2501), 3);
         assert_eq!(quantile(&law, 1.0 - 1e-16), 3);
+    }
+
+    /// Laws over several blocks, some of them empty, against the cumulated masses token by token.
+    #[test]
+    fn the_quantile_is_that_of_the_cumulated_masses() {
+        for (len, every) in [
+            (1, 1),
+            (511, 7),
+            (512, 1),
+            (513, 512),
+            (2_000, 3),
+            (5_000, 700),
+        ] {
+            let law: Vec<f32> = (0..len)
+                .map(|v| {
+                    if v % every == 0 {
+                        ((v * 31) % 17 + 1) as f32
+                    } else {
+                        0.0
+                    }
+                })
+                .collect();
+            // Whole numbers, so that every order of adding them up is exact.
+            let total: f32 = law.iter().sum();
+            for step in 0..200 {
+                let u = (f64::from(step) + 0.5) / 200.0;
+                let mut mass = 0.0;
+                let expected = law.iter().position(|&value| {
+                    mass += f64::from(value);
+                    mass > u * f64::from(total)
+                });
+                assert_eq!(Some(quantile(&law, u) as usize), expected, "{len} {u}");
+            }
+        }
+        assert_eq!(quantile(&[0.0_f32; 700], 0.5), 0);
     }
 
     #[test]

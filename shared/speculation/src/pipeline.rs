@@ -6,6 +6,7 @@
 
 mod cut;
 mod observe;
+mod threshold;
 
 pub use observe::{Observed, Want};
 
@@ -16,6 +17,10 @@ use crate::history::History;
 use crate::real::{Real, any_nan, argmax, sum_of};
 use crate::sampling::SamplingParams;
 use crate::simd::kernel;
+
+/// Names the arithmetic from logits to a token, for the numerics fingerprint: top-p by exact masses, draws by
+/// masses of blocks.
+pub const FAMILY: &str = "laws-2";
 
 /// Why a logits row gives no law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +45,7 @@ pub enum LawError {
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     params: Arc<SamplingParams>,
-    order: Vec<u32>,
+    scratch: Vec<f64>,
 }
 
 impl Pipeline {
@@ -48,7 +53,7 @@ impl Pipeline {
     pub fn new(params: impl Into<Arc<SamplingParams>>) -> Self {
         Self {
             params: params.into(),
-            order: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -112,7 +117,7 @@ impl Pipeline {
         }
         let max = row[best];
         softmax(row, max, F::from_f32(self.params.temperature));
-        self.cut(row);
+        self.cut(row, best);
     }
 
     /// Bans, mask, bias and penalties: what changes single logits.

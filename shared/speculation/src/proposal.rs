@@ -4,8 +4,8 @@ use half::f16;
 
 use crate::TokenId;
 use crate::confidence::Confidence;
-use crate::pipeline::normalise;
 use crate::real::{Real, sum_of};
+use crate::simd::kernel;
 
 /// Most tokens of a sparse draft distribution.
 pub const SPARSE_MOST: u32 = 1024;
@@ -107,7 +107,8 @@ impl ProposalLaw {
             ProposalForm::Point => Self::Point,
             ProposalForm::Dense { half } => {
                 let row: Vec<f32> = law.iter().map(|mass| sent(mass.as_f64(), half)).collect();
-                write_dense(&row, law);
+                let mass = sum_of(&row, f64::from);
+                write_dense(&row, law, mass);
                 Self::Dense(row)
             }
             ProposalForm::Sparse { top } => {
@@ -145,8 +146,8 @@ impl ProposalLaw {
             Self::None => Err(BadProposal::Missing),
             Self::Point => Err(BadProposal::Malformed("a point law has no token here")),
             Self::Dense(row) => {
-                check_dense(row, law.len())?;
-                write_dense(row, law);
+                let mass = check_dense(row, law.len())?;
+                write_dense(row, law, mass);
                 Ok(())
             }
             Self::Sparse { ids, weights } => {
@@ -157,26 +158,25 @@ impl ProposalLaw {
     }
 }
 
-fn check_dense(row: &[f32], vocab_size: usize) -> Result<(), BadProposal> {
+/// Checks a dense law; its mass.
+fn check_dense(row: &[f32], vocab_size: usize) -> Result<f64, BadProposal> {
     if row.len() != vocab_size {
         return Err(BadProposal::Length {
             found: row.len(),
             expected: vocab_size,
         });
     }
-    // NaN is in no range.
-    let in_range = |all: bool, mass: &f32| all & (0.0..=1.001).contains(mass);
-    if !row.iter().fold(true, in_range) {
+    let (is_in_range, mass) = range_and_mass(row);
+    if !is_in_range {
         return Err(BadProposal::Malformed("a probability is not within 0 to 1"));
     }
     // Half precision rounds off up to 2^-25 a token; a hundredth is that of 300,000.
-    let mass = sum_of(row, f64::from);
     if (mass - 1.0).abs() > 1e-2 {
         return Err(BadProposal::Malformed(
             "the probabilities do not add up to 1",
         ));
     }
-    Ok(())
+    Ok(mass)
 }
 
 fn check_sparse(ids: &[TokenId], weights: &[u16], vocab_size: usize) -> Result<(), BadProposal> {
@@ -205,11 +205,27 @@ fn sent(mass: f64, half: bool) -> f32 {
     }
 }
 
-fn write_dense<F: Real>(row: &[f32], law: &mut [F]) {
-    for (mass, &sent) in law.iter_mut().zip(row) {
-        *mass = F::from_f32(sent);
+kernel! {
+    /// Whether all values of `row` are probabilities, with some room for rounding, and their sum.
+    fn range_and_mass<'a, F: Real>(row: &'a [F]) -> RangeAndMass {
+        let most = F::from_f32(1.001);
+        // NaN is in no range.
+        let in_range = |all: bool, &mass: &F| all & (mass >= F::zero()) & (mass <= most);
+        (row.iter().fold(true, in_range), sum_of(row, Real::as_f64))
     }
-    normalise(law);
+}
+
+/// See [`range_and_mass`].
+type RangeAndMass = (bool, f64);
+
+kernel! {
+    /// Writes `row`, whose sum is `mass`, divided by it.
+    fn write_dense<'a, F: Real>(row: &'a [f32], law: &'a mut [F], mass: f64) -> () {
+        let total = F::from_f64(mass);
+        for (law, &sent) in law.iter_mut().zip(row) {
+            *law = F::from_f32(sent) / total;
+        }
+    }
 }
 
 /// The `top` most likely tokens (lowest ids among equals) and their weights, the largest 65,535.

@@ -144,10 +144,11 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
             };
         let proposal = needed.then(|| self.proposal(offset)).transpose()?;
         let law = &mut self.scratch.draft;
-        law.clear();
         let Some(proposal) = proposal else {
+            law.clear();
             return Ok(());
         };
+        // What stands there is written over.
         law.resize(self.inputs.vocab_size, F::zero());
         match drafted {
             Some(&token) => proposal.law.write_law(token, law),

@@ -218,7 +218,6 @@ impl Place {
             return Ok((id, Emission::Told(told.unwrap_or_default())));
         };
         let id = draft.token.id;
-        scratch.clear();
         scratch.resize(law.len(), F::zero());
         draft.token.law.write_law(id, scratch)?;
         let ratio = acceptance_ratio(scratch, law, lenience, id);

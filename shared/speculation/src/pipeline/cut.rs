@@ -1,9 +1,9 @@
 //! Top-k, top-p and min-p: the cuts between the softmax and the sampling law.
 
-use std::sync::Arc;
-
+use super::threshold::{Kept, Weight, find};
 use super::{Pipeline, normalise};
-use crate::real::{Real, argmax};
+use crate::real::Real;
+use crate::simd::kernel;
 
 impl Pipeline {
     /// Whether top-k, top-p or min-p is set.
@@ -11,48 +11,49 @@ impl Pipeline {
         self.params.top_k > 0 || self.params.top_p < 1.0 || self.params.min_p > 0.0
     }
 
-    /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation.
-    pub(super) fn cut<F: Real>(&mut self, law: &mut [F]) {
-        let params = Arc::clone(&self.params);
+    /// Top-k, then top-p over what is left, then min-p, each followed by renormalisation. The largest value
+    /// stands at `best`, and stays the largest.
+    ///
+    /// Top-p adds up masses in units of 2^-52, so what it keeps does not depend on the order of adding.
+    pub(super) fn cut<F: Real>(&mut self, law: &mut [F], best: usize) {
+        let (params, scratch) = (&self.params, &mut self.scratch);
         let k = params.top_k as usize;
-        let by_law = |law: &[F], a: u32, b: u32| {
-            let order = law[b as usize].partial_cmp(&law[a as usize]);
-            order.unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(&b))
-        };
         if k > 0 && k < law.len() {
-            self.order.clear();
-            self.order.extend(0..law.len() as u32);
-            self.order
-                .select_nth_unstable_by(k - 1, |&a, &b| by_law(law, a, b));
-            for &token in &self.order[k..] {
-                law[token as usize] = F::zero();
-            }
-            normalise(law);
+            let kept = find(law, law[best], Weight::Count, k as u64, scratch);
+            keep(law, kept);
         }
         if params.top_p < 1.0 {
-            let top_p = F::from_f32(params.top_p);
-            self.order.clear();
-            self.order
-                .extend((0..law.len() as u32).filter(|&v| law[v as usize] > F::zero()));
-            self.order.sort_unstable_by(|&a, &b| by_law(law, a, b));
-            let mut mass = F::zero();
-            let kept = self.order.iter().position(|&token| {
-                mass += law[token as usize];
-                mass >= top_p
-            });
-            for &token in &self.order[kept.map_or(self.order.len(), |last| last + 1)..] {
-                law[token as usize] = F::zero();
-            }
-            normalise(law);
+            // The largest is kept, however small top-p is.
+            let goal = Weight::Mass.of(F::from_f32(params.top_p)).max(1);
+            let kept = find(law, law[best], Weight::Mass, goal, scratch);
+            keep(law, kept);
         }
         if params.min_p > 0.0 {
-            let floor = law[argmax(law)] * F::from_f32(params.min_p);
-            for value in law.iter_mut() {
-                if *value < floor {
-                    *value = F::zero();
-                }
-            }
-            normalise(law);
+            let floor = law[best] * F::from_f32(params.min_p);
+            keep_from(law, floor);
         }
+    }
+}
+
+/// Leaves of `law` what is kept, all of it where nothing is said, and renormalises it.
+fn keep<F: Real>(law: &mut [F], kept: Option<Kept<F>>) {
+    let Some(Kept { least, surplus }) = kept else {
+        return keep_from(law, F::zero());
+    };
+    let equals = (law.iter_mut().rev()).filter(|value| **value == least);
+    for value in equals.take(surplus) {
+        *value = F::zero();
+    }
+    keep_from(law, least);
+}
+
+kernel! {
+    /// Leaves out the values below `least` and divides the others by their sum.
+    fn keep_from<'a, F: Real>(law: &'a mut [F], least: F) -> () {
+        // In blocks, so that a value is still at hand when it is added up.
+        for value in law.iter_mut() {
+            *value = if *value < least { F::zero() } else { *value };
+        }
+        normalise(law);
     }
 }

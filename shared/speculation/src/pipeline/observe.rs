@@ -75,7 +75,7 @@ impl Pipeline {
                 unscaled.clear();
                 unscaled.extend_from_slice(row);
             }
-            self.cut(row);
+            self.cut(row, best);
             return Ok(seen);
         }
         let mut seen = Observed::default();

@@ -43,19 +43,20 @@ kernel! {
 /// Writes the unnormalised residual `(r π - q)_+` (vocab) for a joint ratio of natural logarithm
 /// `log_ratio` over `draft`, which holds q. Where rounding leaves no mass, writes π.
 pub fn residual<F: Real>(log_ratio: f64, target: &[F], draft: &mut [F]) {
-    let weights = Weights::of(log_ratio);
-    if excess(weights, target, draft) > 0.0 {
-        write_over_draft(weights, target, draft);
-    } else {
+    if !write_over_draft(Weights::of(log_ratio), target, draft) {
         draft.copy_from_slice(target);
     }
 }
 
 kernel! {
-    fn write_over_draft<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a mut [F]) -> () {
+    /// Writes the residual over `draft`; whether it has any mass.
+    fn write_over_draft<'a, F: Real>(weights: Weights, target: &'a [F], draft: &'a mut [F]) -> bool {
+        let mut any = false;
         for (&pi, q) in target.iter().zip(draft) {
             *q = F::from_f64(weights.excess(pi, *q));
+            any |= *q > F::zero();
         }
+        any
     }
 }
 

@@ -5,8 +5,11 @@
 //! one, the target distribution, the accept tests, the residual and its draw. Not counted: the
 //! forward, and the softmax that makes a law of a logits row. That softmax is the unit: the shipped
 //! pipeline at temperature 1 without cuts (largest logit, a look for NaN, exponential, sum, division).
+//!
+//! A second table has what that pipeline costs with cuts or penalties, in the same unit.
 
 mod case;
+mod cuts;
 mod inputs;
 
 use anstream::eprintln;
@@ -17,6 +20,7 @@ use speculation::methods::names;
 use crate::report::{Report, Row, number, only_json, text};
 use crate::timing::median;
 use case::{Case, Figures, VERIFICATIONS};
+use cuts::Cut;
 use inputs::Inputs;
 
 /// Arguments of `outrider-bench laws`.
@@ -57,8 +61,9 @@ pub(super) fn run(args: &LawsArgs, report: &mut Report) -> anyhow::Result<()> {
             inputs::MOST_VOCAB
         );
         eprintln!("V={vocab}: making laws");
-        let inputs = Inputs::new(vocab, args.blocks);
-        measure(inputs, args.repeats, report)?;
+        let mut inputs = Inputs::new(vocab, args.blocks);
+        measure(&mut inputs, args.repeats, report)?;
+        measure_cuts(&mut inputs, args.repeats, report)?;
     }
     let goals = VERIFICATIONS
         .map(|(verification, goal)| format!("{} {goal}", names::of_verification(verification)));
@@ -67,12 +72,12 @@ pub(super) fn run(args: &LawsArgs, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Measures all cases over one vocabulary.
-fn measure(mut inputs: Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
+fn measure(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
     let mut softmaxes = Vec::new();
     for case in Case::all() {
-        let figures = case.measure(&mut inputs, repeats)?;
+        let figures = case.measure(inputs, repeats)?;
         softmaxes.push(figures.softmax_us);
-        report.row("laws", row(&inputs, &case, &figures))?;
+        report.row("laws", row(inputs, &case, &figures))?;
     }
     report.note(format!(
         "V={}: one softmax takes {:.2} us; laws overlap by {:.2}.",
@@ -80,6 +85,24 @@ fn measure(mut inputs: Inputs, repeats: usize, report: &mut Report) -> anyhow::R
         median(softmaxes),
         inputs.overlap()
     ));
+    Ok(())
+}
+
+/// Measures cuts and penalties over one vocabulary.
+fn measure_cuts(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::Result<()> {
+    for cut in Cut::all() {
+        let figures = cut.measure(inputs, repeats);
+        let row = vec![
+            text("cut", cut.name),
+            text("vocab", inputs.vocab).called("V").across(),
+            only_json("softmax_us", figures.softmax_us),
+            only_json("row_us", figures.row_us),
+            number("ratio", figures.ratio, 2)
+                .missed(figures.ratio > cut.goal)
+                .cell(),
+        ];
+        report.row("cuts", row)?;
+    }
     Ok(())
 }
 
@@ -108,10 +131,12 @@ mod tests {
 
     #[test]
     fn every_case_runs_over_a_small_vocabulary() {
-        let inputs = Inputs::new(64, 3);
+        let mut inputs = Inputs::new(64, 3);
         assert!((0.2..1.0).contains(&inputs.overlap()));
         let mut report = Report::quiet();
-        measure(inputs, 2, &mut report).expect("measured");
+        measure(&mut inputs, 2, &mut report).expect("measured");
+        measure_cuts(&mut inputs, 2, &mut report).expect("measured");
+        assert_eq!(report.objects("cuts").len(), Cut::all().len());
         let rows = report.objects("laws");
         // Exact, two lossy and ten rules, under four verifications, with two forms but for the rule
         // that needs the whole law.
@@ -126,6 +151,6 @@ mod tests {
         assert!(text.contains("token-v3") && text.contains("V=64"), "{text}");
         // A row for each target.
         let lines = text.lines().filter(|line| line.starts_with('|'));
-        assert_eq!(lines.count(), 2 + 13);
+        assert_eq!(lines.count(), 2 + 13 + 2 + Cut::all().len());
     }
 }
