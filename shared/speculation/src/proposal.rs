@@ -209,8 +209,12 @@ kernel! {
     /// Whether all values of `row` are probabilities, with some room for rounding, and their sum.
     fn range_and_mass<'a, F: Real>(row: &'a [F]) -> RangeAndMass {
         let most = F::from_f32(1.001);
-        // NaN is in no range.
+        #[allow(
+            clippy::needless_bitwise_bool,
+            reason = "a branch a value would keep the loop from being vectorised"
+        )]
         let in_range = |all: bool, &mass: &F| all & (mass >= F::zero()) & (mass <= most);
+        // NaN is in no range.
         (row.iter().fold(true, in_range), sum_of(row, Real::as_f64))
     }
 }

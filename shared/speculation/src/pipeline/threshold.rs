@@ -190,8 +190,8 @@ where
         }
     };
     for chunk in chunks {
-        for lane in 0..LANES {
-            add(lane, chunk[lane]);
+        for (lane, &value) in chunk.iter().enumerate() {
+            add(lane, value);
         }
     }
     for (lane, &value) in rest.iter().enumerate() {

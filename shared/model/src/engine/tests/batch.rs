@@ -65,7 +65,7 @@ fn a_prompt_is_cut_by_how_long_its_forwards_take() {
         ..Toy::default()
     };
     let bench = Bench::of(toy, |config| {
-        config.prefill_time = Some(Duration::from_millis(50))
+        config.prefill_time = Some(Duration::from_millis(50));
     });
     // A forward of all of it would take 200 ms.
     assert_eq!(sums(&bench.submit(1, &[1; 40], 39)), [40.0]);
@@ -79,7 +79,7 @@ fn what_a_sequence_has_to_catch_up_on_is_not_cut_to_save_time() {
         ..Toy::default()
     };
     let bench = Bench::of(toy, |config| {
-        config.prefill_time = Some(Duration::from_millis(50))
+        config.prefill_time = Some(Duration::from_millis(50));
     });
     let gate = bench.hold();
     let behind: Vec<_> = (1..=4).map(|slot| bench.submit(slot, &[1; 8], 7)).collect();

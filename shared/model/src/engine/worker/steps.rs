@@ -40,7 +40,9 @@ where
             });
         }
         if is_small || steps.len() < 2 {
-            steps.into_iter().for_each(|step| step.run(shape));
+            for step in steps {
+                step.run(shape);
+            }
         } else {
             share(&self.threads, steps, shape);
         }

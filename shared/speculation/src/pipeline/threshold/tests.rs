@@ -41,8 +41,9 @@ fn rows() -> Vec<Vec<f32>> {
                 .collect();
             let total: f64 = row.iter().map(|&value| f64::from(value)).sum();
             if total > 0.0 {
-                row.iter_mut()
-                    .for_each(|v| *v = (f64::from(*v) / total) as f32);
+                for value in &mut row {
+                    *value = (f64::from(*value) / total) as f32;
+                }
                 rows.push(row);
             }
         }
