@@ -6,19 +6,22 @@
 mod chat;
 mod detokenizer;
 mod output;
+#[cfg(test)]
+mod samples;
 mod stop;
+mod vocabulary;
 
-use tokenizers::Tokenizer;
 use wire::v1::{ChatMessage, TokenizerPart};
 
 use chat::ChatTemplate;
+use vocabulary::Vocabulary;
 
 pub use output::{Emitted, Output};
 
 /// What turns text into a model's tokens and back.
 #[derive(Debug)]
 pub struct ServedText {
-    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
     /// The chat template, or why there is none to be used.
     chat: Result<ChatTemplate, String>,
 }
@@ -29,19 +32,15 @@ impl ServedText {
     /// # Errors
     /// Says why it is no tokenizer.
     pub fn new(tokenizer_json: &[u8], part: TokenizerPart) -> Result<Self, String> {
-        let mut tokenizer =
-            Tokenizer::from_bytes(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
-        // Many files carry these from training; they would silently cut or fill prompts.
-        tokenizer.with_padding(None);
-        // Fails only for a truncation that contradicts itself.
-        let _ = tokenizer.with_truncation(None);
+        let vocabulary =
+            Vocabulary::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
         let chat = match part.chat_template.as_str() {
             "" => Err("the model has no chat template: give the prompt as text".to_owned()),
             // A broken template is in the way of chats alone.
             _ => ChatTemplate::new(part.chat_template, part.bos_token, part.eos_token)
                 .map_err(|error| error.to_string()),
         };
-        Ok(Self { tokenizer, chat })
+        Ok(Self { vocabulary, chat })
     }
 
     /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a
@@ -50,9 +49,7 @@ impl ServedText {
     /// # Errors
     /// Says what the tokenizer does not take.
     pub fn tokens(&self, text: String, is_plain: bool) -> Result<Vec<u32>, String> {
-        let encoded = self.tokenizer.encode_fast(text, is_plain);
-        let encoded = encoded.map_err(|error| error.to_string())?;
-        Ok(encoded.get_ids().to_vec())
+        self.vocabulary.encode(text, is_plain)
     }
 
     /// The prompt that asks for the answer to `messages`; special tokens stand in it as text.

@@ -1,0 +1,139 @@
+//! A model's tokenizer: text into tokens, and what each token stands for.
+
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::decoders::sequence::Sequence;
+use tokenizers::{Decoder, Tokenizer};
+
+/// Turns text into tokens, and says what each token stands for.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    tokenizer: Tokenizer,
+    bytes: ByteTokens,
+    /// The steps of the tokenizer's decoder after its tokens are characters; `None` if it has no decoder, which
+    /// puts a space between any two tokens.
+    decoder: Option<Sequence>,
+}
+
+/// What one token stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TokenPiece {
+    /// Bytes of UTF-8, perhaps a part of a character.
+    Bytes(Vec<u8>),
+    /// Whole characters, to be decoded beside those before them.
+    Text(String),
+}
+
+/// Which tokens stand for bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByteTokens {
+    /// None.
+    None,
+    /// Those named `<0x00>` to `<0xFF>`, one byte each (SentencePiece's byte fallback).
+    Fallback,
+    /// All, a character of the token being a byte (GPT-2's byte-level BPE).
+    All,
+}
+
+impl Vocabulary {
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// Says why it is no tokenizer, or which step of its decoder is not supported.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
+        let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
+        // Many files carry these from training; they would silently cut or fill prompts.
+        tokenizer.with_padding(None);
+        // Fails only for a truncation that contradicts itself.
+        let _ = tokenizer.with_truncation(None);
+        let mut bytes = ByteTokens::None;
+        let mut steps = Vec::new();
+        for step in tokenizer.get_decoder().map(flat).unwrap_or_default() {
+            match step {
+                DecoderWrapper::ByteLevel(_) => bytes = ByteTokens::All,
+                DecoderWrapper::ByteFallback(_) => bytes = ByteTokens::Fallback,
+                // The tokenizers crate panics on text shorter than what it is to strip.
+                DecoderWrapper::Strip(strip) if strip.stop > 0 => {
+                    return Err("a decoder that strips the end of tokens is not supported".into());
+                }
+                _ => steps.push(step),
+            }
+        }
+        Ok(Self {
+            decoder: tokenizer.get_decoder().map(|_| Sequence::new(steps)),
+            bytes,
+            tokenizer,
+        })
+    }
+
+    /// The tokens of `text`, with the special tokens that prompts begin or end with if `with_special`.
+    ///
+    /// # Errors
+    /// Says what the tokenizer does not take.
+    pub(crate) fn encode(&self, text: String, with_special: bool) -> Result<Vec<u32>, String> {
+        let encoded = self.tokenizer.encode_fast(text, with_special);
+        let encoded = encoded.map_err(|error| error.to_string())?;
+        Ok(encoded.get_ids().to_vec())
+    }
+
+    /// What `token` stands for; `None` if that is no text, as with special tokens.
+    pub(crate) fn piece(&self, token: u32) -> Option<TokenPiece> {
+        let name = self.tokenizer.id_to_token(token)?;
+        let added = self.tokenizer.get_added_vocabulary();
+        if added.is_special_token(&name) {
+            return None;
+        }
+        let bytes = match self.bytes {
+            ByteTokens::None => None,
+            ByteTokens::Fallback => fallback_byte(&name).map(|byte| vec![byte]),
+            // A token that is not made of such characters was added by hand, and stands for itself.
+            ByteTokens::All => {
+                let bytes: Option<Vec<u8>> = name.chars().map(byte_level).collect();
+                Some(bytes.unwrap_or_else(|| name.clone().into_bytes()))
+            }
+        };
+        Some(bytes.map_or(TokenPiece::Text(name), TokenPiece::Bytes))
+    }
+
+    /// The text of neighbouring pieces of whole characters, the first of which begins the text: many decoders
+    /// drop its space.
+    pub(crate) fn decode(&self, pieces: &[String]) -> String {
+        match &self.decoder {
+            // Some decoders panic where there is nothing.
+            _ if pieces.is_empty() => String::new(),
+            None => pieces.join(" "),
+            // Fails for expressions that take too long to match.
+            Some(decoder) => {
+                let decoded = decoder.decode(pieces.to_vec());
+                decoded.unwrap_or_else(|_| pieces.concat())
+            }
+        }
+    }
+}
+
+/// The steps of `decoder`, one after another.
+fn flat(decoder: &DecoderWrapper) -> Vec<DecoderWrapper> {
+    match decoder {
+        DecoderWrapper::Sequence(steps) => steps.get_decoders().iter().flat_map(flat).collect(),
+        step => vec![step.clone()],
+    }
+}
+
+/// The byte that the token `name` stands for under byte fallback.
+fn fallback_byte(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+/// The byte that `c` stands for in byte-level BPE: itself where it can be printed, else the bytes that cannot, in
+/// order, from U+0100 on.
+fn byte_level(c: char) -> Option<u8> {
+    let code = u32::from(c);
+    let byte = match code {
+        0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF => code,
+        0x100..=0x120 => code - 0x100,
+        0x121..=0x142 => code - 0x121 + 0x7F,
+        0x143 => 0xAD,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
+}
