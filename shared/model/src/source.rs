@@ -24,7 +24,10 @@ use located::Located;
 
 /// A model as a section of a service's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table that names the model by its path, { path = \"embedded:draft\" }"
+)]
 pub struct ModelSource {
     /// A checkpoint folder in the Hugging Face layout, a GGUF file or a folder with one,
     /// `org/name[@revision][:file]` for a model of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
