@@ -71,7 +71,11 @@ mod tests {
             let [u, v, w, x] = uniforms(case, 0);
             // Acceptance up to .995, alike or by position; fixed costs from a tenth of a token's to 200 of them.
             let a = 0.995 * u.sqrt();
-            let most = if x < 0.5 { 160 } else { ((x - 0.5) * 40.0) as u32 };
+            let most = if x < 0.5 {
+                160
+            } else {
+                ((x - 0.5) * 40.0) as u32
+            };
             let by_position = |at| match case % 2 {
                 0 => a,
                 _ => a + (0.999 - a) * (uniforms(case, at)[0] - 0.5),

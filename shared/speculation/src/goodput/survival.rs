@@ -91,7 +91,10 @@ mod tests {
             survival.observe(2, true);
         }
         let found = first(&survival, 4);
-        assert!(found[0] > 0.9 && found[1] > 0.9 && found[2] < 0.2, "{found:?}");
+        assert!(
+            found[0] > 0.9 && found[1] > 0.9 && found[2] < 0.2,
+            "{found:?}"
+        );
         // Nothing is known of the fourth.
         assert!((found[3] - survival.of_all()).abs() < 1e-12);
         // What ended or was cut off refused nothing.

@@ -181,7 +181,10 @@ fn it_knows_where_drafts_end() {
         let settled = mean(&lens[40..]);
         let share = world.throughput(&lens[40..]) / world.throughput(&[best]);
         let told = format!("{later:?}: {settled} for {best}, {share} of its throughput");
-        assert!((settled - f64::from(best)).abs() < 1.2 && share > 0.97, "{told}");
+        assert!(
+            (settled - f64::from(best)).abs() < 1.2 && share > 0.97,
+            "{told}"
+        );
     }
 }
 
