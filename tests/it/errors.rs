@@ -44,12 +44,12 @@ fn bad_fields() -> Vec<Case> {
         case(expected, |r| change(r.sampling.get_or_insert_default()))
     };
     vec![
-        case("prompt | empty", |r| r.prompt = text("")),
         case("prompt | empty", |r| r.prompt = None),
         case("prompt | empty", |r| r.prompt = Some(ids(vec![]))),
         case("prompt | 512", |r| r.prompt = text(&"word ".repeat(600))),
         case("prompt | 4096", |r| r.prompt = Some(ids(vec![4096]))),
         case("max_tokens | 513", |r| r.max_tokens = Some(513)),
+        sampling("min_tokens | 9 | max_tokens | 8", |s| s.min_tokens = 9),
         sampling("temperature | NaN", |s| s.temperature = Some(f32::NAN)),
         sampling("allowed_token_ids | 5001", |s| {
             s.allowed_token_ids = vec![5001];

@@ -77,6 +77,8 @@ pub(crate) fn with_model<M, N>(
         vocab_fingerprint: served.vocab_fingerprint,
         numerics: served.numerics,
         weights_fingerprint: served.weights_fingerprint,
+        is_converted: served.is_converted,
+        head_format: served.head_format,
         heads: served.heads,
         eos_token_ids: served.eos_token_ids,
         decoder_start_token_id: served.decoder_start_token_id,

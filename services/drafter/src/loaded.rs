@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::path::Path;
 
+use model::Model;
 use model::bigram::{BigramError, BigramFile};
 use model::head::AcceptanceHead;
 use model::source::ServedModel;
-use model::{Model, WeightFormat};
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
 use speculation::drafting::Drafting;
@@ -147,10 +147,7 @@ fn heads(
     let mut heads: Vec<AcceptanceHead> = Vec::new();
     for file in &config.heads {
         let head = AcceptanceHead::open(Path::new(file))?;
-        head.check(
-            served.model.config().hidden_size,
-            &served.weights_fingerprint,
-        )?;
+        let head = served.fit(head)?;
         let label = head.info().label;
         if let Some(twin) = heads.iter().find(|twin| twin.info().label == label) {
             let (one, other) = (twin.origin(), head.origin());
@@ -160,9 +157,7 @@ fn heads(
             );
             return Err(problem.into());
         }
-        // Of a model in an unknown format heads are computed exactly.
-        let format = served.numerics.dtype.parse().unwrap_or(WeightFormat::F32);
-        heads.push(head.in_format(format));
+        heads.push(head);
     }
     for found in std::mem::take(&mut served.heads) {
         if !heads

@@ -1,5 +1,6 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
+mod matrices;
 mod random;
 mod special_tokens;
 
@@ -18,6 +19,7 @@ use speculation::{TokenId, pipeline};
 use thiserror::Error;
 use tokenizers::Tokenizer;
 
+pub(crate) use self::matrices::Matrices;
 pub use self::special_tokens::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
@@ -230,6 +232,11 @@ impl Checkpoint {
                 .filter(|id| !self.config.eos_token_ids.contains(id)),
         );
         ids
+    }
+
+    /// Whether it is a GGUF file.
+    pub fn is_gguf(&self) -> bool {
+        self.weights.is_gguf()
     }
 
     /// The model's tensors.

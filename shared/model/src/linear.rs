@@ -105,14 +105,9 @@ impl Linear {
     ) -> Self {
         let outputs = weights.len() / inputs;
         let rows = weights.chunks_exact(inputs);
-        let matrix = match format {
-            // As llama.cpp does: rows that are no whole blocks get the format that has smaller ones.
-            WeightFormat::Q4_K if inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => {
-                Matrix::Q4(Packed::new(order, inputs, rows, q4::quantize))
-            }
-            WeightFormat::Q8_0 | WeightFormat::Q4_K => {
-                Matrix::Q8(Packed::new(order, inputs, rows, q8::quantize))
-            }
+        let matrix = match format.of_rows(inputs) {
+            WeightFormat::Q4_K => Matrix::Q4(Packed::new(order, inputs, rows, q4::quantize)),
+            WeightFormat::Q8_0 => Matrix::Q8(Packed::new(order, inputs, rows, q8::quantize)),
             WeightFormat::F32 => Matrix::Dense(Packed::new(order, inputs, rows, dense::interleave)),
         };
         Self::of(matrix, bias, order, outputs, inputs)

@@ -24,7 +24,10 @@ use located::Located;
 
 /// A model as a section of a service's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table that names the model by its path, { path = \"embedded:draft\" }"
+)]
 pub struct ModelSource {
     /// A checkpoint folder in the Hugging Face layout, a GGUF file or a folder with one,
     /// `org/name[@revision][:file]` for a model of the hub, or `embedded:target`, `embedded:draft` or `embedded:small` for one that is compiled in.
@@ -71,11 +74,11 @@ impl ModelSource {
     }
 
     /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
-    /// `head-*.safetensors` beside the weights.
+    /// `head-*.safetensors` beside the weights; beside a GGUF file those that fit its width.
     ///
     /// # Errors
     /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
-    /// weights is one.
+    /// weights is one, but beside a GGUF file ([`ServedModel::fit`]).
     pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate()?;
         let mut served = self.serve(&located)?;
@@ -85,19 +88,12 @@ impl ModelSource {
         };
         let heads = match &located {
             Located::Embedded(role) => embedded::heads(role),
-            // Heads belong to the weights of one checkpoint; a GGUF file shares its folder with others.
-            Located::Stored(path) if path.is_file() => Ok(Vec::new()),
-            Located::Stored(folder) => head::beside(folder),
+            Located::Stored(path) => head::beside(located::folder_of(path)),
         };
-        let heads = heads.map_err(at)?;
-        let hidden_size = served.model.config().hidden_size;
-        for head in &heads {
-            head.check(hidden_size, &served.weights_fingerprint)
-                .map_err(at)?;
-        }
-        let format = self.computation()?.on_cpu();
-        let heads = heads.into_iter().map(|head| head.in_format(format));
-        served.heads = head::one_for_each_label(heads.collect()).map_err(at)?;
+        let heads = served.own_heads(heads.map_err(at)?).into_iter();
+        let heads = heads.map(|head| served.fit(head));
+        let heads = heads.collect::<Result<_, _>>().map_err(at)?;
+        served.heads = head::one_for_each_label(heads).map_err(at)?;
         Ok(served)
     }
 
@@ -217,6 +213,23 @@ mod tests {
             let told = source.load().expect_err(named).to_string();
             assert!(told.contains(named) && told.contains(advice), "{told}");
         }
+    }
+
+    /// The target's rows of 384 are no whole blocks of 256, those of 1024 are.
+    #[test]
+    #[cfg(feature = "embedded")]
+    fn what_is_computed_in_another_format_than_asked_for_is_told() {
+        let dtype = |role: &str, dtype: &str| {
+            let source = ModelSource {
+                dtype: dtype.to_owned(),
+                ..ModelSource::embedded(role)
+            };
+            source.load().expect("a model").numerics.dtype
+        };
+        assert_eq!(dtype("target", "q4_k"), "q4_k, q8_0 in 43 of 50 matrices");
+        assert_eq!(dtype("draft", "q4_k"), "q8_0");
+        assert_eq!(dtype("draft", "q8_0"), "q8_0");
+        assert_eq!(dtype("draft", "f32"), "f32");
     }
 
     #[test]

@@ -123,6 +123,11 @@ impl Weights {
         Ok(())
     }
 
+    /// Whether they are a GGUF file's.
+    pub(crate) fn is_gguf(&self) -> bool {
+        self.names.is_some()
+    }
+
     /// Formats of all matrices that a GGUF file holds for the model; none of other files, which are
     /// not quantised.
     pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {

@@ -202,6 +202,26 @@ fn heads_of_another_model_or_twice_for_a_label() {
     assert_eq!(held, [(AcceptanceLabel::Coupled, &one[..]), found]);
 }
 
+/// A GGUF file's weights have a fingerprint of their own, whatever they were made from.
+#[test]
+fn a_head_of_what_a_gguf_file_was_made_from_is_taken() {
+    let (_folder, file) = saved(&head(AcceptanceLabel::Coupled));
+    let config = DrafterConfig {
+        heads: vec![file.display().to_string()],
+        ..DrafterConfig::default()
+    };
+    let of_file = |is_converted| {
+        let mut model = draft_with_heads();
+        "of a file".clone_into(&mut model.weights_fingerprint);
+        model.heads.clear();
+        model.is_converted = is_converted;
+        Loaded::of(vec![model], &config)
+    };
+    let message = of_file(false).expect_err("another model").to_string();
+    assert!(message.contains("another draft model"), "{message}");
+    assert_eq!(of_file(true).expect("in order").heads.len(), 1);
+}
+
 #[test]
 fn max_gram_alone_takes_nothing_that_needs_a_model() {
     let none = |named, change: fn(&mut DrafterConfig)| {

@@ -40,9 +40,8 @@ pub(crate) fn head(label: AcceptanceLabel) -> AcceptanceHead {
         out_weight: (0..2 * hidden).map(|at| 0.15 * wave(at, 1.3)).collect(),
         out_bias: vec![0.0, 1.5],
     };
-    let format = served.numerics.dtype.parse().expect("a format");
     let head = AcceptanceHead::new(info, weights, "a test").expect("a head");
-    head.in_format(format)
+    head.in_format(served.head_format)
 }
 
 /// The head as a file in a folder of its own.

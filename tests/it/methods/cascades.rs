@@ -124,6 +124,26 @@ async fn the_sequence_cascade_keeps_an_answer_whole_or_gives_it_anew() {
     assert_eq!(same, 0, "the target alone wrote the same with other noise");
 }
 
+/// At its defaults the method is a cascade: the models share the answers, long ones too.
+#[tokio::test]
+async fn the_sequence_cascade_keeps_some_answers_of_any_length() {
+    let cluster = Cluster::start(draft()).await;
+    for max_tokens in [8, 64] {
+        let mut kept = 0;
+        let prompts = prompts::mixed(24);
+        for (index, prompt) in prompts.iter().enumerate() {
+            let asked = request(prompt, max_tokens).seed(index as u64);
+            let answer = generate(&cluster.coordinator, asked.method("sequence-cascade")).await;
+            kept += usize::from(answer.statistics().deferral_rate == Some(0.0));
+        }
+        let share = kept as f64 / prompts.len() as f64;
+        assert!(
+            (0.1..=0.9).contains(&share),
+            "{max_tokens} tokens: {share} kept"
+        );
+    }
+}
+
 /// A stop text ends the small model's answer before it is scored.
 #[tokio::test]
 async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
@@ -140,8 +160,12 @@ async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
     )
     .await;
     assert_eq!((kept.text, kept.tokens), (small.text, small.tokens.clone()));
-    // What comes after the stop text does not count: the score of all of it would be too low.
-    let of_whole = |asked: GenerateRequest| asked.method("sequence-cascade").alpha(1.0 - 1e-9);
+    // What comes after the stop text does not count: the sum over all of it would be too low.
+    let of_whole = |asked: GenerateRequest| {
+        let mut asked = asked.method("sequence-cascade").alpha(1.0 - 1e-9);
+        asked.parameters().mean = Some(false);
+        asked
+    };
     asked.stop.clear();
     let anew = generate(&cluster.coordinator, of_whole(asked.clone())).await;
     assert_eq!(anew.statistics().deferral_rate, Some(1.0));

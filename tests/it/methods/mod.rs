@@ -228,7 +228,7 @@ async fn every_method_is_listed_with_its_parameters() {
                 "window" => asked.parameters().window = Some(number() as u32),
                 "max_run" => asked.parameters().max_run = Some(number() as u32),
                 "verify_on_finish" => asked.parameters().verify_on_finish = Some(false),
-                "mean" => asked.parameters().mean = Some(false),
+                "mean" => asked.parameters().mean = Some(true),
                 other => panic!("{other} is no field of MethodParameters"),
             }
         }

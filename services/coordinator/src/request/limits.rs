@@ -68,6 +68,15 @@ pub(super) fn max_tokens(
     Ok(max_tokens)
 }
 
+/// Refuses a least length of the output that is above its greatest.
+pub(super) fn check_min_tokens(min_tokens: u32, max_tokens: u32) -> Result<(), BadField> {
+    if min_tokens <= max_tokens {
+        return Ok(());
+    }
+    let problem = format!("{min_tokens} is above max_tokens, which is {max_tokens}");
+    Err(BadField::new("min_tokens", problem))
+}
+
 pub(super) fn check_stops(stops: &[String]) -> Result<(), BadField> {
     BadField::at_most("stop", stops.len(), MAX_STOPS, "texts")?;
     let mut lengths = stops.iter().map(String::len);

@@ -50,6 +50,7 @@ pub(crate) fn check(
     }
     let params = sampling::from_wire(request.sampling.clone(), end_tokens, vocab_size);
     let params = params.map_err(as_clients_name_it)?;
+    limits::check_min_tokens(params.min_tokens, max_tokens)?;
     let method = method::choose(&request, &drafting, &params, model, config)?;
     limits::check_trees(&method, description)?;
     let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;

@@ -26,12 +26,7 @@ pub(super) fn prompt_tokens(
         }
         None if !messages.is_empty() => chat_tokens(messages, target)?,
         None => return Err(empty()),
-        Some(Prompt::Text(prompt)) if prompt.is_empty() => return Err(empty()),
-        Some(Prompt::Text(prompt)) => {
-            check_bytes(prompt.len(), target.description.context_len)?;
-            let encoded = target.text.tokens(prompt, true);
-            encoded.map_err(|problem| BadField::new("prompt", problem))?
-        }
+        Some(Prompt::Text(prompt)) => plain_tokens(prompt, target)?,
         Some(Prompt::TokenIds(tokens)) => tokens.ids,
     };
     if tokens.is_empty() {
@@ -40,6 +35,20 @@ pub(super) fn prompt_tokens(
     let vocab_size = target.description.vocab_size;
     if let Some(token) = tokens.iter().find(|&&token| token >= vocab_size) {
         let problem = format!("token id {token} is out of range, the vocabulary has {vocab_size}");
+        return Err(BadField::new("prompt", problem));
+    }
+    Ok(tokens)
+}
+
+/// The tokens of a text as it is. Of an empty one they are those that the tokenizer adds to every text.
+fn plain_tokens(text: String, target: &Target) -> Result<Vec<TokenId>, BadField> {
+    check_bytes(text.len(), target.description.context_len)?;
+    let is_empty = text.is_empty();
+    let encoded = target.text.tokens(text, true);
+    let tokens = encoded.map_err(|problem| BadField::new("prompt", problem))?;
+    if is_empty && tokens.is_empty() {
+        let problem =
+            "empty, and the model's tokenizer adds no start token; expected at least one token";
         return Err(BadField::new("prompt", problem));
     }
     Ok(tokens)

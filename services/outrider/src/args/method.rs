@@ -42,9 +42,10 @@ pub struct MethodArgs {
     /// Token cascade: most draft tokens in a row before the target must speak; 0 is no limit.
     #[arg(long, value_name = "N")]
     pub max_run: Option<u32>,
-    /// Sequence cascade: scores an answer by its mean log probability instead of the sum.
-    #[arg(long)]
-    pub mean: bool,
+    /// Sequence cascade: whether an answer's score is the mean log probability of its tokens, as it is if not
+    /// given, or their sum.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub mean: Option<bool>,
     /// Overrides how the models take turns.
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<String>,
@@ -107,7 +108,7 @@ impl MethodArgs {
             window: self.window,
             verify_on_finish: self.verify_on_finish.then_some(true),
             max_run: self.max_run,
-            mean: self.mean.then_some(true),
+            mean: self.mean,
         });
         self.drafting.apply(request)
     }

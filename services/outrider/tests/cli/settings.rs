@@ -15,6 +15,9 @@ fn bad_settings_name_the_key_and_where_it_came_from() {
         "[verifier.model];dtype = 'int3' | verifier.model | int3 | q8_0",
         "[verifier.model];path = 'no/such/folder' | verifier.model | no/such/folder | org/name[@revision]",
         "[verifier];listen = 'everywhere' | verifier.listen | everywhere",
+        "[drafter.cascade];models = ['embedded:small'] | drafter.cascade.models.0 | \"embedded:small\" | a table \
+         | { path = \"",
+        "[verifier];model = 'org/name' | verifier.model | \"org/name\" | a table | { path = \"",
         "[drafter.cascade];lenient = 2 | drafter.cascade.lenient | lenience",
     ] {
         let (text, parts) = line.split_once(" | ").expect("what must be said");

@@ -260,6 +260,55 @@ fn another_draft_model_and_another_label_are_refused() {
     }
 }
 
+/// A GGUF file's weights are not the bytes that a head was trained beside, and are the same model.
+#[test]
+fn a_gguf_file_is_served_with_the_heads_of_what_it_was_made_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("draft.gguf");
+    let draft = crate::embedded::draft().expect("embedded");
+    let (out, format) = (&mut Vec::new(), crate::gguf::FileFormat::Q8_0);
+    let unstopped = &mut |_: crate::gguf::WriteProgress<'_>| std::ops::ControlFlow::Continue(());
+    crate::gguf::write(&draft, "draft", format, out, unstopped).expect("written");
+    std::fs::write(&path, out).expect("written");
+    let save = |name: &str, label, hidden_size, draft_fingerprint: &str| {
+        let info = HeadInfo {
+            label,
+            draft_fingerprint: draft_fingerprint.to_owned(),
+            ..info(1, false, hidden_size)
+        };
+        let (head, _) = pair(info, 3);
+        head.save(&folder.path().join(name)).expect("saved");
+        head
+    };
+    let (coupled, rejection) = (AcceptanceLabel::Coupled, AcceptanceLabel::Rejection);
+    let original = draft.fingerprint();
+    let head = save("head-coupled.safetensors", coupled, 128, &original);
+    let wide = save("head-of-another.safetensors", rejection, 160, &original);
+    // By its own name, and by that of its folder.
+    for path in [&*path, folder.path()] {
+        let source = crate::source::ModelSource::new(path.display().to_string());
+        let served = source.load().expect("served");
+        assert_ne!(served.weights_fingerprint, original);
+        let labels: Vec<_> = served.heads.iter().map(|head| head.info.label).collect();
+        assert_eq!(labels, [coupled]);
+        // As one that a drafter's configuration names.
+        assert!(served.fit(head.clone()).is_ok());
+        let told = served.fit(wide.clone()).expect_err("too wide").to_string();
+        assert!(told.contains("hidden_size is 160, expected 128"), "{told}");
+    }
+    // One that was trained for this very file comes before one for what it was made from.
+    let source = crate::source::ModelSource::new(path.display().to_string());
+    let fingerprint = source.load().expect("served").weights_fingerprint;
+    save("head-trained.safetensors", coupled, 128, &fingerprint);
+    let served = source.load().expect("served");
+    let trained_for: Vec<_> = served
+        .heads
+        .iter()
+        .map(|head| &head.info.draft_fingerprint)
+        .collect();
+    assert_eq!(trained_for, [&fingerprint]);
+}
+
 #[test]
 fn a_model_is_served_with_the_heads_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");

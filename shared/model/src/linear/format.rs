@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
+use super::ggml::GgmlFormat;
+
 /// How weights are held and multiplied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WeightFormat {
@@ -30,6 +32,15 @@ impl WeightFormat {
             Self::Q8_0 => "q8_0",
             Self::Q4_K => "q4_k",
             Self::F32 => "f32",
+        }
+    }
+
+    /// The format that rows of `inputs` numbers are held in: as llama.cpp does, rows that are no whole blocks get
+    /// the format that has smaller ones.
+    pub(crate) fn of_rows(self, inputs: usize) -> Self {
+        match self {
+            Self::Q4_K if !inputs.is_multiple_of(GgmlFormat::Q4_K.block()) => Self::Q8_0,
+            format => format,
         }
     }
 

@@ -36,6 +36,17 @@ impl Located {
     }
 }
 
+/// The folder that a stored model is, or that its file lies in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    if !path.is_file() {
+        return path;
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Names of the GGUF files in `folder`, sorted.
 fn gguf_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::SourceError;
-use crate::checkpoint::{Checkpoint, SpecialTokens};
+use crate::checkpoint::{Checkpoint, Matrices, SpecialTokens};
 use crate::computation::Computation;
-use crate::head::AcceptanceHead;
+use crate::head::{AcceptanceHead, HeadError};
+use crate::linear::WeightFormat;
 use crate::runtime::Model;
 use crate::tokenizer::vocabulary_fingerprint;
 
@@ -24,6 +25,11 @@ pub struct ServedModel<M> {
     pub numerics: Numerics,
     /// Fingerprint of its weights, the same whatever format they are computed in.
     pub weights_fingerprint: String,
+    /// Whether the weights may have been converted from those of another file, as a GGUF file's are: heads that
+    /// were trained for that one then fit, and do not know this one's fingerprint.
+    pub is_converted: bool,
+    /// Format that acceptance heads are computed in beside it.
+    pub head_format: WeightFormat,
     /// Its acceptance heads, trained for these weights, at most one for each label.
     pub heads: Vec<AcceptanceHead>,
     /// Its own end tokens.
@@ -41,12 +47,57 @@ pub struct ServedModel<M> {
     pub load_time: Duration,
 }
 
+impl ServedModel<Model> {
+    /// Those of the heads beside its weights that may be its own: a GGUF file may share its folder with other
+    /// models, which have heads of another width, or beside whose heads it has one for the same label that was
+    /// trained for this very file.
+    pub(super) fn own_heads(&self, mut heads: Vec<AcceptanceHead>) -> Vec<AcceptanceHead> {
+        if !self.is_converted {
+            return heads;
+        }
+        let hidden_size = self.model.config().hidden_size;
+        let is_known =
+            |head: &AcceptanceHead| head.info().draft_fingerprint == self.weights_fingerprint;
+        let known = heads.iter().filter(|head| is_known(head));
+        let known: Vec<_> = known.map(|head| head.info().label).collect();
+        heads.retain(|head| {
+            let is_doubled = known.contains(&head.info().label) && !is_known(head);
+            head.info().hidden_size == hidden_size && !is_doubled
+        });
+        heads
+    }
+
+    /// Takes an acceptance head for this model, to be computed beside it.
+    ///
+    /// A head of as many inputs that was trained for other weights is taken beside weights that may have been
+    /// converted from those, with a warning: what a head predicts decides how long drafts are, and never which
+    /// tokens come out.
+    ///
+    /// # Errors
+    /// As [`AcceptanceHead::check`], but for that.
+    pub fn fit(&self, head: AcceptanceHead) -> Result<AcceptanceHead, HeadError> {
+        let hidden_size = self.model.config().hidden_size;
+        match head.check(hidden_size, &self.weights_fingerprint) {
+            Err(HeadError::OtherDraft { file, found, .. }) if self.is_converted => tracing::warn!(
+                model = self.name,
+                head = file,
+                trained_for = found,
+                weights = self.weights_fingerprint,
+                "the head was trained for other weights than this GGUF file's; taken as one for those that the \
+                 file was made from"
+            ),
+            checked => checked?,
+        }
+        Ok(head.in_format(self.head_format))
+    }
+}
+
 /// Two models with equal numerics give equal bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numerics {
     /// Fingerprint of weights, constants, format and kernels, in hexadecimal.
     pub weights: String,
-    /// Format the weights are computed in.
+    /// Format the weights are computed in, and which others where that does not fit.
     pub dtype: String,
     /// Family of kernels.
     pub kernels: String,
@@ -90,7 +141,7 @@ pub fn serve(
     let model = model.map_err(|source| SourceError::Checkpoint { path: at(), source })?;
     let numerics = Numerics {
         weights: checkpoint.numerics(computation),
-        dtype: computation.to_string(),
+        dtype: dtype(checkpoint, computation, &name),
         kernels: computation.kernel_family(),
     };
     let load_time = began.elapsed();
@@ -110,6 +161,8 @@ pub fn serve(
         special_tokens: checkpoint.special_tokens(&tokenizer),
         numerics,
         weights_fingerprint: checkpoint.fingerprint(),
+        is_converted: checkpoint.is_gguf(),
+        head_format: computation.on_cpu(),
         heads: Vec::new(),
         eos_token_ids: checkpoint.eos_token_ids(),
         decoder_start_token_id: checkpoint
@@ -120,4 +173,47 @@ pub fn serve(
         chat_template: checkpoint.chat_template().map(str::to_owned),
         load_time,
     })
+}
+
+/// The format that `computation` computes the weights in, and where that is another than it says; the log tells
+/// of which matrices.
+fn dtype(checkpoint: &Checkpoint, computation: Computation, model: &str) -> String {
+    let Computation::Cpu(format) = computation else {
+        return computation.to_string();
+    };
+    let wanted = format.weights;
+    let Matrices { others, count } = checkpoint.matrices(wanted);
+    let Some(other) = others.first().map(|(_, format)| *format) else {
+        return wanted.to_string();
+    };
+    let names: Vec<&str> = others.iter().map(|(name, _)| &**name).collect();
+    tracing::info!(
+        model,
+        dtype = wanted.name(),
+        matrices = count,
+        others = others.len(),
+        computed_in = other.name(),
+        "rows that are no whole blocks of dtype: {}",
+        kinds(&names).join(", ")
+    );
+    if others.len() == count {
+        return other.to_string();
+    }
+    format!("{wanted}, {other} in {} of {count} matrices", others.len())
+}
+
+/// Names of tensors, those of all layers as one.
+fn kinds(names: &[&str]) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for name in names {
+        let is_number = |part: &str| part.parse::<usize>().is_ok();
+        let parts = name
+            .split('.')
+            .map(|part| if is_number(part) { "*" } else { part });
+        let kind = parts.collect::<Vec<_>>().join(".");
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
 }

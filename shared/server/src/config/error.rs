@@ -135,6 +135,7 @@ fn in_words(expected: &str) -> &str {
         "a nonzero u8" => "a whole number from 1 to 255",
         "a nonzero u16" => "a whole number from 1 to 65535",
         "a nonzero u32" => "a whole number from 1 to 4294967295",
+        section if section.starts_with("struct ") => "a table of settings, { key = value }",
         number if number.starts_with("a nonzero ") => "a whole number, 1 or more",
         other => other,
     }

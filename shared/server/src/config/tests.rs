@@ -292,7 +292,8 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         "OUTRIDER__VERIFIER__THREADS=5000000000 | expected a whole number from 1 to 4294967295",
         "OUTRIDER__VERIFIER__PEERS=a,b | found string \"a,b\", expected a list, [a, b]",
         "OUTRIDER__VERIFIER__MODE=on | found `on`, expected `off` or `server`",
-        "OUTRIDER__VERIFIER=7001 | verifier | 7001 | environment OUTRIDER__VERIFIER",
+        "OUTRIDER__VERIFIER=7001 | verifier | `7001`, expected a table of settings, { key = value } | \
+         environment OUTRIDER__VERIFIER",
         "OUTRIDER__BATCH=many | verifier.max_batch | many",
         "OUTRIDER__=x | names no key",
         "OUTRIDER__VERIFIER__=x | names no key",

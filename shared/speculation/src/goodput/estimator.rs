@@ -4,14 +4,7 @@ use std::time::Duration;
 
 use super::length::{Costs, best_len};
 use super::line::Line;
-
-/// How much of an earlier round's weight is left after each: about 20 rounds count.
-const MEMORY: f64 = 0.95;
-
-/// What is assumed before anything is known of acceptance, as tokens accepted and rounds with a refusal.
-/// It is never forgotten, so that a few refusals at the beginning decide nothing.
-const ACCEPTED: f64 = 2.1;
-const REFUSED: f64 = 0.9;
+use super::survival::{MEMORY, Survival};
 
 /// Most that the length changes from one round to the next.
 const STEP: u32 = 2;
@@ -44,15 +37,13 @@ pub struct Round {
 
 /// Acceptance and times, as measured so far.
 ///
-/// Acceptance is `accepted / (accepted + rounds with a refusal)`, the maximum likelihood estimate where
-/// blocks are cut off; never `accepted / drafted`, which falls with the length. Draft time is fitted as
+/// Acceptance is measured for each position of a draft by itself. Draft time is fitted as
 /// fixed + slope · levels and verify time as fixed + slope · (nodes + 1), round trips included; one round that
 /// took far longer than expected changes little. What a token of
 /// the target alone takes is measured where it decodes several in one go, without a round trip for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimator {
-    accepted: f64,
-    refused: f64,
+    survival: Survival,
     draft: Line,
     verify: Line,
     /// Seconds that the target alone took, and tokens it made in them.
@@ -72,8 +63,7 @@ pub struct Estimator {
 impl Default for Estimator {
     fn default() -> Self {
         Self {
-            accepted: 0.0,
-            refused: 0.0,
+            survival: Survival::default(),
             // A draft model takes its time for each token, a target model for the forward.
             draft: Line::new(MEMORY, 1.0),
             verify: Line::new(MEMORY, 0.0),
@@ -107,8 +97,7 @@ impl Estimator {
         }
         // Steps of the target alone tell nothing of acceptance, and must not make it forgotten: drafting
         // that does not pay for want of it would begin anew after a few of them.
-        self.accepted = self.accepted * MEMORY + f64::from(round.accepted);
-        self.refused = self.refused * MEMORY + f64::from(u8::from(round.refused));
+        self.survival.observe(round.accepted, round.refused);
         self.width = f64::from(round.nodes) / f64::from(round.levels);
         if self.best(u32::MAX) > 0 {
             self.rest = REST;
@@ -145,10 +134,9 @@ impl Estimator {
         self.rest.saturating_sub(self.rested).max(1)
     }
 
-    /// The measured acceptance of a draft token whose predecessors were accepted.
+    /// The measured acceptance of a draft token whose predecessors were accepted, of all positions together.
     pub fn acceptance(&self) -> f64 {
-        let accepted = self.accepted + ACCEPTED;
-        accepted / (accepted + self.refused + REFUSED)
+        self.survival.of_all()
     }
 
     /// What a round costs, in seconds; none before both peers were measured.
@@ -172,7 +160,7 @@ impl Estimator {
     /// The best length known, at most `most`.
     fn best(&self, most: u32) -> u32 {
         match self.costs() {
-            Some(costs) => best_len(self.acceptance(), costs, most.min(1 << 16)),
+            Some(costs) => best_len(self.survival.by_position(), costs, most),
             None => FIRST.min(most),
         }
     }

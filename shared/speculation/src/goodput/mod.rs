@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `length` | the best length for known acceptance and costs |
+//! | `survival` | how likely each position of a draft is to stand once it is reached |
 //! | `line` | a cost that is a fixed part and a part for each token, fitted as observations come |
 //! | `estimator` | what a request measures of its rounds, and the next length |
 //!
@@ -13,6 +14,7 @@
 mod estimator;
 mod length;
 mod line;
+mod survival;
 
 pub use estimator::{Estimator, Round};
-pub use length::{Costs, best_len, mean_emitted};
+pub use length::Costs;

@@ -25,7 +25,8 @@ pub struct Parameters {
     pub verify_on_finish: Option<bool>,
     /// Most draft tokens of the token cascade in a row; 0 is no limit.
     pub max_run: Option<u32>,
-    /// Whether the sequence cascade scores by the mean log probability.
+    /// Whether the sequence cascade scores by the mean log probability of an answer's tokens, rather than by
+    /// their sum.
     pub mean: Option<bool>,
 }
 
@@ -96,9 +97,20 @@ pub(super) const MAX_RUN: Parameter<u32> = Parameter {
 /// Sequence cascade: how an answer is scored.
 pub(super) const MEAN: Parameter<bool> = Parameter {
     name: "mean",
-    help: "whether an answer's score is the mean log probability, rather than the sum",
+    help: "whether an answer's score is the mean log probability of its tokens, rather than their sum, which \
+           falls with every token",
     range: Range::Flag,
-    default: false,
+    default: true,
+};
+
+/// Sequence cascade: below which score an answer is discarded. With the mean, one is kept that the draft model
+/// finds no more perplexing than a choice among `1 / (1 - alpha)` tokens: 20 by default.
+pub(super) const SEQUENCE_ALPHA: Parameter<f64> = Parameter {
+    name: ALPHA,
+    help: "an answer is kept if its score is at least ln(1 - alpha), by default a perplexity of at most 20: \
+           larger defers less, 1 never",
+    range: Range::Number(0.0, 1.0),
+    default: 0.95,
 };
 
 /// A rule among `rules`.

@@ -4,7 +4,7 @@ use super::axes::{method_of, rules_of, target_of, verification_of};
 use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetAsked};
 use super::parameters::{
-    self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, VERIFY_ON_FINISH, WINDOW,
+    self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA, VERIFY_ON_FINISH, WINDOW,
 };
 use super::proposals::Axes;
 use super::registry::{Method, find};
@@ -188,7 +188,11 @@ fn parameters_of_target(
         }
         TargetDistribution::Deferral { rule, .. } => {
             let rule = reader.take(parameters::rule(rules_of(plan), rule), asked.rule)?;
-            let alpha = reader.take(parameters::rule_alpha(rule), asked.alpha)?;
+            let alpha = match plan {
+                PlanKind::SequenceCascade => SEQUENCE_ALPHA,
+                _ => parameters::rule_alpha(rule),
+            };
+            let alpha = reader.take(alpha, asked.alpha)?;
             TargetDistribution::Deferral { rule, alpha }
         }
     })

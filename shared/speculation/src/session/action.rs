@@ -26,7 +26,7 @@ pub enum Plan {
     SequenceCascade {
         /// Lowest score kept, a natural logarithm.
         threshold: f64,
-        /// Whether the score is the mean log probability, rather than the sum.
+        /// Whether the score is the mean log probability of the tokens, rather than their sum.
         mean: bool,
     },
     /// Both models at every position: the verifier draws each token from the target distribution.

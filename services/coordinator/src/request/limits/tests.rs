@@ -48,6 +48,13 @@ fn a_prompt_for_an_encoder_takes_no_place_of_the_output() {
 }
 
 #[test]
+fn the_least_length_is_at_most_the_greatest() {
+    assert_eq!(check_min_tokens(8, 8), Ok(()));
+    let error = check_min_tokens(9, 8).expect_err("above").to_string();
+    assert_eq!(error, "min_tokens: 9 is above max_tokens, which is 8");
+}
+
+#[test]
 fn a_tree_is_for_a_verifier_that_understands_it() {
     let method = |tree| {
         let asked = Asked {

@@ -15,12 +15,16 @@ const TOKENIZER: &str = r#"{"version": "1.0", "added_tokens": [], "normalizer": 
     "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"S": 0, "a": 1, "b": 2}}}"#;
 
 fn served(template: &str) -> Target {
+    of_tokenizer(TOKENIZER, template)
+}
+
+fn of_tokenizer(tokenizer: &str, template: &str) -> Target {
     let part = TokenizerPart {
         chat_template: template.to_owned(),
         bos_token: "S".to_owned(),
         ..Default::default()
     };
-    let text = ServedText::new(TOKENIZER.as_bytes(), part).expect("a tokenizer");
+    let text = ServedText::new(tokenizer.as_bytes(), part).expect("a tokenizer");
     let description = PeerDescription {
         context_len: 4,
         vocab_size: 3,
@@ -46,6 +50,20 @@ fn a_conversation_has_the_special_tokens_of_its_template_alone() {
     assert_eq!(prompt_tokens(None, &messages, &text), Ok(vec![0, 1, 2]));
     let plain = Some(Prompt::Text("b".to_owned()));
     assert_eq!(prompt_tokens(plain, &[], &text), Ok(vec![0, 2]));
+}
+
+/// Of an empty text there is what a tokenizer adds to any.
+#[test]
+fn an_empty_text_is_a_prompt_where_the_tokenizer_begins_every_text() {
+    let empty = || Some(Prompt::Text(String::new()));
+    assert_eq!(prompt_tokens(empty(), &[], &served("")), Ok(vec![0]));
+    let adds = TOKENIZER.split_once("\"post_processor\"").expect("one").1;
+    let adds = adds.split_once(",\n    \"model\"").expect("a model").0;
+    let plain = of_tokenizer(&TOKENIZER.replace(adds, ": null"), "");
+    let error = prompt_tokens(empty(), &[], &plain).expect_err("nothing");
+    assert_eq!(error.field, "prompt");
+    let told = "empty, and the model's tokenizer adds no start token; expected at least one token";
+    assert_eq!(error.problem, told);
 }
 
 #[test]

@@ -118,8 +118,9 @@ fn lengths_follow_the_times_between_a_request_and_its_answer() {
     let quick = QUICK.run(Some(Estimator::default()), 20, 2_000);
     assert_eq!(quick.lens[0], 4);
     let settled = &quick.lens[40..quick.lens.len() - 20];
+    // The seventh token of a draft is never accepted: now and then it is tried again.
     assert!(
-        settled.iter().all(|len| (7..=20).contains(len)),
+        settled.iter().all(|len| (6..=8).contains(len)),
         "{settled:?}"
     );
     let slow = SLOW.run(Some(Estimator::default()), 20, 400);
@@ -219,9 +220,9 @@ fn the_next_request_goes_on_from_what_was_measured() {
     let known = first.session.goodput().cloned();
     let settled = first.lens[first.lens.len() - 10];
     let second = QUICK.run(known, 20, 200);
-    assert!(settled >= 8, "{settled}");
+    assert!((6..=8).contains(&settled), "{settled}");
     assert!(
-        second.lens[0].abs_diff(settled) <= 4,
+        second.lens[0].abs_diff(settled) <= 2,
         "{} after {settled}",
         second.lens[0]
     );

@@ -69,8 +69,8 @@ fn lossless_reproducible_and_the_need_of_q_follow_from_the_axes() {
 fn presets_come_to_their_papers_settings() {
     let choice = |name| resolve(&of(name)).expect(name);
     let sequence_cascade = Plan::SequenceCascade {
-        threshold: 0.5_f64.ln(),
-        mean: false,
+        threshold: (1.0_f64 - 0.95).ln(),
+        mean: true,
     };
     let bild = Plan::Bild {
         window: 10,

@@ -1,0 +1,118 @@
+//! How likely each position of a draft is to be accepted once it is reached, as measured.
+//!
+//! A draft grows worse the longer it gets, or better, or ends where a text does: one ratio for all positions
+//! is right for none of them. What is measured are conditional probabilities; their products are the
+//! probabilities that a draft survives up to a position.
+
+/// How much of an earlier round's weight is left after each: about 20 rounds count.
+pub(super) const MEMORY: f64 = 0.95;
+
+/// What is assumed before anything is known of acceptance, as tokens accepted and refused. It is never
+/// forgotten, so that a few refusals at the beginning decide nothing.
+const ACCEPTED: f64 = 2.1;
+const REFUSED: f64 = 0.9;
+
+/// Rounds that reached a position for which the ratio of all positions counts there: a position seldom reached
+/// is taken to be like the others.
+const SHARED: f64 = 3.0;
+
+/// What became of the draft token at a position, in rounds that reached it; older ones count less.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Position {
+    accepted: f64,
+    refused: f64,
+}
+
+/// Acceptance by position, the first draft token of a round at 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Survival {
+    positions: Vec<Position>,
+}
+
+impl Survival {
+    /// Takes note of a round of which `accepted` draft tokens stood, the next one refused or not there.
+    pub(super) fn observe(&mut self, accepted: u32, refused: bool) {
+        for position in &mut self.positions {
+            position.accepted *= MEMORY;
+            position.refused *= MEMORY;
+        }
+        let accepted = accepted as usize;
+        let reached = accepted + usize::from(refused);
+        if self.positions.len() < reached {
+            self.positions.resize(reached, Position::default());
+        }
+        for position in &mut self.positions[..accepted] {
+            position.accepted += 1.0;
+        }
+        if refused {
+            self.positions[accepted].refused += 1.0;
+        }
+    }
+
+    /// The probability that a draft token stands whose predecessors do, wherever it is: `accepted / (accepted +
+    /// refused)`, the maximum likelihood estimate where blocks are cut off; never `accepted / drafted`, which
+    /// falls with the length.
+    pub(super) fn of_all(&self) -> f64 {
+        let sum = |of: fn(&Position) -> f64| self.positions.iter().map(of).sum::<f64>();
+        let accepted = sum(|position| position.accepted) + ACCEPTED;
+        accepted / (accepted + sum(|position| position.refused) + REFUSED)
+    }
+
+    /// The probability that the draft token at each position stands if those before it do, without end.
+    pub(super) fn by_position(&self) -> impl Iterator<Item = f64> {
+        let of_all = self.of_all();
+        let beyond = std::iter::repeat(Position::default());
+        let positions = self.positions.iter().copied().chain(beyond);
+        positions.map(move |Position { accepted, refused }| {
+            (accepted + SHARED * of_all) / (accepted + refused + SHARED)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probabilities of the first positions.
+    fn first(survival: &Survival, count: usize) -> Vec<f64> {
+        survival.by_position().take(count).collect()
+    }
+
+    #[test]
+    fn before_any_round_all_positions_are_alike() {
+        let assumed = ACCEPTED / (ACCEPTED + REFUSED);
+        assert_eq!(first(&Survival::default(), 3), [assumed; 3]);
+    }
+
+    #[test]
+    fn a_position_counts_where_a_round_reached_it() {
+        let mut survival = Survival::default();
+        for _ in 0..200 {
+            survival.observe(2, true);
+        }
+        let found = first(&survival, 4);
+        assert!(
+            found[0] > 0.9 && found[1] > 0.9 && found[2] < 0.2,
+            "{found:?}"
+        );
+        // Nothing is known of the fourth.
+        assert!((found[3] - survival.of_all()).abs() < 1e-12);
+        // What ended or was cut off refused nothing.
+        let mut whole = Survival::default();
+        whole.observe(2, false);
+        assert!(first(&whole, 2).iter().all(|&accept| accept > 0.7));
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let mut survival = Survival::default();
+        for _ in 0..100 {
+            survival.observe(0, true);
+        }
+        assert!(first(&survival, 1)[0] < 0.2);
+        for _ in 0..100 {
+            survival.observe(1, false);
+        }
+        assert!(first(&survival, 1)[0] > 0.9);
+    }
+}
