@@ -48,9 +48,9 @@ pub struct ServedModel<M> {
 }
 
 impl ServedModel<Model> {
-    /// Those of the heads beside its weights that may be its own: a GGUF file may share its folder with other
-    /// models, which have heads of another width, or beside whose heads it has one for the same label that was
-    /// trained for this very file.
+    /// Those of the heads beside its weights that may be its own. The folder of a GGUF file may hold other models
+    /// and their heads: heads of another width are left out, and heads for other weights where there is one for
+    /// the same label that was trained for this very file.
     pub(super) fn own_heads(&self, mut heads: Vec<AcceptanceHead>) -> Vec<AcceptanceHead> {
         if !self.is_converted {
             return heads;
@@ -70,8 +70,8 @@ impl ServedModel<Model> {
     /// Takes an acceptance head for this model, to be computed beside it.
     ///
     /// A head of as many inputs that was trained for other weights is taken beside weights that may have been
-    /// converted from those, with a warning: what a head predicts decides how long drafts are, and never which
-    /// tokens come out.
+    /// converted from those, with a warning: what a head predicts decides how long drafts are, and changes no
+    /// distribution of the output.
     ///
     /// # Errors
     /// As [`AcceptanceHead::check`], but for that.
@@ -193,7 +193,7 @@ fn dtype(checkpoint: &Checkpoint, computation: Computation, model: &str) -> Stri
         matrices = count,
         others = others.len(),
         computed_in = other.name(),
-        "rows that are no whole blocks of dtype: {}",
+        "matrices whose rows are no whole blocks of dtype: {}",
         kinds(&names).join(", ")
     );
     if others.len() == count {

@@ -74,7 +74,11 @@ impl Provider for Layer {
 fn without_nulls(values: Dict) -> Dict {
     let given = values.into_iter().filter_map(|(key, value)| match value {
         Value::Empty(..) => None,
-        Value::Dict(tag, inner) => Some((key, Value::Dict(tag, without_nulls(inner)))),
+        Value::Dict(tag, inner) => {
+            // Of a section no flag was given for, nothing takes the place of what a file says.
+            let inner = without_nulls(inner);
+            (!inner.is_empty()).then_some((key, Value::Dict(tag, inner)))
+        }
         value => Some((key, value)),
     });
     given.collect()
