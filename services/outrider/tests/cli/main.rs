@@ -32,6 +32,8 @@ mod score;
 mod security;
 mod serving;
 mod settings;
+#[cfg(target_os = "linux")]
+mod soak;
 mod telemetry;
 
 use std::io::{BufRead, BufReader};

@@ -33,18 +33,23 @@ fn coordinator() -> Server {
     with_settings(&[&role[..], &["http://127.0.0.1:9"]].concat(), settings)
 }
 
-fn connect(server: &Server) -> Channel {
+pub(crate) fn connect(server: &Server) -> Channel {
     let url = Channel::from_shared(server.url.clone()).expect("a URL");
     url.connect_lazy()
 }
 
 /// Most memory that the process ever had, in MiB.
 fn peak(server: &Server) -> f64 {
+    mebibytes(server, "VmHWM:")
+}
+
+/// What the kernel counts of the process under `key`, in MiB.
+pub(crate) fn mebibytes(server: &Server, key: &str) -> f64 {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).expect("it runs");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
-    let kibibytes: f64 = peak.expect("a peak").trim().parse().expect("a number");
+    let counted = status.lines().find_map(|line| line.strip_prefix(key));
+    let counted = counted.and_then(|counted| counted.trim().strip_suffix(" kB"));
+    let kibibytes: f64 = counted.expect("a size").trim().parse().expect("a number");
     kibibytes / 1024.0
 }
 
