@@ -36,7 +36,8 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
     let mut unknown = request("x", 2);
     unknown.model = "secret-model-name".to_owned();
     let wrong = request("x", 2).method("secret-method-name");
-    for asked in [unknown, wrong, request("", 2)] {
+    let cold = request("x", 2).temperature(-1.0);
+    for asked in [unknown, wrong, cold] {
         assert!(try_generate(&one_at_a_time, asked).await.is_err());
     }
     assert_eq!(refused(&one_at_a_time, "invalid"), (3.0, 3.0));
