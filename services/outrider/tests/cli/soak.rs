@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use speculation::philox::philox;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use wire::v1::coordinator_client::CoordinatorClient;
@@ -15,7 +16,7 @@ use wire::v1::{FinishReason, GenerateRequest, SamplingParams, TokenIds};
 use super::draining::with_settings;
 use super::health::{get, value};
 use super::memory::{connect, mebibytes};
-use super::{ANY, Server};
+use super::{Server, free_address};
 
 /// Clients that ask at the same time.
 const CLIENTS: u32 = 8;
@@ -48,6 +49,17 @@ fn lasts() -> Duration {
         Ok("full") => Duration::from_mins(20),
         _ => Duration::from_secs(5),
     }
+}
+
+/// The three services in one process; the coordinator, which comes last, answers.
+async fn deployment(settings: &str) -> Server {
+    let address = free_address();
+    let mut server = with_settings(&["all", "--listen", &address], settings);
+    while TcpStream::connect(&address).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server.url = format!("http://{address}");
+    server
 }
 
 /// The `index`th request of a client, and after how many parts of the answer it leaves, if it does.
@@ -126,7 +138,7 @@ async fn client(channel: Channel, number: u32, end: Instant, samples: Arc<Mutex<
 /// Waits until nothing is under way any more.
 async fn quiet(server: &Server) {
     let busy = [
-        "outrider_requests_running",
+        "outrider_requests_running{}",
         "outrider_engine_running{role=\"drafter\"}",
         "outrider_engine_running{role=\"verifier\"}",
         "outrider_engine_queue{role=\"drafter\"}",
@@ -165,7 +177,7 @@ fn slope(memory: &[(f64, f64)]) -> f64 {
 async fn a_deployment_asked_at_random_keeps_its_memory_and_its_answers() {
     let began = Instant::now();
     let lasts = lasts();
-    let server = with_settings(&["all", "--listen", ANY], SETTINGS);
+    let server = deployment(SETTINGS).await;
     let samples = Arc::new(Mutex::new(Vec::new()));
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
@@ -200,7 +212,7 @@ async fn a_deployment_asked_at_random_keeps_its_memory_and_its_answers() {
         "{} answers came to their end",
         samples.len()
     );
-    let fresh = Server::start(&["all", "--listen", ANY]);
+    let fresh = deployment("").await;
     for (asked, tokens) in samples {
         let told = format!("{asked:?}");
         assert_eq!(
