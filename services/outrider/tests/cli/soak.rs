@@ -66,7 +66,7 @@ async fn deployment(settings: &str) -> Server {
 fn request(client: u32, index: u32) -> (GenerateRequest, Option<u32>) {
     let [a, b, c, d] = philox([client, index, 0, 0], [19, 0]);
     let [e, f, ..] = philox([client, index, 1, 0], [19, 0]);
-    let ids = (0..1 + a % 200).map(|at| 256 + philox([client, index, 2, at], [19, 0])[0] % 3000);
+    let ids = (0..=a % 200).map(|at| 256 + philox([client, index, 2, at], [19, 0])[0] % 3000);
     let asked = GenerateRequest {
         prompt: Some(Prompt::TokenIds(TokenIds { ids: ids.collect() })),
         max_tokens: Some(1 + b % 64),
