@@ -113,7 +113,8 @@ struct Bracket<F> {
 
 impl<F: Real> Bracket<F> {
     /// Thresholds between the two, the largest first; no value is above `max`. They stand around the place where
-    /// the goal is if the weight grows evenly with the logarithm of the threshold.
+    /// the goal is if the weight grows evenly with the logarithm of the threshold. Another platform's power may put
+    /// them elsewhere, which changes no result.
     fn probes(&self, max: F, goal: u64) -> [F; PROBES] {
         let (top, bottom) = (self.to.min(max).as_f64(), self.from.as_f64());
         let expected = (goal - self.above) as f64 / self.within as f64;
