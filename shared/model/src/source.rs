@@ -1,6 +1,7 @@
 //! Which model a service serves: where it is, and how it is computed.
 
 mod error;
+mod heads;
 mod located;
 pub(crate) mod reference;
 mod served;
@@ -17,7 +18,6 @@ use crate::checkpoint::Checkpoint;
 pub use crate::checkpoint::SpecialTokens;
 use crate::computation::{self, Computation, Place, UnknownComputation};
 use crate::embedded;
-use crate::head;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
 use located::Located;
@@ -74,11 +74,12 @@ impl ModelSource {
     }
 
     /// Opens and loads the model and its acceptance heads: those compiled in with an embedded model, or
-    /// `head-*.safetensors` beside the weights; beside a GGUF file those that fit its width.
+    /// `head-*.safetensors` beside the weights; beside a GGUF file those that fit its width, one for each
+    /// label.
     ///
     /// # Errors
     /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
-    /// weights is one, but beside a GGUF file ([`ServedModel::fit`]).
+    /// weights is one, but beside a GGUF file, whose folder may hold other models' ([`ServedModel::fit`]).
     pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate()?;
         let mut served = self.serve(&located)?;
@@ -87,13 +88,11 @@ impl ModelSource {
             source,
         };
         let heads = match &located {
-            Located::Embedded(role) => embedded::heads(role),
-            Located::Stored(path) => head::beside(located::folder_of(path)),
+            Located::Embedded(role) => embedded::heads(role)
+                .and_then(|heads| heads.into_iter().map(|head| served.fit(head)).collect()),
+            Located::Stored(path) => served.heads_in(located::folder_of(path)),
         };
-        let heads = served.own_heads(heads.map_err(at)?).into_iter();
-        let heads = heads.map(|head| served.fit(head));
-        let heads = heads.collect::<Result<_, _>>().map_err(at)?;
-        served.heads = head::one_for_each_label(heads).map_err(at)?;
+        served.heads = heads.map_err(at)?;
         Ok(served)
     }
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use safetensors::tensor::TensorView;
@@ -164,11 +164,11 @@ impl AcceptanceHead {
     }
 }
 
-/// The heads beside the weights in `folder`: `head-*.safetensors`, in the order of their names.
+/// The files of heads in `folder`: `head-*.safetensors`, in the order of their names.
 ///
 /// # Errors
-/// If the folder or one of them cannot be read.
-pub fn beside(folder: &Path) -> Result<Vec<AcceptanceHead>, HeadError> {
+/// If the folder cannot be read.
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, HeadError> {
     let unreadable = |source| HeadError::Io {
         file: folder.display().to_string(),
         action: "read",
@@ -183,17 +183,16 @@ pub fn beside(folder: &Path) -> Result<Vec<AcceptanceHead>, HeadError> {
         }
     }
     files.sort();
-    files
-        .iter()
-        .map(|file| AcceptanceHead::open(file))
-        .collect()
+    Ok(files)
 }
 
 /// Checks that no two of `heads` have one label.
 ///
 /// # Errors
 /// Names the second one.
-pub fn one_for_each_label(heads: Vec<AcceptanceHead>) -> Result<Vec<AcceptanceHead>, HeadError> {
+pub(crate) fn one_for_each_label(
+    heads: Vec<AcceptanceHead>,
+) -> Result<Vec<AcceptanceHead>, HeadError> {
     for (index, head) in heads.iter().enumerate() {
         let same = |other: &&AcceptanceHead| other.info.label == head.info.label;
         if let Some(other) = heads[..index].iter().find(same) {

@@ -20,7 +20,7 @@ use speculation::drafting::AcceptanceLabel;
 use crate::linear::{Linear, WeightFormat};
 
 pub use self::error::HeadError;
-pub use self::file::{beside, one_for_each_label};
+pub(crate) use self::file::{files_in, one_for_each_label};
 pub use self::inference::Scratch;
 
 /// Most residual blocks.

@@ -260,28 +260,72 @@ fn another_draft_model_and_another_label_are_refused() {
     }
 }
 
-/// A GGUF file's weights are not the bytes that a head was trained beside, and are the same model.
-#[test]
-fn a_gguf_file_is_served_with_the_heads_of_what_it_was_made_from() {
+/// A folder with the built-in draft model as `draft.gguf`, and the fingerprint of what that was made from.
+fn folder_of_gguf() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("draft.gguf");
     let draft = crate::embedded::draft().expect("embedded");
     let (out, format) = (&mut Vec::new(), crate::gguf::FileFormat::Q8_0);
     let unstopped = &mut |_: crate::gguf::WriteProgress<'_>| std::ops::ControlFlow::Continue(());
     crate::gguf::write(&draft, "draft", format, out, unstopped).expect("written");
-    std::fs::write(&path, out).expect("written");
-    let save = |name: &str, label, hidden_size, draft_fingerprint: &str| {
-        let info = HeadInfo {
-            label,
-            draft_fingerprint: draft_fingerprint.to_owned(),
-            ..info(1, false, hidden_size)
-        };
-        let (head, _) = pair(info, 3);
-        head.save(&folder.path().join(name)).expect("saved");
-        head
+    std::fs::write(folder.path().join("draft.gguf"), out).expect("written");
+    (folder, draft.fingerprint())
+}
+
+/// Writes a head to `file`.
+fn saved(
+    file: &std::path::Path,
+    label: AcceptanceLabel,
+    hidden_size: usize,
+    draft_fingerprint: &str,
+) -> AcceptanceHead {
+    let info = HeadInfo {
+        label,
+        draft_fingerprint: draft_fingerprint.to_owned(),
+        ..info(1, false, hidden_size)
+    };
+    let (head, _) = pair(info, 3);
+    head.save(file).expect("saved");
+    head
+}
+
+/// A folder of GGUF files may hold other models' heads: none of them keeps a file from being served.
+#[test]
+fn heads_that_cannot_be_a_gguf_files_are_left_out() {
+    let (folder, original) = folder_of_gguf();
+    let (coupled, rejection) = (AcceptanceLabel::Coupled, AcceptanceLabel::Rejection);
+    let save = |name: &str, label, fingerprint: &str| {
+        saved(&folder.path().join(name), label, 128, fingerprint)
+    };
+    let served = || {
+        let path = folder.path().join("draft.gguf");
+        let source = crate::source::ModelSource::new(path.display().to_string());
+        source.load().expect("served")
+    };
+    let labels = |served: &crate::source::ServedModel<crate::Model>| -> Vec<_> {
+        served.heads.iter().map(|head| head.info.label).collect()
+    };
+    // No head at all, and one of another kind of model.
+    std::fs::write(folder.path().join("head-lm.safetensors"), "other").expect("written");
+    assert_eq!(labels(&served()), []);
+    save("head-rejection.safetensors", rejection, &original);
+    // Of two for one label, which one is its own?
+    let one = save("head-a.safetensors", coupled, &original);
+    save("head-b.safetensors", coupled, "another");
+    let served = served();
+    assert_eq!(labels(&served), [rejection]);
+    // One that is named is taken.
+    assert!(served.fit(one).is_ok());
+}
+
+/// A GGUF file's weights are not the bytes that a head was trained beside, and are the same model.
+#[test]
+fn a_gguf_file_is_served_with_the_heads_of_what_it_was_made_from() {
+    let (folder, original) = folder_of_gguf();
+    let path = folder.path().join("draft.gguf");
+    let save = |name: &str, label, hidden_size, fingerprint: &str| {
+        saved(&folder.path().join(name), label, hidden_size, fingerprint)
     };
     let (coupled, rejection) = (AcceptanceLabel::Coupled, AcceptanceLabel::Rejection);
-    let original = draft.fingerprint();
     let head = save("head-coupled.safetensors", coupled, 128, &original);
     let wide = save("head-of-another.safetensors", rejection, 160, &original);
     // By its own name, and by that of its folder.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::SourceError;
 use crate::checkpoint::{Checkpoint, Matrices, SpecialTokens};
 use crate::computation::Computation;
-use crate::head::{AcceptanceHead, HeadError};
+use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
 use crate::tokenizer::vocabulary_fingerprint;
@@ -45,51 +45,6 @@ pub struct ServedModel<M> {
     pub special_tokens: SpecialTokens,
     /// How long it took to load.
     pub load_time: Duration,
-}
-
-impl ServedModel<Model> {
-    /// Those of the heads beside its weights that may be its own. The folder of a GGUF file may hold other models
-    /// and their heads: heads of another width are left out, and heads for other weights where there is one for
-    /// the same label that was trained for this very file.
-    pub(super) fn own_heads(&self, mut heads: Vec<AcceptanceHead>) -> Vec<AcceptanceHead> {
-        if !self.is_converted {
-            return heads;
-        }
-        let hidden_size = self.model.config().hidden_size;
-        let is_known =
-            |head: &AcceptanceHead| head.info().draft_fingerprint == self.weights_fingerprint;
-        let known = heads.iter().filter(|head| is_known(head));
-        let known: Vec<_> = known.map(|head| head.info().label).collect();
-        heads.retain(|head| {
-            let is_doubled = known.contains(&head.info().label) && !is_known(head);
-            head.info().hidden_size == hidden_size && !is_doubled
-        });
-        heads
-    }
-
-    /// Takes an acceptance head for this model, to be computed beside it.
-    ///
-    /// A head of as many inputs that was trained for other weights is taken beside weights that may have been
-    /// converted from those, with a warning: what a head predicts decides how long drafts are, and changes no
-    /// distribution of the output.
-    ///
-    /// # Errors
-    /// As [`AcceptanceHead::check`], but for that.
-    pub fn fit(&self, head: AcceptanceHead) -> Result<AcceptanceHead, HeadError> {
-        let hidden_size = self.model.config().hidden_size;
-        match head.check(hidden_size, &self.weights_fingerprint) {
-            Err(HeadError::OtherDraft { file, found, .. }) if self.is_converted => tracing::warn!(
-                model = self.name,
-                head = file,
-                trained_for = found,
-                weights = self.weights_fingerprint,
-                "the head was trained for other weights than this GGUF file's; taken as one for those that the \
-                 file was made from"
-            ),
-            checked => checked?,
-        }
-        Ok(head.in_format(self.head_format))
-    }
 }
 
 /// Two models with equal numerics give equal bits.
