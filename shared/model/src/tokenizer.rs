@@ -1,5 +1,7 @@
 //! The tokenizer of a checkpoint, and the fingerprint by which two peers know that they share one.
 
+use std::panic::catch_unwind;
+
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 pub use tokenizers::Tokenizer;
@@ -20,7 +22,11 @@ pub enum TokenizerError {
 /// # Errors
 /// If they cannot be understood.
 pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, TokenizerError> {
-    Tokenizer::from_bytes(json).map_err(|error| TokenizerError::Malformed(error.to_string()))
+    // The library panics on some files, those cut short among them.
+    let read = catch_unwind(|| Tokenizer::from_bytes(json).map_err(|error| error.to_string()));
+    let refused = || Err("the tokenizers library panicked on it".to_owned());
+    read.unwrap_or_else(|_| refused())
+        .map_err(TokenizerError::Malformed)
 }
 
 /// SHA-256 over the id, the length and the bytes of every token in the order of the ids.

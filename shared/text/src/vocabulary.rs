@@ -1,5 +1,7 @@
 //! A model's tokenizer: text into tokens, and what each token stands for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::decoders::sequence::Sequence;
 use tokenizers::{Decoder, Tokenizer};
@@ -40,7 +42,7 @@ impl Vocabulary {
     /// # Errors
     /// Says why it is no tokenizer, or which step of its decoder is not supported.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self, String> {
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
+        let mut tokenizer = contained(|| Tokenizer::from_bytes(json))?;
         // Many files carry these from training; they would silently cut or fill prompts.
         tokenizer.with_padding(None);
         // Fails only for a truncation that contradicts itself.
@@ -70,8 +72,7 @@ impl Vocabulary {
     /// # Errors
     /// Says what the tokenizer does not take.
     pub(crate) fn encode(&self, text: String, with_special: bool) -> Result<Vec<u32>, String> {
-        let encoded = self.tokenizer.encode_fast(text, with_special);
-        let encoded = encoded.map_err(|error| error.to_string())?;
+        let encoded = contained(|| self.tokenizer.encode_fast(text, with_special))?;
         Ok(encoded.get_ids().to_vec())
     }
 
@@ -110,6 +111,17 @@ impl Vocabulary {
     }
 }
 
+/// What `call` of the tokenizers crate returns. It panics on files that make no sense, some that were cut short among
+/// them; what it was at work on is dropped then.
+fn contained<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(returned) => returned.map_err(|error| error.to_string()),
+        Err(_) => {
+            Err("the file makes no sense to the tokenizers library, which panicked".to_owned())
+        }
+    }
+}
+
 /// The steps of `decoder`, one after another.
 fn flat(decoder: &DecoderWrapper) -> Vec<DecoderWrapper> {
     match decoder {
@@ -136,4 +148,20 @@ fn byte_level(c: char) -> Option<u8> {
         _ => return None,
     };
     u8::try_from(byte).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn a_file_cut_short_anywhere_is_refused() {
+        let json = samples::byte_fallback(true, "한국");
+        assert!(Vocabulary::from_json(json.as_bytes()).is_ok());
+        for end in 0..json.len() {
+            let refused = Vocabulary::from_json(&json.as_bytes()[..end]);
+            assert!(refused.is_err(), "the first {end} bytes");
+        }
+    }
 }

@@ -4,9 +4,10 @@ mod session;
 
 use std::num::NonZeroUsize;
 
-use anyhow::ensure;
+use anyhow::{anyhow, ensure};
 use clap::Args;
 use model::{Checkpoint, WeightFormat};
+use speculation::sampling::SamplingParams;
 
 use self::session::Sessions;
 use super::models::{self, ModelsArgs};
@@ -42,6 +43,12 @@ pub(super) struct BatchArgs {
     /// Tokens that each session decodes in a measurement.
     #[arg(long, value_name = "N", default_value_t = 32)]
     tokens: usize,
+    /// Temperature at which tokens are drawn; 0 takes the most likely one.
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    temperature: f32,
+    /// Mass of the most likely tokens that are drawn from.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    top_p: f32,
     /// Times that each figure is measured, in turn with the others; the median counts.
     #[arg(long, value_name = "N", default_value_t = 7)]
     repeats: usize,
@@ -74,7 +81,17 @@ impl BatchArgs {
                 "--sessions: {sessions} is out of range, expected 1 to {MOST_SESSIONS}"
             );
         }
+        let sampling = self.sampling().validate(u32::MAX);
+        sampling.map_err(|bad| anyhow!("--{}: {}", bad.field.replace('_', "-"), bad.problem))?;
         self.models.check()
+    }
+
+    fn sampling(&self) -> SamplingParams {
+        SamplingParams {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            ..SamplingParams::default()
+        }
     }
 }
 
@@ -91,10 +108,12 @@ pub(super) fn run(args: &BatchArgs, report: &mut Report) -> anyhow::Result<()> {
         }
     }
     report.note(format!(
-        "{}, {} tokens before; ms a token: what a session waits; ratio: tokens/s of all together over those of \
+        "{}, {} tokens before, temperature {}, top-p {}; ms a token: what a session waits; ratio: tokens/s of all together over those of \
          {} (goal for 16 against 1 on the larger model: {GOAL:.0})",
         args.format.name(),
         args.context,
+        args.temperature,
+        args.top_p,
         args.sessions[0],
     ));
     Ok(())
@@ -110,7 +129,8 @@ fn measure(args: &BatchArgs, name: &str, checkpoint: &Checkpoint) -> anyhow::Res
     );
     let most = args.sessions.iter().copied().max().unwrap_or(1);
     let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
-    let sessions = Sessions::start(checkpoint.load(args.format)?, most, args.context)?;
+    let model = checkpoint.load(args.format)?;
+    let sessions = Sessions::start(model, most, args.context, args.sampling())?;
     let times = in_turn(args.repeats, &args.sessions, |&count| {
         sessions.decode(count, args.tokens)
     })?;
@@ -133,6 +153,8 @@ impl Row {
             text("on", self.on.clone()),
             only_json("format", args.format.name()),
             only_json("context", args.context),
+            only_json("temperature", args.temperature),
+            only_json("top_p", args.top_p),
             text("sessions", self.sessions),
             number("token_ms", self.token_ms, 3).called("ms a token"),
             number("tokens_per_second", self.tokens_per_second, 0).called("tokens/s"),
@@ -153,7 +175,9 @@ mod tests {
 
     #[test]
     fn sessions_are_compared_with_the_first_number_of_them() {
-        let args = args(&["--sessions=2,3", "--tokens=4", "--context=5", "--repeats=1"]);
+        let sampling = ["--temperature=1", "--top-p=.5"];
+        let sizes = ["--sessions=2,3", "--tokens=4", "--context=5", "--repeats=1"];
+        let args = args(&[&sizes[..], &sampling].concat());
         let (name, checkpoint) = args.models.open(models::Which::Random).expect("a model");
         let rows = measure(&args, &name, &checkpoint).expect("measured");
         assert_eq!((rows.len(), rows[0].ratio), (2, 1.0));
@@ -185,5 +209,7 @@ mod tests {
         assert!(refused(&["--sessions=0"]).starts_with("--sessions: 0"));
         assert!(refused(&["--sessions=257"]).starts_with("--sessions: 257"));
         assert!(refused(&["--context=2040"]).starts_with("--context: 2040"));
+        assert!(refused(&["--top-p=0"]).starts_with("--top-p: 0"));
+        assert!(refused(&["--temperature=-1"]).starts_with("--temperature: -1"));
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions that decode on one engine.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -10,21 +11,32 @@ use model::engine::{
     self, EngineConfig, EngineError, EngineHandle, Progress, SlotId, StepRows, Task,
 };
 use speculation::TokenId;
+use speculation::coupled::choice;
+use speculation::history::History;
+use speculation::noise::Noise;
+use speculation::pipeline::Pipeline;
 use speculation::ports::LanguageModel;
-use speculation::real::argmax;
+use speculation::sampling::SamplingParams;
 
 /// An engine, and sessions that each hold a context.
 pub(super) struct Sessions {
     engine: EngineHandle,
     prompts: Vec<Vec<TokenId>>,
+    sampling: Arc<SamplingParams>,
 }
 
 impl Sessions {
-    /// Starts an engine and fills the sequences of `most` sessions with `context` tokens each.
+    /// Starts an engine and fills the sequences of `most` sessions with `context` tokens each; their next tokens are
+    /// drawn as `sampling` says.
     ///
     /// # Errors
     /// If the engine does not start, or fails.
-    pub(super) fn start(model: Model, most: NonZeroUsize, context: usize) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        model: Model,
+        most: NonZeroUsize,
+        context: usize,
+        sampling: SamplingParams,
+    ) -> anyhow::Result<Self> {
         let vocab = model.shape().vocab_size;
         let prompt = |session: usize| -> Vec<TokenId> {
             let token = |i: usize| ((i * i * 31 + i * 7 + session * 101 + 3) % vocab) as TokenId;
@@ -41,6 +53,7 @@ impl Sessions {
         let sessions = Self {
             engine,
             prompts: (0..most.get()).map(prompt).collect(),
+            sampling: Arc::new(sampling),
         };
         sessions.decode(most.get(), 1)?;
         Ok(sessions)
@@ -56,6 +69,9 @@ impl Sessions {
         let started = Instant::now();
         for (slot, prompt) in self.prompts[..count].iter().enumerate() {
             let task = Decode {
+                pipeline: Pipeline::new(Arc::clone(&self.sampling)),
+                history: History::new(&self.sampling, prompt, &[]),
+                noise: Noise::new(slot as u64, 0),
                 tokens: prompt.clone(),
                 left: tokens,
                 done: done.clone(),
@@ -63,7 +79,7 @@ impl Sessions {
             self.engine.try_submit(SlotId(slot as u64), task)?;
         }
         drop(done);
-        let ended: Receiver<Result<(), EngineError>> = ended;
+        let ended: Receiver<anyhow::Result<()>> = ended;
         for _ in 0..count {
             ended.recv().context("the engine stopped")??;
         }
@@ -71,11 +87,14 @@ impl Sessions {
     }
 }
 
-/// Takes the most likely token, so many times.
+/// Draws a token, so many times, as a verifier does for a target alone.
 struct Decode {
+    pipeline: Pipeline,
+    history: History,
+    noise: Noise,
     tokens: Vec<TokenId>,
     left: usize,
-    done: Sender<Result<(), EngineError>>,
+    done: Sender<anyhow::Result<()>>,
 }
 
 impl Task for Decode {
@@ -87,18 +106,28 @@ impl Task for Decode {
         self.tokens.len() - 1
     }
 
-    fn step(&mut self, rows: StepRows<'_>) -> Progress {
-        self.tokens.push(argmax(rows.row(0)) as TokenId);
-        self.left -= 1;
-        if self.left > 0 {
+    fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
+        let (row, position) = (rows.row_mut(0), self.tokens.len() as u32);
+        let law = self.pipeline.law(row, &self.history, position);
+        let drawn = law.map(|()| choice(row, &self.noise, position));
+        let ended = match drawn {
+            Ok(token) => {
+                self.history.push(token);
+                self.tokens.push(token);
+                self.left -= 1;
+                (self.left == 0).then_some(Ok(()))
+            }
+            Err(error) => Some(Err(error.into())),
+        };
+        let Some(ended) = ended else {
             return Progress::Continue;
-        }
+        };
         // Nobody waits if another session failed.
-        let _ = self.done.send(Ok(()));
+        let _ = self.done.send(ended);
         Progress::Done
     }
 
     fn fail(self: Box<Self>, error: EngineError) {
-        let _ = self.done.send(Err(error));
+        let _ = self.done.send(Err(error.into()));
     }
 }

@@ -1,0 +1,193 @@
+//! Peers that answer what they are told to.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, Streaming};
+use wire::v1::drafter_server::{self, DrafterServer};
+use wire::v1::verifier_server::{self, VerifierServer};
+use wire::v1::{
+    DescribeRequest, DraftReply, DraftRequest, Numerics, PeerDescription, PeerLimits, ReplyHeader,
+    RoundHeader, TokenizerPart, TokenizerRequest, VerifyReply, VerifyRequest, draft_reply,
+    draft_request, verify_reply, verify_request,
+};
+
+use crate::input::Exchange;
+use crate::models::{END, VOCAB_SIZE, tokenizer_json};
+use crate::services::{RUNTIME, listener};
+
+type Replies<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// What is left to be answered.
+#[derive(Default)]
+struct Script {
+    verifier: VecDeque<VerifyReply>,
+    drafter: VecDeque<DraftReply>,
+}
+
+/// A drafter and a verifier in one server.
+#[derive(Clone)]
+pub struct FakePeers(Arc<Mutex<Script>>, Arc<str>);
+
+/// They, for as long as the process lives.
+pub static FAKE_PEERS: LazyLock<FakePeers> = LazyLock::new(|| {
+    let (listener, url) = listener();
+    let peers = FakePeers(Arc::default(), url.into());
+    let server = Server::builder()
+        .add_service(VerifierServer::new(peers.clone()))
+        .add_service(DrafterServer::new(peers.clone()))
+        .serve_with_incoming(TcpIncoming::from(listener));
+    RUNTIME.spawn(server);
+    peers
+});
+
+impl FakePeers {
+    /// Where both are reached.
+    pub fn url(&self) -> &str {
+        &self.1
+    }
+
+    /// From now on they answer as `exchange` says, and then no more.
+    pub fn play(&self, exchange: Exchange) {
+        self.with(|script| {
+            script.verifier = exchange.verifier.into();
+            script.drafter = exchange.drafter.into();
+        });
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Script) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn verify_reply(&self, request: VerifyRequest) -> Option<VerifyReply> {
+        use verify_reply::Reply;
+        use verify_request::Request;
+        let mut next = self.with(|script| script.verifier.pop_front())?;
+        let asked = match request.request? {
+            Request::Round(round) => round.header,
+            Request::Decode(round) => round.header,
+            _ => None,
+        };
+        match &mut next.reply {
+            Some(Reply::Verdict(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Slice(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Decoded(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Progress(reply)) => answer(&mut reply.header, asked),
+            _ => {}
+        }
+        Some(next)
+    }
+
+    fn draft_reply(&self, request: DraftRequest) -> Option<DraftReply> {
+        use draft_reply::Reply;
+        use draft_request::Request;
+        let mut next = self.with(|script| script.drafter.pop_front())?;
+        let asked = match request.request? {
+            Request::Round(round) => round.header,
+            _ => None,
+        };
+        match &mut next.reply {
+            Some(Reply::Block(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Progress(reply)) => answer(&mut reply.header, asked),
+            _ => {}
+        }
+        Some(next)
+    }
+}
+
+/// Where the reply has no header, gives it the one that belongs to what was asked.
+fn answer(header: &mut Option<ReplyHeader>, asked: Option<RoundHeader>) {
+    if let (None, Some(asked)) = (&header, asked) {
+        *header = Some(ReplyHeader {
+            round: asked.round,
+            epoch: asked.epoch,
+            base_len: asked.from_len + asked.committed.len() as u32,
+            digest: asked.digest,
+            replayed: false,
+        });
+    }
+}
+
+fn description() -> PeerDescription {
+    PeerDescription {
+        model: "tiny".to_owned(),
+        logits_size: VOCAB_SIZE,
+        vocab_size: VOCAB_SIZE,
+        vocab_fingerprint: vec![7; 32],
+        context_len: 64,
+        numerics: Some(Numerics::default()),
+        limits: Some(PeerLimits {
+            max_draft_tokens: 16,
+            max_sessions: 1000,
+            max_message_bytes: 1 << 20,
+            max_lease_ms: 10_000,
+        }),
+        eos_token_ids: vec![END],
+        trees: true,
+        ..wire::describe::capabilities()
+    }
+}
+
+#[tonic::async_trait]
+impl verifier_server::Verifier for FakePeers {
+    type TokenizerStream = Replies<TokenizerPart>;
+    type VerifyStream = Replies<VerifyReply>;
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<PeerDescription>, Status> {
+        Ok(Response::new(description()))
+    }
+
+    async fn tokenizer(
+        &self,
+        _: Request<TokenizerRequest>,
+    ) -> Result<Response<Self::TokenizerStream>, Status> {
+        let part = TokenizerPart {
+            tokenizer_json: tokenizer_json().into_bytes(),
+            ..Default::default()
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(part)))))
+    }
+
+    async fn verify(
+        &self,
+        requests: Request<Streaming<VerifyRequest>>,
+    ) -> Result<Response<Self::VerifyStream>, Status> {
+        let peers = self.clone();
+        let replies = requests
+            .into_inner()
+            .map_while(move |request| peers.verify_reply(request.ok()?).map(Ok));
+        Ok(Response::new(Box::pin(replies)))
+    }
+}
+
+#[tonic::async_trait]
+impl drafter_server::Drafter for FakePeers {
+    type DraftStream = Replies<DraftReply>;
+
+    async fn describe(
+        &self,
+        _: Request<DescribeRequest>,
+    ) -> Result<Response<PeerDescription>, Status> {
+        Ok(Response::new(description()))
+    }
+
+    async fn draft(
+        &self,
+        requests: Request<Streaming<DraftRequest>>,
+    ) -> Result<Response<Self::DraftStream>, Status> {
+        let peers = self.clone();
+        let replies = requests
+            .into_inner()
+            .map_while(move |request| peers.draft_reply(request.ok()?).map(Ok));
+        Ok(Response::new(Box::pin(replies)))
+    }
+}

@@ -1,0 +1,140 @@
+//! The real services, on loopback ports of this process.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
+use drafter::{DrafterConfig, Loaded};
+use server::process::Process;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+use verifier::VerifierConfig;
+
+use crate::models::served;
+
+/// Far longer than an answer takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Far longer than a peer of this process takes.
+const MOMENT_MS: NonZeroU64 = NonZeroU64::new(200).unwrap();
+
+/// Where everything runs that is not the fuzzer's own thread.
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all();
+    builder.build().expect("a runtime")
+});
+
+/// A verifier, for as long as the process lives.
+pub static VERIFIER: LazyLock<String> = LazyLock::new(|| {
+    let _runtime = RUNTIME.enter();
+    let config = VerifierConfig::default();
+    let verifier = verifier::start(served(1), &config, Process::default()).expect("a verifier");
+    let (listener, url) = listener();
+    RUNTIME.spawn(verifier.serve(listener, std::future::pending()));
+    url
+});
+
+/// A drafter, for as long as the process lives.
+pub static DRAFTER: LazyLock<String> = LazyLock::new(|| {
+    let _runtime = RUNTIME.enter();
+    let config = DrafterConfig::default();
+    let loaded = Loaded::beside(served(2), &config).expect("a draft model");
+    let drafter = drafter::start(loaded, &config, Process::default()).expect("a drafter");
+    let (listener, url) = listener();
+    RUNTIME.spawn(drafter.serve(listener, std::future::pending()));
+    url
+});
+
+/// A coordinator of peers at these URLs, which asks them once; it ends when this is dropped.
+pub struct CoordinatorTask {
+    /// Where it is reached.
+    pub url: String,
+    task: AbortHandle,
+}
+
+impl CoordinatorTask {
+    /// Starts it.
+    pub fn start(drafter: &str, verifier: &str) -> Self {
+        let config = CoordinatorConfig {
+            models: vec![ModelGroup {
+                name: "tiny".to_owned(),
+                drafters: vec![drafter.to_owned()],
+                verifiers: vec![verifier.to_owned()],
+            }],
+            retries: 0,
+            verifier_retries: 0,
+            // Peers that leave it waiting are asked for a moment.
+            round_timeout_ms: MOMENT_MS,
+            draft_timeout_ms: MOMENT_MS,
+            request_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },
+            ..CoordinatorConfig::default()
+        };
+        let (listener, url) = listener();
+        let _runtime = RUNTIME.enter();
+        let coordinator = Coordinator::new(config, Process::default()).expect("a coordinator");
+        let serving = coordinator.serve(listener, std::future::pending());
+        let task = RUNTIME.spawn(serving).abort_handle();
+        Self { url, task }
+    }
+}
+
+impl Drop for CoordinatorTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A free loopback port, and its URL.
+pub fn listener() -> (TcpListener, String) {
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = RUNTIME
+        .block_on(TcpListener::bind(any_port))
+        .expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    (listener, url)
+}
+
+/// A connection to `url`, once it is used.
+pub fn channel(url: &str) -> Channel {
+    let _runtime = RUNTIME.enter();
+    Channel::from_shared(url.to_owned())
+        .expect("a URL")
+        .connect_lazy()
+}
+
+/// Reads what `call` leads to until its end. Whatever was asked, the service must answer in time and not say
+/// that the fault is its own.
+///
+/// # Panics
+/// If it does not.
+pub fn read_all<T>(
+    call: impl Future<Output = Result<tonic::Response<Streaming<T>>, Status>>,
+) -> Vec<T> {
+    let mut read = Vec::new();
+    let reading = async {
+        let mut replies = call.await?.into_inner();
+        while let Some(reply) = replies.message().await? {
+            read.push(reply);
+        }
+        Ok::<_, Status>(())
+    };
+    let ended = RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, reading).await });
+    let ended = ended.expect("an answer in time");
+    if let Err(status) = ended {
+        let was_reached = status.source().is_none();
+        assert!(was_reached, "the service is not there: {status:?}");
+        let own = [Code::Internal, Code::Unknown, Code::DataLoss];
+        assert!(
+            !own.contains(&status.code()),
+            "the service's own fault: {status:?}"
+        );
+    }
+    read
+}

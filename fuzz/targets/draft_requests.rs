@@ -1,0 +1,18 @@
+//! A drafter asked anything at all: whatever the messages are, it answers or says what is wrong with them.
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use outrider_fuzz::input::DraftStream;
+use outrider_fuzz::services::{DRAFTER, channel, read_all};
+use prost::Message;
+use wire::v1::drafter_client::DrafterClient;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let Ok(stream) = DraftStream::decode(bytes) else {
+        return Corpus::Reject;
+    };
+    let mut client = DrafterClient::new(channel(&DRAFTER));
+    read_all(client.draft(tokio_stream::iter(stream.with_digests())));
+    Corpus::Keep
+});

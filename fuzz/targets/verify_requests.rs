@@ -1,0 +1,18 @@
+//! A verifier asked anything at all: whatever the messages are, it answers or says what is wrong with them.
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use outrider_fuzz::input::VerifyStream;
+use outrider_fuzz::services::{VERIFIER, channel, read_all};
+use prost::Message;
+use wire::v1::verifier_client::VerifierClient;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let Ok(stream) = VerifyStream::decode(bytes) else {
+        return Corpus::Reject;
+    };
+    let mut client = VerifierClient::new(channel(&VERIFIER));
+    read_all(client.verify(tokio_stream::iter(stream.with_digests())));
+    Corpus::Keep
+});
