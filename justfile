@@ -35,6 +35,10 @@ containers *arguments:
 monitoring *arguments:
     tests/monitoring/run {{arguments}}
 
+# Fuzzes every target, or those named, for so many seconds each; needs a C++ compiler.
+fuzz *arguments:
+    fuzz/run {{arguments}}
+
 # Checks licences, advisories and banned crates with cargo-deny, which .ci/deny finds or installs.
 deny:
     "$(.ci/deny)" --all-features check

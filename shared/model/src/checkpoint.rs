@@ -1,5 +1,6 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
+mod fingerprint;
 mod matrices;
 mod random;
 mod special_tokens;
@@ -28,11 +29,10 @@ use crate::computation::PlaceError;
 use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::Computation,
-    config::{Architecture, ConfigError, ModelConfig, OneOrMany, RopeConfig},
+    config::{Architecture, ConfigError, ModelConfig, OneOrMany},
     decoder::{Decoder, tensors::TensorNames},
     gguf::{self, GgufError},
     linear::WeightFormat,
-    rope::RopeScaling,
     runtime::Model,
     t5::T5,
     tokenizer::{self, TokenizerError},
@@ -322,7 +322,6 @@ impl Checkpoint {
 
     /// A digest of weights, constants and `what`.
     fn digest(&self, what: &str) -> String {
-        let config = &self.config;
         // Every byte is read once, however many digests begin with them.
         let weights = self.weights_digest.get_or_init(|| {
             let mut hash = Sha256::new();
@@ -330,28 +329,8 @@ impl Checkpoint {
             hash
         });
         let mut hash = weights.clone();
-        let rope = config.rope.unwrap_or(RopeConfig {
-            theta: 0.0,
-            scaling: RopeScaling::Default,
-        });
-        hash.update(format!(
-            "{what} {:?} {:?} {:?} {:?}",
-            (config.heads, config.kv_heads, config.head_dim),
-            config.rms_norm_eps,
-            rope.theta,
-            rope.scaling,
-        ));
-        if config.architecture != Architecture::Llama {
-            // Whatever is no size of a tensor: the tensors are in the digest already. Llama came first, and
-            // acceptance heads carry its digest.
-            let constants = ModelConfig {
-                context_len: 0,
-                bos_token_id: None,
-                eos_token_ids: Vec::new(),
-                ..config.clone()
-            };
-            hash.update(format!(" {constants:?}"));
-        }
+        let constants = fingerprint::constants(&self.config);
+        hash.update(format!("{what} {constants}"));
         hex(&hash.finalize()[..8])
     }
 }

@@ -1,0 +1,175 @@
+//! The constants of a model as text, which its fingerprints are digests of.
+//!
+//! Acceptance heads carry the fingerprint of their draft model, and peers compare theirs: this text must stay as it
+//! is for every model that can be run today. So each constant stands here under a name of its own. One that is added
+//! to [`ModelConfig`] is appended, and only where it differs from what all models had before it.
+
+use crate::config::{Activation, Architecture, EncoderConfig, ModelConfig, RopeConfig};
+use crate::rope::RopeScaling;
+
+/// Everything of `config` that changes numbers and is no size of a tensor, as the tensors are digested by
+/// themselves; of models that are no Llama all but what only bounds a text.
+pub(super) fn constants(config: &ModelConfig) -> String {
+    let (theta, scaling) = match config.rope {
+        Some(rope) => (rope.theta, self::scaling(rope.scaling)),
+        None => (0.0, self::scaling(RopeScaling::Default)),
+    };
+    let text = format!(
+        "({}, {}, {}) {:?} {theta:?} {scaling}",
+        config.heads, config.kv_heads, config.head_dim, config.rms_norm_eps,
+    );
+    match config.architecture {
+        // It came first, and its acceptance heads carry a digest of this much.
+        Architecture::Llama => text,
+        _ => format!("{text} {}", all(config)),
+    }
+}
+
+/// The fields of `config` by their names.
+fn all(config: &ModelConfig) -> String {
+    // Without `..`, so that a new field is missed here.
+    let ModelConfig {
+        architecture,
+        vocab_size,
+        hidden_size,
+        intermediate_size,
+        layers,
+        heads,
+        kv_heads,
+        head_dim,
+        rms_norm_eps,
+        norm_plus_one,
+        post_norms,
+        qk_norm,
+        qkv_bias,
+        output_bias,
+        mlp_bias,
+        activation,
+        gated,
+        attention_scale,
+        attention_softcap,
+        logit_softcap,
+        embedding_scale,
+        output_scale,
+        rope,
+        window_rope,
+        window,
+        windowed,
+        context_len: _,
+        tie_word_embeddings,
+        encoder,
+        bos_token_id: _,
+        eos_token_ids: _,
+    } = config;
+    let (architecture, activation) = (family(*architecture), function(*activation));
+    let [rope, window_rope] = [rope, window_rope].map(|rope| optional(rope.map(self::rope)));
+    let encoder = optional(encoder.map(self::encoder));
+    format!(
+        "ModelConfig {{ architecture: {architecture}, vocab_size: {vocab_size}, hidden_size: {hidden_size}, \
+         intermediate_size: {intermediate_size}, layers: {layers}, heads: {heads}, kv_heads: {kv_heads}, \
+         head_dim: {head_dim}, rms_norm_eps: {rms_norm_eps:?}, norm_plus_one: {norm_plus_one}, \
+         post_norms: {post_norms}, qk_norm: {qk_norm}, qkv_bias: {qkv_bias}, output_bias: {output_bias}, \
+         mlp_bias: {mlp_bias}, activation: {activation}, gated: {gated}, attention_scale: {attention_scale:?}, \
+         attention_softcap: {attention_softcap:?}, logit_softcap: {logit_softcap:?}, \
+         embedding_scale: {embedding_scale:?}, output_scale: {output_scale:?}, rope: {rope}, \
+         window_rope: {window_rope}, window: {window:?}, windowed: {windowed:?}, context_len: 0, \
+         tie_word_embeddings: {tie_word_embeddings}, encoder: {encoder}, bos_token_id: None, eos_token_ids: [] }}"
+    )
+}
+
+fn family(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::Llama => "Llama",
+        Architecture::Mistral => "Mistral",
+        Architecture::Qwen2 => "Qwen2",
+        Architecture::Qwen3 => "Qwen3",
+        Architecture::Gemma2 => "Gemma2",
+        Architecture::Gemma3 => "Gemma3",
+        Architecture::T5 => "T5",
+    }
+}
+
+fn function(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Silu => "Silu",
+        Activation::GeluTanh => "GeluTanh",
+        Activation::Relu => "Relu",
+    }
+}
+
+fn rope(RopeConfig { theta, scaling }: RopeConfig) -> String {
+    let scaling = self::scaling(scaling);
+    format!("RopeConfig {{ theta: {theta:?}, scaling: {scaling} }}")
+}
+
+fn scaling(scaling: RopeScaling) -> String {
+    match scaling {
+        RopeScaling::Default => "Default".to_owned(),
+        RopeScaling::Linear { factor } => format!("Linear {{ factor: {factor:?} }}"),
+        RopeScaling::Llama3 {
+            factor,
+            low_freq_factor,
+            high_freq_factor,
+            original_context_len,
+        } => format!(
+            "Llama3 {{ factor: {factor:?}, low_freq_factor: {low_freq_factor:?}, \
+             high_freq_factor: {high_freq_factor:?}, original_context_len: {original_context_len} }}"
+        ),
+    }
+}
+
+fn encoder(encoder: EncoderConfig) -> String {
+    let EncoderConfig {
+        layers,
+        relative_buckets,
+        relative_max_distance,
+        decoder_start_token_id,
+    } = encoder;
+    format!(
+        "EncoderConfig {{ layers: {layers}, relative_buckets: {relative_buckets}, \
+         relative_max_distance: {relative_max_distance}, decoder_start_token_id: {decoder_start_token_id} }}"
+    )
+}
+
+fn optional(text: Option<String>) -> String {
+    text.map_or("None".to_owned(), |text| format!("Some({text})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::checkpoint::Checkpoint;
+    use crate::embedded;
+
+    #[test]
+    fn the_shipped_models_fingerprints_are_what_they_were() {
+        for (role, fingerprint) in [
+            ("target", "58593163be48048c"),
+            ("draft", "b7b100e79dbe124f"),
+            ("small", "77dd358dad7c6d1b"),
+        ] {
+            let model = embedded::model(role).expect("a model");
+            assert_eq!(model.fingerprint(), fingerprint, "{role}");
+        }
+    }
+
+    #[test]
+    fn the_fingerprints_of_every_family_are_what_they_were() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/models");
+        for (name, fingerprint) in [
+            ("gemma2", "690a291531fa1e84"),
+            ("gemma3", "9e05f5fcc4377d6c"),
+            ("llama", "8423d5aaf3017be9"),
+            ("llama3-rope", "965fbacb64a29109"),
+            ("mistral-sliding", "3f619ffb05455770"),
+            ("qwen2", "712930b04f959ae3"),
+            ("qwen3", "091386359560b68c"),
+            ("t5-original", "5651c37e00ed5c73"),
+            ("t5-v1_1", "39dfd0379919222c"),
+        ] {
+            let model = Checkpoint::open(&folder.join(name)).expect("a model");
+            assert_eq!(model.fingerprint(), fingerprint, "{name}");
+        }
+    }
+}
