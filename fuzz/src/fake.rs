@@ -17,7 +17,7 @@ use wire::v1::{
 };
 
 use crate::input::Exchange;
-use crate::models::{END, VOCAB_SIZE, tokenizer_json};
+use crate::models::{END, TOKENIZER_JSON, VOCAB_SIZE};
 use crate::services::{RUNTIME, listener};
 
 type Replies<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -25,18 +25,26 @@ type Replies<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 /// What is left to be answered.
 #[derive(Default)]
 struct Script {
+    /// What both say of themselves; none: that they can do everything.
+    description: Option<PeerDescription>,
     verifier: VecDeque<VerifyReply>,
     drafter: VecDeque<DraftReply>,
 }
 
 /// A drafter and a verifier in one server.
 #[derive(Clone)]
-pub struct FakePeers(Arc<Mutex<Script>>, Arc<str>);
+pub struct FakePeers {
+    script: Arc<Mutex<Script>>,
+    url: Arc<str>,
+}
 
-/// They, for as long as the process lives.
+/// The peers of this process, for as long as it lives.
 pub static FAKE_PEERS: LazyLock<FakePeers> = LazyLock::new(|| {
     let (listener, url) = listener();
-    let peers = FakePeers(Arc::default(), url.into());
+    let peers = FakePeers {
+        script: Arc::default(),
+        url: url.into(),
+    };
     let server = Server::builder()
         .add_service(VerifierServer::new(peers.clone()))
         .add_service(DrafterServer::new(peers.clone()))
@@ -48,19 +56,25 @@ pub static FAKE_PEERS: LazyLock<FakePeers> = LazyLock::new(|| {
 impl FakePeers {
     /// Where both are reached.
     pub fn url(&self) -> &str {
-        &self.1
+        &self.url
     }
 
     /// From now on they answer as `exchange` says, and then no more.
     pub fn play(&self, exchange: Exchange) {
         self.with(|script| {
+            script.description = exchange.description;
             script.verifier = exchange.verifier.into();
             script.drafter = exchange.drafter.into();
         });
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Script) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn description(&self) -> PeerDescription {
+        let played = self.with(|script| script.description.clone());
+        played.unwrap_or_else(capable)
     }
 
     fn verify_reply(&self, request: VerifyRequest) -> Option<VerifyReply> {
@@ -114,7 +128,8 @@ fn answer(header: &mut Option<ReplyHeader>, asked: Option<RoundHeader>) {
     }
 }
 
-fn description() -> PeerDescription {
+/// A peer of the tiny models that can do everything.
+pub fn capable() -> PeerDescription {
     PeerDescription {
         model: "tiny".to_owned(),
         logits_size: VOCAB_SIZE,
@@ -143,7 +158,7 @@ impl verifier_server::Verifier for FakePeers {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<PeerDescription>, Status> {
-        Ok(Response::new(description()))
+        Ok(Response::new(self.description()))
     }
 
     async fn tokenizer(
@@ -151,7 +166,7 @@ impl verifier_server::Verifier for FakePeers {
         _: Request<TokenizerRequest>,
     ) -> Result<Response<Self::TokenizerStream>, Status> {
         let part = TokenizerPart {
-            tokenizer_json: tokenizer_json().into_bytes(),
+            tokenizer_json: TOKENIZER_JSON.as_bytes().to_vec(),
             ..Default::default()
         };
         Ok(Response::new(Box::pin(tokio_stream::once(Ok(part)))))
@@ -177,7 +192,7 @@ impl drafter_server::Drafter for FakePeers {
         &self,
         _: Request<DescribeRequest>,
     ) -> Result<Response<PeerDescription>, Status> {
-        Ok(Response::new(description()))
+        Ok(Response::new(self.description()))
     }
 
     async fn draft(

@@ -4,8 +4,8 @@
 use prost::Message;
 use wire::digest::{Digestible, digest};
 use wire::v1::{
-    DraftReply, DraftRequest, GenerateRequest, VerifyReply, VerifyRequest, draft_request,
-    verify_request,
+    DraftReply, DraftRequest, GenerateRequest, PeerDescription, VerifyReply, VerifyRequest,
+    draft_request, verify_request,
 };
 
 /// What a coordinator, or whoever pretends to be one, sends to a verifier in one stream.
@@ -22,7 +22,8 @@ pub struct DraftStream {
     pub requests: Vec<DraftRequest>,
 }
 
-/// A client's request, and what the coordinator's peers answer: the next reply to each of its messages.
+/// A client's request, and what the coordinator's peers answer: the next reply to each of its messages. Without a
+/// description they can do everything.
 #[derive(Clone, PartialEq, Message)]
 pub struct Exchange {
     #[prost(message, optional, tag = "1")]
@@ -31,6 +32,8 @@ pub struct Exchange {
     pub verifier: Vec<VerifyReply>,
     #[prost(message, repeated, tag = "3")]
     pub drafter: Vec<DraftReply>,
+    #[prost(message, optional, tag = "4")]
+    pub description: Option<PeerDescription>,
 }
 
 impl VerifyStream {

@@ -2,14 +2,10 @@
 
 #![no_main]
 
-use std::sync::LazyLock;
-
 use libfuzzer_sys::fuzz_target;
-use outrider_fuzz::models::tokenizer_json;
+use outrider_fuzz::models::TOKENIZER_JSON;
 use text::ServedText;
 use wire::v1::{ChatMessage, TokenizerPart};
-
-static TOKENIZER: LazyLock<String> = LazyLock::new(tokenizer_json);
 
 fuzz_target!(|template: &str| {
     let part = TokenizerPart {
@@ -18,7 +14,7 @@ fuzz_target!(|template: &str| {
         eos_token: "</s>".to_owned(),
         tokenizer_json: Vec::new(),
     };
-    let text = ServedText::new(TOKENIZER.as_bytes(), part).expect("a tokenizer");
+    let text = ServedText::new(TOKENIZER_JSON.as_bytes(), part).expect("a tokenizer");
     let messages = [
         ("system", "Be brief."),
         ("user", "  Tell me. "),

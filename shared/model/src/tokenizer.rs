@@ -23,10 +23,12 @@ pub enum TokenizerError {
 /// If they cannot be understood.
 pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, TokenizerError> {
     // The library panics on some files, those cut short among them.
-    let read = catch_unwind(|| Tokenizer::from_bytes(json).map_err(|error| error.to_string()));
-    let refused = || Err("the tokenizers library panicked on it".to_owned());
-    read.unwrap_or_else(|_| refused())
-        .map_err(TokenizerError::Malformed)
+    match catch_unwind(|| Tokenizer::from_bytes(json)) {
+        Ok(read) => read.map_err(|error| TokenizerError::Malformed(error.to_string())),
+        Err(_) => Err(TokenizerError::Malformed(
+            "the tokenizers library panicked on it".to_owned(),
+        )),
+    }
 }
 
 /// SHA-256 over the id, the length and the bytes of every token in the order of the ids.
@@ -59,6 +61,13 @@ mod tests {
                 {{"type": "WordLevel", "unk_token": "a", "vocab": {vocabulary}}}}}"#
         );
         from_bytes(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_file_cut_short_within_its_decoder_is_refused() {
+        let refused = from_bytes(br#"{"version": "1.0", "decoder": {"type": "Fu"#);
+        let error = refused.expect_err("refused").to_string();
+        assert!(error.contains("panicked"), "{error}");
     }
 
     #[test]

@@ -111,14 +111,12 @@ impl Vocabulary {
     }
 }
 
-/// What `call` of the tokenizers crate returns. It panics on files that make no sense, some that were cut short among
-/// them; what it was at work on is dropped then.
+/// What `call` of the tokenizers crate returns, or that it panicked: it does on files that make no sense, on some that
+/// were cut short among them.
 fn contained<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(returned) => returned.map_err(|error| error.to_string()),
-        Err(_) => {
-            Err("the file makes no sense to the tokenizers library, which panicked".to_owned())
-        }
+        Err(_) => Err("the tokenizers library panicked, as it does on broken files".to_owned()),
     }
 }
 

@@ -1,0 +1,79 @@
+//! What a coordinator's peers answer.
+
+use outrider_fuzz::fake;
+use outrider_fuzz::input::Exchange;
+use outrider_fuzz::models::END;
+use wire::v1::*;
+
+use crate::{requests, tree};
+
+/// The answers to `request` of peers that can do everything and keep to the protocol, and a little more.
+pub fn capable(request: GenerateRequest) -> Exchange {
+    let opened = Opened {
+        epoch: 1,
+        held_len: 0,
+        lease_ms: 1000,
+    };
+    let verdict = Verdict {
+        emitted: vec![65, 66, 67],
+        accepted_len: 2,
+        last: LastToken::Bonus as i32,
+        ..Default::default()
+    };
+    let support = SupportLaw {
+        token_ids: vec![65],
+        probabilities: vec![1.0],
+    };
+    let slice = Slice {
+        law: Some(slice::Law::Support(support)),
+        max_probability: 1.0,
+        last: true,
+        ..Default::default()
+    };
+    let decoded = Decoded {
+        token_ids: vec![65, END],
+        last: true,
+        ..Default::default()
+    };
+    let block = DraftBlock {
+        tree: Some(tree(&[65, 66], &[])),
+        proposals: vec![Proposal::default(), Proposal::default()],
+        last: true,
+        stop_cause: StopCause::Length as i32,
+        ..Default::default()
+    };
+    use verify_reply::Reply;
+    let verifier = [
+        Reply::Opened(opened),
+        Reply::Verdict(verdict.clone()),
+        Reply::Verdict(verdict),
+        Reply::Slice(slice),
+        Reply::Decoded(decoded),
+        Reply::NeedFrom(NeedFrom::default()),
+        Reply::Draining(Draining {}),
+    ];
+    let verifier = verifier.map(|reply| VerifyReply { reply: Some(reply) });
+    use draft_reply::Reply as Drafted;
+    let drafter = [
+        Drafted::Opened(opened),
+        Drafted::Block(block.clone()),
+        Drafted::Block(block),
+        Drafted::Progress(Progress::default()),
+    ];
+    let drafter = drafter.map(|reply| DraftReply { reply: Some(reply) });
+    Exchange {
+        request: Some(request),
+        verifier: verifier.into(),
+        drafter: drafter.into(),
+        description: None,
+    }
+}
+
+/// The same, where the peers say what they can do.
+pub fn described() -> Exchange {
+    let (_, request) = requests::all().swap_remove(0);
+    Exchange {
+        description: Some(fake::capable()),
+        ..capable(request)
+    }
+}

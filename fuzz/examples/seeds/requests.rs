@@ -1,0 +1,68 @@
+//! What clients ask for.
+
+use wire::v1::*;
+
+use crate::{PROMPT, sampling};
+
+/// Each with a name.
+pub fn all() -> Vec<(&'static str, GenerateRequest)> {
+    let text = |text: &str| Some(generate_request::Prompt::Text(text.to_owned()));
+    let plain = GenerateRequest {
+        prompt: text("Once upon a time"),
+        max_tokens: Some(12),
+        seed: Some(7),
+        ..Default::default()
+    };
+    let with = |change: &dyn Fn(&mut GenerateRequest)| {
+        let mut request = plain.clone();
+        change(&mut request);
+        request
+    };
+    let mut all = vec![
+        ("plain", plain.clone()),
+        ("sampled", with(&|it| it.sampling = Some(sampling()))),
+        (
+            "tokens",
+            with(&|it| {
+                it.prompt = Some(generate_request::Prompt::TokenIds(TokenIds {
+                    ids: PROMPT.to_vec(),
+                }));
+            }),
+        ),
+        (
+            "stops",
+            with(&|it| it.stop = vec!["a".to_owned(), "é".to_owned()]),
+        ),
+        (
+            "reports",
+            with(&|it| {
+                it.report_laws = true;
+                it.accept_at = AcceptAt::Coordinator as i32;
+            }),
+        ),
+        (
+            "tree",
+            with(&|it| {
+                it.tree = Some(TreeShape {
+                    shape: Some(tree_shape::Shape::Comb(2)),
+                });
+            }),
+        ),
+        (
+            "tuned",
+            with(&|it| {
+                it.parameters = Some(MethodParameters {
+                    alpha: Some(0.5),
+                    ..Default::default()
+                });
+                it.method = "token-cascade".to_owned();
+            }),
+        ),
+    ];
+    let methods = wire::listing::methods(false).methods;
+    for method in methods {
+        let name: &'static str = method.name.clone().leak();
+        all.push((name, with(&|it| it.method = name.to_owned())));
+    }
+    all
+}

@@ -1,0 +1,184 @@
+//! What coordinators send to peers.
+
+use outrider_fuzz::input::{DraftStream, VerifyStream};
+use outrider_fuzz::models::{END, VOCAB_SIZE};
+use wire::v1::*;
+
+use crate::{PROMPT, sampling, tree, write};
+
+/// A session of each verification with each form of proposals, and the rounds that these have not.
+pub fn write_all() {
+    for verification in 1..=5 {
+        for form in 1..=5 {
+            let open = open(verification, form);
+            let name = format!("{verification}-{form}");
+            write("verify_requests", &name, &verify_stream(open.clone()));
+            write("draft_requests", &name, &draft_stream(open, form as u32));
+        }
+    }
+    let tree = verify_request::Request::Round(VerifyRound {
+        header: Some(header(1, &[])),
+        drafts: Some(tree(&[65, 66, 67], &[-1, -1, 0])),
+        ..Default::default()
+    });
+    let decode = verify_request::Request::Decode(DecodeRound {
+        header: Some(header(1, &[])),
+        max_tokens: 3,
+    });
+    for (name, round) in [("tree", tree), ("decode", decode)] {
+        write(
+            "verify_requests",
+            name,
+            &verify(vec![verify_request::Request::Open(open(1, 1)), round]),
+        );
+    }
+}
+
+fn open(verification: i32, proposal_form: i32) -> Open {
+    Open {
+        session_id: vec![3; 16],
+        epoch: 1,
+        prompt_token_ids: PROMPT.to_vec(),
+        sampling: Some(sampling()),
+        seed: 5,
+        vocab_size: VOCAB_SIZE,
+        end_token_ids: vec![END],
+        lease_ms: 1000,
+        verification,
+        proposal_form,
+        proposal_top: if proposal_form == ProposalForm::Sparse as i32 {
+            4
+        } else {
+            0
+        },
+        rollback: if verification == Verification::Bild as i32 {
+            1.0
+        } else {
+            0.0
+        },
+        ..Default::default()
+    }
+}
+
+/// Of a round on top of these output tokens.
+fn header(round: u64, committed: &[u32]) -> RoundHeader {
+    RoundHeader {
+        round,
+        epoch: 1,
+        timeout_ms: 1000,
+        committed: committed.to_vec(),
+        ..Default::default()
+    }
+}
+
+/// What a drafter says of a token it is sure of.
+fn proposal(form: i32) -> Proposal {
+    use proposal::Law;
+    let law = match ProposalForm::try_from(form) {
+        Ok(ProposalForm::Point) => Some(Law::Point(PointLaw {})),
+        Ok(ProposalForm::Sparse) => {
+            let weights: Vec<u8> = [40_000_u16, 25_535]
+                .iter()
+                .flat_map(|it| it.to_le_bytes())
+                .collect();
+            Some(Law::Sparse(SparseLaw {
+                token_ids: vec![65, 66],
+                weights,
+                unscaled: Vec::new(),
+            }))
+        }
+        Ok(ProposalForm::DenseF16) => {
+            // 0.5 is 0x3800 in half precision.
+            let half = |mass: f32| if mass > 0.0 { [0, 0x38] } else { [0, 0] };
+            let format = dense_law::Format::F16 as i32;
+            let row = row().into_iter().flat_map(half).collect();
+            Some(Law::Dense(DenseLaw { row, format }))
+        }
+        Ok(ProposalForm::DenseF32) => Some(Law::Dense(wire::proposal::dense_row(&row()))),
+        _ => None,
+    };
+    Proposal {
+        law,
+        max_probability: Some(0.5),
+        entropy: Some(1.0),
+        ..Default::default()
+    }
+}
+
+fn row() -> Vec<f32> {
+    let mut row = vec![0.0; VOCAB_SIZE as usize];
+    row[65] = 0.5;
+    row[66] = 0.5;
+    row
+}
+
+fn verify(requests: Vec<verify_request::Request>) -> VerifyStream {
+    let requests = requests
+        .into_iter()
+        .map(|it| VerifyRequest { request: Some(it) });
+    VerifyStream {
+        requests: requests.collect(),
+    }
+}
+
+/// A session of two rounds that is closed.
+fn verify_stream(open: Open) -> VerifyStream {
+    use verify_request::Request;
+    let form = open.proposal_form;
+    let round = |number, committed: &[u32]| VerifyRound {
+        header: Some(header(number, committed)),
+        drafts: Some(tree(&[65, 66], &[])),
+        proposals: if form > 1 {
+            vec![proposal(form), proposal(form)]
+        } else {
+            Vec::new()
+        },
+        slices: None,
+        ..Default::default()
+    };
+    verify(vec![
+        Request::Open(open),
+        Request::Round(round(1, &[])),
+        Request::Round(round(2, &[65])),
+        Request::Close(Close {}),
+    ])
+}
+
+fn draft_stream(open: Open, policy: u32) -> DraftStream {
+    use draft_length::Policy;
+    use draft_request::Request;
+    let policy = match policy {
+        1 => Policy::Fixed(3),
+        2 => Policy::Confidence(0.5),
+        3 => Policy::Fixed(1),
+        4 => Policy::Entropy(1.0),
+        _ => Policy::Learned(LearnedStop {
+            threshold: 0.5,
+            min_tokens: 1,
+        }),
+    };
+    let round = |number, committed: &[u32], shape| DraftRound {
+        header: Some(header(number, committed)),
+        max_tokens: 4,
+        drafting: Drafting::Model as i32,
+        draft_length: Some(DraftLength {
+            policy: Some(policy),
+        }),
+        tree: shape,
+        ..Default::default()
+    };
+    let comb = TreeShape {
+        shape: Some(tree_shape::Shape::Comb(2)),
+    };
+    let requests = [
+        Request::Open(open),
+        Request::Round(round(1, &[], None)),
+        Request::Round(round(2, &[65], None)),
+        Request::Round(round(3, &[65, 66], Some(comb))),
+        Request::Close(Close {}),
+    ];
+    let requests = requests.map(|it| DraftRequest { request: Some(it) });
+    DraftStream {
+        requests: requests.into(),
+    }
+}
