@@ -13,7 +13,7 @@ use speculation::noise::Noise;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::session::{Peer, Plan, SessionConfig};
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use crate::dice::{Chooses, Dice};
@@ -203,7 +203,7 @@ impl Case {
     pub(crate) fn target(&self) -> TargetDistribution {
         match self.defers_below {
             Some(least) if self.verifier_needs_law() => TargetDistribution::Deferral {
-                rule: Rule::Chow,
+                rule: rules::CHOW,
                 alpha: 1.0 - least,
             },
             _ => TargetDistribution::Exact,

@@ -2,7 +2,7 @@
 
 use crate::v1;
 use speculation::methods::{Axis, METHODS, Method, Setting, TargetAsked, axes_listing, names};
-use speculation::target::Rule;
+use speculation::target::{RULES, Rule};
 
 /// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
 pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
@@ -11,7 +11,7 @@ pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
             .iter()
             .map(|method| describe(method, lossless_only))
             .collect(),
-        rules: Rule::ALL.into_iter().map(rule).collect(),
+        rules: RULES.iter().copied().map(rule).collect(),
         axes: axes_listing().into_iter().map(axis).collect(),
     }
 }
@@ -59,12 +59,12 @@ fn axis(axis: Axis) -> v1::AxisDescription {
 }
 
 fn rule(rule: Rule) -> v1::RuleDescription {
-    let (least_alpha, most_alpha) = rule.alpha_range();
+    let (least_alpha, most_alpha) = rule.alpha.range;
     v1::RuleDescription {
-        name: rule.name().to_owned(),
-        summary: rule.summary().to_owned(),
+        name: rule.name.to_owned(),
+        summary: rule.summary.to_owned(),
         least_alpha,
         most_alpha,
-        default_alpha: rule.default_alpha(),
+        default_alpha: rule.alpha.default,
     }
 }

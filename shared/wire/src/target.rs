@@ -1,6 +1,6 @@
 //! Target distributions on the wire.
 
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, Rule, TargetDistribution};
 use v1::target_distribution::Kind;
 
 use crate::status::BadField;
@@ -48,7 +48,7 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
 /// If there is none of that name; the message lists them all.
 pub fn rule_from_wire(field: &str, name: &str) -> Result<Rule, BadField> {
     Rule::find(name).ok_or_else(|| {
-        let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+        let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
         let problem = format!("'{name}' is unknown, expected one of {}", names.join(", "));
         BadField::new(field, problem)
     })
@@ -73,7 +73,7 @@ pub fn to_wire(target: TargetDistribution) -> v1::TargetDistribution {
         },
         TargetDistribution::Deferral { rule, alpha } => v1::TargetDistribution {
             kind: Kind::Deferral.into(),
-            rule: rule.name().to_owned(),
+            rule: rule.name.to_owned(),
             alpha: Some(alpha),
             ..Default::default()
         },
@@ -82,6 +82,8 @@ pub fn to_wire(target: TargetDistribution) -> v1::TargetDistribution {
 
 #[cfg(test)]
 mod tests {
+    use speculation::target::rules;
+
     use super::*;
 
     #[test]
@@ -92,9 +94,9 @@ mod tests {
             lossy(0.25, Beta::Fixed(1.5)),
             lossy(0.25, Beta::Tuned),
         ];
-        targets.extend(Rule::ALL.iter().map(|&rule| TargetDistribution::Deferral {
+        targets.extend(RULES.iter().map(|&rule| TargetDistribution::Deferral {
             rule,
-            alpha: rule.default_alpha(),
+            alpha: rule.alpha.default,
         }));
         for target in targets {
             assert_eq!(from_wire(Some(&to_wire(target))), Ok(target));
@@ -106,7 +108,7 @@ mod tests {
     fn each_fault_is_named() {
         type Fault = fn(&mut v1::TargetDistribution);
         let chow = to_wire(TargetDistribution::Deferral {
-            rule: Rule::Chow,
+            rule: rules::CHOW,
             alpha: 0.5,
         });
         let lossy = to_wire(TargetDistribution::Lossy {

@@ -1,6 +1,6 @@
 //! What each cascade promises: against the models alone, and against each other.
 
-use speculation::target::Rule;
+use speculation::target::RULES;
 use wire::v1::{GenerateRequest, Origin, ProposalForm, Verification};
 
 use super::Choosing;
@@ -13,8 +13,8 @@ use crate::prompts;
 async fn a_coupled_cascade_equals_the_oracle_cascade() {
     let cluster = Cluster::start(draft()).await;
     for (index, prompt) in prompts::mixed(2).iter().enumerate() {
-        for rule in Rule::ALL {
-            let asked = request(prompt, 24).seed(index as u64).rule(rule.name());
+        for rule in RULES {
+            let asked = request(prompt, 24).seed(index as u64).rule(rule.name);
             let oracle = generate(&cluster.coordinator, asked.clone().method("oracle-cascade"));
             let oracle = oracle.await;
             let counts = oracle.statistics();
@@ -31,17 +31,16 @@ async fn a_coupled_cascade_equals_the_oracle_cascade() {
                 let asked = asked.clone().method("spec-cascade").alpha(alpha);
                 let cascade = generate(&cluster.coordinator, asked.draft_len(draft_len)).await;
                 assert_eq!(
-                    cascade.tokens,
-                    oracle.tokens,
+                    cascade.tokens, oracle.tokens,
                     "{} K={draft_len} {prompt:?}",
-                    rule.name()
+                    rule.name
                 );
                 let (a, b) = (cascade.statistics(), counts);
                 let (a, b) = (
                     a.deferral_rate.expect("a rate"),
                     b.deferral_rate.expect("one"),
                 );
-                assert!((a - b).abs() < 1e-6, "{} {a} {b}", rule.name());
+                assert!((a - b).abs() < 1e-6, "{} {a} {b}", rule.name);
             }
         }
     }

@@ -130,7 +130,7 @@ fn target_to_wire(target: TargetAsked) -> v1::TargetDistribution {
     let (kind, rule) = match target {
         TargetAsked::Exact => (Kind::Exact, String::new()),
         TargetAsked::Lossy => (Kind::Lossy, String::new()),
-        TargetAsked::Rule(rule) => (Kind::Deferral, rule.name().to_owned()),
+        TargetAsked::Rule(rule) => (Kind::Deferral, rule.name.to_owned()),
     };
     v1::TargetDistribution {
         kind: kind.into(),

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 use speculation::methods::{
     self, Axis, METHODS, Method, Range, Setting, TargetAsked, axes_listing, names,
 };
-use speculation::target::{Beta, Rule};
+use speculation::target::{Beta, RULES};
 
 /// Everything there is to choose from.
 pub(super) fn registry() -> Value {
-    let rules = Rule::ALL.into_iter().map(|rule| {
-        let (least, most) = rule.alpha_range();
+    let rules = RULES.iter().copied().map(|rule| {
+        let (least, most) = rule.alpha.range;
         json!({
-            "name": rule.name(),
-            "alpha": { "range": [least, most], "default": rule.default_alpha() },
-            "summary": rule.summary(),
+            "name": rule.name,
+            "alpha": { "range": [least, most], "default": rule.alpha.default },
+            "summary": rule.summary,
         })
     });
     json!({
@@ -76,7 +76,7 @@ fn range(range: Range) -> Value {
         }
         Range::Count(least, most) => json!([least, most]),
         Range::Flag => json!([false, true]),
-        Range::Rule(rules) => rules.iter().map(|rule| rule.name()).collect(),
+        Range::Rule(rules) => rules.iter().map(|rule| rule.name).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use speculation::methods::{AxisValue, Method, Setting, TargetAsked, Value, axes_listing, names};
-use speculation::target::Rule;
+use speculation::target::RULES;
 
 /// Everything there is to choose from.
 pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
@@ -138,15 +138,15 @@ fn rules(out: &mut impl Write) -> io::Result<()> {
         "\n{:<10} {:<12} {:<8} meaning",
         "rule", "alpha", "default"
     )?;
-    for rule in Rule::ALL {
-        let (least, most) = rule.alpha_range();
+    for rule in RULES.iter().copied() {
+        let (least, most) = rule.alpha.range;
         writeln!(
             out,
             "{:<10} {:<12} {:<8} {}",
-            rule.name(),
+            rule.name,
             format!("{least} to {most}"),
-            rule.default_alpha(),
-            rule.summary()
+            rule.alpha.default,
+            rule.summary
         )?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::names::{self, PlanKind, TargetAsked};
 use super::registry::{LOSSY, METHODS, Method};
 use super::{Asked, BadValue};
-use crate::target::{Rule, TargetDistribution};
+use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
 
 /// The first method with `plan`: the one that is nothing but the plan.
@@ -15,9 +15,13 @@ pub(super) fn method_of(plan: PlanKind) -> &'static Method {
 /// The rules that go with `plan`.
 pub(super) fn rules_of(plan: PlanKind) -> &'static [Rule] {
     match plan {
-        PlanKind::TokenCascade => &[Rule::Chow, Rule::ChowLog],
-        PlanKind::SequenceCascade => &[Rule::Chow],
-        _ => &Rule::ALL,
+        PlanKind::TokenCascade => rules::for_drafters(),
+        PlanKind::SequenceCascade => &[rules::CHOW],
+        PlanKind::Speculative
+        | PlanKind::TargetOnly
+        | PlanKind::DraftOnly
+        | PlanKind::OracleCascade
+        | PlanKind::Bild => RULES,
     }
 }
 
@@ -33,7 +37,7 @@ pub(super) fn target_of(
     if let (TargetAsked::Rule(target), Some(rule)) = (target, asked.parameters.rule)
         && target != rule
     {
-        let (rule, target) = (rule.name(), target.name());
+        let (rule, target) = (rule.name, target.name);
         let problem = format!("'{rule}' contradicts target '{target}', leave one of them out");
         return Err(BadValue::new("rule", problem));
     }
@@ -47,7 +51,7 @@ pub(super) fn target_of(
     if !fits {
         let expected = match preset.target {
             TargetDistribution::Deferral { .. } => {
-                let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name()).collect();
+                let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name).collect();
                 names.join(" or ")
             }
             other => TargetAsked::of(other).name().to_owned(),
@@ -68,7 +72,7 @@ pub(super) fn target_of(
         TargetAsked::Lossy => LOSSY,
         TargetAsked::Rule(rule) => TargetDistribution::Deferral {
             rule,
-            alpha: rule.default_alpha(),
+            alpha: rule.alpha.default,
         },
     })
 }

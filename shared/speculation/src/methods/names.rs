@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::BadValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
-use crate::target::{Beta, Rule, TargetDistribution};
+use crate::target::{Beta, RULES, Rule, TargetDistribution};
 use crate::verification::Verification;
 
 pub use drafting::{
@@ -97,7 +97,7 @@ impl TargetAsked {
         match self {
             Self::Exact => "exact",
             Self::Lossy => "lossy",
-            Self::Rule(rule) => rule.name(),
+            Self::Rule(rule) => rule.name,
         }
     }
 
@@ -128,7 +128,7 @@ pub fn plans() -> Vec<&'static str> {
 /// The names of all target distributions.
 pub fn targets() -> Vec<&'static str> {
     let whole = [TargetAsked::Exact, TargetAsked::Lossy];
-    let rules = Rule::ALL.into_iter().map(TargetAsked::Rule);
+    let rules = RULES.iter().copied().map(TargetAsked::Rule);
     whole
         .into_iter()
         .chain(rules)
@@ -174,7 +174,7 @@ pub fn target(text: &str) -> Result<TargetAsked, BadValue> {
 
 /// The deferral rule called `text`.
 pub fn rule(text: &str) -> Result<Rule, BadValue> {
-    let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    let names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
     Rule::find(text).ok_or_else(|| unknown("rule", text, &names))
 }
 

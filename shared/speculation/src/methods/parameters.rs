@@ -125,12 +125,12 @@ pub(super) fn rule(rules: &'static [Rule], default: Rule) -> Parameter<Rule> {
 
 /// The trade-off parameter of `rule`.
 pub(super) fn rule_alpha(rule: Rule) -> Parameter<f64> {
-    let (least, most) = rule.alpha_range();
+    let (least, most) = rule.alpha.range;
     Parameter {
         name: ALPHA,
         help: "trade-off parameter of the rule, which sets its range and default: larger defers less",
         range: Range::Number(least, most),
-        default: rule.default_alpha(),
+        default: rule.alpha.default,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The methods.
 
 use super::{Asked, BadValue, Choice, PlanKind, Setting};
-use crate::target::{Beta, Rule, TargetDistribution};
+use crate::target::{Beta, TargetDistribution, rules};
 use crate::verification::Verification;
 
 /// A named preset over the axes of a request.
@@ -86,7 +86,7 @@ pub const METHODS: &[Method] = &[
         summary: "speculate towards a mixture of both models that a deferral rule makes",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Deferral {
-            rule: Rule::TokenV3,
+            rule: rules::TOKEN_V3,
             alpha: 0.3,
         },
         verification: Verification::Coupled,
@@ -98,7 +98,7 @@ pub const METHODS: &[Method] = &[
         summary: "the draft model decodes; where it is unsure the target adds one token",
         plan: PlanKind::TokenCascade,
         target: TargetDistribution::Deferral {
-            rule: Rule::Chow,
+            rule: rules::CHOW,
             alpha: 0.5,
         },
         verification: Verification::Coupled,
@@ -110,7 +110,7 @@ pub const METHODS: &[Method] = &[
         summary: "the draft model answers; if its answer scores low the target answers anew",
         plan: PlanKind::SequenceCascade,
         target: TargetDistribution::Deferral {
-            rule: Rule::Chow,
+            rule: rules::CHOW,
             alpha: 0.5,
         },
         verification: Verification::Coupled,
@@ -123,7 +123,7 @@ pub const METHODS: &[Method] = &[
         summary: "both models at every position; shows what a deferral rule is worth, saves nothing",
         plan: PlanKind::OracleCascade,
         target: TargetDistribution::Deferral {
-            rule: Rule::Diff,
+            rule: rules::DIFF,
             alpha: 0.1,
         },
         verification: Verification::Coupled,

@@ -12,7 +12,7 @@ use super::{BadValue, Choice};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
-use crate::target::{Rule, TargetDistribution};
+use crate::target::TargetDistribution;
 use crate::verification::Verification;
 
 /// What a request asked for. The default asks for the default method.
@@ -130,14 +130,11 @@ fn carried(
         PlanKind::DraftOnly => carried.plan = Plan::DraftOnly,
         PlanKind::OracleCascade => carried.plan = Plan::OracleCascade,
         PlanKind::TokenCascade => {
-            carried.stop_rule = match target {
-                TargetDistribution::Deferral {
-                    rule: Rule::ChowLog,
-                    alpha,
-                } => StopRule::EntropyAbove(alpha),
-                TargetDistribution::Deferral { alpha, .. } => StopRule::MaxBelow(1.0 - alpha),
-                _ => StopRule::Never,
-            };
+            if let TargetDistribution::Deferral { rule, alpha } = target
+                && let Some(stop_rule) = rule.stop_rule
+            {
+                carried.stop_rule = stop_rule(alpha);
+            }
             let max_run = match reader.take(MAX_RUN, asked.max_run)? {
                 0 => u32::MAX,
                 max_run => max_run,

@@ -25,7 +25,7 @@ impl fmt::Display for Value {
             Self::Number(number) | Self::Beta(Beta::Fixed(number)) => write!(f, "{number}"),
             Self::Count(count) => write!(f, "{count}"),
             Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Rule(rule) => f.write_str(rule.name()),
+            Self::Rule(rule) => f.write_str(rule.name),
             Self::Beta(Beta::Tuned) => f.write_str("tuned"),
         }
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Range {
             Self::Count(least, most) => write!(f, "{least} to {most}"),
             Self::Flag => f.write_str("true or false"),
             Self::Rule(rules) => {
-                let names: Vec<_> = rules.iter().map(|rule| rule.name()).collect();
+                let names: Vec<_> = rules.iter().map(|rule| rule.name).collect();
                 f.write_str(&names.join(", "))
             }
             Self::Beta(least, most) => {

@@ -7,18 +7,19 @@
 //! The laws mixed are the sampling laws; what a rule judges them by are the unscaled laws
 //! (temperature 1, no cuts), so that a rule means the same at every temperature.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod lossy;
-mod prefix;
-mod rule;
-mod token;
+pub mod rules;
 
 pub use lossy::tuned_beta;
-pub use rule::Rule;
+pub use rules::{RULES, Rule};
 
 use crate::bad_value::BadValue;
 use crate::confidence::Confidence;
 use crate::real::Real;
 use crate::verification::Verification;
+use rules::{Judge, position, token};
 
 /// What a request aims at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,39 +91,10 @@ impl TargetDistribution {
 
     /// What must be known of the two models at each position. `greedy` is temperature 0.
     pub fn needs(&self, greedy: bool) -> Needs {
-        let drafted = Needs {
-            draft_law: true,
-            ..Default::default()
-        };
         match *self {
             _ if self.is_exact() => Needs::default(),
-            Self::Exact | Self::Lossy { .. } => drafted,
-            Self::Deferral { rule, .. } => match rule {
-                Rule::Chow | Rule::Diff | Rule::Opt => Needs {
-                    max: true,
-                    ..drafted
-                },
-                Rule::ChowLog | Rule::DiffLog | Rule::OptLog => Needs {
-                    entropy: true,
-                    ..drafted
-                },
-                Rule::TokenV1 => Needs {
-                    max: true,
-                    draft_unscaled: true,
-                    ..drafted
-                },
-                Rule::TokenV2 | Rule::TokenV3 => Needs {
-                    max: true,
-                    target_unscaled: true,
-                    ..drafted
-                },
-                Rule::Bild => Needs {
-                    draft_unscaled: !greedy,
-                    dense: !greedy,
-                    target_unscaled: true,
-                    ..drafted
-                },
-            },
+            Self::Exact | Self::Lossy { .. } => Needs::DRAFT,
+            Self::Deferral { rule, .. } => (rule.needs)(greedy),
         }
     }
 
@@ -145,16 +117,18 @@ impl TargetDistribution {
                 lossy::apply(alpha, beta, draft.law, target.law);
                 None
             }
-            Self::Deferral { rule, alpha } if rule.is_token_rule() => {
-                Some(token::apply(rule, alpha, draft, &mut target))
-            }
-            Self::Deferral { rule, alpha } => {
-                if prefix::defers(rule, alpha, draft, &target, greedy) {
-                    return Some(F::one());
+            Self::Deferral { rule, alpha } => match rule.judge {
+                Judge::Tokens { judged, bound } => {
+                    Some(token::apply(judged, bound, alpha, draft, &mut target))
                 }
-                target.law.copy_from_slice(draft.law);
-                Some(F::zero())
-            }
+                Judge::Position(judge) => {
+                    if position::defers(judge, alpha, draft, &target, greedy) {
+                        return Some(F::one());
+                    }
+                    target.law.copy_from_slice(draft.law);
+                    Some(F::zero())
+                }
+            },
         }
     }
 
@@ -175,7 +149,7 @@ impl TargetDistribution {
                 BadValue::in_range(fits, "beta", beta, "1 - alpha to 1000000")
             }
             Self::Deferral { rule, alpha } => {
-                let (least, most) = rule.alpha_range();
+                let (least, most) = rule.alpha.range;
                 let fits = (least..=most).contains(&alpha);
                 BadValue::in_range(fits, "alpha", alpha, format_args!("{least} to {most}"))
             }
@@ -224,6 +198,30 @@ pub struct Needs {
     pub target_unscaled: bool,
     /// Whether the draft model's unscaled law is needed on the whole vocabulary.
     pub dense: bool,
+}
+
+impl Needs {
+    /// The draft model's sampling distribution.
+    pub(crate) const DRAFT: Self = Self {
+        draft_law: true,
+        max: false,
+        entropy: false,
+        draft_unscaled: false,
+        target_unscaled: false,
+        dense: false,
+    };
+
+    /// Both models' largest probability beside it.
+    pub(crate) const MAX: Self = Self {
+        max: true,
+        ..Self::DRAFT
+    };
+
+    /// Both models' entropy beside it.
+    pub(crate) const ENTROPY: Self = Self {
+        entropy: true,
+        ..Self::DRAFT
+    };
 }
 
 #[cfg(test)]
@@ -278,13 +276,13 @@ mod tests {
             "max target",
             "max target",
         ];
-        for (rule, expected) in Rule::ALL.into_iter().zip(expected) {
+        for (&rule, expected) in RULES.iter().zip(expected) {
             for greedy in [false, true] {
-                assert_eq!(needs(rule, greedy), expected, "{}", rule.name());
+                assert_eq!(needs(rule, greedy), expected, "{}", rule.name);
             }
         }
-        assert_eq!(needs(Rule::Bild, false), "draft target dense");
-        assert_eq!(needs(Rule::Bild, true), "target");
+        assert_eq!(needs(rules::BILD, false), "draft target dense");
+        assert_eq!(needs(rules::BILD, true), "target");
         let lossy = |alpha, beta| TargetDistribution::Lossy { alpha, beta };
         for exact in [
             TargetDistribution::Exact,

@@ -5,7 +5,7 @@ use crate::blocks::{VERIFICATIONS, WHOLE, setup};
 use crate::tree::{Laws, OutputLaw, Pair, Setup, enumerate, pairs};
 use speculation::TokenId;
 use speculation::proposal::ProposalForm;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::{LastToken, Verification, token};
 
 /// The draft tokens of the round after so many output tokens.
@@ -112,8 +112,8 @@ fn a_deterministic_draft_is_a_point_law() {
 /// mixture.
 #[test]
 fn rounds_emit_the_mixture_of_every_deferral_rule() {
-    for rule in Rule::ALL {
-        let alpha = rule.default_alpha();
+    for rule in RULES.iter().copied() {
+        let alpha = rule.alpha.default;
         let distribution = TargetDistribution::Deferral { rule, alpha };
         for pair in pairs(0..2, 3) {
             for temperature in [0.0, 0.6, 1.0] {
@@ -124,7 +124,7 @@ fn rounds_emit_the_mixture_of_every_deferral_rule() {
                         temperature,
                         ..setup(&pair, verification, |base_len| 1 + base_len % 2)
                     };
-                    let name = rule.name();
+                    let name = rule.name;
                     setup.assert_exact(3, &format!("{name} T={temperature} {}", pair.name));
                 }
             }

@@ -5,7 +5,7 @@ use speculation::confidence::Confidence;
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{Beta, Rule, TargetDistribution, TargetLaw};
+use speculation::target::{Beta, Rule, TargetDistribution, TargetLaw, rules};
 use speculation::verification::{RoundLaws, Verification};
 
 use crate::blocks::{block_of, seeded};
@@ -140,7 +140,7 @@ fn the_draft_law_after_the_block_is_given_to_live_layers_alone() {
 fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_end_would_show() {
     let (alpha, beta) = (0.5, Beta::Tuned);
     let lossy = TargetDistribution::Lossy { alpha, beta };
-    let mixture = rule(Rule::Chow, 0.5);
+    let mixture = rule(rules::CHOW, 0.5);
     let good = told();
     for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
         let without = |target| told_laws(target, verification, Some(&good), None);
@@ -190,27 +190,31 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
     let length = |found, expected| BadProposal::Length { found, expected };
     let (found_two, found_one) = (length(2, 3), length(1, 2));
     for (rule_read, proposal, error) in [
-        (Rule::Chow, confident(None), untold_max),
-        (Rule::Chow, max(0.0), bad_max.clone()),
-        (Rule::Chow, max(1.01), bad_max.clone()),
-        (Rule::Chow, max(f32::NAN), bad_max),
+        (rules::CHOW, confident(None), untold_max),
+        (rules::CHOW, max(0.0), bad_max.clone()),
+        (rules::CHOW, max(1.01), bad_max.clone()),
+        (rules::CHOW, max(f32::NAN), bad_max),
         (
-            Rule::ChowLog,
+            rules::CHOW_LOG,
             confident(None),
             BadProposal::Untold("entropy"),
         ),
-        (Rule::ChowLog, entropy(-0.1), bad_entropy.clone()),
-        (Rule::ChowLog, entropy(f32::INFINITY), bad_entropy),
-        (Rule::TokenV1, unscaled(&[0.5, 0.5]), found_two),
+        (rules::CHOW_LOG, entropy(-0.1), bad_entropy.clone()),
+        (rules::CHOW_LOG, entropy(f32::INFINITY), bad_entropy),
+        (rules::TOKEN_V1, unscaled(&[0.5, 0.5]), found_two),
         (
-            Rule::TokenV1,
+            rules::TOKEN_V1,
             unscaled(&[0.5, 1.5, 0.0]),
             bad_unscaled.clone(),
         ),
-        (Rule::TokenV1, unscaled(&[0.5, f32::NAN, 0.0]), bad_unscaled),
-        (Rule::TokenV1, sparse(None), untold_unscaled.clone()),
-        (Rule::TokenV1, sparse(Some(vec![0.5])), found_one),
-        (Rule::Bild, sparse(Some(vec![0.5, 0.5])), untold_unscaled),
+        (
+            rules::TOKEN_V1,
+            unscaled(&[0.5, f32::NAN, 0.0]),
+            bad_unscaled,
+        ),
+        (rules::TOKEN_V1, sparse(None), untold_unscaled.clone()),
+        (rules::TOKEN_V1, sparse(Some(vec![0.5])), found_one),
+        (rules::BILD, sparse(Some(vec![0.5, 0.5])), untold_unscaled),
     ] {
         let (target, good) = (rule(rule_read, 0.2), told());
         for verification in [Verification::Coupled, Verification::Token] {
@@ -225,14 +229,14 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         unscaled: Some(vec![9.0]),
         ..max(f32::NAN)
     };
-    let target = rule(Rule::ChowLog, 0.2);
+    let target = rule(rules::CHOW_LOG, 0.2);
     told_laws(&target, Verification::Token, Some(&odd), Some(&told())).expect("laws");
 }
 
 #[test]
 fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
     // V1 refuses what is below max p - α = 0.3: token 0 by its unscaled probability.
-    let target = rule(Rule::TokenV1, 0.2);
+    let target = rule(rules::TOKEN_V1, 0.2);
     let sparse = Proposal {
         law: ProposalLaw::Sparse {
             ids: vec![1, 0],
@@ -282,7 +286,7 @@ fn bild_judges_by_the_unscaled_law() {
 
 #[test]
 fn a_position_asked_for_again_is_the_same_and_counts_once() {
-    let target = rule(Rule::TokenV3, 0.2);
+    let target = rule(rules::TOKEN_V3, 0.2);
     let (proposals, bonus) = ([told(), told()], told());
     let mut scratch = Scratch::default();
     for _ in 0..2 {

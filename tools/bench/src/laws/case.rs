@@ -10,7 +10,7 @@ use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{Beta, Rule, TargetLaw};
+use speculation::target::{Beta, RULES, TargetLaw};
 use speculation::verification::{Block, Verification, verify};
 use speculation::{TokenId, methods};
 
@@ -72,7 +72,7 @@ impl Case {
     /// Every target distribution under every verification with every form that goes with it.
     pub(super) fn all() -> Vec<Self> {
         let lossy = [Beta::Fixed(1.0), Beta::Tuned].map(|beta| (TargetAsked::Lossy, Some(beta)));
-        let rules = Rule::ALL.map(|rule| (TargetAsked::Rule(rule), None));
+        let rules = RULES.iter().map(|&rule| (TargetAsked::Rule(rule), None));
         let targets = [(TargetAsked::Exact, None)]
             .into_iter()
             .chain(lossy)

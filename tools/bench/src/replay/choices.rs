@@ -5,7 +5,7 @@ use clap::Args;
 use speculation::methods::names::{self, of_verification};
 use speculation::methods::{Asked, Choice, Parameters, Value};
 use speculation::session::Plan;
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{Rule, TargetDistribution, rules};
 use speculation::verification::Verification;
 use wire::v1;
 
@@ -212,7 +212,7 @@ fn aim(choice: &Choice) -> TargetDistribution {
     if !matches!(choice.plan, Plan::TokenCascade { .. }) {
         return choice.target;
     }
-    let (mut rule, mut alpha) = (Rule::Chow, Rule::Chow.default_alpha());
+    let (mut rule, mut alpha) = (rules::CHOW, rules::CHOW.alpha.default);
     for setting in choice.settings() {
         match (setting.name, setting.value) {
             (_, Value::Rule(value)) => rule = value,

@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
-use speculation::target::{DraftLaw, Rule, TargetDistribution, TargetLaw};
+use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
 use speculation::verification::{Position, RoundLaws};
 
 use crate::recording::{RecordedLaw, RecordedPosition, Rest};
@@ -46,18 +46,20 @@ impl Rows {
         let drafted = ids.partition_point(|&id| id < token);
         let law = sampling(draft, rest, |rest| rest.draft);
         let exact = sampling(target, rest, |rest| rest.target);
-        let rule = match aim {
-            TargetDistribution::Deferral { rule, .. } => Some(*rule),
-            _ => None,
+        let judges_tokens = match aim {
+            TargetDistribution::Exact | TargetDistribution::Lossy { .. } => false,
+            TargetDistribution::Deferral { rule, .. } => rule.judges_tokens(),
         };
-        let draft_unscaled = unscaled(draft, rest, |rest| match rule {
-            // Of the rest no token is likely.
-            Some(Rule::TokenV1) => 0.0,
-            _ => f64::from(rest.draft_unscaled),
+        // Judged one by one, no token of the rest is likely.
+        let draft_unscaled = unscaled(draft, rest, |rest| {
+            if judges_tokens {
+                0.0
+            } else {
+                f64::from(rest.draft_unscaled)
+            }
         });
-        let target_unscaled = unscaled(target, rest, |rest| match rule {
-            Some(Rule::Bild) => typical(rest),
-            _ => 0.0,
+        let target_unscaled = unscaled(target, rest, |rest| {
+            if judges_tokens { 0.0 } else { typical(rest) }
         });
         let mut pi = exact.clone();
         let deferral = aim.apply(

@@ -4,7 +4,7 @@ mod cuts;
 mod definitions;
 mod laws;
 
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::Verification;
 
 use super::evaluation::{Evaluation, Figures};
@@ -32,12 +32,12 @@ fn aims() -> Vec<TargetDistribution> {
         alpha,
         beta: Beta::Fixed(beta),
     };
-    let rules = Rule::ALL.into_iter().flat_map(|rule| {
-        let alphas = match rule {
-            Rule::ChowLog => [0.71, 1.03],
-            Rule::Bild => [1.01, 2.03],
-            Rule::DiffLog | Rule::OptLog => [-0.11, 0.13],
-            Rule::TokenV2 | Rule::TokenV3 => [0.0, 0.27],
+    let rules = RULES.iter().copied().flat_map(|rule| {
+        let alphas = match rule.name {
+            "chow-log" => [0.71, 1.03],
+            "bild" => [1.01, 2.03],
+            "diff-log" | "opt-log" => [-0.11, 0.13],
+            "token-v2" | "token-v3" => [0.0, 0.27],
             _ => [0.07, 0.33],
         };
         alphas.map(|alpha| TargetDistribution::Deferral { rule, alpha })
@@ -196,8 +196,8 @@ fn a_larger_alpha_never_defers_more() {
     let blocks: Vec<_> = (paths(draft, 2).iter())
         .map(|(drafts, _)| recorded(draft, target, drafts, 2))
         .collect();
-    for rule in Rule::ALL {
-        let (least, most) = rule.alpha_range();
+    for rule in RULES.iter().copied() {
+        let (least, most) = rule.alpha.range;
         let (least, most) = (least.max(-4.0), most.min(4.0));
         let rates: Vec<f64> = (0..=40)
             .map(|step| least + (most - least) * f64::from(step) / 40.0)

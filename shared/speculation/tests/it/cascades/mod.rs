@@ -12,7 +12,7 @@ use serde_json::Value;
 use speculation::TokenId;
 use speculation::drafting::StopRule;
 use speculation::session::{Plan, SessionConfig};
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{TargetDistribution, rules};
 
 const TOLERANCE: f64 = 1e-9;
 
@@ -157,7 +157,7 @@ fn an_oracle_cascade_emits_the_target_distribution() {
     for case in Case::all("oracle") {
         assert_eq!(case.0["rule"], "diff_log");
         let distribution = TargetDistribution::Deferral {
-            rule: Rule::DiffLog,
+            rule: rules::DIFF_LOG,
             alpha: case.number("alpha"),
         };
         for means in case.assert_law(Plan::OracleCascade, StopRule::Never, distribution) {

@@ -5,7 +5,7 @@ use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
 use speculation::proposal::ProposalForm;
 use speculation::session::{Plan, SessionConfig};
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{TargetDistribution, rules};
 
 use super::plans::{Model, Peers};
 use crate::tree::{Laws, OutputLaw, assert_same, outputs};
@@ -136,7 +136,7 @@ fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
             |prefix: &[TokenId]| draft.after(prefix),
             |prefix: &[TokenId]| target.after(prefix),
         );
-        let (rule, alpha) = (Rule::Chow, 0.5);
+        let (rule, alpha) = (rules::CHOW, 0.5);
         let peers = Peers {
             distribution: TargetDistribution::Deferral { rule, alpha },
             ..Peers::new(&draft, &target, StopRule::MaxBelow(0.5))

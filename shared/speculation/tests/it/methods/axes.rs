@@ -3,7 +3,7 @@
 use speculation::drafting::StopRule;
 use speculation::methods::{Asked, METHODS, Parameters, PlanKind, TargetAsked, names};
 use speculation::session::Plan;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use super::{aimed, of, planned, refused, resolve, set, verified};
@@ -31,11 +31,11 @@ fn a_target_given_replaces_the_methods() {
     let exact = aimed(TargetAsked::Exact, "spec-cascade");
     let choice = resolve(&exact).expect("fits");
     assert!(choice.is_lossless() && !choice.needs_draft_law() && !choice.bonus_q());
-    for rule in Rule::ALL {
+    for rule in RULES.iter().copied() {
         for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
             let asked = aimed(TargetAsked::Rule(rule), method);
             let choice = resolve(&asked).expect(method);
-            let alpha = rule.default_alpha();
+            let alpha = rule.alpha.default;
             assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
             assert!(choice.bonus_q() && choice.needs().draft_law && !choice.is_lossless());
         }
@@ -141,15 +141,15 @@ fn plans_without_a_block_to_verify_refuse_a_verification() {
 #[test]
 fn a_rule_that_contradicts_the_target_is_refused() {
     let asked = |rule| Asked {
-        target: Some(TargetAsked::Rule(Rule::Opt)),
+        target: Some(TargetAsked::Rule(rules::OPT)),
         parameters: Parameters {
             rule: Some(rule),
             ..Parameters::default()
         },
         ..of("spec-cascade")
     };
-    assert_eq!(refused(&asked(Rule::Chow), 1.0).0, "rule");
-    resolve(&asked(Rule::Opt)).expect("they agree");
+    assert_eq!(refused(&asked(rules::CHOW), 1.0).0, "rule");
+    resolve(&asked(rules::OPT)).expect("they agree");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn names_and_values_of_the_axes_belong_together() {
         let verification = names::verification(name).expect(name);
         assert_eq!(names::of_verification(verification), name);
     }
-    assert_eq!(names::rule("opt-log"), Ok(Rule::OptLog));
+    assert_eq!(names::rule("opt-log"), Ok(rules::OPT_LOG));
     for (field, error) in [
         ("plan", names::plan("x").err()),
         ("target", names::target("x").err()),

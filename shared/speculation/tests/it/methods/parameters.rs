@@ -3,7 +3,7 @@
 use speculation::drafting::StopRule;
 use speculation::methods::{Asked, METHODS, Parameters, Range, TargetAsked, Value, names};
 use speculation::session::Plan;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use super::{of, refused, resolve, set};
@@ -55,8 +55,9 @@ fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
         Range::Flag => ([false, true].map(Value::Flag).to_vec(), Vec::new()),
         Range::Rule(rules) => (
             rules.iter().map(|&rule| Value::Rule(rule)).collect(),
-            Rule::ALL
-                .into_iter()
+            RULES
+                .iter()
+                .copied()
                 .filter(|rule| !rules.contains(rule))
                 .map(Value::Rule)
                 .collect(),
@@ -74,7 +75,7 @@ fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
 
 fn default_of(name: &str) -> Value {
     match name {
-        "rule" => Value::Rule(Rule::Chow),
+        "rule" => Value::Rule(rules::CHOW),
         "beta" => Value::Beta(Beta::Tuned),
         "window" | "max_run" => Value::Count(5),
         "verify_on_finish" => Value::Flag(true),
@@ -160,7 +161,7 @@ fn every_parameter_is_held_to_its_range() {
 #[test]
 fn alpha_has_the_range_and_default_of_its_rule() {
     for method in ["spec-cascade", "oracle-cascade"] {
-        for rule in Rule::ALL {
+        for rule in RULES.iter().copied() {
             let with_alpha = |alpha| Asked {
                 parameters: Parameters {
                     rule: Some(rule),
@@ -169,7 +170,7 @@ fn alpha_has_the_range_and_default_of_its_rule() {
                 },
                 ..of(method)
             };
-            let (least, most) = rule.alpha_range();
+            let (least, most) = rule.alpha.range;
             let target = |alpha| TargetDistribution::Deferral { rule, alpha };
             for alpha in [least, most] {
                 let choice = resolve(&with_alpha(Some(alpha))).expect("in range");
@@ -182,7 +183,7 @@ fn alpha_has_the_range_and_default_of_its_rule() {
                 assert_eq!(bad.field, "alpha");
             }
             let choice = resolve(&with_alpha(None)).expect("a default");
-            assert_eq!(choice.target, target(rule.default_alpha()), "{method}");
+            assert_eq!(choice.target, target(rule.alpha.default), "{method}");
         }
     }
 }
@@ -248,7 +249,7 @@ fn cascades_hand_over_where_their_rule_says() {
     let stop = |parameters| choice("token-cascade", parameters).stop_rule;
     assert_eq!(stop(with_alpha(0.25)), StopRule::MaxBelow(0.75));
     let log = Parameters {
-        rule: Some(Rule::ChowLog),
+        rule: Some(rules::CHOW_LOG),
         ..with_alpha(0.25)
     };
     assert_eq!(stop(log), StopRule::EntropyAbove(0.25));

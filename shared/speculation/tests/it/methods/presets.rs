@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use speculation::drafting::{StopRule, Telling};
 use speculation::methods::{METHODS, PlanKind, TargetAsked, find, names};
 use speculation::session::Plan;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use super::{of, resolve};
@@ -93,15 +93,18 @@ fn presets_come_to_their_papers_settings() {
     let (alpha, beta) = (0.2, Beta::Fixed(1.0));
     let lossy = TargetDistribution::Lossy { alpha, beta };
     assert_eq!(choice("lossy").target, lossy);
-    assert_eq!(choice("spec-cascade").target, deferral(Rule::TokenV3, 0.3));
-    assert_eq!(choice("oracle-cascade").target, deferral(Rule::Diff, 0.1));
+    assert_eq!(
+        choice("spec-cascade").target,
+        deferral(rules::TOKEN_V3, 0.3)
+    );
+    assert_eq!(choice("oracle-cascade").target, deferral(rules::DIFF, 0.1));
     // Their rule says who speaks; what the verifier draws is the target model's.
     for name in ["token-cascade", "sequence-cascade", "bild"] {
         assert_eq!(choice(name).target, TargetDistribution::Exact);
     }
     for method in METHODS {
         if let TargetDistribution::Deferral { rule, alpha } = method.target {
-            assert_eq!(alpha, rule.default_alpha(), "{}", method.name);
+            assert_eq!(alpha, rule.alpha.default, "{}", method.name);
         }
     }
     let verifications = [

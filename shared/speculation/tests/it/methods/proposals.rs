@@ -3,7 +3,7 @@
 use speculation::drafting::Telling;
 use speculation::methods::{Asked, Choice, METHODS, SPARSE_TOP, TargetAsked, names};
 use speculation::proposal::{ProposalForm, SPARSE_MOST};
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{RULES, Rule, TargetDistribution, rules};
 
 use super::{aimed, of, proposed, refused};
 
@@ -35,9 +35,9 @@ fn no_more_is_told_by_default_than_is_needed() {
         assert_eq!(form(&of(method.name), 1.0), sampling, "{}", method.name);
     }
     for method in ["coupled", "rejection", "oracle-cascade"] {
-        assert_eq!(form(&rule(Rule::Bild, method), 0.0), ONE);
-        assert_eq!(form(&rule(Rule::Bild, method), 0.5), WHOLE);
-        assert_eq!(form(&rule(Rule::Opt, method), 0.5), SPARSE);
+        assert_eq!(form(&rule(rules::BILD, method), 0.0), ONE);
+        assert_eq!(form(&rule(rules::BILD, method), 0.5), WHOLE);
+        assert_eq!(form(&rule(rules::OPT, method), 0.5), SPARSE);
     }
 }
 
@@ -83,7 +83,7 @@ fn a_part_of_the_law_will_not_do_for_a_rule_that_averages_over_it() {
     for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
         let asked = |proposal| Asked {
             proposal: Some(proposal),
-            ..rule(Rule::Bild, method)
+            ..rule(rules::BILD, method)
         };
         let (field, problem) = refused(&asked(SPARSE), 1.0);
         assert_eq!(field, "proposal");
@@ -134,9 +134,9 @@ fn what_a_rule_judges_by_is_told_beside_the_law() {
             .expect("fits")
             .telling()
     };
-    for rule in Rule::ALL {
+    for rule in RULES.iter().copied() {
         for temperature in [0.0, 0.5, 1.0] {
-            let alpha = rule.default_alpha();
+            let alpha = rule.alpha.default;
             let needs = TargetDistribution::Deferral { rule, alpha }.needs(temperature == 0.0);
             let telling = told(rule, None, temperature, true);
             let expected = Telling {
@@ -149,7 +149,7 @@ fn what_a_rule_judges_by_is_told_beside_the_law() {
     }
     // A whole law that nothing was done to is the unscaled law; cut or scaled it is not.
     let unscaled = |proposal, temperature, cuts| {
-        told(Rule::TokenV1, Some(proposal), temperature, cuts).unscaled
+        told(rules::TOKEN_V1, Some(proposal), temperature, cuts).unscaled
     };
     assert!(!unscaled(WHOLE, 1.0, false));
     assert!(unscaled(WHOLE, 1.0, true));

@@ -1,7 +1,7 @@
 //! The deferral rules: the table of definitions, the lemmas, the ends of the range of α.
 
 use speculation::confidence::Confidence;
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{RULES, Rule, TargetDistribution, rules};
 
 use super::positions::{Position, positions};
 use super::{acceptance, assert_close, total_variation};
@@ -19,7 +19,7 @@ fn decide(rule: Rule, alpha: f64, at: &Position) -> (f64, Vec<f64>) {
 
 /// Values of α over the rule's range, dense where models differ.
 fn alphas(rule: Rule) -> Vec<f64> {
-    let (least, most) = rule.alpha_range();
+    let (least, most) = rule.alpha.range;
     let steps = (-12..=12).map(|step| f64::from(step) * 0.171);
     let inner = steps.filter(|alpha| (least..=most).contains(alpha));
     [least].into_iter().chain(inner).chain([most]).collect()
@@ -39,38 +39,38 @@ fn margin(rule: Rule, alpha: f64, at: &Position) -> f64 {
     let (q, p) = (at.q.unscaled(), at.p.unscaled());
     let tv = total_variation(&at.p.sampling, &at.q.sampling);
     let by_token = |v: usize| if q[v] > 0.0 { -q[v] * p[v].ln() } else { 0.0 };
-    match rule {
-        Rule::Chow => 1.0 - alpha - largest(q),
-        Rule::ChowLog => entropy(q) - alpha,
-        Rule::Diff => largest(p) - alpha - largest(q),
-        Rule::DiffLog => entropy(q) - alpha - entropy(p),
-        Rule::Opt => largest(p) - alpha * tv - largest(q),
-        Rule::OptLog => entropy(q) - alpha * tv - entropy(p),
-        Rule::Bild if at.greedy => {
+    match rule.name {
+        "chow" => 1.0 - alpha - largest(q),
+        "chow-log" => entropy(q) - alpha,
+        "diff" => largest(p) - alpha - largest(q),
+        "diff-log" => entropy(q) - alpha - entropy(p),
+        "opt" => largest(p) - alpha * tv - largest(q),
+        "opt-log" => entropy(q) - alpha * tv - entropy(p),
+        "bild" if at.greedy => {
             let taken = at.q.sampling.iter().position(|&mass| mass == 1.0);
             -p[taken.expect("a one-hot law")].ln() - alpha
         }
-        Rule::Bild => (0..q.len()).map(by_token).sum::<f64>() - alpha,
-        Rule::TokenV1 | Rule::TokenV2 | Rule::TokenV3 => unreachable!("a token rule"),
+        "bild" => (0..q.len()).map(by_token).sum::<f64>() - alpha,
+        other => unreachable!("{other} judges tokens"),
     }
 }
 
 /// By how much the rule's inequality for refusing token v holds.
 fn token_margin(rule: Rule, alpha: f64, at: &Position, v: usize) -> f64 {
     let (q, p) = (at.q.unscaled(), at.p.unscaled());
-    match rule {
-        Rule::TokenV1 => largest(p) - alpha - q[v],
-        Rule::TokenV2 => largest(p) - alpha - p[v],
+    match rule.name {
+        "token-v1" => largest(p) - alpha - q[v],
+        "token-v2" => largest(p) - alpha - p[v],
         _ => largest(p) * (1.0 - alpha) - p[v],
     }
 }
 
 fn judging_positions() -> impl Iterator<Item = Rule> {
-    Rule::ALL.into_iter().filter(|rule| !rule.is_token_rule())
+    RULES.iter().copied().filter(|rule| !rule.judges_tokens())
 }
 
 fn judging_tokens() -> impl Iterator<Item = Rule> {
-    Rule::ALL.into_iter().filter(|rule| rule.is_token_rule())
+    RULES.iter().copied().filter(|rule| rule.judges_tokens())
 }
 
 /// And Lemma 3: a draft token is refused with probability δ TV(p, q).
@@ -130,11 +130,11 @@ fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
         let mass: f64 = q.iter().map(|&each| f64::from(each)).sum();
         inexact += u32::from(mass as f32 != 1.0);
         for (rule, alpha, deferral, expected) in [
-            (Rule::TokenV2, -1e-3, 1.0, &p),
-            (Rule::TokenV3, -0.1, 1.0, &p),
-            (Rule::TokenV1, 1.0, 0.0, &q),
-            (Rule::TokenV2, 1.0, 0.0, &q),
-            (Rule::TokenV3, 1.0, 0.0, &q),
+            (rules::TOKEN_V2, -1e-3, 1.0, &p),
+            (rules::TOKEN_V3, -0.1, 1.0, &p),
+            (rules::TOKEN_V1, 1.0, 0.0, &q),
+            (rules::TOKEN_V2, 1.0, 0.0, &q),
+            (rules::TOKEN_V3, 1.0, 0.0, &q),
         ] {
             let [draft, target] = [&q, &p].map(|law| Model::scaled(law, law));
             let aim = TargetDistribution::Deferral { rule, alpha };
@@ -169,11 +169,11 @@ fn a_rule_that_judges_tokens_replaces_the_refused_mass() {
                 let refused = |v: &usize| margins[*v] > 0.0;
                 let expected_eta: f64 = tokens.clone().filter(refused).map(|v| q[v]).sum();
                 let (eta, pi) = decide(rule, alpha, at);
-                assert_close(&[eta], &[expected_eta], rule.name());
+                assert_close(&[eta], &[expected_eta], rule.name);
                 let law = |v: usize| if refused(&v) { 0.0 } else { q[v] } + p[v] * expected_eta;
                 let expected: Vec<f64> = tokens.map(law).collect();
-                assert_close(&pi, &expected, rule.name());
-                assert_close(&[pi.iter().sum()], &[1.0], rule.name());
+                assert_close(&pi, &expected, rule.name);
+                assert_close(&[pi.iter().sum()], &[1.0], rule.name);
                 partial += u32::from(eta > 0.01 && eta < 0.99);
             }
         }
@@ -184,7 +184,7 @@ fn a_rule_that_judges_tokens_replaces_the_refused_mass() {
 #[test]
 fn a_larger_alpha_never_defers_more() {
     let positions = positions();
-    for rule in Rule::ALL {
+    for rule in RULES.iter().copied() {
         for at in &positions {
             let decided = alphas(rule)
                 .into_iter()
@@ -200,10 +200,10 @@ fn a_larger_alpha_never_defers_more() {
 #[test]
 fn greedy_opt_emits_what_diff_emits() {
     for at in positions().iter().filter(|at| at.greedy) {
-        for alpha in alphas(Rule::Diff) {
+        for alpha in alphas(rules::DIFF) {
             let emitted = |rule| decide(rule, alpha, at).1;
-            assert_eq!(emitted(Rule::Opt), emitted(Rule::Diff));
-            assert_eq!(emitted(Rule::OptLog), emitted(Rule::DiffLog));
+            assert_eq!(emitted(rules::OPT), emitted(rules::DIFF));
+            assert_eq!(emitted(rules::OPT_LOG), emitted(rules::DIFF_LOG));
         }
     }
 }
@@ -220,7 +220,7 @@ fn equal_models_give_their_law_where_positions_are_judged() {
             }
         }
         // Where tokens are judged π is p at the ends only: what is refused is drawn anew.
-        let (eta, pi) = decide(Rule::TokenV3, 0.2, at);
+        let (eta, pi) = decide(rules::TOKEN_V3, 0.2, at);
         let moved = total_variation(&pi, &at.p.sampling) > 1e-12;
         assert_eq!(moved, eta > 1e-12 && eta < 1.0 - 1e-12, "{eta} {at:?}");
     }
@@ -236,21 +236,21 @@ fn in_a_tie_the_draft_model_speaks() {
         equal: false,
     };
     for (rule, alpha) in [
-        (Rule::Chow, 0.5),
-        (Rule::ChowLog, at.q.confidence.entropy),
-        (Rule::Diff, 0.0),
-        (Rule::DiffLog, 0.0),
-        (Rule::Opt, 0.0),
-        (Rule::OptLog, 0.0),
+        (rules::CHOW, 0.5),
+        (rules::CHOW_LOG, at.q.confidence.entropy),
+        (rules::DIFF, 0.0),
+        (rules::DIFF_LOG, 0.0),
+        (rules::OPT, 0.0),
+        (rules::OPT_LOG, 0.0),
     ] {
         assert_eq!(decide(rule, alpha, &at).0, 0.0, "{rule:?}");
         assert_eq!(decide(rule, alpha - 1e-9, &at).0, 1.0, "{rule:?}");
     }
     // Tokens judged at exactly the bar of 1/4 are kept.
     for (rule, alpha, kept, beyond) in [
-        (Rule::TokenV1, 0.25, 0.0, 0.5),
-        (Rule::TokenV2, 0.25, 0.25, 0.75),
-        (Rule::TokenV3, 0.5, 0.25, 0.75),
+        (rules::TOKEN_V1, 0.25, 0.0, 0.5),
+        (rules::TOKEN_V2, 0.25, 0.25, 0.75),
+        (rules::TOKEN_V3, 0.5, 0.25, 0.75),
     ] {
         assert_eq!(decide(rule, alpha, &at).0, kept, "{rule:?}");
         assert_eq!(decide(rule, alpha - 1e-9, &at).0, beyond, "{rule:?}");
@@ -269,8 +269,8 @@ fn in_a_tie_the_draft_model_speaks() {
         equal: false,
     };
     let ln_2 = std::f64::consts::LN_2;
-    assert_eq!(decide(Rule::Bild, ln_2, &greedy).0, 0.0);
-    assert_eq!(decide(Rule::Bild, ln_2 - 1e-9, &greedy).0, 1.0);
+    assert_eq!(decide(rules::BILD, ln_2, &greedy).0, 0.0);
+    assert_eq!(decide(rules::BILD, ln_2 - 1e-9, &greedy).0, 1.0);
 }
 
 /// TokenV1 is told the unscaled draft law of a sparse proposal's ids only.
@@ -287,10 +287,10 @@ fn token_v1_reads_the_unscaled_draft_law_only_where_the_draft_law_has_mass() {
             p: at.p.clone(),
             ..at
         };
-        for alpha in alphas(Rule::TokenV1) {
+        for alpha in alphas(rules::TOKEN_V1) {
             assert_eq!(
-                decide(Rule::TokenV1, alpha, &told),
-                decide(Rule::TokenV1, alpha, &at)
+                decide(rules::TOKEN_V1, alpha, &told),
+                decide(rules::TOKEN_V1, alpha, &at)
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use speculation::noise::{InnerCall, Noise, Purpose};
 use speculation::sampling::SamplingParams;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, RULES, TargetDistribution};
 
 use crate::model::{Model, apply};
 
@@ -26,8 +26,8 @@ fn logits(seed: u64) -> Vec<f64> {
 fn single_precision_agrees_with_double_over_a_large_vocabulary() {
     let (small, big) = (logits(1), logits(2));
     let single = |row: &[f64]| row.iter().map(|&logit| logit as f32).collect::<Vec<_>>();
-    let rules = Rule::ALL.into_iter().map(|rule| {
-        let alpha = rule.default_alpha();
+    let rules = RULES.iter().copied().map(|rule| {
+        let alpha = rule.alpha.default;
         TargetDistribution::Deferral { rule, alpha }
     });
     let lossy =

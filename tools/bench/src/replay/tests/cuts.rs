@@ -1,7 +1,7 @@
 //! What cutting laws changes, and what it does not.
 
 use speculation::confidence::Confidence;
-use speculation::target::{Rule, TargetDistribution};
+use speculation::target::{Rule, TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use super::laws::{Model, recorded};
@@ -31,7 +31,7 @@ fn a_cut_changes_nothing_where_pi_is_one_of_the_two_laws() {
             let gained = by_cut.expect("verified") - by_whole.expect("verified");
             let what = format!("seed {seed}, {aim:?}: {gained:e} of {rest:e}");
             match aim {
-                TargetDistribution::Deferral { rule, alpha } if rule.is_token_rule() => {
+                TargetDistribution::Deferral { rule, alpha } if rule.judges_tokens() => {
                     if refuses_the_rest(rule, alpha, (draft, target), &position.ids) {
                         token_rules += 1;
                         let rates = [cut, whole].map(|figures| figures.deferral_rate);
@@ -72,11 +72,11 @@ fn token_rules_judge_the_rest_as_unlikely_whatever_its_mass() {
     let rest = &block.positions[0].rest;
     assert_eq!((rest.len(), rest[0].draft), (1, 0.75));
     for (rule, alpha, deferred) in [
-        (Rule::TokenV1, 0.25, 1.0),
-        (Rule::TokenV1, 0.5, 0.75),
-        (Rule::TokenV2, 0.25, 0.75),
-        (Rule::TokenV3, 0.75, 0.75),
-        (Rule::TokenV3, 1.0, 0.0),
+        (rules::TOKEN_V1, 0.25, 1.0),
+        (rules::TOKEN_V1, 0.5, 0.75),
+        (rules::TOKEN_V2, 0.25, 0.75),
+        (rules::TOKEN_V3, 0.75, 0.75),
+        (rules::TOKEN_V3, 1.0, 0.0),
     ] {
         let aim = TargetDistribution::Deferral { rule, alpha };
         let rate = figures(aim, None, [&block]).deferral_rate;
@@ -87,9 +87,9 @@ fn token_rules_judge_the_rest_as_unlikely_whatever_its_mass() {
 /// Whether a token rule refuses every token but `kept`.
 fn refuses_the_rest(rule: Rule, alpha: f64, models: (Model, Model), kept: &[u32]) -> bool {
     let (q, p) = (models.0.after(&[]), models.1.after(&[]));
-    let (judged, least) = match rule {
-        Rule::TokenV1 => (q.unscaled, p.max() - alpha),
-        Rule::TokenV2 => (p.unscaled.clone(), p.max() - alpha),
+    let (judged, least) = match rule.name {
+        "token-v1" => (q.unscaled, p.max() - alpha),
+        "token-v2" => (p.unscaled.clone(), p.max() - alpha),
         _ => (p.unscaled.clone(), p.max() * (1.0 - alpha)),
     };
     let mut rest = (0..40).filter(|id| !kept.contains(id));

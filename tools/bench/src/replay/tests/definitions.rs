@@ -1,7 +1,7 @@
 //! Target distributions and expected lengths by their definitions, without the shipped functions.
 
 use speculation::TokenId;
-use speculation::target::{Beta, Rule, TargetDistribution};
+use speculation::target::{Beta, TargetDistribution};
 use speculation::verification::Verification;
 
 use super::laws::{Model, Said};
@@ -39,20 +39,20 @@ pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, 
         .map(|(q, p)| -q * p.ln())
         .sum();
     let distance = tv(&q.law, &p.law);
-    let refused = |v: usize| match rule {
-        Rule::TokenV1 => q.unscaled[v] < p.max() - alpha,
-        Rule::TokenV2 => p.unscaled[v] < p.max() - alpha,
+    let refused = |v: usize| match rule.name {
+        "token-v1" => q.unscaled[v] < p.max() - alpha,
+        "token-v2" => p.unscaled[v] < p.max() - alpha,
         _ => p.unscaled[v] < p.max() * (1.0 - alpha),
     };
-    let defers = match rule {
-        Rule::Chow => q.max() < 1.0 - alpha,
-        Rule::ChowLog => q.entropy() > alpha,
-        Rule::Diff => q.max() < p.max() - alpha,
-        Rule::DiffLog => p.entropy() < q.entropy() - alpha,
-        Rule::Opt => q.max() < p.max() - alpha * distance,
-        Rule::OptLog => p.entropy() < q.entropy() - alpha * distance,
-        Rule::Bild => cross > alpha,
-        Rule::TokenV1 | Rule::TokenV2 | Rule::TokenV3 => {
+    let defers = match rule.name {
+        "chow" => q.max() < 1.0 - alpha,
+        "chow-log" => q.entropy() > alpha,
+        "diff" => q.max() < p.max() - alpha,
+        "diff-log" => p.entropy() < q.entropy() - alpha,
+        "opt" => q.max() < p.max() - alpha * distance,
+        "opt-log" => p.entropy() < q.entropy() - alpha * distance,
+        "bild" => cross > alpha,
+        _ => {
             let masses = (0..q.law.len()).filter(|&v| refused(v));
             let eta: f64 = masses.map(|v| q.law[v]).sum();
             let kept = |v: usize| if refused(v) { 0.0 } else { q.law[v] };

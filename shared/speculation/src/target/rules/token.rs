@@ -1,8 +1,9 @@
 //! Rules that judge tokens: the draft model speaks where it says an acceptable token.
 
-use super::{DraftLaw, Rule, TargetLaw};
+use super::Judged;
 use crate::real::{Real, sum_of_pairs};
 use crate::simd::kernel;
+use crate::target::{DraftLaw, TargetLaw};
 
 /// Turns the target's sampling law into `π(v) = q(v) (1 - r(v)) + p(v) η` with the refused share of the
 /// draft mass `η = Σ r q / Σ q`, and returns η; r(v) = 1 where token v is refused (Narasimhan et al., "Faster Cascades
@@ -10,20 +11,17 @@ use crate::simd::kernel;
 ///
 /// The mask is of the whole vocabulary, not of the drafted token alone, but only counts where the
 /// draft law has mass. Equal models do not give π = p: what the mask refuses is drawn anew.
-pub(super) fn apply<F: Real>(
-    rule: Rule,
+pub(in super::super) fn apply<F: Real>(
+    judged: Judged,
+    bound: fn(f64, f64) -> f64,
     alpha: f64,
     draft: DraftLaw<'_, F>,
     target: &mut TargetLaw<'_, F>,
 ) -> F {
-    let most = target.confidence.max.as_f64();
-    let least = match rule {
-        Rule::TokenV3 => most * (1.0 - alpha),
-        _ => most - alpha,
-    };
-    let judged = match rule {
-        Rule::TokenV1 => Some(draft.unscaled.unwrap_or(draft.law)),
-        _ => target.unscaled,
+    let least = bound(target.confidence.max.as_f64(), alpha);
+    let judged = match judged {
+        Judged::Draft => Some(draft.unscaled.unwrap_or(draft.law)),
+        Judged::Target => target.unscaled,
     };
     mix(target.law, draft.law, judged, least)
 }
