@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(out.join("client_streaming.rs"), format!("&{streaming:?}"))?;
     tonic_prost_build::configure()
         // Whole rows are large, and pass through the coordinator: they are shared, not copied.
-        .bytes(".outrider.v1.DenseLaw.row")
+        .bytes(".outrider.v1.DenseDistribution.row")
         .codec_path("crate::bounds::BoundedCodec")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())

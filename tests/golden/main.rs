@@ -131,10 +131,10 @@ fn log_probs(logits: &[f32]) -> Vec<f64> {
     logits.iter().map(|&l| f64::from(l) - shift).collect()
 }
 
-/// Mean over positions of the divergence in nats of the laws `q` from the laws `p`, both as logits.
+/// Mean over positions of the divergence in nats of the distributions `q` from the distributions `p`, both as logits.
 fn mean_kl(p: &[f32], q: &[f32], vocab: usize) -> f64 {
-    let laws = p.chunks_exact(vocab).zip(q.chunks_exact(vocab));
-    let total: f64 = laws
+    let distributions = p.chunks_exact(vocab).zip(q.chunks_exact(vocab));
+    let total: f64 = distributions
         .map(|(p, q)| {
             let ps = log_probs(p).into_iter().zip(log_probs(q));
             ps.map(|(p, q)| p.exp() * (p - q)).sum::<f64>()

@@ -159,9 +159,9 @@ fn greedy_outputs_are_the_references() {
 /// away. A mistake is farther.
 const KL_LIMITS: [f64; 2] = [0.02, 2.5];
 
-/// The rounding of weights and activations to 8 bits, as the divergence of the laws it leads to.
+/// The rounding of weights and activations to 8 bits, as the divergence of the distributions it leads to.
 #[test]
-fn quantised_laws_are_near_those_in_full_precision() {
+fn quantised_distributions_are_near_those_in_full_precision() {
     for (name, limit) in MODELS.into_iter().zip(KL_LIMITS) {
         let mut exact = load(name, WeightFormat::F32);
         let mut quantised = load(name, WeightFormat::Q8_0);
@@ -180,15 +180,15 @@ fn quantised_laws_are_near_those_in_full_precision() {
     }
 }
 
-/// The divergence of the laws of two rows of logits, in nats.
+/// The divergence of the distributions of two rows of logits, in nats.
 fn divergence(p: &[f32], q: &[f32]) -> f64 {
-    let law = |logits: &[f32]| -> Vec<f64> {
+    let probs = |logits: &[f32]| -> Vec<f64> {
         let largest = logits.iter().fold(f32::MIN, |a, b| a.max(*b));
         let weights = logits.iter().map(|x| f64::from(x - largest));
         let normaliser = weights.clone().map(f64::exp).sum::<f64>().ln();
         weights.map(|weight| weight - normaliser).collect()
     };
-    let terms = law(p).into_iter().zip(law(q));
+    let terms = probs(p).into_iter().zip(probs(q));
     terms.map(|(p, q)| p.exp() * (p - q)).sum()
 }
 

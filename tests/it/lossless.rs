@@ -130,7 +130,7 @@ async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
         sampling.top_k = 50;
         sampling.top_p = Some(0.95);
         sampling.min_p = 0.01;
-        // Strong enough that a draft token changes the law of those after it in the same block.
+        // Strong enough that a draft token changes the distribution of those after it in the same block.
         sampling.repetition_penalty = Some(1.3);
         sampling.presence_penalty = 3.0;
         sampling.frequency_penalty = 1.0;
@@ -145,7 +145,7 @@ async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
         rounds += statistics.num_spec_steps;
         accepted += statistics.num_accepted_draft_tokens;
     }
-    // The laws are near enough that drafting pays.
+    // The distributions are near enough that drafting pays.
     assert!(
         accepted * 3 > rounds,
         "{accepted} accepted in {rounds} rounds"

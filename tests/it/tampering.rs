@@ -1,5 +1,5 @@
 //! Peers that lose each of their replies once (they do the work, and break the stream instead of
-//! sending what came of it), or lie about their draft laws.
+//! sending what came of it), or lie about their draft distributions.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
-use wire::v1::proposal::Law;
+use wire::v1::proposal::Probs;
 use wire::v1::{
     DescribeRequest, DraftBlock, DraftReply, DraftRequest, LastToken, PeerDescription, ReplyHeader,
-    SparseLaw, TokenizerPart, TokenizerRequest, Verdict, VerifyReply, VerifyRequest, draft_reply,
-    slice, verify_reply,
+    SparseDistribution, TokenizerPart, TokenizerRequest, Verdict, VerifyReply, VerifyRequest,
+    draft_reply, slice, verify_reply,
 };
 use wire::v1::{drafter_client, drafter_server, verifier_client, verifier_server};
 
@@ -28,13 +28,13 @@ use crate::relay::Relay;
 pub(crate) enum Mode {
     /// Each draft and each verdict is lost once.
     LoseOnce,
-    /// What the drafter tells of its laws is falsified.
+    /// What the drafter tells of its distributions is falsified.
     Forge(Forgery),
-    /// The verifier's laws hold what is no probability.
+    /// The verifier's distributions hold what is no probability.
     ForgeSlices,
-    /// The verifier decides where it was asked for laws.
+    /// The verifier decides where it was asked for distributions.
     ForgeVerdicts,
-    /// The law after a block never comes.
+    /// The distribution after a block never comes.
     HoldBonus,
     /// Nothing, but it takes a while until a tokenizer comes.
     LateTokenizer,
@@ -43,17 +43,17 @@ pub(crate) enum Mode {
 /// How what a drafter tells is falsified.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Forgery {
-    /// Draft laws give their own tokens no mass.
+    /// Draft distributions give their own tokens no mass.
     TokensWithoutMass,
     /// Confidences are not numbers.
     ConfidencesNotNumbers,
     /// Confidences are left out.
     NoConfidences,
-    /// Weights of sparse laws are zero.
+    /// Weights of sparse distributions are zero.
     NoWeights,
-    /// There are fewer laws than tokens.
+    /// There are fewer distributions than tokens.
     TooFew,
-    /// The law after the block is left out.
+    /// The distribution after the block is left out.
     NoBonus,
     /// Unscaled probabilities are left out.
     NoUnscaled,
@@ -175,19 +175,19 @@ fn relayed<T: Send + 'static>(
     Box::pin(ReceiverStream::new(receiver))
 }
 
-/// Falsifies what a block tells of its laws.
+/// Falsifies what a block tells of its distributions.
 fn forge(block: &mut DraftBlock, forgery: Forgery) {
     let tokens = block.tree.clone().unwrap_or_default().token_ids;
     let told = block.proposals.iter_mut().chain(&mut block.bonus);
     match forgery {
         Forgery::TokensWithoutMass => {
             for (proposal, token) in block.proposals.iter_mut().zip(tokens) {
-                let law = SparseLaw {
+                let probs = SparseDistribution {
                     token_ids: vec![(token + 1) % 4096],
                     weights: vec![1, 0],
                     unscaled: Vec::new(),
                 };
-                proposal.law = Some(Law::Sparse(law));
+                proposal.probs = Some(Probs::Sparse(probs));
             }
         }
         Forgery::ConfidencesNotNumbers => told.for_each(|proposal| {
@@ -199,8 +199,8 @@ fn forge(block: &mut DraftBlock, forgery: Forgery) {
             proposal.entropy = None;
         }),
         Forgery::NoWeights => told.for_each(|proposal| {
-            if let Some(Law::Sparse(law)) = &mut proposal.law {
-                law.weights.fill(0);
+            if let Some(Probs::Sparse(probs)) = &mut proposal.probs {
+                probs.weights.fill(0);
             }
         }),
         Forgery::TooFew => {
@@ -209,8 +209,8 @@ fn forge(block: &mut DraftBlock, forgery: Forgery) {
         Forgery::NoBonus => block.bonus = None,
         Forgery::NoUnscaled => told.for_each(|proposal| {
             proposal.unscaled = None;
-            if let Some(Law::Sparse(law)) = &mut proposal.law {
-                law.unscaled.clear();
+            if let Some(Probs::Sparse(probs)) = &mut proposal.probs {
+                probs.unscaled.clear();
             }
         }),
     }
@@ -312,10 +312,10 @@ impl verifier_server::Verifier for Tampering {
                     }));
                 }
                 (Some(verify_reply::Reply::Slice(slice)), Mode::ForgeSlices) => {
-                    if let Some(slice::Law::Dense(law)) = &mut slice.law {
-                        let mut row = law.row.to_vec();
+                    if let Some(slice::Probs::Dense(probs)) = &mut slice.probs {
+                        let mut row = probs.row.to_vec();
                         row[..4].copy_from_slice(&f32::NAN.to_le_bytes());
-                        law.row = row.into();
+                        probs.row = row.into();
                     }
                 }
                 _ => {}

@@ -130,7 +130,7 @@ fn every_cascade_ends_once_and_in_order() {
     assert!(corrupted > 1_000);
 }
 
-/// The rule reads the draft law only, and a coupled token is the noise's alone: it makes no
+/// The rule reads the draft distribution only, and a coupled token is the noise's alone: it makes no
 /// difference how the tokens are made.
 #[test]
 fn oracle_and_token_cascade_and_speculative_cascade_write_the_same() {

@@ -19,17 +19,17 @@ use speculation::verification::Verification;
 use crate::dice::{Chooses, Dice};
 use crate::sequence::Sequence;
 
-/// More than a sparse draft law keeps, so that rejection meets a law that was really cut.
+/// More than a sparse draft distribution keeps, so that rejection meets a distribution that was really cut.
 pub(crate) const VOCAB_SIZE: u32 = 48;
 pub(crate) const PROMPT: [TokenId; 3] = [7, 11, 13];
 pub(crate) const END_TOKEN: TokenId = 2;
 /// Most draft tokens a peer drafts at once, whatever it is asked for.
 pub(crate) const MOST_DRAFTED: u32 = 8;
-/// Between the maxima of the toy's laws, so that a rule defers often and not always.
+/// Between the maxima of the toy's distributions, so that a rule defers often and not always.
 const DEFERS_BELOW: f64 = 0.2;
 pub(crate) const ROUND_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How far the draft model's laws are from the target's.
+/// How far the draft model's distributions are from the target's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DraftModel {
     Near,
@@ -44,7 +44,7 @@ pub(crate) struct Case {
     pub(crate) method: &'static Method,
     /// Which model does what; the method's own unless a test sets another.
     pub(crate) plan: Plan,
-    /// The deferral rule: the target's law where the draft law's maximum is below this.
+    /// The deferral rule: the target's distribution where the draft distribution's maximum is below this.
     pub(crate) defers_below: Option<f64>,
     pub(crate) temperature: f32,
     pub(crate) draft_model: DraftModel,
@@ -158,7 +158,7 @@ impl Case {
         SessionConfig {
             goodput: self.goodput.then(Estimator::default),
             tree: self.tree,
-            bonus_q: self.verifier_needs_law() && self.plan == Plan::Speculative,
+            bonus_q: self.verifier_needs_probs() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
             carries_layers: self.verification() == Verification::BlockGreedy,
             end_tokens: vec![END_TOKEN],
@@ -173,8 +173,8 @@ impl Case {
         }
     }
 
-    /// Whether it is the verifier that follows the deferral rule, and needs the draft law for it.
-    pub(crate) fn verifier_needs_law(&self) -> bool {
+    /// Whether it is the verifier that follows the deferral rule, and needs the draft distribution for it.
+    pub(crate) fn verifier_needs_probs(&self) -> bool {
         let blocks = matches!(self.plan, Plan::Speculative | Plan::OracleCascade);
         blocks && self.defers_below.is_some()
     }
@@ -184,9 +184,9 @@ impl Case {
         matches!(self.plan, Plan::TokenCascade { .. } | Plan::Bild { .. })
     }
 
-    /// What the deferral rule says of a draft law.
-    pub(crate) fn defers(&self, draft_law: &[f32]) -> bool {
-        let confidence = Confidence::of(draft_law, false);
+    /// What the deferral rule says of a draft distribution.
+    pub(crate) fn defers(&self, draft_probs: &[f32]) -> bool {
+        let confidence = Confidence::of(draft_probs, false);
         let rule = self.defers_below.map(StopRule::MaxBelow);
         rule.is_some_and(|rule| rule.stops(confidence))
     }
@@ -202,7 +202,7 @@ impl Case {
     /// What the verifier aims at.
     pub(crate) fn target(&self) -> TargetDistribution {
         match self.defers_below {
-            Some(least) if self.verifier_needs_law() => TargetDistribution::Deferral {
+            Some(least) if self.verifier_needs_probs() => TargetDistribution::Deferral {
                 rule: rules::CHOW,
                 alpha: 1.0 - least,
             },
@@ -210,15 +210,15 @@ impl Case {
         }
     }
 
-    /// What the verifier is told of a draft law.
+    /// What the verifier is told of a draft distribution.
     pub(crate) fn form(&self) -> ProposalForm {
-        if self.verifier_needs_law() {
+        if self.verifier_needs_probs() {
             return ProposalForm::Dense { half: false };
         }
         self.method.preset(self.temperature).proposal
     }
 
-    /// A penalty makes every law depend on what a peer takes for the output so far.
+    /// A penalty makes every distribution depend on what a peer takes for the output so far.
     pub(crate) fn sampling(&self) -> SamplingParams {
         SamplingParams {
             temperature: self.temperature,
@@ -251,7 +251,7 @@ impl Case {
         let mut sequence = Sequence::new(self, &model, noise, &[]);
         let mut output = Vec::new();
         while output.len() < self.max_tokens as usize && output.last() != Some(&END_TOKEN) {
-            let token = choice(&sequence.law(), &noise, output.len() as u32);
+            let token = choice(&sequence.probs(), &noise, output.len() as u32);
             sequence.push(token);
             output.push(token);
         }

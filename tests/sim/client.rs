@@ -22,7 +22,7 @@ pub(crate) struct Client {
     asked: Option<Asked>,
     /// Output tokens each peer is believed to hold.
     held: [usize; 2],
-    /// The round that was drafted last, and the laws of its block.
+    /// The round that was drafted last, and the distributions of its block.
     drafted: (u64, Vec<Proposal>),
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Ask {
     pub(crate) request: Request,
     /// Whether it is about a response that takes another's place.
     pub(crate) is_second: bool,
-    /// The laws of the draft tokens, and the one after them if it was asked for, if it is a block to
+    /// The distributions of the draft tokens, and the one after them if it was asked for, if it is a block to
     /// verify.
     pub(crate) proposals: Vec<Proposal>,
 }

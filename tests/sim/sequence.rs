@@ -15,9 +15,9 @@ use speculation::pipeline::Pipeline;
 use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{self, RoundInputs, Scratch, TargetRows};
 use speculation::session::DraftStop;
-use speculation::target::TargetLaw;
+use speculation::target::TargetProbs;
 use speculation::verification::layers::Layer;
-use speculation::verification::tree::{self, NodeLaws};
+use speculation::verification::tree::{self, NodeDistributions};
 use speculation::verification::{Block, Verdict};
 
 use crate::case::{Case, END_TOKEN, PROMPT, VOCAB_SIZE};
@@ -54,13 +54,13 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// The law of the next token.
-    pub(crate) fn law(&mut self) -> Vec<f32> {
+    /// The distribution of the next token.
+    pub(crate) fn probs(&mut self) -> Vec<f32> {
         let mut row = vec![0.0; VOCAB_SIZE as usize];
         self.model.logits(&self.context, &mut row);
         let position = (self.context.len() - PROMPT.len()) as u32;
-        let law = self.pipeline.law(&mut row, &self.history, position);
-        law.expect("a toy's logits are finite");
+        let probs = self.pipeline.probs(&mut row, &self.history, position);
+        probs.expect("a toy's logits are finite");
         row
     }
 
@@ -73,23 +73,23 @@ impl<'a> Sequence<'a> {
         RoundChance::new(self.noise, self.base_len, InnerCall::default())
     }
 
-    /// A draft block of at most `max_tokens` tokens, with the law after it if `bonus_q`.
+    /// A draft block of at most `max_tokens` tokens, with the distribution after it if `bonus_q`.
     pub(crate) fn draft(mut self, max_tokens: u32, bonus_q: bool) -> Answer {
         let mut chance = self.chance();
         let (mut growth, mut proposals) = (Growth::default(), Vec::new());
         let mut stop = DraftStop::Length;
         for offset in 0..max_tokens {
-            let mut law = self.law();
-            if self.case.drafter_stops() && self.case.defers(&law) {
+            let mut probs = self.probs();
+            if self.case.drafter_stops() && self.case.defers(&probs) {
                 stop = DraftStop::Policy;
                 break;
             }
             let verification = self.case.verification();
             let at = (self.base_len, offset);
-            let mut proposal = self.propose(&mut law);
-            let token = draw(&law, verification, &self.noise, at, &mut chance);
-            proposal.logprob = Some(law[token as usize].ln());
-            growth.push(token, &self.siblings(&law, token));
+            let mut proposal = self.propose(&mut probs);
+            let token = draw(&probs, verification, &self.noise, at, &mut chance);
+            proposal.logprob = Some(probs[token as usize].ln());
+            growth.push(token, &self.siblings(&probs, token));
             self.push(token);
             proposals.push(proposal);
             if token == END_TOKEN {
@@ -98,8 +98,8 @@ impl<'a> Sequence<'a> {
             }
         }
         if bonus_q && stop != DraftStop::EndToken {
-            let mut law = self.law();
-            proposals.push(self.propose(&mut law));
+            let mut probs = self.probs();
+            proposals.push(self.propose(&mut probs));
         }
         let drafts = growth.finish();
         Answer::Drafted {
@@ -110,8 +110,8 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// What stands beside `lead`, which was drawn from `law`.
-    fn siblings(&self, law: &[f32], lead: TokenId) -> Vec<TokenId> {
+    /// What stands beside `lead`, which was drawn from `probs`.
+    fn siblings(&self, probs: &[f32], lead: TokenId) -> Vec<TokenId> {
         if self.case.tree == TreeShape::Chain {
             return Vec::new();
         }
@@ -121,33 +121,40 @@ impl<'a> Sequence<'a> {
             *logit = logit.exp();
         }
         let position = (self.context.len() - PROMPT.len()) as u32;
-        siblings(self.case.tree, law, &unscaled, lead, &self.noise, position)
+        siblings(
+            self.case.tree,
+            probs,
+            &unscaled,
+            lead,
+            &self.noise,
+            position,
+        )
     }
 
     /// Decides a tree.
     pub(crate) fn walk(self, drafts: &DraftTree) -> Verdict {
         let (base_len, noise) = (self.base_len, self.noise);
-        let mut laws = Walk {
+        let mut distributions = Walk {
             sequence: self,
             drafts,
-            law: Vec::new(),
+            probs: Vec::new(),
         };
-        let verdict = tree::verify(drafts, base_len, &[END_TOKEN], &noise, &mut laws);
+        let verdict = tree::verify(drafts, base_len, &[END_TOKEN], &noise, &mut distributions);
         verdict.unwrap_or_else(|never| match never {})
     }
 
-    /// Cuts a draft law to what the verifier is told of it.
-    fn propose(&self, law: &mut [f32]) -> Proposal {
-        let confidence = Confidence::of(law, true);
+    /// Cuts a draft distribution to what the verifier is told of it.
+    fn propose(&self, probs: &mut [f32]) -> Proposal {
+        let confidence = Confidence::of(probs, true);
         let telling = Telling {
             form: self.case.form(),
             confidence: true,
             unscaled: false,
         };
-        propose(law, None, confidence, telling)
+        propose(probs, None, confidence, telling)
     }
 
-    /// Decides a block, of whose draft laws `proposals` tell, the one after the block last.
+    /// Decides a block, of whose draft distributions `proposals` tell, the one after the block last.
     pub(crate) fn verify(
         mut self,
         request: &BlockAsked<'_>,
@@ -171,26 +178,26 @@ impl<'a> Sequence<'a> {
             horizon: request.horizon,
             layers: request.layers,
         };
-        let rows = LawRows(self.laws(request.drafts));
+        let rows = DistributionRows(self.distributions(request.drafts));
         let mut scratch = Scratch::default();
         round::decide(inputs, &block, self.noise, rows, &mut scratch)
     }
 
-    /// The laws after each prefix of `drafts`.
-    fn laws(&mut self, drafts: &[TokenId]) -> Vec<Vec<f32>> {
-        let mut laws = vec![self.law()];
+    /// The distributions after each prefix of `drafts`.
+    fn distributions(&mut self, drafts: &[TokenId]) -> Vec<Vec<f32>> {
+        let mut distributions = vec![self.probs()];
         for &draft in drafts {
             self.push(draft);
-            laws.push(self.law());
+            distributions.push(self.probs());
         }
-        laws
+        distributions
     }
 
     /// At most `max_tokens` tokens of this model alone.
     pub(crate) fn decode(mut self, max_tokens: u32) -> Vec<TokenId> {
         let mut decoded = Vec::new();
         for offset in 0..max_tokens {
-            let token = choice(&self.law(), &self.noise, self.base_len + offset);
+            let token = choice(&self.probs(), &self.noise, self.base_len + offset);
             self.push(token);
             decoded.push(token);
             if token == END_TOKEN {
@@ -208,36 +215,36 @@ pub(crate) struct BlockAsked<'a> {
     pub(crate) layers: &'a [Layer],
 }
 
-/// Laws along a path through a tree.
+/// Distributions along a path through a tree.
 struct Walk<'a> {
     sequence: Sequence<'a>,
     drafts: &'a DraftTree,
-    law: Vec<f32>,
+    probs: Vec<f32>,
 }
 
-impl NodeLaws<f32> for Walk<'_> {
+impl NodeDistributions<f32> for Walk<'_> {
     type Error = Infallible;
 
     fn after(&mut self, node: Option<usize>) -> Result<&[f32], Infallible> {
         if let Some(node) = node {
             self.sequence.push(self.drafts.tokens()[node]);
         }
-        self.law = self.sequence.law();
-        Ok(&self.law)
+        self.probs = self.sequence.probs();
+        Ok(&self.probs)
     }
 }
 
-/// Laws along a block.
-struct LawRows(Vec<Vec<f32>>);
+/// Distributions along a block.
+struct DistributionRows(Vec<Vec<f32>>);
 
-impl TargetRows<f32> for LawRows {
+impl TargetRows<f32> for DistributionRows {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
-        let law = &mut self.0[offset];
-        Ok(TargetLaw {
-            confidence: Confidence::of(law, true),
-            law,
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {
+        let probs = &mut self.0[offset];
+        Ok(TargetProbs {
+            confidence: Confidence::of(probs, true),
+            probs,
             unscaled: None,
         })
     }

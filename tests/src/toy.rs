@@ -78,7 +78,7 @@ pub enum ToyError {
 }
 
 impl ToyModel {
-    /// A model whose laws are fixed by `seed`.
+    /// A model whose distributions are fixed by `seed`.
     pub fn new(seed: u64, vocab_size: usize) -> Self {
         let shape = ModelShape {
             vocab_size,
@@ -95,7 +95,7 @@ impl ToyModel {
     }
 
     /// A model near this one: `share` of its logits come from another seed. 0 gives the same
-    /// laws, 1 unrelated ones.
+    /// distributions, 1 unrelated ones.
     #[must_use]
     pub fn near(&self, seed: u64, share: f32) -> Self {
         Self {

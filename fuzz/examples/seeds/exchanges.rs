@@ -20,12 +20,12 @@ pub fn capable(request: GenerateRequest) -> Exchange {
         last: LastToken::Bonus as i32,
         ..Default::default()
     };
-    let support = SupportLaw {
+    let support = SupportDistribution {
         token_ids: vec![65],
         probabilities: vec![1.0],
     };
     let slice = Slice {
-        law: Some(slice::Law::Support(support)),
+        probs: Some(slice::Probs::Support(support)),
         max_probability: 1.0,
         last: true,
         ..Default::default()

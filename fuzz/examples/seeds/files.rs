@@ -23,7 +23,7 @@ pub fn write_all() {
         vocab_size: VOCAB_SIZE,
         ..Default::default()
     };
-    let law = RecordedLaw {
+    let probs = RecordedDistribution {
         probabilities: vec![0.5, 0.25],
         max_probability: 0.5,
         entropy: 1.0,
@@ -38,8 +38,8 @@ pub fn write_all() {
     };
     let position = RecordedPosition {
         token_ids: vec![65, 66],
-        draft: Some(law.clone()),
-        target: Some(law),
+        draft: Some(probs.clone()),
+        target: Some(probs),
         rest: vec![rest],
     };
     let block = RecordedBlock {

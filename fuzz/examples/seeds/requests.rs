@@ -36,7 +36,7 @@ pub fn all() -> Vec<(&'static str, GenerateRequest)> {
         (
             "reports",
             with(&|it| {
-                it.report_laws = true;
+                it.report_distributions = true;
                 it.accept_at = AcceptAt::Coordinator as i32;
             }),
         ),

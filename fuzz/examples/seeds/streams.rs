@@ -73,15 +73,15 @@ fn header(round: u64, committed: &[u32]) -> RoundHeader {
 
 /// What a drafter says of a token it is sure of.
 fn proposal(form: i32) -> Proposal {
-    use proposal::Law;
-    let law = match ProposalForm::try_from(form) {
-        Ok(ProposalForm::Point) => Some(Law::Point(PointLaw {})),
+    use proposal::Probs;
+    let probs = match ProposalForm::try_from(form) {
+        Ok(ProposalForm::Point) => Some(Probs::Point(PointDistribution {})),
         Ok(ProposalForm::Sparse) => {
             let weights: Vec<u8> = [40_000_u16, 25_535]
                 .iter()
                 .flat_map(|it| it.to_le_bytes())
                 .collect();
-            Some(Law::Sparse(SparseLaw {
+            Some(Probs::Sparse(SparseDistribution {
                 token_ids: vec![65, 66],
                 weights,
                 unscaled: Vec::new(),
@@ -90,15 +90,15 @@ fn proposal(form: i32) -> Proposal {
         Ok(ProposalForm::DenseF16) => {
             // 0.5 is 0x3800 in half precision.
             let half = |mass: f32| if mass > 0.0 { [0, 0x38] } else { [0, 0] };
-            let format = dense_law::Format::F16 as i32;
+            let format = dense_distribution::Format::F16 as i32;
             let row = row().into_iter().flat_map(half).collect();
-            Some(Law::Dense(DenseLaw { row, format }))
+            Some(Probs::Dense(DenseDistribution { row, format }))
         }
-        Ok(ProposalForm::DenseF32) => Some(Law::Dense(wire::proposal::dense_row(&row()))),
+        Ok(ProposalForm::DenseF32) => Some(Probs::Dense(wire::proposal::dense_row(&row()))),
         _ => None,
     };
     Proposal {
-        law,
+        probs,
         max_probability: Some(0.5),
         entropy: Some(1.0),
         ..Default::default()

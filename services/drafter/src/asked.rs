@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     pub(crate) max_tokens: u32,
     /// Whether `max_tokens` is less than was wanted, because the context is full there.
     pub(crate) is_cut: bool,
-    /// Whether the law at the position after the block is wanted.
+    /// Whether the distribution at the position after the block is wanted.
     pub(crate) bonus_q: bool,
     /// When to stop before `max_tokens`.
     pub(crate) stop_rule: StopRule,
@@ -80,7 +80,7 @@ impl Asked {
             return Ok(());
         }
         if spec.target != TargetDistribution::Exact {
-            let problem = "goes with the exact target only: others need the draft model's law at each \
+            let problem = "goes with the exact target only: others need the draft model's distribution at each \
                            position";
             return refused(problem.to_owned());
         }
@@ -88,25 +88,25 @@ impl Asked {
             return refused("does not go with BiLD, whose draft model hands over".to_owned());
         }
         if self.bonus_q {
-            return refused("has no law at the position after a block".to_owned());
+            return refused("has no distribution at the position after a block".to_owned());
         }
         if spec.telling != Telling::default() {
-            return refused("tells of its tokens nothing but their laws".to_owned());
+            return refused("tells of its tokens nothing but their distributions".to_owned());
         }
         let form = spec.proposal_form;
         let sends_nothing = spec.verification == Verification::Coupled;
         match self.drafting {
             Drafting::MaxGram if form == ProposalForm::Point || sends_nothing => Ok(()),
             Drafting::MaxGram => {
-                refused("sends laws of one token, expected proposal form POINT".to_owned())
+                refused("sends distributions of one token, expected proposal form POINT".to_owned())
             }
             Drafting::Cascade if spec.verification == Verification::BlockGreedy => refused(
                 "does not go with greedy block verification, whose residual needs one draft model's \
-                 laws; choose block verification"
+                 distributions; choose block verification"
                     .to_owned(),
             ),
             Drafting::Cascade if sends_nothing => Ok(()),
-            // Every law is one-hot then, and told as such in each form but none.
+            // Every distribution is one-hot then, and told as such in each form but none.
             Drafting::Cascade
                 if spec.sampling.temperature == 0.0 && form != ProposalForm::None =>
             {
@@ -167,7 +167,9 @@ impl Asked {
                 refused("goes with coupled verification and the exact target only".to_owned())
             }
             _ if spec.proposal_form != ProposalForm::None || spec.telling != Telling::default() => {
-                refused("laws are not told of a tree, expected proposal form NONE".to_owned())
+                refused(
+                    "distributions are not told of a tree, expected proposal form NONE".to_owned(),
+                )
             }
             _ if self.bonus_q => refused("a tree has no one position after it".to_owned()),
             _ if self.drafting == Drafting::MaxGram => refused(
@@ -195,7 +197,7 @@ impl Asked {
             return Ok(self);
         };
         let len = session.spec.lead().len() + base_len as usize;
-        // The last draft token is not forwarded, and needs no place, unless the law after it is wanted.
+        // The last draft token is not forwarded, and needs no place, unless the distribution after it is wanted.
         let last = usize::from(!self.bonus_q);
         match (context_len + 1).saturating_sub(len) {
             0 => Err(RoundError::ContextFull { len, context_len }),

@@ -32,8 +32,8 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An empty block of shape `tree` that answers the round of `turn` and tells laws in `form`, cut into messages
-    /// of `tokens_per_block` (0: one).
+    /// An empty block of shape `tree` that answers the round of `turn` and tells distributions in `form`, cut into
+    /// messages of `tokens_per_block` (0: one).
     pub(crate) fn new<R: Role>(
         turn: &Turn<'_, R>,
         form: ProposalForm,

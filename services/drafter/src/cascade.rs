@@ -1,6 +1,6 @@
 //! Drafting with a cascade of draft models: each forward is a task on its model's engine.
 //!
-//! All that a block needs moves into the task and back, and from engine to engine, so that laws are
+//! All that a block needs moves into the task and back, and from engine to engine, so that distributions are
 //! read where they were computed.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::cascade::{
-    CallNoise, Cascade, DraftBlock, DraftLaws, DraftRows, Grams, Next, Reviewing,
+    CallNoise, Cascade, DraftBlock, DraftDistributions, DraftRows, Grams, Next, Reviewing,
 };
 use speculation::drafting::{self, DraftToken, TreeShape};
 use speculation::history::History;
@@ -155,7 +155,7 @@ impl Block {
         // What an earlier review counted of drafts is taken back.
         let output = self.spec.lead().len()..self.context_len;
         self.history.follow(&self.tokens[output]);
-        let mut laws = Laws {
+        let mut distributions = Distributions {
             rows,
             from,
             vocab_size: self.spec.vocab_size as usize,
@@ -169,18 +169,26 @@ impl Block {
         };
         let (tree, noise, base_len) = (self.asked.tree, &self.spec.noise, self.base_len);
         let ranked = &mut self.ranked;
-        self.cascade.supply(&mut laws, |index, laws| {
-            let Some(tree) = with_one_more(tree) else {
-                return;
-            };
-            let unscaled = laws.unscaled.unwrap_or(laws.law);
-            let position = base_len + index as u32;
-            // The largest model has its turn first, so its tokens are the first of the block.
-            debug_assert_eq!(ranked.len(), index);
-            // The token itself is not known yet; it is left out later.
-            let all = drafting::siblings(tree, laws.law, unscaled, TokenId::MAX, noise, position);
-            ranked.push(all);
-        })
+        self.cascade
+            .supply(&mut distributions, |index, distributions| {
+                let Some(tree) = with_one_more(tree) else {
+                    return;
+                };
+                let unscaled = distributions.unscaled.unwrap_or(distributions.probs);
+                let position = base_len + index as u32;
+                // The largest model has its turn first, so its tokens are the first of the block.
+                debug_assert_eq!(ranked.len(), index);
+                // The token itself is not known yet; it is left out later.
+                let all = drafting::siblings(
+                    tree,
+                    distributions.probs,
+                    unscaled,
+                    TokenId::MAX,
+                    noise,
+                    position,
+                );
+                ranked.push(all);
+            })
     }
 
     /// The block, and Max-Gram's index.
@@ -204,7 +212,7 @@ impl Block {
                 cause = StopCause::EndToken;
             }
             let proposal = Proposal {
-                law: token.law.proposal(form),
+                probs: token.probs.proposal(form),
                 ..Default::default()
             };
             drafted.push(Drafted {
@@ -239,8 +247,8 @@ fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
     }
 }
 
-/// The laws of one forward, computed as the review asks for them.
-struct Laws<'a> {
+/// The distributions of one forward, computed as the review asks for them.
+struct Distributions<'a> {
     rows: StepRows<'a>,
     /// Draft tokens before the first row.
     from: usize,
@@ -256,21 +264,21 @@ struct Laws<'a> {
     unscaled: &'a mut Vec<f32>,
 }
 
-impl DraftRows<f32> for Laws<'_> {
+impl DraftRows<f32> for Distributions<'_> {
     type Error = RoundError;
 
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f32>, RoundError> {
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f32>, RoundError> {
         for &token in &self.drafts[self.counted..offset] {
             self.history.push(token);
         }
         self.counted = offset;
-        let law = &mut self.rows.row_mut(offset - self.from)[..self.vocab_size];
+        let probs = &mut self.rows.row_mut(offset - self.from)[..self.vocab_size];
         let position = self.base_len + offset as u32;
-        let seen = self
-            .pipeline
-            .laws(law, self.unscaled, self.want, self.history, position)?;
-        Ok(DraftLaws {
-            law,
+        let seen =
+            self.pipeline
+                .distributions(probs, self.unscaled, self.want, self.history, position)?;
+        Ok(DraftDistributions {
+            probs,
             unscaled: seen.unscaled.then_some(&self.unscaled[..]),
         })
     }

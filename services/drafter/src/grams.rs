@@ -3,7 +3,7 @@
 use speculation::TokenId;
 use speculation::drafting::DraftToken;
 use speculation::max_gram::{Bigram, MaxGram};
-use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
 use crate::asked::Asked;
@@ -39,15 +39,15 @@ pub(crate) async fn draft(
     let tokens = index.propose(asked.max_tokens as usize, bigram);
     session.memory = Some(index);
     let ends = &session.spec.sampling.end_tokens;
-    let law = match session.spec.proposal_form {
-        ProposalForm::Point => ProposalLaw::Point,
-        _ => ProposalLaw::None,
+    let probs = match session.spec.proposal_form {
+        ProposalForm::Point => ProposalProbs::Point,
+        _ => ProposalProbs::None,
     };
     let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
     let mut cause = asked.cause();
     for id in tokens {
         drafted.push(Drafted {
-            drawn: Some(point(id, law.clone())),
+            drawn: Some(point(id, probs.clone())),
             ..Default::default()
         });
         if ends.contains(&id) {
@@ -65,9 +65,9 @@ pub(crate) async fn draft(
     drafted
 }
 
-fn point(id: TokenId, law: ProposalLaw) -> Drawn {
+fn point(id: TokenId, probs: ProposalProbs) -> Drawn {
     let proposal = Proposal {
-        law,
+        probs,
         ..Default::default()
     };
     Drawn {

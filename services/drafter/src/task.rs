@@ -10,7 +10,7 @@ use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::drafting::{self, DraftToken, StopRule, Stopping, TreeShape};
 use speculation::noise::InnerCall;
-use speculation::pipeline::{LawError, Pipeline, Want};
+use speculation::pipeline::{DistributionError, Pipeline, Want};
 use speculation::proposal::ProposalForm;
 use speculation::real::Real;
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ pub(crate) struct DraftTask {
     /// Predicts whether tokens are accepted; for a learned stop rule.
     head: Option<Arc<AcceptanceHead>>,
     scratch: Scratch,
-    /// Whether the stop rule ended the block; then only the law after it is wanted.
+    /// Whether the stop rule ended the block; then only the distribution after it is wanted.
     has_stopped: bool,
     /// Prompt (or start token), output and the tokens drafted so far.
     tokens: Vec<TokenId>,
@@ -84,13 +84,17 @@ impl DraftTask {
     }
 
     /// Draws the next token from the logits `row`, or ends the block before it.
-    fn draft(&mut self, row: &mut [f32], cost: Cost) -> Result<Drafted, LawError> {
+    fn draft(&mut self, row: &mut [f32], cost: Cost) -> Result<Drafted, DistributionError> {
         let spec = Arc::clone(&self.spec);
-        let law = &mut row[..spec.vocab_size as usize];
+        let probs = &mut row[..spec.vocab_size as usize];
         let position = self.base_len + self.drafted;
-        let observed =
-            self.pipeline
-                .laws(law, &mut self.unscaled, self.want, &self.history, position)?;
+        let observed = self.pipeline.distributions(
+            probs,
+            &mut self.unscaled,
+            self.want,
+            &self.history,
+            position,
+        )?;
         let unscaled = observed.unscaled.then_some(&self.unscaled[..]);
         let confidence = observed.confidence.unwrap_or_default();
         let telling = drafting::Telling {
@@ -101,7 +105,7 @@ impl DraftTask {
         let is_full = self.drafted == self.asked.max_tokens;
         self.has_stopped |= !is_full && self.stopping.stops_before(confidence);
         if is_full || self.has_stopped {
-            let propose = || drafting::propose(law, unscaled, confidence, telling);
+            let propose = || drafting::propose(probs, unscaled, confidence, telling);
             let bonus = self.asked.bonus_q.then(propose);
             let cause = if self.has_stopped {
                 StopCause::Policy
@@ -118,20 +122,21 @@ impl DraftTask {
                 cost,
             });
         }
-        // The law is cut in place, so an unscaled law that is the law itself is kept beside it.
+        // The distribution is cut in place, so an unscaled distribution that is the distribution itself is kept
+        // beside it.
         let is_cut = !matches!(spec.proposal_form, ProposalForm::None | ProposalForm::Point);
         let keep = spec.telling.logprobs && is_cut && unscaled.is_none();
-        let kept = keep.then(|| law.to_vec());
-        let mut proposal = drafting::propose(law, unscaled, confidence, telling);
+        let kept = keep.then(|| probs.to_vec());
+        let mut proposal = drafting::propose(probs, unscaled, confidence, telling);
         let at = (self.base_len, self.drafted);
-        let id = drafting::draw(law, spec.verification, &spec.noise, at, &mut self.chance);
+        let id = drafting::draw(probs, spec.verification, &spec.noise, at, &mut self.chance);
         if spec.telling.logprobs {
-            let unscaled = unscaled.or(kept.as_deref()).unwrap_or(law);
+            let unscaled = unscaled.or(kept.as_deref()).unwrap_or(probs);
             proposal.logprob = Some(unscaled[id as usize].ln_portable());
         }
-        let unscaled = unscaled.unwrap_or(law);
+        let unscaled = unscaled.unwrap_or(probs);
         let shape = self.asked.tree;
-        let siblings = drafting::siblings(shape, law, unscaled, id, &spec.noise, position);
+        let siblings = drafting::siblings(shape, probs, unscaled, id, &spec.noise, position);
         Ok(Drafted {
             drawn: Some(Drawn {
                 token: DraftToken { id, proposal },
@@ -147,7 +152,7 @@ impl DraftTask {
         self.tokens.push(id);
         self.history.push(id);
         self.drafted += 1;
-        // What ends the block after the law behind it was told ends it here if that is not wanted.
+        // What ends the block after the distribution behind it was told ends it here if that is not wanted.
         self.has_stopped = self.stopping.drawn();
         let cause = match () {
             () if self.spec.sampling.end_tokens.contains(&id) => StopCause::EndToken,
@@ -169,7 +174,7 @@ impl DraftTask {
     }
 }
 
-/// What must be known of each law beside itself.
+/// What must be known of each distribution beside itself.
 fn want(spec: &SessionSpec, asked: &Asked) -> Want {
     let (telling, rule) = (spec.telling, asked.stop_rule);
     Want {
@@ -202,7 +207,7 @@ impl Task for DraftTask {
         if let Some(head) = &self.head
             && self.stopping.wants_prediction()
         {
-            // The row of the last drawn token: its hidden state, and the law of the next one.
+            // The row of the last drawn token: its hidden state, and the distribution of the next one.
             let accept = head.accept_probability(rows.hidden(0), &mut self.scratch);
             self.stopping.predicted(f64::from(accept));
         }

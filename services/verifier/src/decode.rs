@@ -8,7 +8,7 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
-use speculation::pipeline::{LawError, Pipeline};
+use speculation::pipeline::{DistributionError, Pipeline};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
@@ -53,11 +53,11 @@ impl DecodeTask {
         (task, receiver)
     }
 
-    fn choose(&mut self, row: &mut [f32]) -> Result<TokenId, LawError> {
-        let law = &mut row[..self.spec.vocab_size as usize];
+    fn choose(&mut self, row: &mut [f32]) -> Result<TokenId, DistributionError> {
+        let probs = &mut row[..self.spec.vocab_size as usize];
         let position = (self.tokens.len() - self.spec.lead().len()) as u32;
-        self.pipeline.law(law, &self.history, position)?;
-        Ok(choice(law, &self.spec.noise, position))
+        self.pipeline.probs(probs, &self.history, position)?;
+        Ok(choice(probs, &self.spec.noise, position))
     }
 
     fn report(&self, report: Report) {

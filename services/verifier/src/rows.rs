@@ -1,4 +1,4 @@
-//! The target model's laws along a chain, made from the rows of one forward as they are needed.
+//! The target model's distributions along a chain, made from the rows of one forward as they are needed.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use speculation::TokenId;
 use speculation::history::History;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::round::TargetRows;
-use speculation::target::TargetLaw;
+use speculation::target::TargetProbs;
 
 use crate::scoring::Block;
 
-/// The rows of a forward on the way to being laws.
+/// The rows of a forward on the way to being distributions.
 pub(crate) struct LogitRows<'a> {
     pipeline: Pipeline,
     history: &'a mut History,
     base_len: u32,
     drafts: &'a [TokenId],
     vocab_size: usize,
-    /// Logits (drafts + 1, `row_len`); rows asked for are laws already.
+    /// Logits (drafts + 1, `row_len`); rows asked for are distributions already.
     rows: &'a mut [f32],
     row_len: usize,
     want: Want,
@@ -26,7 +26,7 @@ pub(crate) struct LogitRows<'a> {
 }
 
 impl<'a> LogitRows<'a> {
-    /// The laws after the output and each prefix of the drafts of `block`, of the logits `rows`
+    /// The distributions after the output and each prefix of the drafts of `block`, of the logits `rows`
     /// (drafts + 1, `row_len`); `unscaled` is scratch.
     pub(crate) fn new(
         block: &'a mut Block,
@@ -54,18 +54,18 @@ impl<'a> LogitRows<'a> {
 impl TargetRows<f32> for LogitRows<'_> {
     type Error = RoundError;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, RoundError> {
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, RoundError> {
         let before = offset.checked_sub(1);
         if let Some(&draft) = before.and_then(|before| self.drafts.get(before)) {
             self.history.push(draft);
         }
-        let law = &mut self.rows[offset * self.row_len..][..self.vocab_size];
+        let probs = &mut self.rows[offset * self.row_len..][..self.vocab_size];
         let position = self.base_len + offset as u32;
-        let observed = self
-            .pipeline
-            .laws(law, self.unscaled, self.want, self.history, position)?;
-        Ok(TargetLaw {
-            law,
+        let observed =
+            self.pipeline
+                .distributions(probs, self.unscaled, self.want, self.history, position)?;
+        Ok(TargetProbs {
+            probs,
             unscaled: observed.unscaled.then_some(&self.unscaled[..]),
             confidence: observed.confidence.unwrap_or_default(),
         })

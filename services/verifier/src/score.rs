@@ -1,4 +1,4 @@
-//! Slices of the law of one draft block, which the coordinator decides.
+//! Slices of the distribution of one draft block, which the coordinator decides.
 
 use peer::RoundError;
 use speculation::pipeline::Want;
@@ -31,10 +31,16 @@ impl Judge for Wanted {
         let mut rows = LogitRows::new(block, want, rows, &mut unscaled);
         (0..=drafts)
             .map(|offset| {
-                let laws = rows.laws(offset)?;
-                let unscaled = laws.unscaled.filter(|_| wanted.unscaled);
+                let distributions = rows.distributions(offset)?;
+                let unscaled = distributions.unscaled.filter(|_| wanted.unscaled);
                 let top = wanted.top;
-                let mut slice = slice::to_wire(offset, laws.law, unscaled, laws.confidence, top);
+                let mut slice = slice::to_wire(
+                    offset,
+                    distributions.probs,
+                    unscaled,
+                    distributions.confidence,
+                    top,
+                );
                 slice.last = offset == drafts;
                 Ok(slice)
             })

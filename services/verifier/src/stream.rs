@@ -22,7 +22,7 @@ use crate::target::{Target, Verifier, VerifySession};
 
 /// What is asked of a round.
 pub enum Round {
-    /// That a block be decided, or its laws sent.
+    /// That a block be decided, or its distributions sent.
     Block(Box<v1::VerifyRound>),
     /// That tokens be decoded without drafts.
     Decode(v1::DecodeRound),

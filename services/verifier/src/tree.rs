@@ -6,7 +6,7 @@ use peer::RoundError;
 use speculation::draft_tree::DraftTree;
 use speculation::history::History;
 use speculation::pipeline::Pipeline;
-use speculation::verification::tree::{self, NodeLaws};
+use speculation::verification::tree::{self, NodeDistributions};
 use speculation::verification::{Verdict, Verification};
 use wire::open::SessionSpec;
 use wire::status::BadField;
@@ -45,7 +45,7 @@ impl Judge for Tree {
     ) -> Result<Verdict, RoundError> {
         let spec = &Arc::clone(&block.spec);
         let base_len = block.base_len as u32;
-        let mut laws = PathLaws {
+        let mut distributions = PathDistributions {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: &mut block.history,
             position: base_len,
@@ -55,7 +55,13 @@ impl Judge for Tree {
             vocab_size: spec.vocab_size as usize,
         };
         let ends = &spec.sampling.end_tokens;
-        let decided = tree::verify(&self.drafts, base_len, ends, &spec.noise, &mut laws)?;
+        let decided = tree::verify(
+            &self.drafts,
+            base_len,
+            ends,
+            &spec.noise,
+            &mut distributions,
+        )?;
         self.path.clone_from(&decided.path);
         Ok(decided)
     }
@@ -69,8 +75,8 @@ impl Judge for Tree {
     }
 }
 
-/// The laws along the path that is walked, made from the rows of one forward as they are asked for.
-struct PathLaws<'a> {
+/// The distributions along the path that is walked, made from the rows of one forward as they are asked for.
+struct PathDistributions<'a> {
     pipeline: Pipeline,
     /// Of the path so far: penalties count the ancestors of a node, not its siblings.
     history: &'a mut History,
@@ -82,7 +88,7 @@ struct PathLaws<'a> {
     vocab_size: usize,
 }
 
-impl NodeLaws<f32> for PathLaws<'_> {
+impl NodeDistributions<f32> for PathDistributions<'_> {
     type Error = RoundError;
 
     fn after(&mut self, node: Option<usize>) -> Result<&[f32], RoundError> {
@@ -91,8 +97,8 @@ impl NodeLaws<f32> for PathLaws<'_> {
             self.history.push(self.drafts.tokens()[node]);
             self.position += 1;
         }
-        let law = &mut self.rows[row * self.row_len..][..self.vocab_size];
-        self.pipeline.law(law, self.history, self.position)?;
-        Ok(law)
+        let probs = &mut self.rows[row * self.row_len..][..self.vocab_size];
+        self.pipeline.probs(probs, self.history, self.position)?;
+        Ok(probs)
     }
 }

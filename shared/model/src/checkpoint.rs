@@ -304,8 +304,8 @@ impl Checkpoint {
     }
 
     /// Fingerprint of everything that determines the bits of a logit and what token is drawn for it: weights,
-    /// constants, weight format, kernel family and that of the laws; 16 hexadecimal digits. Reads every byte of
-    /// the weights.
+    /// constants, weight format, kernel family and that of the distributions; 16 hexadecimal digits. Reads every
+    /// byte of the weights.
     ///
     /// Two engines on CPUs with the same fingerprint compute the same bits, whatever the CPUs; two on
     /// devices, the same numbers up to rounding.

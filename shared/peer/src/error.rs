@@ -7,7 +7,7 @@ use model::engine::{EngineError, Rejected, SpawnError};
 use server::lifecycle::ServeError;
 use server::listen::BindError;
 use server::reflection::ReflectionError;
-use speculation::pipeline::LawError;
+use speculation::pipeline::DistributionError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
 use wire::status::{BadField, overloaded};
@@ -78,10 +78,10 @@ pub enum RoundError {
     /// The model failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The model gave no law.
+    /// The model gave no distribution.
     #[error(transparent)]
-    Law(#[from] LawError),
-    /// A law that was proposed is none.
+    Probs(#[from] DistributionError),
+    /// A distribution that was proposed is none.
     #[error(transparent)]
     Proposal(#[from] BadProposal),
     /// The model's context is full.
@@ -125,10 +125,10 @@ impl RoundError {
                 }
             }
             // No fault of this peer's, to be left alone for.
-            Self::Law(error @ LawError::NoSupport) => {
+            Self::Probs(error @ DistributionError::NoSupport) => {
                 BadField::new("sampling", format!("{model}: {error}")).into()
             }
-            Self::Law(error) => Status::internal(format!("{model}: {error}")),
+            Self::Probs(error) => Status::internal(format!("{model}: {error}")),
             Self::Proposal(bad) => R::bad_proposal(&bad),
             Self::ContextFull { len, context_len } => Status::out_of_range(format!(
                 "context is full: {len} tokens, the {model} holds {context_len}"

@@ -1,6 +1,6 @@
 //! Where rejection-type verification meets randomness.
 //!
-//! Verification asks for two things only: an accept test and a token drawn from a law. Served, both
+//! Verification asks for two things only: an accept test and a token drawn from a distribution. Served, both
 //! come from the counter-based generator; proved, an enumerator takes every branch of the same
 //! code with its exact probability.
 
@@ -15,8 +15,8 @@ pub trait Chance<F> {
     /// (a ratio of 1 or more always passes).
     fn accepts(&mut self, offset: u32, ratio: F) -> bool;
 
-    /// A token drawn from `law` (vocab) for `purpose` at `offset` in the round.
-    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId;
+    /// A token drawn from `probs` (vocab) for `purpose` at `offset` in the round.
+    fn token(&mut self, purpose: Purpose, offset: u32, probs: &[F]) -> TokenId;
 }
 
 /// The seeded decisions of one round.
@@ -47,22 +47,22 @@ impl<F: Real> Chance<F> for RoundChance {
         eta < ratio.as_f64()
     }
 
-    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
+    fn token(&mut self, purpose: Purpose, offset: u32, probs: &[F]) -> TokenId {
         let u = self.noise.draw(purpose, offset, self.base_len, self.call);
-        quantile(law, u)
+        quantile(probs, u)
     }
 }
 
 /// Tokens whose mass is added up together.
 const BLOCK: usize = 512;
 
-/// The token at which the cumulated `law`, which need not be normalised, first exceeds the
+/// The token at which the cumulated `probs`, which need not be normalised, first exceeds the
 /// fraction `u` of its mass. Added up in double precision: in single precision the ends of a large
 /// vocabulary would be rounded away.
 ///
-/// The law is read once, in blocks; only the block that holds the token is read again, token by token.
-fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
-    let masses = block_masses(law);
+/// The distribution is read once, in blocks; only the block that holds the token is read again, token by token.
+fn quantile<F: Real>(probs: &[F], u: f64) -> TokenId {
+    let masses = block_masses(probs);
     let goal = u * masses.iter().sum::<f64>();
     let (mut mass, mut chosen) = (0.0, None);
     for (block, &of_block) in masses.iter().enumerate() {
@@ -78,7 +78,7 @@ fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
         return 0;
     };
     let mut last = first;
-    for (token, probability) in law[first..].iter().take(BLOCK).enumerate() {
+    for (token, probability) in probs[first..].iter().take(BLOCK).enumerate() {
         let probability = probability.as_f64();
         if probability > 0.0 {
             mass += probability;
@@ -92,9 +92,9 @@ fn quantile<F: Real>(law: &[F], u: f64) -> TokenId {
 }
 
 kernel! {
-    /// The mass of each block of `law`.
-    fn block_masses<'a, F: Real>(law: &'a [F]) -> Masses {
-        law.chunks(BLOCK).map(|block| sum_of(block, Real::as_f64)).collect()
+    /// The mass of each block of `probs`.
+    fn block_masses<'a, F: Real>(probs: &'a [F]) -> Masses {
+        probs.chunks(BLOCK).map(|block| sum_of(block, Real::as_f64)).collect()
     }
 }
 
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn quantile_never_leaves_the_support() {
-        let law = [0.0_f32, 0.25, 0.0, 0.75, 0.0];
-        assert_eq!(quantile(&law, 1e-16), 1);
-        assert_eq!(quantile(&law, 0.2499), 1);
-        assert_eq!(quantile(&law, 0.2501), 3);
-        assert_eq!(quantile(&law, 1.0 - 1e-16), 3);
+        let probs = [0.0_f32, 0.25, 0.0, 0.75, 0.0];
+        assert_eq!(quantile(&probs, 1e-16), 1);
+        assert_eq!(quantile(&probs, 0.2499), 1);
+        assert_eq!(quantile(&probs, 0.2501), 3);
+        assert_eq!(quantile(&probs, 1.0 - 1e-16), 3);
     }
 
-    /// Laws over several blocks, some of them empty, against the cumulated masses token by token.
+    /// Distributions over several blocks, some of them empty, against the cumulated masses token by token.
     #[test]
     fn the_quantile_is_that_of_the_cumulated_masses() {
         for (len, every) in [
@@ -125,7 +125,7 @@ mod tests {
             (2_000, 3),
             (5_000, 700),
         ] {
-            let law: Vec<f32> = (0..len)
+            let probs: Vec<f32> = (0..len)
                 .map(|v| {
                     if v % every == 0 {
                         ((v * 31) % 17 + 1) as f32
@@ -135,15 +135,15 @@ mod tests {
                 })
                 .collect();
             // Whole numbers, so that every order of adding them up is exact.
-            let total: f32 = law.iter().sum();
+            let total: f32 = probs.iter().sum();
             for step in 0..200 {
                 let u = (f64::from(step) + 0.5) / 200.0;
                 let mut mass = 0.0;
-                let expected = law.iter().position(|&value| {
+                let expected = probs.iter().position(|&value| {
                     mass += f64::from(value);
                     mass > u * f64::from(total)
                 });
-                assert_eq!(Some(quantile(&law, u) as usize), expected, "{len} {u}");
+                assert_eq!(Some(quantile(&probs, u) as usize), expected, "{len} {u}");
             }
         }
         assert_eq!(quantile(&[0.0_f32; 700], 0.5), 0);
@@ -162,7 +162,7 @@ mod tests {
     /// rounds.
     #[test]
     fn every_draw_is_keyed_by_purpose_offset_and_round() {
-        let law: Vec<f64> = vec![1.0 / 4096.0; 4096];
+        let probs: Vec<f64> = vec![1.0 / 4096.0; 4096];
         let call = InnerCall::default();
         let mut seen = std::collections::HashSet::new();
         for base_len in 0..6 {
@@ -171,7 +171,7 @@ mod tests {
             for offset in 0..6 {
                 for purpose in [Purpose::Draft, Purpose::Residual, Purpose::Bonus] {
                     let u = noise.draw(purpose, offset, base_len, call);
-                    assert_eq!(chance.token(purpose, offset, &law), quantile(&law, u));
+                    assert_eq!(chance.token(purpose, offset, &probs), quantile(&probs, u));
                     assert!(seen.insert(u.to_bits()));
                 }
                 let eta = noise.draw(Purpose::Accept, offset, base_len, call);

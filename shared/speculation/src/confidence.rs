@@ -1,9 +1,9 @@
-//! How sure a model is of its next token, read from its unscaled law.
+//! How sure a model is of its next token, read from its unscaled distribution.
 
 use crate::real::{Real, maximum, sum_of};
 use crate::simd::kernel;
 
-/// Confidence of one model at one position, read from its unscaled law (temperature 1, no cuts),
+/// Confidence of one model at one position, read from its unscaled distribution (temperature 1, no cuts),
 /// whatever the request samples with (Narasimhan et al., "Faster Cascades via Speculative Decoding",
 /// first version, Remark 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,9 +15,9 @@ pub struct Confidence<F> {
 }
 
 impl<F: Real> Confidence<F> {
-    /// The confidence of the law `unscaled` (vocab), with its entropy if `entropy`.
+    /// The confidence of the distribution `unscaled` (vocab), with its entropy if `entropy`.
     ///
-    /// The entropy is that of the normalised law, in double precision: what rounding left of a large
+    /// The entropy is that of the normalised distribution, in double precision: what rounding left of a large
     /// vocabulary's mass does not count.
     pub fn of(unscaled: &[F], entropy: bool) -> Self {
         observe(unscaled, entropy)
@@ -49,18 +49,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_entropy_is_that_of_the_law_however_much_mass_rounding_took() {
+    fn the_entropy_is_that_of_the_distribution_however_much_mass_rounding_took() {
         let uniform = [0.25_f64, 0.0, 0.25, 0.25, 0.0, 0.25, 0.0, 0.0, 0.0];
-        for (law, max, support) in [
+        for (probs, max, support) in [
             (&uniform[..], 0.25, 4.0_f64),
             (&[0.0, 1.0, 0.0], 1.0, 1.0),
             (&[0.375, 0.375, 0.0], 0.375, 2.0),
         ] {
-            let found = Confidence::of(law, true);
+            let found = Confidence::of(probs, true);
             assert_eq!(found.max, max);
-            assert!((found.entropy - support.ln()).abs() < 1e-15, "{law:?}");
+            assert!((found.entropy - support.ln()).abs() < 1e-15, "{probs:?}");
             // Nobody asked for it.
-            assert_eq!(Confidence::of(law, false).entropy, 0.0);
+            assert_eq!(Confidence::of(probs, false).entropy, 0.0);
         }
         let certain = Confidence::of(&[0.0_f32, 1.0, 0.0], true);
         assert_eq!((certain.max, certain.entropy), (1.0, 0.0));

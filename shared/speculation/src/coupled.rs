@@ -1,9 +1,9 @@
 //! Gumbel-coupled choice: drafter and verifier draw with the same noise.
 //!
 //! Daliri, Musco, Suresh, "Coupling without Communication and Drafter-Invariant Speculative
-//! Decoding" (2024). A side with law f chooses `argmax_v (ln f(v) + G_v)` with Gumbel noise
+//! Decoding" (2024). A side with distribution f chooses `argmax_v (ln f(v) + G_v)` with Gumbel noise
 //! `G_v = -ln E_v`, `E_v = -ln u_v`, which is `argmin_v E_v / f(v)` over the support: an exact
-//! sample of f. Two sides with near laws and equal noise mostly choose the same token.
+//! sample of f. Two sides with near distributions and equal noise mostly choose the same token.
 
 use crate::TokenId;
 use crate::noise::Noise;
@@ -12,11 +12,11 @@ use crate::real::Real;
 use crate::simd::kernel;
 
 kernel! {
-    /// The choice of a side with law `law` (vocab) at output position `position`; ties go to the
-    /// lowest id. A one-hot law gives its token.
-    pub fn choice<'a, F: Real>(law: &'a [F], noise: &'a Noise, position: u32) -> TokenId {
+    /// The choice of a side with distribution `probs` (vocab) at output position `position`; ties go to the
+    /// lowest id. A one-hot distribution gives its token.
+    pub fn choice<'a, F: Real>(probs: &'a [F], noise: &'a Noise, position: u32) -> TokenId {
         let mut best = (f64::INFINITY, 0);
-        for (block, masses) in law.chunks(LANES).enumerate() {
+        for (block, masses) in probs.chunks(LANES).enumerate() {
             if masses.iter().all(|&mass| mass == F::zero()) {
                 continue;
             }
@@ -46,7 +46,7 @@ kernel! {
     }
 }
 
-/// The probability that sides with laws `draft` and `target` (vocab) choose the same token:
+/// The probability that sides with distributions `draft` and `target` (vocab) choose the same token:
 /// `Σ_j 1 / Σ_i max(π_i/π_j, q_i/q_j)` over tokens both may draw. Lies between
 /// `(1 - TV)/(1 + TV)` and `1 - TV`. O(V log V).
 pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
@@ -71,10 +71,10 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
     accepted
 }
 
-/// The probability that the side with law `target` chooses `token`, given that the side with law
+/// The probability that the side with distribution `target` chooses `token`, given that the side with distribution
 /// `draft` chose it: `1 / Σ_i max(q_i, π_i q_x / π_x)`, and 0 where `target` gives the token no mass.
 /// At most `min(1, π_x / q_x)`; averaged over tokens drawn from `draft` it is [`acceptance`]. For a
-/// one-hot draft law it is π_x, as for a draft token that was not made with the noise.
+/// one-hot draft distribution it is π_x, as for a draft token that was not made with the noise.
 pub fn conditional_acceptance<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
     let (q, pi) = (
         draft[token as usize].as_f64(),
@@ -132,7 +132,7 @@ mod tests {
 
     /// 400,000 seeded positions: each frequency within five standard errors, below .004.
     #[test]
-    fn choices_follow_the_law_and_agree_as_often_as_the_formula_says() {
+    fn choices_follow_the_distribution_and_agree_as_often_as_the_formula_says() {
         let noise = Noise::new(0x5eed, 0);
         let draws = 400_000_u32;
         let mut counts = [0_u32; 5];
@@ -154,20 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn a_one_hot_law_gives_its_token() {
-        let mut law = [0.0_f32; 100];
-        law[37] = 1.0;
-        assert!((0..100).all(|position| choice(&law, &Noise::new(3, 0), position) == 37));
+    fn a_one_hot_distribution_gives_its_token() {
+        let mut probs = [0.0_f32; 100];
+        probs[37] = 1.0;
+        assert!((0..100).all(|position| choice(&probs, &Noise::new(3, 0), position) == 37));
     }
 
     #[test]
     fn the_bound_that_spares_logarithms_changes_nothing() {
         let noise = Noise::new(11, 0);
-        let law: Vec<f64> = (1..=64).map(|v| f64::from(v) / 2080.0).collect();
+        let probs: Vec<f64> = (1..=64).map(|v| f64::from(v) / 2080.0).collect();
         for position in 0..500 {
-            let race = |v: u32| -noise.coupled(position, v)[0].ln_portable() / law[v as usize];
+            let race = |v: u32| -noise.coupled(position, v)[0].ln_portable() / probs[v as usize];
             let plain = (0..64).min_by(|&a, &b| race(a).total_cmp(&race(b)));
-            assert_eq!(plain, Some(choice(&law, &noise, position)));
+            assert_eq!(plain, Some(choice(&probs, &noise, position)));
         }
     }
 }

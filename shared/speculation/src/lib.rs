@@ -1,4 +1,4 @@
-//! Speculative decoding as mathematics: laws, noise, verification, and the session that runs them.
+//! Speculative decoding as mathematics: distributions, noise, verification, and the session that runs them.
 //!
 //! Nothing here does I/O, awaits, reads a clock or knows a model. Every function is generic over
 //! `f32` (served) and `f64` (proved by exact enumeration), and everything random is a pure function
@@ -6,9 +6,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the law a token is drawn from |
+//! | [`sampling`], [`history`], [`pipeline`] | from a logits row to the distribution a token is drawn from |
 //! | [`philox`], [`noise`], [`chance`] | the only source of randomness, and who may draw from it |
-//! | [`coupled`], [`verification`], [`round`] | how a draft block is accepted, and by which laws |
+//! | [`coupled`], [`verification`], [`round`] | how a draft block is accepted, and by which distributions |
 //! | [`drafting`], [`draft_tree`], [`tree_paths`], [`proposal`] | how tokens are drafted, and what the verifier is told of them |
 //! | [`max_gram`], [`cascade`] | drafting without a model, and by several that review each other |
 //! | [`goodput`] | how long to draft, from what was measured |

@@ -1,7 +1,7 @@
-//! From a logits row to the law a token is drawn from: the probability pipeline.
+//! From a logits row to the distribution a token is drawn from: the probability pipeline.
 //!
 //! Bans, mask, bias, penalties, then temperature, top-k, top-p, min-p, in this order (another order
-//! gives other laws). Drafter and verifier run the same code, so that what the accept test and the
+//! gives other distributions). Drafter and verifier run the same code, so that what the accept test and the
 //! residual see is exactly what a token was drawn from.
 
 mod cut;
@@ -22,9 +22,9 @@ use crate::simd::kernel;
 /// masses of blocks.
 pub const FAMILY: &str = "laws-2";
 
-/// Why a logits row gives no law.
+/// Why a logits row gives no distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LawError {
+pub enum DistributionError {
     /// A logit is NaN or +inf: the model, or a message, is broken.
     #[error("logits row holds {what} at token {token}")]
     NotALogit {
@@ -62,23 +62,23 @@ impl Pipeline {
         &self.params
     }
 
-    /// Turns the logits `row` (vocab) of output position `position` into its sampling law, in
-    /// place. At temperature 0 the law is one-hot.
+    /// Turns the logits `row` (vocab) of output position `position` into its sampling distribution, in
+    /// place. At temperature 0 the distribution is one-hot.
     ///
     /// # Errors
     /// If the row holds NaN or +inf, or no token is left.
-    pub fn law<F: Real>(
+    pub fn probs<F: Real>(
         &mut self,
         row: &mut [F],
         history: &History,
         position: u32,
-    ) -> Result<(), LawError> {
+    ) -> Result<(), DistributionError> {
         let best = self.prepare(row, history, position)?;
         self.sampling(row, best);
         Ok(())
     }
 
-    /// The unscaled law of the same row: temperature 1, no cuts. Confidences are computed from it.
+    /// The unscaled distribution of the same row: temperature 1, no cuts. Confidences are computed from it.
     ///
     /// # Errors
     /// If the row holds NaN or +inf, or no token is left.
@@ -87,12 +87,12 @@ impl Pipeline {
         row: &[F],
         history: &History,
         position: u32,
-    ) -> Result<Vec<F>, LawError> {
-        let mut law = row.to_vec();
-        let best = self.prepare(&mut law, history, position)?;
-        let max = law[best];
-        softmax(&mut law, max, F::one());
-        Ok(law)
+    ) -> Result<Vec<F>, DistributionError> {
+        let mut probs = row.to_vec();
+        let best = self.prepare(&mut probs, history, position)?;
+        let max = probs[best];
+        softmax(&mut probs, max, F::one());
+        Ok(probs)
     }
 
     /// Adjusts and checks the logits `row`, and gives the index of the largest.
@@ -101,14 +101,14 @@ impl Pipeline {
         row: &mut [F],
         history: &History,
         position: u32,
-    ) -> Result<usize, LawError> {
+    ) -> Result<usize, DistributionError> {
         self.adjust(row, history, position);
         let best = argmax(row);
         check(row, best)?;
         Ok(best)
     }
 
-    /// From adjusted logits, the largest at `best`, to the sampling law.
+    /// From adjusted logits, the largest at `best`, to the sampling distribution.
     fn sampling<F: Real>(&mut self, row: &mut [F], best: usize) {
         if self.params.temperature == 0.0 {
             row.fill(F::zero());
@@ -169,23 +169,23 @@ fn keep_only<F: Real>(row: &mut [F], allowed: &[TokenId]) {
     }
 }
 
-fn check<F: Real>(row: &[F], best: usize) -> Result<(), LawError> {
+fn check<F: Real>(row: &[F], best: usize) -> Result<(), DistributionError> {
     // First whether there is any, without a branch a token.
     if any_nan(row) {
         let token = row
             .iter()
             .position(|logit| logit.is_nan())
             .unwrap_or_default();
-        return Err(LawError::NotALogit { token, what: "NaN" });
+        return Err(DistributionError::NotALogit { token, what: "NaN" });
     }
     if row[best] == F::infinity() {
-        return Err(LawError::NotALogit {
+        return Err(DistributionError::NotALogit {
             token: best,
             what: "+inf",
         });
     }
     if row[best] == F::neg_infinity() {
-        return Err(LawError::NoSupport);
+        return Err(DistributionError::NoSupport);
     }
     Ok(())
 }
@@ -207,12 +207,12 @@ kernel! {
     }
 }
 
-/// Divides `law` by its sum.
+/// Divides `probs` by its sum.
 #[inline(always)]
-pub(crate) fn normalise<F: Real>(law: &mut [F]) {
+pub(crate) fn normalise<F: Real>(probs: &mut [F]) {
     // In double precision: a large vocabulary's tail would be rounded away.
-    let total = F::from_f64(sum_of(law, Real::as_f64));
-    for value in law.iter_mut() {
+    let total = F::from_f64(sum_of(probs, Real::as_f64));
+    for value in probs.iter_mut() {
         *value /= total;
     }
 }
@@ -221,12 +221,12 @@ pub(crate) fn normalise<F: Real>(law: &mut [F]) {
 mod tests {
     use super::*;
 
-    fn law(params: SamplingParams, row: &[f64], output: &[TokenId], position: u32) -> Vec<f64> {
+    fn probs(params: SamplingParams, row: &[f64], output: &[TokenId], position: u32) -> Vec<f64> {
         let history = History::new(&params, &[], output);
         let mut row = row.to_vec();
         Pipeline::new(params)
-            .law(&mut row, &history, position)
-            .expect("a law");
+            .probs(&mut row, &history, position)
+            .expect("a distribution");
         row
     }
 
@@ -246,7 +246,7 @@ mod tests {
             temperature: 0.0,
             ..Default::default()
         };
-        assert_eq!(law(params, &[0.0, 2.0, 2.0], &[], 0), [0.0, 1.0, 0.0]);
+        assert_eq!(probs(params, &[0.0, 2.0, 2.0], &[], 0), [0.0, 1.0, 0.0]);
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
                 min_p,
                 ..Default::default()
             };
-            assert_close(&law(params, &row, &[], 0), &expected);
+            assert_close(&probs(params, &row, &[], 0), &expected);
         }
     }
 
@@ -278,7 +278,7 @@ mod tests {
             top_k: 2,
             ..Default::default()
         };
-        let found = law(params, &[1.0, 1.0, 1.0, 0.0], &[], 0);
+        let found = probs(params, &[1.0, 1.0, 1.0, 0.0], &[], 0);
         assert_close(&found, &[0.5, 0.5, 0.0, 0.0]);
     }
 
@@ -294,8 +294,8 @@ mod tests {
             ..Default::default()
         };
         let row = [9.0, 0.0, 2.0, 8.0];
-        assert_eq!(law(params.clone(), &row, &[], 0), [0.0, 1.0, 0.0, 0.0]);
-        assert_eq!(law(params, &row, &[], 1), [0.0, 0.0, 1.0, 0.0]);
+        assert_eq!(probs(params.clone(), &row, &[], 0), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(probs(params, &row, &[], 1), [0.0, 0.0, 1.0, 0.0]);
     }
 
     #[test]
@@ -321,10 +321,13 @@ mod tests {
             let mut row = [0.0_f32; 3];
             row[at] = f32::NAN;
             let (token, what) = (at, "NaN");
-            let error = LawError::NotALogit { token, what };
-            assert_eq!(pipeline.law(&mut row, &none, 0), Err(error));
+            let error = DistributionError::NotALogit { token, what };
+            assert_eq!(pipeline.probs(&mut row, &none, 0), Err(error));
         }
         let mut row = [f32::NEG_INFINITY; 2];
-        assert_eq!(pipeline.law(&mut row, &none, 0), Err(LawError::NoSupport));
+        assert_eq!(
+            pipeline.probs(&mut row, &none, 0),
+            Err(DistributionError::NoSupport)
+        );
     }
 }

@@ -140,7 +140,7 @@ impl Rows {
         &self.logits[row * self.vocab_size..][..self.vocab_size]
     }
 
-    /// The logits of row `row`, to be turned into a law in place.
+    /// The logits of row `row`, to be turned into a distribution in place.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.logits[row * self.vocab_size..][..self.vocab_size]
     }
@@ -193,8 +193,9 @@ pub trait LanguageModel {
     /// Appends every segment's tokens to its cache and writes the scored rows to `rows`.
     ///
     /// # Errors
-    /// If a token is out of range, a sequence outgrows the context, parents make no tree, a cache still
-    /// holds a whole tree, an encoder-decoder model was given no source, or a kernel fails. The caches then hold what they held before.
+    /// If a token is out of range, a sequence outgrows the context, parents make no tree, a cache still holds a
+    /// whole tree, an encoder-decoder model was given no source, or a kernel fails. The caches then hold what they
+    /// held before.
     fn forward(
         &mut self,
         batch: &mut [Segment<'_, Self::Cache>],

@@ -1,6 +1,6 @@
-//! The numbers laws are made of: `f32` where served, `f64` where proved.
+//! The numbers distributions are made of: `f32` where served, `f64` where proved.
 //!
-//! Exponential and logarithm are software, so that a law has the same bits on every machine: the
+//! Exponential and logarithm are software, so that a distribution has the same bits on every machine: the
 //! platform's own differ between C libraries.
 
 use num_traits::{Float, NumAssign};
@@ -9,7 +9,7 @@ use crate::exp::exp;
 use crate::ln::ln;
 use crate::simd::kernel;
 
-/// A floating-point type that laws can be computed in.
+/// A floating-point type that distributions can be computed in.
 pub trait Real: Float + NumAssign + Default + std::fmt::Debug + Send + Sync + 'static {
     /// `e^self`, the same bits on every machine. Defined for `self <= 0`, which is all a softmax
     /// needs; `-inf` gives 0.

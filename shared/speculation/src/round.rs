@@ -1,26 +1,26 @@
-//! The laws of a round: what the target model scored, what the drafter told, and the target
+//! The distributions of a round: what the target model scored, what the drafter told, and the target
 //! distribution that combines them.
 
 use crate::TokenId;
 use crate::chance::RoundChance;
 use crate::confidence::Confidence;
 use crate::noise::{InnerCall, Noise};
-use crate::proposal::{BadProposal, Proposal, ProposalLaw};
+use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
-use crate::target::{DraftLaw, Needs, TargetDistribution, TargetLaw};
-use crate::verification::{Block, Position, RoundLaws, Verdict, Verification, verify};
+use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
+use crate::verification::{Block, Position, RoundDistributions, Verdict, Verification, verify};
 
-/// The target model's laws along a draft block.
+/// The target model's distributions along a draft block.
 pub trait TargetRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The laws after the first `offset` draft tokens. Asked for once each, in order; the row is
+    /// The distributions after the first `offset` draft tokens. Asked for once each, in order; the row is
     /// then turned into the target distribution in place.
     ///
     /// # Errors
-    /// If the model's row gives no law.
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, F>, Self::Error>;
+    /// If the model's row gives no distribution.
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, F>, Self::Error>;
 
     /// The target distribution at a position made before (vocab).
     fn row(&self, offset: usize) -> &[F];
@@ -41,7 +41,7 @@ pub struct RoundInputs<'a> {
     pub proposals: &'a [Proposal],
     /// What came for the position after them.
     pub bonus: Option<&'a Proposal>,
-    /// Length of every law.
+    /// Length of every distribution.
     pub vocab_size: usize,
 }
 
@@ -49,7 +49,7 @@ pub struct RoundInputs<'a> {
 /// that it makes no difference who of them does it.
 ///
 /// # Errors
-/// If a row gives no law, or what was told of the draft model is malformed or missing.
+/// If a row gives no distribution, or what was told of the draft model is malformed or missing.
 pub fn decide<F: Real, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
     block: &Block<'_>,
@@ -74,12 +74,12 @@ pub struct Scratch<F> {
     deferral: Vec<f32>,
 }
 
-/// The laws of one round, made position by position as a verification asks for them.
+/// The distributions of one round, made position by position as a verification asks for them.
 ///
 /// A target distribution that is a mixture applies at the position after the block too, so the draft
-/// law is needed there, with the exception that [`TargetDistribution::mixes_bonus`] tells.
+/// distribution is needed there, with the exception that [`TargetDistribution::mixes_bonus`] tells.
 ///
-/// The target's unscaled law comes with the first call for a position only. BiLD verification, which
+/// The target's unscaled distribution comes with the first call for a position only. BiLD verification, which
 /// reads it, asks for each position once; it goes with the exact target distribution.
 #[derive(Debug)]
 pub struct Round<'a, F, R> {
@@ -126,13 +126,13 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         }
     }
 
-    /// Whether a law came for the position after the block. A point law is none without its token.
+    /// Whether a distribution came for the position after the block. A point distribution is none without its token.
     fn tells_bonus(&self) -> bool {
-        let law = self.inputs.bonus.map(|bonus| &bonus.law);
-        law.is_some_and(|law| !matches!(law, ProposalLaw::None | ProposalLaw::Point))
+        let probs = self.inputs.bonus.map(|bonus| &bonus.probs);
+        probs.is_some_and(|probs| !matches!(probs, ProposalProbs::None | ProposalProbs::Point))
     }
 
-    /// Writes the draft law at `offset` to its scratch row, or empties it where it is not needed.
+    /// Writes the draft distribution at `offset` to its scratch row, or empties it where it is not needed.
     fn write_draft(&mut self, offset: usize) -> Result<(), BadProposal> {
         let verification = self.inputs.verification;
         let drafted = self.inputs.drafts.get(offset);
@@ -143,17 +143,17 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
                 None => verification == Verification::BlockGreedy && self.tells_bonus(),
             };
         let proposal = needed.then(|| self.proposal(offset)).transpose()?;
-        let law = &mut self.scratch.draft;
+        let probs = &mut self.scratch.draft;
         let Some(proposal) = proposal else {
-            law.clear();
+            probs.clear();
             return Ok(());
         };
         // What stands there is written over.
-        law.resize(self.inputs.vocab_size, F::zero());
+        probs.resize(self.inputs.vocab_size, F::zero());
         match drafted {
-            Some(&token) => proposal.law.write_law(token, law),
-            None if proposal.law == ProposalLaw::None => Err(BadProposal::MissingBonus),
-            None => proposal.law.write(law),
+            Some(&token) => proposal.probs.write_probs(token, probs),
+            None if proposal.probs == ProposalProbs::None => Err(BadProposal::MissingBonus),
+            None => proposal.probs.write(probs),
         }
     }
 
@@ -181,8 +181,8 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         Ok(confidence)
     }
 
-    /// Writes the draft model's unscaled law at `offset` to its scratch row; empties it where it is
-    /// not needed or is the sampling law itself.
+    /// Writes the draft model's unscaled distribution at `offset` to its scratch row; empties it where it is
+    /// not needed or is the sampling distribution itself.
     fn write_unscaled(&mut self, offset: usize) -> Result<(), BadProposal> {
         let proposal = self.proposal(offset)?;
         let row = &mut self.scratch.unscaled;
@@ -191,10 +191,10 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
             return Ok(());
         }
         let point = self.inputs.drafts.get(offset).map(std::slice::from_ref);
-        let ids = match &proposal.law {
-            ProposalLaw::Sparse { ids, .. } => Some(ids.as_slice()),
-            ProposalLaw::Point => point,
-            ProposalLaw::Dense(_) | ProposalLaw::None => None,
+        let ids = match &proposal.probs {
+            ProposalProbs::Sparse { ids, .. } => Some(ids.as_slice()),
+            ProposalProbs::Point => point,
+            ProposalProbs::Dense(_) | ProposalProbs::None => None,
         };
         let told = match (&proposal.unscaled, ids) {
             (Some(told), _) if ids.is_none() || !self.needs.dense => told,
@@ -227,7 +227,7 @@ const MAX: &str = "max_probability";
 const ENTROPY: &str = "entropy";
 const UNSCALED: &str = "unscaled";
 
-impl<F: Real, R: TargetRows<F>> RoundLaws<F> for Round<'_, F, R> {
+impl<F: Real, R: TargetRows<F>> RoundDistributions<F> for Round<'_, F, R> {
     type Error = R::Error;
 
     fn at(&mut self, offset: usize) -> Result<Position<'_, F>, R::Error> {
@@ -246,32 +246,32 @@ impl<F: Real, R: TargetRows<F>> RoundLaws<F> for Round<'_, F, R> {
             confidence = Some(self.confidence(offset)?);
             self.write_unscaled(offset)?;
         }
-        let target = self.rows.laws(offset)?;
+        let target = self.rows.distributions(offset)?;
         if let Some(confidence) = confidence {
             let unscaled = self.scratch.unscaled.as_slice();
-            let draft = DraftLaw {
-                law: &self.scratch.draft,
+            let draft = DraftProbs {
+                probs: &self.scratch.draft,
                 unscaled: (!unscaled.is_empty()).then_some(unscaled),
                 confidence,
             };
-            let law = TargetLaw {
-                law: &mut *target.law,
+            let probs = TargetProbs {
+                probs: &mut *target.probs,
                 ..target
             };
-            let deferral = self.inputs.target.apply(draft, law, self.inputs.greedy);
+            let deferral = self.inputs.target.apply(draft, probs, self.inputs.greedy);
             let single = |deferral: F| deferral.as_f64() as f32;
             self.scratch.deferral.extend(deferral.map(single));
         }
         self.made += 1;
         Ok(Position {
-            target: target.law,
+            target: target.probs,
             target_unscaled: target.unscaled,
             draft: &mut self.scratch.draft,
         })
     }
 }
 
-/// Whether `verification` tests draft tokens against the law they were drawn from.
+/// Whether `verification` tests draft tokens against the distribution they were drawn from.
 fn rejects(verification: Verification) -> bool {
     matches!(
         verification,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::TokenId;
 use crate::bad_value::BadValue;
 
-/// How a logits row becomes the law a token is drawn from; the same on drafter and verifier.
+/// How a logits row becomes the distribution a token is drawn from; the same on drafter and verifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingParams {
     /// Divides the logits; 0 takes the most likely token, the lowest id among equals.
@@ -55,7 +55,7 @@ impl Default for SamplingParams {
 }
 
 impl SamplingParams {
-    /// Largest temperature accepted; beyond it every law is uniform for practical purposes.
+    /// Largest temperature accepted; beyond it every distribution is uniform for practical purposes.
     pub const MAX_TEMPERATURE: f32 = 100.0;
 
     /// Largest change of a logit, up or down. Beyond it a token is certain or impossible anyway, and
@@ -119,7 +119,7 @@ impl SamplingParams {
         BadValue::in_range(fits, "min_tokens", self.min_tokens, expected)
     }
 
-    /// Whether the law at a position depends on which tokens stand before it other than through
+    /// Whether the distribution at a position depends on which tokens stand before it other than through
     /// the model.
     pub fn uses_history(&self) -> bool {
         self.repetition_penalty != 1.0
@@ -194,11 +194,11 @@ mod tests {
             let passes = params.validate(3).is_ok();
             refused += u32::from(!passes);
             let mut pipeline = Pipeline::new(params);
-            let mut law = |position| {
+            let mut probs = |position| {
                 let row = &mut [0.5_f64, 0.0, -0.5];
-                pipeline.law(row, &History::default(), position)
+                pipeline.probs(row, &History::default(), position)
             };
-            assert_eq!(passes, law(0).is_ok() && law(2).is_ok(), "{case}");
+            assert_eq!(passes, probs(0).is_ok() && probs(2).is_ok(), "{case}");
         }
         assert!(refused > 0);
     }

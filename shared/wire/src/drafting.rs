@@ -15,7 +15,7 @@ mod tests;
 pub const MAX_COMB: u32 = 64;
 /// Most alternatives to a node of the chain.
 pub const MAX_ALTERNATES: u32 = 16;
-/// Largest entropy that a threshold may name, in nats: that of a law over every token id there can be.
+/// Largest entropy that a threshold may name, in nats: that of a distribution over every token id there can be.
 const MAX_ENTROPY: f64 = 23.0;
 
 /// Reads who drafts; none if it is left open.

@@ -16,6 +16,7 @@ pub fn methods(lossless_only: bool) -> v1::ListMethodsResponse {
     }
 }
 
+#[expect(deprecated, reason = "filled for one release beside its new name")]
 fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
     let aliases = method.aliases.iter();
     v1::MethodDescription {
@@ -28,7 +29,8 @@ fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
         plan: method.plan.name().to_owned(),
         target: TargetAsked::of(method.target).name().to_owned(),
         verification: names::of_verification(method.verification).to_owned(),
-        needs_draft_law: method.needs_draft_law(),
+        needs_draft_probs: method.needs_draft_probs(),
+        needs_draft_law: method.needs_draft_probs(),
         parameters: method.parameters().iter().map(parameter).collect(),
         allowed: method.is_lossless() || !lossless_only,
     }

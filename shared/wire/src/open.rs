@@ -30,9 +30,9 @@ pub struct SessionSpec {
     pub vocab_size: u32,
     /// How blocks are verified.
     pub verification: Verification,
-    /// What is sent of the draft law.
+    /// What is sent of the draft distribution.
     pub proposal_form: ProposalForm,
-    /// What is told of the draft law beside itself.
+    /// What is told of the draft distribution beside itself.
     pub telling: Telling,
     /// The distribution aimed at.
     pub target: TargetDistribution,

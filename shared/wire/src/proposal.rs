@@ -2,21 +2,21 @@
 
 use half::f16;
 use speculation::confidence::Confidence;
-use speculation::proposal::{Proposal, ProposalForm, ProposalLaw, SPARSE_MOST};
-use v1::dense_law::Format;
-use v1::proposal::Law;
+use speculation::proposal::{Proposal, ProposalForm, ProposalProbs, SPARSE_MOST};
+use v1::dense_distribution::Format;
+use v1::proposal::Probs;
 
 use crate::status::BadField;
 use crate::v1;
 
-/// What a drafter tells of its law beside the law.
+/// What a drafter tells of its distribution beside the distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "numbers that are asked for one by one"
 )]
 pub struct Telling {
-    /// Maximum of the unscaled law.
+    /// Maximum of the unscaled distribution.
     pub confidences: bool,
     /// Its entropy too.
     pub entropies: bool,
@@ -26,10 +26,10 @@ pub struct Telling {
     pub logprobs: bool,
 }
 
-/// Most tokens of a sparse law.
+/// Most tokens of a sparse distribution.
 pub const MAX_SPARSE: usize = SPARSE_MOST as usize;
 
-/// Reads how much of the draft law is sent.
+/// Reads how much of the draft distribution is sent.
 ///
 /// # Errors
 /// If the form is unknown, or its `top` is out of range.
@@ -52,7 +52,7 @@ pub fn form_from_wire(form: i32, top: u32) -> Result<ProposalForm, BadField> {
     }
 }
 
-/// Writes how much of the draft law is sent: the form, and the `top` of a sparse one.
+/// Writes how much of the draft distribution is sent: the form, and the `top` of a sparse one.
 pub fn form_to_wire(form: ProposalForm) -> (v1::ProposalForm, u32) {
     match form {
         ProposalForm::None => (v1::ProposalForm::None, 0),
@@ -73,18 +73,18 @@ pub fn to_wire(proposals: Vec<Proposal>, form: ProposalForm) -> Vec<v1::Proposal
 }
 
 fn is_silent(proposal: &Proposal, form: ProposalForm) -> bool {
-    let no_law = match proposal.law {
-        ProposalLaw::None => true,
-        ProposalLaw::Point => !tells_laws(form),
+    let no_probs = match proposal.probs {
+        ProposalProbs::None => true,
+        ProposalProbs::Point => !tells_distributions(form),
         _ => false,
     };
     let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
-    no_law && no_numbers && proposal.unscaled.is_none()
+    no_probs && no_numbers && proposal.unscaled.is_none()
 }
 
-/// Whether a session of `form` is told laws. A token of a one-hot law, such as Max-Gram's among those of a
-/// cascade, is then told as such.
-fn tells_laws(form: ProposalForm) -> bool {
+/// Whether a session of `form` is told distributions. A token of a one-hot distribution, such as Max-Gram's among
+/// those of a cascade, is then told as such.
+fn tells_distributions(form: ProposalForm) -> bool {
     matches!(
         form,
         ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
@@ -94,7 +94,7 @@ fn tells_laws(form: ProposalForm) -> bool {
 /// Writes what is told of one position in a session of `form`.
 pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
     let Proposal {
-        law,
+        probs,
         confidence,
         unscaled,
         logprob,
@@ -105,22 +105,24 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
         logprob,
         ..Default::default()
     };
-    match law {
-        ProposalLaw::Point if tells_laws(form) => wire.law = Some(Law::Point(v1::PointLaw {})),
-        ProposalLaw::None | ProposalLaw::Point => {}
-        ProposalLaw::Sparse { ids, weights } => {
-            wire.law = Some(Law::Sparse(v1::SparseLaw {
+    match probs {
+        ProposalProbs::Point if tells_distributions(form) => {
+            wire.probs = Some(Probs::Point(v1::PointDistribution {}));
+        }
+        ProposalProbs::None | ProposalProbs::Point => {}
+        ProposalProbs::Sparse { ids, weights } => {
+            wire.probs = Some(Probs::Sparse(v1::SparseDistribution {
                 token_ids: ids,
                 weights: weights.into_iter().flat_map(u16::to_le_bytes).collect(),
                 unscaled: unscaled.unwrap_or_default(),
             }));
         }
-        ProposalLaw::Dense(row) => {
+        ProposalProbs::Dense(row) => {
             let row = match form {
                 ProposalForm::Dense { half: true } => half_row(&row),
                 _ => dense_row(&row),
             };
-            wire.law = Some(Law::Dense(row));
+            wire.probs = Some(Probs::Dense(row));
             wire.unscaled = unscaled.map(|unscaled| dense_row(&unscaled));
         }
     }
@@ -128,29 +130,29 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
 }
 
 /// A row in f32.
-pub fn dense_row(row: &[f32]) -> v1::DenseLaw {
-    v1::DenseLaw {
+pub fn dense_row(row: &[f32]) -> v1::DenseDistribution {
+    v1::DenseDistribution {
         row: row.iter().flat_map(|mass| mass.to_le_bytes()).collect(),
         format: Format::F32.into(),
     }
 }
 
 /// A row in f16; exact for numbers that are half-precision numbers already.
-fn half_row(row: &[f32]) -> v1::DenseLaw {
+fn half_row(row: &[f32]) -> v1::DenseDistribution {
     let bytes = row
         .iter()
         .flat_map(|&mass| f16::from_f32(mass).to_le_bytes());
-    v1::DenseLaw {
+    v1::DenseDistribution {
         row: bytes.collect(),
         format: Format::F16.into(),
     }
 }
 
-/// Reads what is told of a block of `drafts` tokens whose session is told laws in `form` and
+/// Reads what is told of a block of `drafts` tokens whose session is told distributions in `form` and
 /// `telling`.
 ///
 /// # Errors
-/// If there is not one for each token, or one is not in the session's form. Whether it is a law,
+/// If there is not one for each token, or one is not in the session's form. Whether it is a distribution,
 /// and one of its token, is checked where it is used.
 pub fn from_wire(
     wire: Vec<v1::Proposal>,
@@ -158,20 +160,22 @@ pub fn from_wire(
     form: ProposalForm,
     telling: Telling,
 ) -> Result<Vec<Proposal>, BadField> {
-    let silent = |law| {
+    let silent = |probs| {
         let proposal = Proposal {
-            law,
+            probs,
             ..Default::default()
         };
         Ok(vec![proposal; drafts])
     };
     match form {
-        ProposalForm::None if telling == Telling::default() => return silent(ProposalLaw::None),
-        ProposalForm::Point if telling == Telling::default() => return silent(ProposalLaw::Point),
+        ProposalForm::None if telling == Telling::default() => return silent(ProposalProbs::None),
+        ProposalForm::Point if telling == Telling::default() => {
+            return silent(ProposalProbs::Point);
+        }
         _ => {}
     }
     if wire.len() != drafts {
-        let problem = format!("{} laws for {drafts} draft tokens", wire.len());
+        let problem = format!("{} distributions for {drafts} draft tokens", wire.len());
         return Err(BadField::new("proposals", problem));
     }
     wire.into_iter()
@@ -197,84 +201,92 @@ pub fn one_from_wire(
     if telling.logprobs && wire.logprob.is_none() {
         return Err(missing("logprob"));
     }
-    let (law, beside) = law_from_wire(wire.law, form)?;
+    let (probs, beside) = probs_from_wire(wire.probs, form)?;
     let dense = wire.unscaled.as_ref().map(row_from_wire).transpose()?;
-    let unscaled = match &law {
+    let unscaled = match &probs {
         _ if !telling.unscaled => None,
-        ProposalLaw::Dense(row) => dense.filter(|dense| dense.len() == row.len()),
-        ProposalLaw::Sparse { ids, .. } => Some(beside).filter(|beside| beside.len() == ids.len()),
-        ProposalLaw::None | ProposalLaw::Point => None,
+        ProposalProbs::Dense(row) => dense.filter(|dense| dense.len() == row.len()),
+        ProposalProbs::Sparse { ids, .. } => {
+            Some(beside).filter(|beside| beside.len() == ids.len())
+        }
+        ProposalProbs::None | ProposalProbs::Point => None,
     };
-    if telling.unscaled && tells_laws(form) && unscaled.is_none() {
+    if telling.unscaled && tells_distributions(form) && unscaled.is_none() {
         return Err(missing("unscaled, one for each probability,"));
     }
     Ok(Proposal {
-        law,
+        probs,
         confidence,
         unscaled,
         logprob: wire.logprob,
     })
 }
 
-/// Whether what is told is of a session's form and within its size. Whether it is a law, the
+/// Whether what is told is of a session's form and within its size. Whether it is a distribution, the
 /// verification checks.
 pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> bool {
     let row = 4 * vocab_size as usize;
-    let unscaled_fits = |law: &v1::DenseLaw| law.row.len() <= row;
-    match (&proposal.law, form) {
+    let unscaled_fits = |probs: &v1::DenseDistribution| probs.row.len() <= row;
+    match (&proposal.probs, form) {
         (None, ProposalForm::None | ProposalForm::Point) => proposal.unscaled.is_none(),
-        (Some(Law::Point(_)), form) => tells_laws(form) && proposal.unscaled.is_none(),
-        (Some(Law::Sparse(law)), ProposalForm::Sparse { top }) => {
+        (Some(Probs::Point(_)), form) => tells_distributions(form) && proposal.unscaled.is_none(),
+        (Some(Probs::Sparse(probs)), ProposalForm::Sparse { top }) => {
             let top = top as usize;
-            law.token_ids.len() <= top && law.weights.len() <= 2 * top && law.unscaled.len() <= top
+            probs.token_ids.len() <= top
+                && probs.weights.len() <= 2 * top
+                && probs.unscaled.len() <= top
         }
-        (Some(Law::Dense(law)), ProposalForm::Dense { .. }) => {
-            law.row.len() <= row && proposal.unscaled.as_ref().is_none_or(unscaled_fits)
+        (Some(Probs::Dense(probs)), ProposalForm::Dense { .. }) => {
+            probs.row.len() <= row && proposal.unscaled.as_ref().is_none_or(unscaled_fits)
         }
         _ => false,
     }
 }
 
-/// A law, and the unscaled probabilities beside a sparse one.
-fn law_from_wire(
-    law: Option<Law>,
+/// A distribution, and the unscaled probabilities beside a sparse one.
+fn probs_from_wire(
+    probs: Option<Probs>,
     form: ProposalForm,
-) -> Result<(ProposalLaw, Vec<f32>), BadField> {
+) -> Result<(ProposalProbs, Vec<f32>), BadField> {
     let bad = |problem: &str| BadField::new("proposals", problem);
-    match (law, form) {
-        (None, ProposalForm::None) => Ok((ProposalLaw::None, Vec::new())),
-        (None, ProposalForm::Point) => Ok((ProposalLaw::Point, Vec::new())),
-        (Some(Law::Point(_)), form) if tells_laws(form) => Ok((ProposalLaw::Point, Vec::new())),
-        (Some(Law::Sparse(sparse)), ProposalForm::Sparse { top }) => {
+    match (probs, form) {
+        (None, ProposalForm::None) => Ok((ProposalProbs::None, Vec::new())),
+        (None, ProposalForm::Point) => Ok((ProposalProbs::Point, Vec::new())),
+        (Some(Probs::Point(_)), form) if tells_distributions(form) => {
+            Ok((ProposalProbs::Point, Vec::new()))
+        }
+        (Some(Probs::Sparse(sparse)), ProposalForm::Sparse { top }) => {
             if sparse.token_ids.len() > top as usize {
                 return Err(bad(
-                    "a sparse law has more tokens than the session asked for",
+                    "a sparse distribution has more tokens than the session asked for",
                 ));
             }
             let (pairs, []) = sparse.weights.as_chunks::<2>() else {
                 return Err(bad("weights are not of two bytes each"));
             };
             let weights = pairs.iter().map(|&pair| u16::from_le_bytes(pair)).collect();
-            let law = ProposalLaw::Sparse {
+            let probs = ProposalProbs::Sparse {
                 ids: sparse.token_ids,
                 weights,
             };
-            Ok((law, sparse.unscaled))
+            Ok((probs, sparse.unscaled))
         }
-        (Some(Law::Dense(dense)), ProposalForm::Dense { half }) => {
+        (Some(Probs::Dense(dense)), ProposalForm::Dense { half }) => {
             let format = if half { Format::F16 } else { Format::F32 };
             if dense.format != i32::from(format) {
-                return Err(bad("a dense law is not in the session's number format"));
+                return Err(bad(
+                    "a dense distribution is not in the session's number format",
+                ));
             }
             let row = row_from_wire(&dense)?;
-            Ok((ProposalLaw::Dense(row), Vec::new()))
+            Ok((ProposalProbs::Dense(row), Vec::new()))
         }
-        _ => Err(bad("a law is not in the session's form")),
+        _ => Err(bad("a distribution is not in the session's form")),
     }
 }
 
 /// The numbers of a row.
-fn row_from_wire(dense: &v1::DenseLaw) -> Result<Vec<f32>, BadField> {
+fn row_from_wire(dense: &v1::DenseDistribution) -> Result<Vec<f32>, BadField> {
     let odd = || BadField::new("proposals", "a dense row ends within a number");
     match Format::try_from(dense.format) {
         Ok(Format::F32 | Format::Unspecified) => {

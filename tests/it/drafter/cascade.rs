@@ -5,29 +5,29 @@ use std::sync::Arc;
 
 use model::bigram::BigramFile;
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftLaws, DraftRows, Emitter,
-    Grams, Next, Reviewing,
+    CallNoise, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftDistributions, DraftRows,
+    Emitter, Grams, Next, Reviewing,
 };
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use wire::proposal;
 use wire::v1::{Drafting, Open, SamplingParams, StopCause, Verification};
 
-use super::reference::{Laws, Reference};
+use super::reference::{Distributions, Reference};
 use super::{Block, Rounds, asked, draft, drafter, opening, samplings, smaller, three};
 use crate::cluster::Service;
 
-/// Rows of laws computed beforehand.
-struct Given(Vec<Laws>, usize);
+/// Rows of distributions computed beforehand.
+struct Given(Vec<Distributions>, usize);
 
 impl DraftRows<f32> for Given {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f32>, BadProposal> {
-        let laws = &mut self.0[offset - self.1];
-        Ok(DraftLaws {
-            law: &mut laws.law,
-            unscaled: Some(&laws.unscaled),
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f32>, BadProposal> {
+        let distributions = &mut self.0[offset - self.1];
+        Ok(DraftDistributions {
+            probs: &mut distributions.probs,
+            unscaled: Some(&distributions.unscaled),
         })
     }
 }
@@ -84,9 +84,11 @@ impl Local {
             };
             let drafts = cascade.tokens().to_vec();
             let model = &mut self.models[level - 1];
-            let laws = (from..from + rows).map(|at| model.after(output, &drafts[..at]));
-            let mut given = Given(laws.collect(), from);
-            cascade.supply(&mut given, |_, _| {}).expect("laws");
+            let distributions = (from..from + rows).map(|at| model.after(output, &drafts[..at]));
+            let mut given = Given(distributions.collect(), from);
+            cascade
+                .supply(&mut given, |_, _| {})
+                .expect("distributions");
         }
         let forwards = cascade.calls()[..self.models.len()].to_vec();
         (cascade.finish(), forwards)
@@ -138,9 +140,9 @@ async fn equals_definition(drafter: &Service, opening: Open, local: &mut Local) 
         assert_eq!(block.tokens(), ids, "after {output:?}");
         assert_eq!(block.forwards, forwards);
         let told = expected.into_iter().map(|token| {
-            let law = token.law.proposal(local.form);
+            let probs = token.probs.proposal(local.form);
             speculation::proposal::Proposal {
-                law,
+                probs,
                 ..Default::default()
             }
         });
@@ -176,7 +178,7 @@ async fn every_matrix_drafts_what_its_definition_says() {
                 let blocks = equals_definition(&drafter, opening, &mut local).await;
                 let proposals = blocks.iter().flat_map(|block| &block.proposals);
                 let point = |told: &&wire::v1::Proposal| {
-                    matches!(told.law, Some(wire::v1::proposal::Law::Point(_)))
+                    matches!(told.probs, Some(wire::v1::proposal::Probs::Point(_)))
                 };
                 points += proposals.filter(point).count();
             }
@@ -208,7 +210,7 @@ async fn lenient_cascades_do_too() {
     assert!(differences > 0, "lenience never made a difference");
 }
 
-/// At temperature 0 every law is one-hot, and form POINT says all there is to say.
+/// At temperature 0 every distribution is one-hot, and form POINT says all there is to say.
 #[tokio::test]
 async fn points_will_do_at_temperature_0() {
     let drafter = of(THREE[0], 2.0).await;

@@ -79,15 +79,15 @@ fn drafted(
     let mut scratch = Scratch::default();
     let mut tokens = Vec::new();
     loop {
-        let mut laws = reference.after(output, &tokens);
+        let mut distributions = reference.after(output, &tokens);
         if stopping.wants_prediction() {
-            let accept = head.accept_probability(&laws.hidden, &mut scratch);
+            let accept = head.accept_probability(&distributions.hidden, &mut scratch);
             stopping.predicted(f64::from(accept));
         }
         let at = (base_len, tokens.len() as u32);
         let noise = &reference.noise;
         let drawn = speculation::drafting::draft_token(
-            &mut laws.law,
+            &mut distributions.probs,
             verification,
             form,
             noise,

@@ -75,7 +75,7 @@ async fn a_retry_is_answered_alike_and_messages_are_cut() {
     );
 }
 
-/// Rejection needs to know that each token's law is its own one-hot law; form POINT says so.
+/// Rejection needs to know that each token's distribution is its own one-hot distribution; form POINT says so.
 #[tokio::test]
 async fn rejection_is_told_of_points() {
     let drafter = three().await;

@@ -11,11 +11,11 @@ use speculation::ports::{LanguageModel, Rows, Segment};
 use speculation::sampling::SamplingParams;
 use wire::v1::Open;
 
-/// A model's laws at one position.
-pub(super) struct Laws {
-    /// The sampling law (vocab).
-    pub(super) law: Vec<f32>,
-    /// The unscaled law (vocab).
+/// A model's distributions at one position.
+pub(super) struct Distributions {
+    /// The sampling distribution (vocab).
+    pub(super) probs: Vec<f32>,
+    /// The unscaled distribution (vocab).
     pub(super) unscaled: Vec<f32>,
     /// The hidden state at the token before the position.
     pub(super) hidden: Vec<f32>,
@@ -44,8 +44,8 @@ impl Reference {
         }
     }
 
-    /// The laws after `output` and then `drafts`.
-    pub(super) fn after(&mut self, output: &[u32], drafts: &[u32]) -> Laws {
+    /// The distributions after `output` and then `drafts`.
+    pub(super) fn after(&mut self, output: &[u32], drafts: &[u32]) -> Distributions {
         let tokens = [&self.prompt, output, drafts].concat();
         let mut cache = self.model.new_cache();
         let mut rows = Rows {
@@ -65,15 +65,19 @@ impl Reference {
             unscaled: true,
             ..Want::default()
         };
-        let mut law = rows.logits[..self.vocab_size].to_vec();
+        let mut probs = rows.logits[..self.vocab_size].to_vec();
         let mut unscaled = Vec::new();
         let position = generated.len() as u32;
         let seen = Pipeline::new(Arc::clone(&self.sampling))
-            .laws(&mut law, &mut unscaled, want, &history, position)
-            .expect("laws");
-        Laws {
-            unscaled: if seen.unscaled { unscaled } else { law.clone() },
-            law,
+            .distributions(&mut probs, &mut unscaled, want, &history, position)
+            .expect("distributions");
+        Distributions {
+            unscaled: if seen.unscaled {
+                unscaled
+            } else {
+                probs.clone()
+            },
+            probs,
             hidden: rows.hidden,
         }
     }

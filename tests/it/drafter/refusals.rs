@@ -88,7 +88,11 @@ async fn who_drafts_must_tell_what_the_session_needs() {
         let cases = vec![
             ("drafting | exact target only", deferral(), asked()),
             ("drafting | BiLD", bild(), asked()),
-            ("drafting | nothing but their laws", confidences(), asked()),
+            (
+                "drafting | nothing but their distributions",
+                confidences(),
+                asked(),
+            ),
             ("drafting | after a block", open(|_| {}), bonus),
         ];
         each_refused(&drafter, cases).await;
@@ -105,9 +109,9 @@ async fn who_drafts_must_tell_what_the_session_needs() {
     each_refused(&drafter, cases).await;
 }
 
-/// At temperature 0 each form will do but none, which does not say that laws are one-hot.
+/// At temperature 0 each form will do but none, which does not say that distributions are one-hot.
 #[tokio::test]
-async fn rejection_is_told_of_laws_even_at_temperature_0() {
+async fn rejection_is_told_of_distributions_even_at_temperature_0() {
     let drafter = three().await;
     for (told, will_do) in [
         (ProposalForm::None, false),
@@ -122,9 +126,9 @@ async fn rejection_is_told_of_laws_even_at_temperature_0() {
     }
 }
 
-/// A law that is known only after a lenient review cannot be cut before its token is drawn.
+/// A distribution that is known only after a lenient review cannot be cut before its token is drawn.
 #[tokio::test]
-async fn a_lenient_cascade_tells_whole_laws_only() {
+async fn a_lenient_cascade_tells_whole_distributions_only() {
     let models = || vec![draft(), smaller()];
     let lenient = drafter(models(), |config| config.cascade.lenience = 2.0).await;
     let cut = [ProposalForm::Sparse, ProposalForm::DenseF16].map(|told| {

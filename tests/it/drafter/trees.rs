@@ -26,11 +26,14 @@ async fn a_tree_is_the_chain_with_its_siblings() {
             for (wire, shape) in SHAPES {
                 let mut growth = Growth::default();
                 for (at, &lead) in chain.tokens().iter().enumerate() {
-                    let laws = reference.after(&output, &chain.tokens()[..at]);
+                    let distributions = reference.after(&output, &chain.tokens()[..at]);
                     let position = (output.len() + at) as u32;
-                    let (law, unscaled) = (&laws.law, &laws.unscaled);
+                    let (probs, unscaled) = (&distributions.probs, &distributions.unscaled);
                     let noise = &reference.noise;
-                    growth.push(lead, &siblings(shape, law, unscaled, lead, noise, position));
+                    growth.push(
+                        lead,
+                        &siblings(shape, probs, unscaled, lead, noise, position),
+                    );
                 }
                 let mut question = asked(Drafting::Model, 6);
                 question.tree = Some(tree(wire));
@@ -45,7 +48,7 @@ async fn a_tree_is_the_chain_with_its_siblings() {
     }
 }
 
-/// The cascade's tokens have siblings where the largest model reviewed them, by its laws.
+/// The cascade's tokens have siblings where the largest model reviewed them, by its distributions.
 #[tokio::test]
 async fn a_cascade_grows_trees_too() {
     let drafter = three().await;
@@ -71,11 +74,11 @@ async fn a_cascade_grows_trees_too() {
                     continue;
                 }
                 with_siblings += 1;
-                let laws = reference.after(&output, &chain.tokens()[..at]);
+                let distributions = reference.after(&output, &chain.tokens()[..at]);
                 let position = (output.len() + at) as u32;
-                let (law, unscaled) = (&laws.law, &laws.unscaled);
+                let (probs, unscaled) = (&distributions.probs, &distributions.unscaled);
                 let noise = &reference.noise;
-                let expected = siblings(shape, law, unscaled, lead, noise, position);
+                let expected = siblings(shape, probs, unscaled, lead, noise, position);
                 assert_eq!(level[1..], expected, "{shape:?} at {at}");
             }
             assert!(

@@ -33,7 +33,7 @@ fn holds(what: &str, answer: &Answer) {
     assert_eq!(told.withheld > 0, ended && by_draft, "{what}: {told:?}");
 }
 
-/// Ways of drafting and verifications that change tokens, but not their law.
+/// Ways of drafting and verifications that change tokens, but not their distribution.
 fn ways_of_rejection(asked: &GenerateRequest) -> Vec<(String, GenerateRequest)> {
     let mut ways = Vec::new();
     for method in ["rejection", "block"] {
@@ -44,7 +44,7 @@ fn ways_of_rejection(asked: &GenerateRequest) -> Vec<(String, GenerateRequest)> 
             let asked = asked.clone().method(method).by(drafting);
             ways.push((format!("{method} {who}"), asked));
         }
-        // At temperature 0 there is no law to cut.
+        // At temperature 0 there is no distribution to cut.
         let greedy = asked.sampling.as_ref().and_then(|set| set.temperature) == Some(0.0);
         if !greedy {
             let mut whole = asked.clone().method(method).by(Drafting::Cascade);

@@ -104,13 +104,13 @@ async fn what_does_not_go_together_is_named() {
         accept_at: AcceptAt::Coordinator.into(),
         ..asked
     };
-    let laws = GenerateRequest {
-        report_laws: true,
+    let distributions = GenerateRequest {
+        report_distributions: true,
         ..at_coordinator(max_gram().method("rejection"))
     };
     let threshold = "draft_length.learned.threshold | 0 to 1";
     let cases = vec![
-        ("report_laws | 'max-gram'", laws),
+        ("report_distributions | 'max-gram'", distributions),
         ("tree | coupled", comb(4).method("rejection")),
         ("tree | verifier", at_coordinator(comb(4))),
         ("drafting | exact", max_gram().method("lossy")),

@@ -53,7 +53,7 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
     let mut deferred = 0;
     for (rule, alpha) in [("chow", 0.5), ("chow-log", 1.5)] {
         for (index, prompt) in prompts::mixed(3).iter().enumerate() {
-            // The same law on both sides: the oracle would cut it to what it sends by default.
+            // The same distribution on both sides: the oracle would cut it to what it sends by default.
             let asked = request(prompt, 40)
                 .proposal(ProposalForm::DenseF32)
                 .seed(index as u64)

@@ -67,15 +67,15 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
 /// Nothing of a lie reaches the output: the target goes on alone, and says that this is not what
 /// was asked for where it is not.
 #[tokio::test]
-async fn a_drafter_that_lies_about_its_laws_is_done_without() {
+async fn a_drafter_that_lies_about_its_distributions_is_done_without() {
     const OF_RULES: [Forgery; 2] = [Forgery::ConfidencesNotNumbers, Forgery::NoConfidences];
     let (drafter, verifier) = pair().await;
-    let of_laws = [
+    let of_distributions = [
         Forgery::TokensWithoutMass,
         Forgery::NoWeights,
         Forgery::TooFew,
     ];
-    for forgery in of_laws.into_iter().chain(OF_RULES) {
+    for forgery in of_distributions.into_iter().chain(OF_RULES) {
         let mode = Mode::Forge(forgery);
         let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
         for method in "rejection block block-greedy lossy spec-cascade".split(' ') {
@@ -99,7 +99,7 @@ async fn a_drafter_that_lies_about_its_laws_is_done_without() {
 }
 
 #[tokio::test]
-async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
+async fn a_distribution_that_never_comes_after_the_block_ends_in_the_target_alone() {
     let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoBonus);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
@@ -114,7 +114,7 @@ async fn a_law_that_never_comes_after_the_block_ends_in_the_target_alone() {
 
 /// Without what a rule reads, nothing is guessed.
 #[tokio::test]
-async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
+async fn unscaled_distributions_that_do_not_come_are_not_replaced_by_others() {
     let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoUnscaled);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
@@ -142,7 +142,7 @@ async fn unscaled_laws_that_do_not_come_are_not_replaced_by_others() {
 
 /// The drafter is silent while the verifier's answer is under way: it is the drafter that is lost.
 #[tokio::test]
-async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
+async fn a_distribution_that_is_waited_for_in_vain_is_nobody_elses_fault() {
     let (drafter, verifier) = pair().await;
     let addresses = (drafter.address, verifier.address);
     let (_tampering, url) = Tampering::start(Mode::HoldBonus, addresses.0, addresses.1).await;
@@ -159,7 +159,7 @@ async fn a_law_that_is_waited_for_in_vain_is_nobody_elses_fault() {
     assert!(!statistics.fallbacks.is_empty() && !answer.finished.exact);
 }
 
-/// Layers speak of the draft law, and any replica of the same model knows it.
+/// Layers speak of the draft distribution, and any replica of the same model knows it.
 #[tokio::test]
 async fn layers_go_on_with_another_drafter_of_the_same_model() {
     let (old, _) = drafter(draft()).await;
@@ -183,7 +183,7 @@ async fn what_no_verifier_says_never_reaches_a_decision_at_the_coordinator() {
     let (drafter, verifier) = pair().await;
     let addresses = (drafter.address, verifier.address);
     for (mode, said) in [
-        (Mode::ForgeSlices, "slice.law"),
+        (Mode::ForgeSlices, "slice.probs"),
         (Mode::ForgeVerdicts, "a verdict came"),
     ] {
         let (_tampering, url) = Tampering::start(mode, addresses.0, addresses.1).await;

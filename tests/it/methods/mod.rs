@@ -107,7 +107,7 @@ async fn it_makes_no_difference_where_acceptance_is_decided() {
         temperature: Some(temperature),
         ..Default::default()
     });
-    // Cut laws take other ways: on their support, with the unscaled law beside them.
+    // Cut distributions take other ways: on their support, with the unscaled distribution beside them.
     let cut = [
         SamplingParams {
             top_k: 20,
@@ -162,10 +162,10 @@ async fn every_method_runs_on_sparse_proposals_at_both_places() {
     }
 }
 
-/// q' is the small model's law everywhere, so half precision and f32 may differ, and each agrees
+/// q' is the small model's distribution everywhere, so half precision and f32 may differ, and each agrees
 /// with itself.
 #[tokio::test]
-async fn dense_laws_come_in_both_precisions() {
+async fn dense_distributions_come_in_both_precisions() {
     let cluster = Cluster::start(draft()).await;
     for form in [ProposalForm::DenseF32, ProposalForm::DenseF16] {
         for method in "rejection block block-greedy lossy spec-cascade".split(' ') {

@@ -50,7 +50,14 @@ async fn each_bad_choice_is_named() {
         target("target.kind | missing", 0, ""),
         target("target.kind | 9 is no kind", 9, ""),
         target("target.rule | chaw", Kind::Deferral.into(), "chaw"),
-        case("report_laws | accept_at", |asked| asked.report_laws = true),
+        case("report_distributions | accept_at", |asked| {
+            asked.report_distributions = true;
+        }),
+        case("report_distributions | accept_at", |asked| {
+            #[expect(deprecated, reason = "read for one release beside its new name")]
+            let old = &mut asked.report_laws;
+            *old = true;
+        }),
     ];
     each_refused(&cluster.coordinator, cases).await;
 }

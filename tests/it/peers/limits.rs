@@ -12,7 +12,7 @@ fn reporting() -> GenerateRequest {
         .draft_len(32)
         .ignoring_eos();
     asked.accept_at = AcceptAt::Coordinator.into();
-    asked.report_laws = true;
+    asked.report_distributions = true;
     asked
 }
 
@@ -29,11 +29,13 @@ async fn an_operator_forbids_what_holds_much() {
         .await
         .expect_err("forbidden");
     assert!(
-        refused.message().starts_with("report_laws: not allowed"),
+        refused
+            .message()
+            .starts_with("report_distributions: not allowed"),
         "{refused:?}"
     );
     let mut quiet = reporting();
-    quiet.report_laws = false;
+    quiet.report_distributions = false;
     generate(&no_reports, quiet.clone()).await;
     let never = of(|config| config.allow_accept_at_coordinator = false).await;
     let refused = try_generate(&never, quiet).await.expect_err("forbidden");

@@ -1,7 +1,7 @@
 //! What a drafter answers.
 
 use wire::v1::draft_reply::Reply;
-use wire::v1::proposal::Law;
+use wire::v1::proposal::Probs;
 use wire::v1::{DraftBlock, DraftRound, Open, ProposalForm, StopCause, Verification};
 
 use super::{DraftStream, with_header};
@@ -86,7 +86,7 @@ async fn a_draft_depends_on_what_is_committed_and_not_on_what_was_drafted_before
     assert_eq!(continued, anew);
 }
 
-/// A law cut to one token leaves no choice: a token drawn from the whole law would show at once.
+/// A distribution cut to one token leaves no choice: a token drawn from the whole distribution would show at once.
 #[tokio::test]
 async fn a_draft_token_is_drawn_from_what_is_sent() {
     let (drafter, _) = drafter(draft()).await;
@@ -109,11 +109,11 @@ async fn a_draft_token_is_drawn_from_what_is_sent() {
             let is_told = verification != Verification::Coupled;
             assert!(!is_told || blocks[0].proposals.len() == tokens.len());
             for (token, proposal) in tokens.iter().zip(&blocks[0].proposals) {
-                let Some(Law::Sparse(law)) = &proposal.law else {
+                let Some(Probs::Sparse(probs)) = &proposal.probs else {
                     panic!("another form");
                 };
-                assert!(law.token_ids.contains(token) && law.token_ids.len() <= top as usize);
-                assert_eq!(law.weights.len(), 2 * law.token_ids.len());
+                assert!(probs.token_ids.contains(token) && probs.token_ids.len() <= top as usize);
+                assert_eq!(probs.weights.len(), 2 * probs.token_ids.len());
             }
         }
     }

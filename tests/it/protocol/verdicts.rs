@@ -3,12 +3,12 @@
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use tonic::Code;
-use wire::v1::slice::Law;
+use wire::v1::slice::Probs;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{
     AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, Slice, SliceRequest,
-    SparseLaw, TokenTree, Verification, VerifyRound, proposal,
+    SparseDistribution, TokenTree, Verification, VerifyRound, proposal,
 };
 
 use super::{Change, VerifyStream, with_header};
@@ -42,22 +42,22 @@ async fn slices(stream: &mut VerifyStream, round: VerifyRound) -> Vec<Slice> {
     }
 }
 
-/// The law of a slice, (vocab).
-fn law(slice: &Slice) -> Vec<f32> {
-    match slice.law.as_ref().expect("a law") {
-        Law::Dense(dense) => {
+/// The distribution of a slice, (vocab).
+fn probs(slice: &Slice) -> Vec<f32> {
+    match slice.probs.as_ref().expect("a distribution") {
+        Probs::Dense(dense) => {
             let (masses, _) = dense.row.as_chunks::<4>();
             masses
                 .iter()
                 .map(|&bytes| f32::from_le_bytes(bytes))
                 .collect()
         }
-        Law::Support(support) => {
-            let mut law = vec![0.0; 4096];
+        Probs::Support(support) => {
+            let mut probs = vec![0.0; 4096];
             for (&token, &mass) in support.token_ids.iter().zip(&support.probabilities) {
-                law[token as usize] = mass;
+                probs[token as usize] = mass;
             }
-            law
+            probs
         }
     }
 }
@@ -144,24 +144,24 @@ async fn slices_hold_everything_the_decision_needs() {
         let slices = slices(&mut scoring, with_header(asked, 1, &[])).await;
         let nodes: Vec<i32> = slices.iter().map(|slice| slice.node).collect();
         assert_eq!(nodes, [-1, 0, 1, 2, 3]);
-        let laws: Vec<Vec<f32>> = slices.iter().map(law).collect();
+        let distributions: Vec<Vec<f32>> = slices.iter().map(probs).collect();
         let noise = Noise::new(5, 0);
         // Coupled verification emits the choices up to the first that is not the draft token.
-        let choices = laws
+        let choices = distributions
             .iter()
             .zip(0..)
-            .map(|(law, at)| choice(law, &noise, at));
+            .map(|(probs, at)| choice(probs, &noise, at));
         let choices: Vec<u32> = choices.collect();
         let agreeing = choices.iter().zip(&drafts).take_while(|(a, b)| a == b);
         let accepted = agreeing.count();
         assert_eq!(choices[..=accepted], decided.emitted, "T={temperature}");
-        // At temperature 1 without cuts the law is the unscaled law, and comes once.
+        // At temperature 1 without cuts the distribution is the unscaled distribution, and comes once.
         let is_scaled = temperature != 1.0 || top_k > 0;
         let is_cut = top_k > 0 || temperature == 0.0;
         for slice in &slices {
             assert!(slice.max_probability > 0.0 && slice.entropy > 0.0);
             assert_eq!(slice.unscaled.is_some(), is_scaled);
-            assert!(!is_cut || matches!(slice.law, Some(Law::Support(_))));
+            assert!(!is_cut || matches!(slice.probs, Some(Probs::Support(_))));
         }
     }
 }
@@ -219,7 +219,7 @@ async fn a_verifier_that_holds_too_little_says_what_it_needs() {
     );
 }
 
-/// What else is no block and no header is tested in `wire`; lies about a draft law never reach a verdict.
+/// What else is no block and no header is tested in `wire`; lies about a draft distribution never reach a verdict.
 #[tokio::test]
 async fn malformed_rounds_are_refused_by_name() {
     let (verifier, _) = verifier(target()).await;
@@ -238,14 +238,14 @@ async fn malformed_rounds_are_refused_by_name() {
     let slices = round(|round| round.slices = Some(SliceRequest::default()));
     // Wrong in itself, or for the token that is said to be drawn from it.
     let lie = |ids: &[u32], weights: &[u8]| {
-        let law = SparseLaw {
+        let probs = SparseDistribution {
             token_ids: ids.to_vec(),
             weights: weights.to_vec(),
             unscaled: vec![],
         };
         let mut round = block(&[900]);
         round.proposals = vec![Proposal {
-            law: Some(proposal::Law::Sparse(law)),
+            probs: Some(proposal::Probs::Sparse(probs)),
             ..Default::default()
         }];
         with_header(round, 1, &[])

@@ -66,7 +66,7 @@ entries of `allowed_token_ids` | {MAX_ALLOWED}
 largest `choice` | {choice}
 draft tokens of a round | {MAX_DRAFT_LEN}
 tokens of a sparse proposal | {MAX_SPARSE}
-laws of one block, in bytes | {message} MiB
+distributions of one block, in bytes | {message} MiB
 bytes of a tenant's name | {MAX_TENANT_BYTES}
 time to connect to a peer, a TLS handshake included | `channel.connect_timeout_ms`
 time of a peer for one answer | `round_timeout_ms`

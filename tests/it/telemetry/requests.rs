@@ -245,7 +245,7 @@ async fn every_plan_has_its_rounds_told() {
     }
 }
 
-/// The verifier sends laws, and the coordinator decides: that is its share, and not the verifier's.
+/// The verifier sends distributions, and the coordinator decides: that is its share, and not the verifier's.
 #[tokio::test]
 async fn what_the_coordinator_decides_is_seen_there() {
     let services = Watched::start(|_| {}).await;

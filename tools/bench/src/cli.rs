@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::report::{Report, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, kernels, laws, parts, record, replay, results,
-    speedup, sweep, telemetry, train_head,
+    batch, bigram, compare, decode, drafting, kernels, parts, record, replay, results, speedup,
+    sweep, telemetry, train_head, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -40,7 +40,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Times acceptance alone, without a model: every target distribution under every verification,
     /// as a multiple of one softmax over a row of the same size.
-    Laws(laws::LawsArgs),
+    #[command(alias = "laws")]
+    Verification(verification::VerificationArgs),
     /// Times products with one matrix at 1 to 256 rows, as multiples of one row and against the
     /// bandwidth of the memory they read, candle's beside.
     Kernels(kernels::KernelsArgs),
@@ -108,11 +109,12 @@ enum Command {
     TrainHead(Box<train_head::TrainHeadArgs>),
     /// Runs the commands that a page names, and puts what they print into it.
     ///
-    /// A section stands between two lines of comments: `<!-- outrider-bench laws --repeats 41; takes 2 min -->`
-    /// and `<!-- end -->`. The program runs itself with the command's flags and replaces what stands between
-    /// with what it prints: where and when it was measured, tables and notes. Nothing else changes; the page is
-    /// written after each section. A section that names what it needs (`; needs python llama_cpp`, `; needs file
-    /// laws.rec`, `; needs gpu`) is left as it is where that is missing.
+    /// A section stands between two lines of comments:
+    /// `<!-- outrider-bench verification --repeats 41; takes 2 min -->` and `<!-- end -->`. The program runs
+    /// itself with the command's flags and replaces what stands between with what it prints: where and when it was
+    /// measured, tables and notes. Nothing else changes; the page is written after each section. A section that
+    /// names what it needs (`; needs python llama_cpp`, `; needs file distributions.rec`, `; needs gpu`) is left as
+    /// it is where that is missing.
     Results(results::ResultsArgs),
 }
 
@@ -154,7 +156,7 @@ async fn carry_out(
         Command::Speedup(args) => speedup::run(&args, config, report).await?,
         Command::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
         Command::Kernels(args) => kernels::run(&args, report)?,
-        Command::Laws(args) => laws::run(&args, report)?,
+        Command::Verification(args) => verification::run(&args, report)?,
         Command::Parts(args) => parts::run(&args, report)?,
         Command::Decode(args) => decode::run(&args, report)?,
         Command::Batch(args) => batch::run(&args, report)?,

@@ -7,7 +7,6 @@ mod compare;
 mod decode;
 mod drafting;
 mod kernels;
-mod laws;
 mod measure;
 mod models;
 mod parts;
@@ -23,6 +22,7 @@ mod sweep;
 mod telemetry;
 mod timing;
 mod train_head;
+mod verification;
 
 use std::process::ExitCode;
 

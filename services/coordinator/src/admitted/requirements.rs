@@ -98,7 +98,7 @@ impl DrafterRequirements {
         }
         let is_lenient = drafter.cascade.as_ref().is_some_and(|held| held.lenient);
         if self.drafting == Drafting::Cascade && self.cuts_proposals && is_lenient {
-            let problem = "holds a lenient cascade, whose draft laws cannot be cut after tokens were \
+            let problem = "holds a lenient cascade, whose draft distributions cannot be cut after tokens were \
                            drawn; ask for DENSE_F32 (--proposal dense:f32), or for verification COUPLED";
             return refused("proposal_form", problem);
         }

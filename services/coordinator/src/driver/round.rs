@@ -14,7 +14,7 @@ pub(super) struct RoundRecord {
     pub(super) draft: AnswerTiming,
     pub(super) verify: AnswerTiming,
     /// The distributions of the round, where they are reported.
-    pub(super) distributions: Option<v1::RoundLaws>,
+    pub(super) distributions: Option<v1::RoundDistributions>,
     /// What first went wrong with what a peer is asked now: it says more than what repeating that came to.
     pub(super) fault: Option<Fault>,
     /// Whose answer gives the tokens that are emitted next.
@@ -65,7 +65,7 @@ impl RoundRecord {
             drafter: Some(draft.reported),
             verifier: Some(verify.reported),
             wire_bytes: bytes - std::mem::replace(&mut self.bytes, bytes),
-            laws: self.distributions.take(),
+            distributions: self.distributions.take(),
         }
     }
 }

@@ -52,13 +52,13 @@ pub(super) fn check_message(
     let reported = drafted + positions * u64::from(vocab_size) * 2 * NUMBER;
     for (field, bytes, asked) in [
         ("proposal_form", drafted, true),
-        ("report_laws", reported, reports),
+        ("report_distributions", reported, reports),
     ] {
         if asked && bytes > MAX_MESSAGE_BYTES as u64 {
             let (megabytes, most) = (bytes >> 20, MAX_MESSAGE_BYTES >> 20);
             let problem = format!(
-                "the laws of {positions} positions take {megabytes} MiB, a message holds {most}; \
-                 ask for fewer draft tokens, or for sparse laws"
+                "the distributions of {positions} positions take {megabytes} MiB, a message holds {most}; \
+                 ask for fewer draft tokens, or for sparse distributions"
             );
             return Err(BadField::new(field, problem));
         }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_that_fit_no_message_are_refused() {
+    fn distributions_that_fit_no_message_are_refused() {
         let method = |proposal| {
             let asked = Asked {
                 method: "rejection",
@@ -110,7 +110,7 @@ mod tests {
         assert!(check_message(&half, 64, 300_000, false).is_ok());
         assert!(check_message(&sparse, 64, 300_000, false).is_ok());
         let error = check_message(&dense, 64, 152_000, true).expect_err("113 MiB");
-        assert_eq!(error.field, "report_laws");
+        assert_eq!(error.field, "report_distributions");
         assert!(check_message(&dense, 4, 152_000, true).is_ok());
     }
 }

@@ -53,21 +53,22 @@ pub(super) fn choose(
             "COORDINATOR is not allowed here (coordinator.allow_accept_at_coordinator is false)";
         return Err(BadField::new("accept_at", problem));
     }
-    if request.report_laws && !config.allow_distribution_reports {
+    if request.report_distributions && !config.allow_distribution_reports {
         let problem = "not allowed here (coordinator.allow_distribution_reports is false)";
-        return Err(BadField::new("report_laws", problem));
+        return Err(BadField::new("report_distributions", problem));
     }
-    if request.report_laws && !choice.accept_at_coordinator {
-        let problem = "laws come to the coordinator only where it decides; set accept_at to it";
-        return Err(BadField::new("report_laws", problem));
+    if request.report_distributions && !choice.accept_at_coordinator {
+        let problem =
+            "distributions come to the coordinator only where it decides; set accept_at to it";
+        return Err(BadField::new("report_distributions", problem));
     }
-    if request.report_laws && choice.drafting != Drafting::Model {
+    if request.report_distributions && choice.drafting != Drafting::Model {
         let problem = format!(
-            "tells the unscaled laws and confidences of a draft model, and drafting '{}' tells of its \
-             tokens nothing but their laws; leave it out, or choose drafting model",
+            "tells the unscaled distributions and confidences of a draft model, and drafting '{}' tells of its \
+             tokens nothing but their distributions; leave it out, or choose drafting model",
             of_drafting(choice.drafting)
         );
-        return Err(BadField::new("report_laws", problem));
+        return Err(BadField::new("report_distributions", problem));
     }
     Ok(choice)
 }

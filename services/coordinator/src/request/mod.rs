@@ -25,12 +25,13 @@ pub(crate) use memory::distribution_bytes;
 /// # Errors
 /// Names the first field that is missing, out of range, or not carried out by this version.
 pub(crate) fn check(
-    request: v1::GenerateRequest,
+    mut request: v1::GenerateRequest,
     model: &ServedModel,
     target: &Target,
     config: &CoordinatorConfig,
 ) -> Result<AdmittedRequest, BadField> {
     refuse_what_is_reserved(&request)?;
+    read_old_names(&mut request);
     // A longer name would be refused by the peers.
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let description = &target.description;
@@ -55,7 +56,7 @@ pub(crate) fn check(
     limits::check_trees(&method, description)?;
     let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
-    memory::check_message(&method, draft_len, vocab_size, request.report_laws)?;
+    memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
     Ok(AdmittedRequest {
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
@@ -72,8 +73,8 @@ pub(crate) fn check(
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,
         draft_timeout: config.draft_timeout(),
-        report_rounds: request.report_rounds || request.report_laws,
-        report_distributions: request.report_laws,
+        report_rounds: request.report_rounds || request.report_distributions,
+        report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),
         vocab_size,
         vocab_fingerprint: description.vocab_fingerprint.clone(),
@@ -87,6 +88,12 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
         "stop_token_ids".clone_into(&mut bad.field);
     }
     bad
+}
+
+/// Reads what clients of the last release still call by its old name.
+#[expect(deprecated, reason = "read for one release beside its new name")]
+fn read_old_names(request: &mut v1::GenerateRequest) {
+    request.report_distributions |= request.report_laws;
 }
 
 fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {

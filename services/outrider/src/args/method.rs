@@ -55,7 +55,7 @@ pub struct MethodArgs {
     /// Overrides how draft blocks are verified.
     #[arg(long, value_name = "NAME")]
     pub verification: Option<String>,
-    /// Overrides what is sent of the draft law: `none`, `point`, `sparse:K`, `dense`, `dense:f16`.
+    /// Overrides what is sent of the draft distribution: `none`, `point`, `sparse:K`, `dense`, `dense:f16`.
     #[arg(long, value_name = "FORM")]
     pub proposal: Option<String>,
     /// Who decides acceptance: `verifier` (the default) or `coordinator`.

@@ -51,7 +51,9 @@ pub(super) fn method(method: &Method) -> Value {
         "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
         "lossless": method.is_lossless(),
         "reproducible": method.is_reproducible(),
-        "needs_draft_law": method.needs_draft_law(),
+        "needs_draft_probs": method.needs_draft_probs(),
+        // Its old name, for one release.
+        "needs_draft_law": method.needs_draft_probs(),
         "source": method.source,
     })
 }

@@ -1,4 +1,4 @@
-//! The laws at every position of a text, as log probabilities.
+//! The distributions at every position of a text, as log probabilities.
 
 use anyhow::ensure;
 use serde::Serialize;
@@ -200,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn logits_that_are_no_numbers_make_no_law() {
+    fn logits_that_are_no_numbers_make_no_distribution() {
         assert!(!normaliser(&[1.0, f32::NAN]).is_finite());
         assert!(!normaliser(&[1.0, f32::INFINITY]).is_finite());
-        let law = normaliser(&[1000.0, 1000.0]);
-        assert!((law - 1000.0 - 2_f64.ln()).abs() < 1e-9);
+        let probs = normaliser(&[1000.0, 1000.0]);
+        assert!((probs - 1000.0 - 2_f64.ln()).abs() < 1e-9);
     }
 }

@@ -30,8 +30,8 @@ fn token_ids_need_no_tokenizer() {
     let answer = told("--top 384 --dtype f32");
     let positions = answer["positions"].as_array().expect("an array");
     assert_eq!(positions.len(), 4);
-    let law = positions[0]["top"].as_array();
-    assert_eq!(law.map(Vec::len), Some(384));
+    let probs = positions[0]["top"].as_array();
+    assert_eq!(probs.map(Vec::len), Some(384));
     let perplexity = answer["perplexity"].as_f64().expect("a number");
     let halves = told("--top 384 --dtype f32 --kv-dtype f16");
     let near = halves["perplexity"].as_f64().expect("a number") / perplexity;

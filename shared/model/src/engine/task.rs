@@ -43,7 +43,7 @@ pub trait Task: Send + 'static {
     }
 
     /// Index into [`Task::tokens`] of the first position whose row is wanted; the rows go on to the
-    /// last position. The row of position `i` is the law of the token after `tokens[i]`. To decode,
+    /// last position. The row of position `i` is the distribution of the token after `tokens[i]`. To decode,
     /// this is `tokens.len() - 1`; to verify a block of drafts, the last token before the block.
     /// Must be less than `tokens.len()`.
     fn scored_from(&self) -> usize;
@@ -133,12 +133,12 @@ impl<'a> StepRows<'a> {
         &self.logits[row * self.vocab_size..][..self.vocab_size]
     }
 
-    /// Logits of row `row`, `(vocab_size)`, to be turned into a law in place.
+    /// Logits of row `row`, `(vocab_size)`, to be turned into a distribution in place.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.logits[row * self.vocab_size..][..self.vocab_size]
     }
 
-    /// All logits, `(rows, vocab_size)`, to be turned into laws in place.
+    /// All logits, `(rows, vocab_size)`, to be turned into distributions in place.
     pub fn logits_mut(&mut self) -> &mut [f32] {
         self.logits
     }

@@ -49,9 +49,9 @@ pub const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 pub const REQUEST_SEED: &str = "gen_ai.request.seed";
 /// Temperature.
 pub const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
-/// Tokens that a law is cut to.
+/// Tokens that a distribution is cut to.
 pub const REQUEST_TOP_K: &str = "gen_ai.request.top_k";
-/// Mass that a law is cut to.
+/// Mass that a distribution is cut to.
 pub const REQUEST_TOP_P: &str = "gen_ai.request.top_p";
 /// The request as the client is told it.
 pub const RESPONSE_ID: &str = "gen_ai.response.id";

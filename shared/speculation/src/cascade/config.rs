@@ -26,7 +26,7 @@ impl CascadeConfig {
     /// below the diagonal are 0. They are increments: the reviewer turns from one draft to the next
     /// once the entries so far are reached, and what a draft gives beyond them counts for the next.
     ///
-    /// A reviewer within the cascade accepts a token t of law e with probability
+    /// A reviewer within the cascade accepts a token t of distribution e with probability
     /// `min(1, lenience · m(t) / e(t))`. Max-Gram proposes `mag_tokens` at a time.
     ///
     /// # Errors
@@ -101,8 +101,8 @@ impl CascadeConfig {
         self.k[reviewer][..=draft].iter().sum::<u32>() as usize
     }
 
-    /// Whether reviews that draw can tell their laws in `form`. With lenience 1 a token leaves its
-    /// reviewer by the reviewer's own law, which may be cut before it is drawn from; above 1 by a law
+    /// Whether reviews that draw can tell their distributions in `form`. With lenience 1 a token leaves its
+    /// reviewer by the reviewer's own distribution, which may be cut before it is drawn from; above 1 by a distribution
     /// that is known only afterwards and must be told as it is.
     ///
     /// # Errors
@@ -114,8 +114,8 @@ impl CascadeConfig {
             ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if lenience == 1.0 => Ok(()),
             _ => {
                 let problem = format!(
-                    "{form:?} with lenience {lenience}, expected a sparse or dense law at lenience 1, or a \
-                     dense law in single precision (or coupled verification, which needs none)"
+                    "{form:?} with lenience {lenience}, expected a sparse or dense distribution at lenience 1, or a \
+                     dense distribution in single precision (or coupled verification, which needs none)"
                 );
                 Err(BadValue::new("cascade proposals", problem))
             }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lenient_cascade_tells_whole_laws_only() {
+    fn a_lenient_cascade_tells_whole_distributions_only() {
         let sparse = ProposalForm::Sparse { top: 4 };
         let [half, whole] = [true, false].map(|half| ProposalForm::Dense { half });
         let strict = config(&[&[1, 0], &[0, 1]], 1.0, 10).expect("a cascade");

@@ -6,7 +6,7 @@
 //! block, which are less likely to be accepted, are drafted by smaller models. A matrix K tells how
 //! many tokens each reviewer wants of whom.
 //!
-//! The target's own review is none of this module's: what comes out is a draft block, with the law
+//! The target's own review is none of this module's: what comes out is a draft block, with the distribution
 //! each token was emitted by. Lenience, which lets a reviewer keep tokens that it finds too unlikely,
 //! is for the reviews within the cascade, so the output stays exact.
 //!
@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`CascadeConfig`] | the matrix K, the lenience, and their limits |
 //! | [`Reviewing`] | what one reviewer keeps of what it was proposed |
-//! | [`emission`] | the law by which a token left its last reviewer |
+//! | [`emission`] | the distribution by which a token left its last reviewer |
 
 mod config;
 pub mod emission;
@@ -22,7 +22,7 @@ mod review;
 
 pub use config::CascadeConfig;
 pub use emission::Emission;
-pub use review::{CallChance, CallNoise, DraftLaws, DraftRows, Reviewing};
+pub use review::{CallChance, CallNoise, DraftDistributions, DraftRows, Reviewing};
 
 use std::sync::Arc;
 
@@ -49,14 +49,14 @@ pub struct CascadeToken<F> {
     pub id: TokenId,
     /// Who emitted it last.
     pub emitter: Emitter,
-    /// The law it was emitted by.
-    pub law: Emission<F>,
+    /// The distribution it was emitted by.
+    pub probs: Emission<F>,
 }
 
 /// What a cascade wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A forward of the draft model `level`, with the laws after the first `from`, `from + 1`, …
+    /// A forward of the draft model `level`, with the distributions after the first `from`, `from + 1`, …
     /// draft tokens, `rows` of them, on the sequence of the context and [`Cascade::tokens`]. Then
     /// [`Cascade::supply`].
     Score {
@@ -102,7 +102,7 @@ struct Call {
 }
 
 /// One draft block in the making, without I/O: [`Cascade::next`] says which forward is wanted,
-/// [`Cascade::supply`] takes its laws, [`Cascade::finish`] gives the block.
+/// [`Cascade::supply`] takes its distributions, [`Cascade::finish`] gives the block.
 #[derive(Clone, Debug)]
 pub struct Cascade<F, C = CallNoise> {
     config: Arc<CascadeConfig>,
@@ -121,7 +121,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
     /// An empty block.
     ///
     /// # Errors
-    /// If the laws cannot be told in the form wanted: see [`CascadeConfig::check_form`].
+    /// If the distributions cannot be told in the form wanted: see [`CascadeConfig::check_form`].
     pub fn new(
         config: Arc<CascadeConfig>,
         reviewing: Reviewing<C>,
@@ -209,14 +209,14 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
         }
     }
 
-    /// Takes the laws that [`Next::Score`] asked for, and lets their model review. Rows beyond the
+    /// Takes the distributions that [`Next::Score`] asked for, and lets their model review. Rows beyond the
     /// first refusal are not asked for.
     ///
-    /// `reviewed` sees the laws of the largest draft model at each token that it emits, with the
-    /// token's index in the block: its siblings in a tree are of this law.
+    /// `reviewed` sees the distributions of the largest draft model at each token that it emits, with the
+    /// token's index in the block: its siblings in a tree are of this distribution.
     ///
     /// # Errors
-    /// Whatever `rows` fails with, or if its laws are of another vocabulary than those of a smaller
+    /// Whatever `rows` fails with, or if its distributions are of another vocabulary than those of a smaller
     /// model; the block is then of no use any more.
     ///
     /// # Panics
@@ -224,18 +224,18 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
     pub fn supply<R: DraftRows<F>>(
         &mut self,
         rows: &mut R,
-        mut reviewed: impl FnMut(usize, &DraftLaws<'_, F>),
+        mut reviewed: impl FnMut(usize, &DraftDistributions<'_, F>),
     ) -> Result<(), R::Error> {
         let call = self.calls[self.calls.len() - 1];
-        assert!(call.reviewer > 0, "no laws were asked for");
+        assert!(call.reviewer > 0, "no distributions were asked for");
         self.calls.pop();
         self.counts[call.reviewer - 1] += 1;
         // A block that ends with what is proposed takes no token after it.
         let positions = self.ids.len() + usize::from(!self.is_whole());
         for offset in call.start..positions {
-            let mut laws = rows.laws(offset)?;
+            let mut distributions = rows.distributions(offset)?;
             if call.reviewer == 1 {
-                reviewed(offset, &laws);
+                reviewed(offset, &distributions);
             }
             let place = Place {
                 call: InnerCall {
@@ -247,8 +247,12 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
                 lenience: self.config.lenience(),
             };
             let proposed = self.drafts.get(offset);
-            let emitted =
-                place.review(proposed, &mut laws, &mut self.reviewing, &mut self.scratch)?;
+            let emitted = place.review(
+                proposed,
+                &mut distributions,
+                &mut self.reviewing,
+                &mut self.scratch,
+            )?;
             if self.ids.get(offset) == Some(&emitted.token.id) {
                 self.drafts[offset] = emitted;
                 continue;

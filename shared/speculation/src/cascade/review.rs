@@ -6,30 +6,30 @@ use crate::TokenId;
 use crate::chance::{Chance, RoundChance};
 use crate::coupled::choice;
 use crate::noise::{InnerCall, Noise, Purpose};
-use crate::proposal::{BadProposal, ProposalForm, ProposalLaw};
+use crate::proposal::{BadProposal, ProposalForm, ProposalProbs};
 use crate::real::{Real, argmax};
 use crate::verification::residual::residual;
 
-/// The laws of a draft model at one position.
+/// The distributions of a draft model at one position.
 #[derive(Debug)]
-pub struct DraftLaws<'a, F> {
-    /// Its sampling law (vocab), which may be overwritten.
-    pub law: &'a mut [F],
-    /// Its unscaled law (vocab); none if it is `law` itself. Looked at where a lenient review is
+pub struct DraftDistributions<'a, F> {
+    /// Its sampling distribution (vocab), which may be overwritten.
+    pub probs: &'a mut [F],
+    /// Its unscaled distribution (vocab); none if it is `probs` itself. Looked at where a lenient review is
     /// greedy.
     pub unscaled: Option<&'a [F]>,
 }
 
-/// The laws of a draft model along a draft block.
+/// The distributions of a draft model along a draft block.
 pub trait DraftRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The laws after the first `offset` draft tokens. Asked for once each, in order.
+    /// The distributions after the first `offset` draft tokens. Asked for once each, in order.
     ///
     /// # Errors
-    /// If the model's row gives no law.
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, F>, Self::Error>;
+    /// If the model's row gives no distribution.
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, F>, Self::Error>;
 }
 
 /// Makes the random decisions of the inner calls of one round.
@@ -75,11 +75,11 @@ impl<F: Real> CallChance<F> for CallNoise {
 pub enum Reviewing<C> {
     /// At temperature 0: a token stands if it is the most likely, or likely enough.
     Greedy,
-    /// By laws: for verifications that test a token against the law it was drawn from.
+    /// By distributions: for verifications that test a token against the distribution it was drawn from.
     Sampling {
         /// Makes the random decisions.
         chance: C,
-        /// How laws are told.
+        /// How distributions are told.
         form: ProposalForm,
     },
     /// By the noise that drafter and verifier share: a token stands if it is the reviewer's own
@@ -115,7 +115,7 @@ impl<F: Real> Draft<F> {
             token: CascadeToken {
                 id,
                 emitter: Emitter::MaxGram,
-                law: match reviewing {
+                probs: match reviewing {
                     Reviewing::Greedy | Reviewing::Sampling { .. } => Emission::Point,
                     Reviewing::Coupled { .. } => Emission::Untold,
                 },
@@ -131,30 +131,31 @@ impl Place {
     pub(super) fn review<F: Real, C: CallChance<F>>(
         &self,
         proposed: Option<&Draft<F>>,
-        laws: &mut DraftLaws<'_, F>,
+        distributions: &mut DraftDistributions<'_, F>,
         reviewing: &mut Reviewing<C>,
         scratch: &mut Vec<F>,
     ) -> Result<Draft<F>, BadProposal> {
         let mut probability = F::zero();
-        let (id, law) = match reviewing {
+        let (id, probs) = match reviewing {
             Reviewing::Greedy => {
-                let id = self.greedy(proposed, laws);
-                probability = laws.unscaled.unwrap_or(laws.law)[id as usize];
+                let id = self.greedy(proposed, distributions);
+                probability = distributions.unscaled.unwrap_or(distributions.probs)[id as usize];
                 (id, Emission::Point)
             }
-            Reviewing::Coupled { noise } => {
-                (self.coupled(proposed, laws.law, noise), Emission::Untold)
-            }
+            Reviewing::Coupled { noise } => (
+                self.coupled(proposed, distributions.probs, noise),
+                Emission::Untold,
+            ),
             Reviewing::Sampling { chance, form } => {
                 let mut chance = chance.of(self.call);
-                self.sampling(proposed, laws.law, *form, &mut chance, scratch)?
+                self.sampling(proposed, distributions.probs, *form, &mut chance, scratch)?
             }
         };
         Ok(Draft {
             token: CascadeToken {
                 id,
                 emitter: Emitter::Model(usize::from(self.call.level)),
-                law,
+                probs,
             },
             probability,
         })
@@ -170,29 +171,34 @@ impl Place {
 
     /// Keeps t if it is the most likely token, or `d(t) <= l · m(t)` with unscaled probabilities d of
     /// its emitter and m of the reviewer.
-    fn greedy<F: Real>(&self, proposed: Option<&Draft<F>>, laws: &DraftLaws<'_, F>) -> TokenId {
+    fn greedy<F: Real>(
+        &self,
+        proposed: Option<&Draft<F>>,
+        distributions: &DraftDistributions<'_, F>,
+    ) -> TokenId {
         if let Some(draft) = proposed {
             let lenience = self.lenience_for(draft);
-            let found = laws.unscaled.unwrap_or(laws.law)[draft.token.id as usize];
+            let found =
+                distributions.unscaled.unwrap_or(distributions.probs)[draft.token.id as usize];
             if lenience > 1.0 && draft.probability.as_f64() <= lenience * found.as_f64() {
                 return draft.token.id;
             }
         }
-        argmax(laws.law) as TokenId
+        argmax(distributions.probs) as TokenId
     }
 
     /// Keeps t if it is the reviewer's choice, or `E_t/m(t) <= l · min_v E_v/m(v)`.
-    fn coupled<F: Real>(&self, proposed: Option<&Draft<F>>, law: &[F], noise: &Noise) -> TokenId {
+    fn coupled<F: Real>(&self, proposed: Option<&Draft<F>>, probs: &[F], noise: &Noise) -> TokenId {
         let position = self.base_len + self.offset;
-        let chosen = choice(law, noise, position);
+        let chosen = choice(probs, noise, position);
         if let Some(draft) = proposed {
             let lenience = self.lenience_for(draft);
             let id = draft.token.id;
             let score = |token: TokenId| {
-                -noise.coupled(position, token)[0].ln_portable() / law[token as usize].as_f64()
+                -noise.coupled(position, token)[0].ln_portable() / probs[token as usize].as_f64()
             };
             if lenience > 1.0
-                && law[id as usize] > F::zero()
+                && probs[id as usize] > F::zero()
                 && score(id) <= lenience * score(chosen)
             {
                 return id;
@@ -205,30 +211,30 @@ impl Place {
     fn sampling<F: Real>(
         &self,
         proposed: Option<&Draft<F>>,
-        law: &mut [F],
+        probs: &mut [F],
         form: ProposalForm,
         chance: &mut impl Chance<F>,
         scratch: &mut Vec<F>,
     ) -> Result<(TokenId, Emission<F>), BadProposal> {
         let lenience = proposed.map_or(1.0, |draft| self.lenience_for(draft));
-        // A law that is emitted as it is may be cut first; what is drawn from is then what is told.
-        let told = (lenience == 1.0).then(|| ProposalLaw::of(law, form));
+        // A distribution that is emitted as it is may be cut first; what is drawn from is then what is told.
+        let told = (lenience == 1.0).then(|| ProposalProbs::of(probs, form));
         let Some(draft) = proposed else {
-            let id = chance.token(Purpose::Bonus, self.offset, law);
+            let id = chance.token(Purpose::Bonus, self.offset, probs);
             return Ok((id, Emission::Told(told.unwrap_or_default())));
         };
         let id = draft.token.id;
-        scratch.resize(law.len(), F::zero());
-        draft.token.law.write_law(id, scratch)?;
-        let ratio = acceptance_ratio(scratch, law, lenience, id);
+        scratch.resize(probs.len(), F::zero());
+        draft.token.probs.write_probs(id, scratch)?;
+        let ratio = acceptance_ratio(scratch, probs, lenience, id);
         let emission = match told {
             Some(told) => Emission::Told(told),
-            None => Emission::Lenient(emitted(scratch, law, lenience)),
+            None => Emission::Lenient(emitted(scratch, probs, lenience)),
         };
         if chance.accepts(self.offset, ratio) {
             return Ok((id, emission));
         }
-        residual(0.0, law, scratch);
+        residual(0.0, probs, scratch);
         let id = chance.token(Purpose::Residual, self.offset, scratch);
         Ok((id, emission))
     }

@@ -16,7 +16,7 @@ use crate::verification::Verification;
 pub enum AcceptanceLabel {
     /// Drafter and verifier choose under shared noise.
     Coupled,
-    /// The token is drawn, and accepted with the ratio of the laws.
+    /// The token is drawn, and accepted with the ratio of the distributions.
     Rejection,
 }
 
@@ -32,7 +32,7 @@ impl AcceptanceLabel {
         }
     }
 
-    /// The label that predicts `verification`; none for BiLD, which refuses by the target's law alone.
+    /// The label that predicts `verification`; none for BiLD, which refuses by the target's distribution alone.
     pub fn of(verification: Verification) -> Option<Self> {
         match verification {
             Verification::Coupled => Some(Self::Coupled),
@@ -44,7 +44,7 @@ impl AcceptanceLabel {
     }
 
     /// The probability that `token`, drawn from `draft` (vocab), is accepted where the target
-    /// distribution is `target` (vocab). Both are sampling laws, those that verification reads.
+    /// distribution is `target` (vocab). Both are sampling distributions, those that verification reads.
     pub fn probability<F: Real>(self, draft: &[F], target: &[F], token: TokenId) -> F {
         match self {
             Self::Coupled => conditional_acceptance(draft, target, token),
@@ -53,7 +53,7 @@ impl AcceptanceLabel {
     }
 }
 
-/// `min(1, π(x) / q(x))`; 1 where neither law has the token, which is then never drawn.
+/// `min(1, π(x) / q(x))`; 1 where neither distribution has the token, which is then never drawn.
 fn rejection<F: Real>(draft: &[F], target: &[F], token: TokenId) -> F {
     let (q, pi) = (draft[token as usize], target[token as usize]);
     if q > pi { pi / q } else { F::one() }

@@ -1,14 +1,14 @@
-//! How draft tokens are made: one token of a law, when to stop, the shape of a block, and what a request
+//! How draft tokens are made: one token of a distribution, when to stop, the shape of a block, and what a request
 //! may choose of them.
 
 mod axes;
 mod label;
-mod law;
+mod proposing;
 mod stop;
 mod tree;
 
 pub use axes::{DraftLen, Drafting, TreeShape};
 pub use label::{AcceptanceLabel, UnknownLabel, point_label};
-pub use law::{DraftToken, Telling, draft_token, draw, propose};
+pub use proposing::{DraftToken, Telling, draft_token, draw, propose};
 pub use stop::{StopRule, Stopping};
 pub use tree::{Growth, siblings};

@@ -1,23 +1,23 @@
 //! When a drafter stops before it has drafted as many tokens as it may.
 //!
-//! What is drafted must stay a sample of the law, so whether a token is drawn may depend on its law and
-//! on what is known of the tokens before it, never on the token itself; and a token that was drawn is
-//! submitted. [`Stopping`] keeps to that by what it can be told: no function of it takes a token, and the
+//! What is drafted must stay a sample of the distribution, so whether a token is drawn may depend on its
+//! distribution and on what is known of the tokens before it, never on the token itself; and a token that was drawn
+//! is submitted. [`Stopping`] keeps to that by what it can be told: no function of it takes a token, and the
 //! acceptance predicted of a token can only end drafting after the next one.
 
 use crate::confidence::Confidence;
 use crate::real::Real;
 
-/// When a drafter stops before drawing the next token. It reads the law and earlier tokens only, never
-/// a drawn token, so that what is drafted stays a sample of the law.
+/// When a drafter stops before drawing the next token. It reads the distribution and earlier tokens only, never
+/// a drawn token, so that what is drafted stays a sample of the distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum StopRule {
     /// Never.
     #[default]
     Never,
-    /// Where the unscaled law's maximum is below this.
+    /// Where the unscaled distribution's maximum is below this.
     MaxBelow(f64),
-    /// Where the unscaled law's entropy is above this, in nats.
+    /// Where the unscaled distribution's entropy is above this, in nats.
     EntropyAbove(f64),
     /// SpecDec++: where the predicted probability that one of the tokens so far is refused exceeds the
     /// threshold.
@@ -30,7 +30,7 @@ pub enum StopRule {
 }
 
 impl StopRule {
-    /// Whether drafting stops before a token of a law with this confidence. Never for a learned rule,
+    /// Whether drafting stops before a token of a distribution with this confidence. Never for a learned rule,
     /// which stops after tokens.
     pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
         match *self {
@@ -71,13 +71,13 @@ impl Stopping {
         }
     }
 
-    /// Whether no further token is drawn, where the next one would be of a law with this confidence.
+    /// Whether no further token is drawn, where the next one would be of a distribution with this confidence.
     pub fn stops_before<F: Real>(&self, confidence: Confidence<F>) -> bool {
         self.rule.stops(confidence)
     }
 
     /// Whether the acceptance of the last drawn token is to be predicted, before the next is drawn. Its
-    /// hidden state is a row of the forward that gives the next law.
+    /// hidden state is a row of the forward that gives the next distribution.
     pub fn wants_prediction(&self) -> bool {
         matches!(self.rule, StopRule::Learned { .. }) && self.judged < self.drawn
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_on_the_law_stops_before_a_token_and_wants_no_prediction() {
+    fn a_rule_on_the_distribution_stops_before_a_token_and_wants_no_prediction() {
         let mut stopping = Stopping::new(StopRule::MaxBelow(0.5));
         for _ in 0..3 {
             assert!(!stopping.stops_before(sure(0.6, 0.0)));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_learned_rule_stops_after_the_token_that_follows_the_one_in_doubt() {
         let mut stopping = Stopping::new(LEARNED);
-        // However flat the law: no learned rule reads it.
+        // However flat the distribution: no learned rule reads it.
         assert!(!stopping.stops_before(sure(0.0, 99.0)));
         assert!(!stopping.wants_prediction(), "no token was drawn");
         assert!(!stopping.drawn());

@@ -3,7 +3,7 @@
 //!
 //! Two shapes: the comb of Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference"
 //! (siblings are the most likely tokens), and top alternates, which are ranked as the shared noise ranks
-//! them, by `ln f(v) + G_v`: the verifier ranks its own law with the same noise.
+//! them, by `ln f(v) + G_v`: the verifier ranks its own distribution with the same noise.
 
 use super::TreeShape;
 use crate::TokenId;
@@ -16,14 +16,14 @@ use crate::simd::kernel;
 /// The siblings of the draft token `lead` at output position `position`, the best first: none for a
 /// chain.
 ///
-/// `law` (vocab) is the sampling law that `lead` was drawn from, `unscaled` (vocab) the law before
-/// temperature and cuts. Siblings are distinct, and none is `lead`; ties go to the lowest id. Where the
-/// sampling law has too few tokens (at temperature 0 it has one), the unscaled law ranks further ones, with
-/// the noise if it ranked the others and had a choice. There may be fewer than the shape asks for, where
+/// `probs` (vocab) is the sampling distribution that `lead` was drawn from, `unscaled` (vocab) the distribution
+/// before temperature and cuts. Siblings are distinct, and none is `lead`; ties go to the lowest id. Where the
+/// sampling distribution has too few tokens (at temperature 0 it has one), the unscaled distribution ranks further
+/// ones, with the noise if it ranked the others and had a choice. There may be fewer than the shape asks for, where
 /// all others are banned.
 pub fn siblings<F: Real>(
     shape: TreeShape,
-    law: &[F],
+    probs: &[F],
     unscaled: &[F],
     lead: TokenId,
     noise: &Noise,
@@ -36,26 +36,31 @@ pub fn siblings<F: Real>(
     let is_perturbed = matches!(shape, TreeShape::Alternates(_));
     let noise = is_perturbed.then_some((noise, position));
     let mut taken = vec![lead];
-    rank(law, noise, wanted, &mut taken);
+    rank(probs, noise, wanted, &mut taken);
     if taken.len() <= wanted {
-        // A law of one token draws that whatever the noise: so does the verifier's, cut alike.
-        let noise = noise.filter(|_| law.iter().filter(|&&mass| mass > F::zero()).count() > 1);
+        // A distribution of one token draws that whatever the noise: so does the verifier's, cut alike.
+        let noise = noise.filter(|_| probs.iter().filter(|&&mass| mass > F::zero()).count() > 1);
         let wanted = wanted + 1 - taken.len();
         rank(unscaled, noise, wanted, &mut taken);
     }
     taken.split_off(1)
 }
 
-/// Appends to `taken` the best `wanted` tokens of `law` that are not among it: the most likely ones, or
+/// Appends to `taken` the best `wanted` tokens of `probs` that are not among it: the most likely ones, or
 /// those of least `E_v / f(v)` under the noise.
-fn rank<F: Real>(law: &[F], noise: Option<(&Noise, u32)>, wanted: usize, taken: &mut Vec<TokenId>) {
-    let best = ranked(law, noise, wanted, taken);
+fn rank<F: Real>(
+    probs: &[F],
+    noise: Option<(&Noise, u32)>,
+    wanted: usize,
+    taken: &mut Vec<TokenId>,
+) {
+    let best = ranked(probs, noise, wanted, taken);
     taken.extend(best.into_iter().map(|(_, id)| id));
 }
 
 kernel! {
     fn ranked<'a, F: Real>(
-        law: &'a [F],
+        probs: &'a [F],
         noise: Option<(&'a Noise, u32)>,
         wanted: usize,
         taken: &'a [TokenId],
@@ -63,7 +68,7 @@ kernel! {
         // By ascending score, the lowest id first among equals, since ids come in order.
         let mut best: Vec<(f64, TokenId)> = Vec::with_capacity(wanted + 1);
         let mut worst = f64::INFINITY;
-        for (block, masses) in law.chunks(LANES).enumerate() {
+        for (block, masses) in probs.chunks(LANES).enumerate() {
             if masses.iter().all(|&mass| mass == F::zero()) {
                 continue;
             }
@@ -156,13 +161,13 @@ mod tests {
         Noise::new(0x5eed, 0)
     }
 
-    /// Tokens of `law` by `ln f + G`, without any shortcut.
-    fn by_definition(law: &[f64], position: u32) -> Vec<TokenId> {
-        let mut scored: Vec<(f64, TokenId)> = (0..law.len() as u32)
-            .filter(|&id| law[id as usize] > 0.0)
+    /// Tokens of `probs` by `ln f + G`, without any shortcut.
+    fn by_definition(probs: &[f64], position: u32) -> Vec<TokenId> {
+        let mut scored: Vec<(f64, TokenId)> = (0..probs.len() as u32)
+            .filter(|&id| probs[id as usize] > 0.0)
             .map(|id| {
                 let exponential = -noise().coupled(position, id)[0].ln_portable();
-                (exponential / law[id as usize], id)
+                (exponential / probs[id as usize], id)
             })
             .collect();
         scored.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
@@ -176,7 +181,7 @@ mod tests {
         // Ties: the lowest id.
         assert_eq!(comb(4, 4), [1, 3, 5]);
         assert_eq!(comb(4, 1), [3, 4, 5]);
-        // Six tokens in the law: then 2 and 7 of the unscaled law.
+        // Six tokens in the distribution: then 2 and 7 of the unscaled distribution.
         assert_eq!(comb(8, 1), [3, 4, 5, 0, 6, 2, 7]);
         assert_eq!(comb(64, 1).len(), 7);
         assert_eq!(comb(2, 0), [1]);
@@ -193,11 +198,11 @@ mod tests {
                 let found = siblings(shape, &LAW, &UNCUT, lead, &noise(), position);
                 assert_eq!(found, ranked[1..=count as usize]);
             }
-            // A lead that was not the first by this law is left out all the same.
+            // A lead that was not the first by this distribution is left out all the same.
             let shape = TreeShape::Alternates(2);
             let found = siblings(shape, &LAW, &UNCUT, ranked[1], &noise(), position);
             assert_eq!(found, [ranked[0], ranked[2]]);
-            // Beyond the law's six tokens, the unscaled law and the noise.
+            // Beyond the distribution's six tokens, the unscaled distribution and the noise.
             let shape = TreeShape::Alternates(7);
             let found = siblings(shape, &LAW, &UNCUT, lead, &noise(), position);
             let mut rest = by_definition(&UNCUT, position);
@@ -209,17 +214,17 @@ mod tests {
 
     #[test]
     fn many_tokens_are_ranked_like_few() {
-        let law: Vec<f64> = (1..=300).map(|v| f64::from(v % 37 + 1) / 5000.0).collect();
+        let probs: Vec<f64> = (1..=300).map(|v| f64::from(v % 37 + 1) / 5000.0).collect();
         for position in 0..50 {
-            let ranked = by_definition(&law, position);
+            let ranked = by_definition(&probs, position);
             let shape = TreeShape::Alternates(16);
-            let found = siblings(shape, &law, &law, ranked[0], &noise(), position);
+            let found = siblings(shape, &probs, &probs, ranked[0], &noise(), position);
             assert_eq!(found, ranked[1..17]);
         }
     }
 
     #[test]
-    fn at_temperature_0_siblings_come_from_the_unscaled_law() {
+    fn at_temperature_0_siblings_come_from_the_unscaled_distribution() {
         let mut one_hot = [0.0; 8];
         one_hot[1] = 1.0;
         for shape in [TreeShape::Comb(5), TreeShape::Alternates(4)] {

@@ -24,7 +24,7 @@ pub struct Choice {
     pub target: TargetDistribution,
     /// How a draft block is accepted.
     pub verification: Verification,
-    /// What the verifier is told of the draft law.
+    /// What the verifier is told of the draft distribution.
     pub proposal: ProposalForm,
     /// Whether the coordinator decides acceptance, rather than the verifier.
     pub accept_at_coordinator: bool,
@@ -39,8 +39,8 @@ pub struct Choice {
     /// Like `target`, with the rule that acts through the plan, if one does.
     pub(super) aim: TargetAsked,
     pub(super) axes: Axes,
-    /// Whether the pipeline's sampling law is the unscaled law.
-    pub(super) unscaled_is_law: bool,
+    /// Whether the pipeline's sampling distribution is the unscaled distribution.
+    pub(super) unscaled_is_probs: bool,
     pub(super) settings: Vec<Setting>,
 }
 
@@ -138,18 +138,18 @@ impl Choice {
         self.axes.needs()
     }
 
-    /// Whether the verifier must be told the draft law: for the target distribution, or to test a
-    /// draft token against the law it was drawn from. Not where that law is one-hot: at temperature
+    /// Whether the verifier must be told the draft distribution: for the target distribution, or to test a
+    /// draft token against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
     /// 0, and with Max-Gram.
-    pub fn needs_draft_law(&self) -> bool {
-        self.axes.needs_law()
+    pub fn needs_draft_probs(&self) -> bool {
+        self.axes.needs_probs()
     }
 
-    /// Whether what is told of each draft token is its emission law in a cascade of drafters: what the
-    /// levels that reviewed it made of it, rather than the law of one model. It may be sparse where the
+    /// Whether what is told of each draft token is its emission distribution in a cascade of drafters: what the
+    /// levels that reviewed it made of it, rather than the distribution of one model. It may be sparse where the
     /// cascade's lenience is 1 only, which is for the drafter to know.
-    pub fn sends_emission_law(&self) -> bool {
-        self.drafting == Drafting::Cascade && self.needs_draft_law()
+    pub fn sends_emission_probs(&self) -> bool {
+        self.drafting == Drafting::Cascade && self.needs_draft_probs()
     }
 
     /// How many tokens are drafted in a round, as it is asked for. Fixed for plans that end a draft by a
@@ -173,21 +173,21 @@ impl Choice {
         }
     }
 
-    /// Whether the draft law is needed at the position after the block, too: see
+    /// Whether the draft distribution is needed at the position after the block, too: see
     /// [`TargetDistribution::mixes_bonus`].
     pub fn bonus_q(&self) -> bool {
-        self.needs().draft_law && self.target.mixes_bonus(self.verification)
+        self.needs().draft_probs && self.target.mixes_bonus(self.verification)
     }
 
-    /// What the drafter tells the verifier of its laws.
+    /// What the drafter tells the verifier of its distributions.
     pub fn telling(&self) -> Telling {
         let needs = self.needs();
-        // A whole law that was not cut, rounded or scaled is the unscaled law itself.
+        // A whole distribution that was not cut, rounded or scaled is the unscaled distribution itself.
         let is_dense = self.proposal == ProposalForm::Dense { half: false };
         Telling {
             form: self.proposal,
             confidence: needs.max || needs.entropy,
-            unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_law),
+            unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_probs),
         }
     }
 

@@ -72,14 +72,14 @@ impl DraftingAxes {
         let target = TargetAsked::of(target).name();
         if self.drafting != Drafting::Model {
             return Err(self.refused_drafting(&format!(
-                "needs target 'exact': target '{target}' is made of the draft model's law at every \
+                "needs target 'exact': target '{target}' is made of the draft model's distribution at every \
                  position, and not every position is drafted by it; choose drafting model, or \
                  target exact"
             )));
         }
         if self.tree != TreeShape::Chain {
             return Err(self.refused_tree(&format!(
-                "needs target 'exact': target '{target}' is made of the draft law, which is told for \
+                "needs target 'exact': target '{target}' is made of the draft distribution, which is told for \
                  chains only; choose tree chain, or target exact"
             )));
         }
@@ -120,13 +120,13 @@ impl DraftingAxes {
         let drafting = names::of_drafting(self.drafting);
         if let DraftLen::Stop(_) = self.len {
             return Err(self.refused_len(&format!(
-                "needs drafting 'model', whose laws it looks at, and drafting is '{drafting}'; choose \
+                "needs drafting 'model', whose distributions it looks at, and drafting is '{drafting}'; choose \
                  a fixed length or goodput, or drafting model"
             )));
         }
         if self.tree != TreeShape::Chain && self.drafting == Drafting::MaxGram {
             return Err(self.refused_tree(&format!(
-                "needs drafting 'model' or 'cascade', whose laws rank the siblings, and drafting is \
+                "needs drafting 'model' or 'cascade', whose distributions rank the siblings, and drafting is \
                  '{drafting}'; choose tree chain, or drafting model or cascade"
             )));
         }

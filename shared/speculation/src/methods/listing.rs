@@ -105,12 +105,12 @@ fn draft_len() -> Axis {
             ranged(
                 "confidence:MIN",
                 "0 to 1".to_owned(),
-                "stop before a token where the draft law's maximum is below this",
+                "stop before a token where the draft distribution's maximum is below this",
             ),
             ranged(
                 "entropy:MAX",
                 "at least 0".to_owned(),
-                "stop before a token where the draft law's entropy is above this, in nats",
+                "stop before a token where the draft distribution's entropy is above this, in nats",
             ),
             ranged(
                 "specdec++:H",
@@ -149,8 +149,10 @@ fn tree() -> Axis {
 fn proposal() -> Axis {
     Axis {
         name: "proposal",
-        help: "what the verifier is told of the draft law",
-        default: format!("what is needed; sparse:{SPARSE_TOP} where a part of the law will do"),
+        help: "what the verifier is told of the draft distribution",
+        default: format!(
+            "what is needed; sparse:{SPARSE_TOP} where a part of the distribution will do"
+        ),
         values: vec![
             plain("none", "nothing"),
             plain(

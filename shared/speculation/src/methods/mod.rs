@@ -1,11 +1,11 @@
 //! The one registry of methods. Command line, API and documents read it; nothing else names one.
 //!
-//! A request picks a point on independent axes: which plan the session follows, which distribution
-//! it aims at, who drafts, how much and in which shape, how a draft block is verified, what the
-//! verifier is told of the draft law, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`] for on
-//! an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried
-//! out, or says which field does not fit and why. Whether the output is lossless or reproducible is
-//! computed from the axes, so that it is right for every combination.
+//! A request picks a point on independent axes: which plan the session follows, which distribution it aims at, who
+//! drafts, how much and in which shape, how a draft block is verified, what the verifier is told of the draft
+//! distribution, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`]
+//! for on an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried out, or
+//! says which field does not fit and why. Whether the output is lossless or reproducible is computed from the axes,
+//! so that it is right for every combination.
 //!
 //! | module | what it holds |
 //! |---|---|

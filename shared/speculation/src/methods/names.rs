@@ -83,7 +83,7 @@ impl PlanKind {
 /// A target distribution by name; its parameters stand in [`super::Parameters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetAsked {
-    /// The target law itself.
+    /// The target model's distribution itself.
     Exact,
     /// Lossy speculative sampling.
     Lossy,

@@ -117,7 +117,7 @@ pub(super) const SEQUENCE_ALPHA: Parameter<f64> = Parameter {
 pub(super) fn rule(rules: &'static [Rule], default: Rule) -> Parameter<Rule> {
     Parameter {
         name: RULE,
-        help: "deferral rule: when the target's law stands instead of the draft model's",
+        help: "deferral rule: when the target's distribution stands instead of the draft model's",
         range: Range::Rule(rules),
         default,
     }

@@ -1,4 +1,4 @@
-//! What the verifier must be told of the draft law: the default, and what will not do.
+//! What the verifier must be told of the draft distribution: the default, and what will not do.
 
 use super::BadValue;
 use super::names::{TargetAsked, of_drafting, of_proposal, of_verification};
@@ -7,8 +7,8 @@ use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::target::{Needs, TargetDistribution};
 use crate::verification::Verification;
 
-/// Most tokens of a sparse draft law where a request does not say: what a message of 170 bytes a
-/// token holds. Where laws are flat more would be accepted with more of them; see the guide to
+/// Most tokens of a sparse draft distribution where a request does not say: what a message of 170 bytes a
+/// token holds. Where distributions are flat more would be accepted with more of them; see the guide to
 /// methods for what was measured.
 pub const SPARSE_TOP: u32 = 32;
 
@@ -31,12 +31,12 @@ impl Axes {
         self.target.needs(self.greedy)
     }
 
-    /// Whether the target distribution is made of the draft law.
+    /// Whether the target distribution is made of the draft distribution.
     fn in_target(&self) -> bool {
-        self.needs().draft_law
+        self.needs().draft_probs
     }
 
-    /// Whether the verification tests a draft token against the law it was drawn from.
+    /// Whether the verification tests a draft token against the distribution it was drawn from.
     fn in_verification(&self) -> bool {
         match self.verification {
             Verification::Token | Verification::Block | Verification::BlockGreedy => true,
@@ -49,24 +49,24 @@ impl Axes {
         self.needs().dense
     }
 
-    /// Whether the law that a token is drafted from is one-hot: at temperature 0, and where the
+    /// Whether the distribution that a token is drafted from is one-hot: at temperature 0, and where the
     /// context alone says what is drafted.
     fn is_point(&self) -> bool {
         self.greedy || self.drafting == Drafting::MaxGram
     }
 
-    /// Whether the verifier needs the draft law, a one-hot one apart.
-    pub(super) fn needs_law(&self) -> bool {
+    /// Whether the verifier needs the draft distribution, a one-hot one apart.
+    pub(super) fn needs_probs(&self) -> bool {
         self.in_target() || (self.in_verification() && !self.is_point())
     }
 
-    /// Whether there is a law to tell of every draft token: none of Max-Gram; of a cascade what its
-    /// levels made of it, where they draw from their laws.
-    fn has_law(&self) -> bool {
+    /// Whether there is a distribution to tell of every draft token: none of Max-Gram; of a cascade what its
+    /// levels made of it, where they draw from their distributions.
+    fn has_probs(&self) -> bool {
         match self.drafting {
             Drafting::Model => true,
             Drafting::MaxGram => false,
-            Drafting::Cascade => self.needs_law(),
+            Drafting::Cascade => self.needs_probs(),
         }
     }
 
@@ -75,13 +75,13 @@ impl Axes {
         match self {
             _ if self.whole() => ProposalForm::Dense { half: false },
             _ if self.in_target() && self.greedy => ProposalForm::Sparse { top: 1 },
-            _ if self.needs_law() => ProposalForm::Sparse { top: SPARSE_TOP },
+            _ if self.needs_probs() => ProposalForm::Sparse { top: SPARSE_TOP },
             _ if self.in_verification() => ProposalForm::Point,
             _ => ProposalForm::None,
         }
     }
 
-    /// Whether `form` will do. A form that tells more than is needed will: it still cuts the law
+    /// Whether `form` will do. A form that tells more than is needed will: it still cuts the distribution
     /// that draft tokens are drawn from, so it is part of what the request means.
     pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadValue> {
         let refused = |problem: String| {
@@ -103,7 +103,7 @@ impl Axes {
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
                     .to_owned(),
             ),
-            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_law() => {
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_probs() => {
                 let (who, form) = (of_drafting(self.drafting), of_proposal(self.default_form()));
                 let when = if self.greedy && self.drafting != Drafting::MaxGram {
                     " at temperature 0"
@@ -111,12 +111,12 @@ impl Axes {
                     ""
                 };
                 refused(format!(
-                    "tells a law, and drafting '{who}' has none to tell{when}, expected {form}: ask for \
+                    "tells a distribution, and drafting '{who}' has none to tell{when}, expected {form}: ask for \
                      '{form}' instead, or leave it to the method"
                 ))
             }
-            ProposalForm::Point | ProposalForm::None if self.needs_law() => refused(format!(
-                "does not tell the draft law, which {} needs, expected sparse:K or dense",
+            ProposalForm::Point | ProposalForm::None if self.needs_probs() => refused(format!(
+                "does not tell the draft distribution, which {} needs, expected sparse:K or dense",
                 who()
             )),
             ProposalForm::None if self.in_verification() => refused(format!(
@@ -127,7 +127,7 @@ impl Axes {
                 "is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"
             )),
             ProposalForm::Sparse { .. } if self.whole() => refused(format!(
-                "tells a part of the draft law, and {} needs the whole of it above temperature 0, \
+                "tells a part of the draft distribution, and {} needs the whole of it above temperature 0, \
                  expected dense:f32 or dense:f16",
                 who()
             )),

@@ -213,8 +213,8 @@ impl Method {
         self.preset(1.0).is_reproducible()
     }
 
-    /// Whether, with its defaults and above temperature 0, the verifier must be told the draft law.
-    pub fn needs_draft_law(&self) -> bool {
-        self.preset(1.0).needs_draft_law()
+    /// Whether, with its defaults and above temperature 0, the verifier must be told the draft distribution.
+    pub fn needs_draft_probs(&self) -> bool {
+        self.preset(1.0).needs_draft_probs()
     }
 }

@@ -26,7 +26,7 @@ pub struct Asked<'a> {
     pub target: Option<TargetAsked>,
     /// The verification, if not the method's.
     pub verification: Option<Verification>,
-    /// What the verifier is told of the draft law, if not what it needs.
+    /// What the verifier is told of the draft distribution, if not what it needs.
     pub proposal: Option<ProposalForm>,
     /// Whether the coordinator decides acceptance, rather than the verifier.
     pub accept_at_coordinator: bool,
@@ -53,7 +53,7 @@ struct Carried {
 
 impl Choice {
     /// What `asked` comes to at `temperature`, 0 or above. `cuts` tells whether top-k, top-p or min-p
-    /// cut the sampling laws.
+    /// cut the sampling distributions.
     ///
     /// # Errors
     /// Names the field that is unknown, out of range, not taken, or does not go with another.
@@ -102,7 +102,7 @@ impl Choice {
             tree: drafting.tree,
             aim: TargetAsked::of(carried.aim),
             axes,
-            unscaled_is_law: temperature == 1.0 && !cuts,
+            unscaled_is_probs: temperature == 1.0 && !cuts,
             settings,
         })
     }

@@ -1,29 +1,29 @@
-//! Both laws of a row at once: the one to sample from, and the one a model's confidence is read from.
+//! Both distributions of a row at once: the one to sample from, and the one a model's confidence is read from.
 
-use super::{LawError, Pipeline, softmax};
+use super::{DistributionError, Pipeline, softmax};
 use crate::confidence::Confidence;
 use crate::history::History;
 use crate::real::Real;
 use crate::target::Needs;
 
-/// What is wanted of a row beside its sampling law.
+/// What is wanted of a row beside its sampling distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Want {
     /// The largest unscaled probability.
     pub max: bool,
-    /// The entropy of the unscaled law.
+    /// The entropy of the unscaled distribution.
     pub entropy: bool,
-    /// The unscaled law, where it is another than the sampling law.
+    /// The unscaled distribution, where it is another than the sampling distribution.
     pub unscaled: bool,
 }
 
-/// What was seen of a row beside its sampling law.
+/// What was seen of a row beside its sampling distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed<F> {
-    /// Confidence of the unscaled law, if its maximum or entropy was wanted.
+    /// Confidence of the unscaled distribution, if its maximum or entropy was wanted.
     pub confidence: Option<Confidence<F>>,
-    /// Whether the caller's scratch row holds the unscaled law. If not, and it was wanted, the
-    /// sampling law is the unscaled law.
+    /// Whether the caller's scratch row holds the unscaled distribution. If not, and it was wanted, the
+    /// sampling distribution is the unscaled distribution.
     pub unscaled: bool,
 }
 
@@ -48,23 +48,23 @@ impl Want {
 }
 
 impl Pipeline {
-    /// Like [`Pipeline::law`], and tells what is wanted of the unscaled law (temperature 1, no cuts)
+    /// Like [`Pipeline::probs`], and tells what is wanted of the unscaled distribution (temperature 1, no cuts)
     /// of the same row. `unscaled` is scratch that the caller keeps; it is resized here. Nothing is
-    /// computed twice where the two laws are one.
+    /// computed twice where the two distributions are one.
     ///
     /// # Errors
     /// If the row holds NaN or +inf, or no token is left.
-    pub fn laws<F: Real>(
+    pub fn distributions<F: Real>(
         &mut self,
         row: &mut [F],
         unscaled: &mut Vec<F>,
         want: Want,
         history: &History,
         position: u32,
-    ) -> Result<Observed<F>, LawError> {
+    ) -> Result<Observed<F>, DistributionError> {
         let best = self.prepare(row, history, position)?;
         let confidence =
-            |law: &[F]| (want.max || want.entropy).then(|| Confidence::of(law, want.entropy));
+            |probs: &[F]| (want.max || want.entropy).then(|| Confidence::of(probs, want.entropy));
         if self.params.temperature == 1.0 {
             softmax(row, row[best], F::one());
             let seen = Observed {
@@ -131,19 +131,21 @@ mod tests {
     }
 
     #[test]
-    fn both_laws_are_those_computed_apart() {
+    fn both_distributions_are_those_computed_apart() {
         let none = History::default();
         for params in settings() {
             let mut pipeline = Pipeline::new(params);
-            let mut law = ROW;
-            pipeline.law(&mut law, &none, 0).expect("a law");
-            let plain = pipeline.unscaled(&ROW, &none, 0).expect("a law");
+            let mut probs = ROW;
+            pipeline
+                .probs(&mut probs, &none, 0)
+                .expect("a distribution");
+            let plain = pipeline.unscaled(&ROW, &none, 0).expect("a distribution");
             for want in (0..8).map(want) {
                 let (mut row, mut scratch) = (ROW, vec![9.0; 7]);
                 let seen = pipeline
-                    .laws(&mut row, &mut scratch, want, &none, 0)
-                    .expect("laws");
-                assert_eq!(row, law);
+                    .distributions(&mut row, &mut scratch, want, &none, 0)
+                    .expect("distributions");
+                assert_eq!(row, probs);
                 let asked = want.max || want.entropy;
                 let expected = asked.then(|| Confidence::of(&plain, want.entropy));
                 assert_eq!(seen.confidence, expected);
@@ -157,21 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn one_law_is_not_computed_twice() {
+    fn one_distribution_is_not_computed_twice() {
         let none = History::default();
         let held: Vec<bool> = settings()
             .into_iter()
             .map(|params| {
                 let (mut row, mut scratch, want) = (ROW, Vec::new(), want(UNSCALED));
-                let seen = Pipeline::new(params).laws(&mut row, &mut scratch, want, &none, 0);
-                seen.expect("laws").unscaled
+                let seen =
+                    Pipeline::new(params).distributions(&mut row, &mut scratch, want, &none, 0);
+                seen.expect("distributions").unscaled
             })
             .collect();
         assert_eq!(held, [false, true, true, true]);
     }
 
     #[test]
-    fn each_cut_that_is_set_makes_the_laws_differ() {
+    fn each_cut_that_is_set_makes_the_distributions_differ() {
         let changes: [fn(&mut SamplingParams); 4] = [
             |_| {},
             |params| params.top_k = 2,

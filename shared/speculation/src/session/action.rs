@@ -17,7 +17,7 @@ pub enum Plan {
     TargetOnly,
     /// The drafter decodes alone.
     DraftOnly,
-    /// The drafter decodes until its law says defer; then the verifier decodes one token.
+    /// The drafter decodes until its distribution says defer; then the verifier decodes one token.
     TokenCascade {
         /// Most draft tokens in a row before the target must speak, at least 1.
         max_run: u32,
@@ -47,7 +47,7 @@ pub enum DraftStop {
     Length,
     /// The last token ends the output.
     EndToken,
-    /// The law at the next position says stop.
+    /// The distribution at the next position says stop.
     Policy,
     /// The draft model's context is full.
     Context,
@@ -96,9 +96,9 @@ pub enum Origin {
 pub enum Request {
     /// Draft at most `max_tokens` tokens after the first `base_len` output tokens.
     Draft {
-        /// Most tokens wanted, for a tree most levels; 0 asks for nothing but the law.
+        /// Most tokens wanted, for a tree most levels; 0 asks for nothing but the distribution.
         max_tokens: u32,
-        /// Whether the law at the position after the block is wanted too.
+        /// Whether the distribution at the position after the block is wanted too.
         bonus_q: bool,
     },
     /// Decide these draft tokens.
@@ -187,8 +187,8 @@ pub struct DraftBlock {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// The drafter answered a [`Request::Draft`]. An empty block answers a request for nothing but the
-    /// law, or says that the very first law stops ([`DraftStop::Policy`]), or that the context is full;
-    /// elsewhere it is malformed.
+    /// distribution, or says that the very first distribution stops ([`DraftStop::Policy`]), or that the context is
+    /// full; elsewhere it is malformed.
     Drafted {
         /// The round answered.
         round: u64,
@@ -239,7 +239,7 @@ pub enum Input {
         /// Whether asking again could help.
         retry: bool,
     },
-    /// The verifier refused the draft block because what came with it is no draft law.
+    /// The verifier refused the draft block because what came with it is no draft distribution.
     ProposalsRejected {
         /// The round asked.
         round: u64,

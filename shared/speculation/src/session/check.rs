@@ -117,7 +117,7 @@ pub(super) fn ends_block(config: &SessionConfig, drafts: &DraftTree) -> bool {
 }
 
 /// Whether there may be nothing drafted: because nothing was asked for or there is no room, or
-/// because the first law says stop: every plan has something to do then but one of the drafter alone.
+/// because the first distribution says stop: every plan has something to do then but one of the drafter alone.
 fn may_be_empty(config: &SessionConfig, max_tokens: u32, stop: DraftStop) -> bool {
     let hands_over = matches!(
         config.plan,

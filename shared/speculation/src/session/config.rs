@@ -24,11 +24,11 @@ pub struct SessionConfig {
     pub goodput: Option<Estimator>,
     /// The shape of blocks; `draft_len` is then their depth.
     pub tree: TreeShape,
-    /// Whether every verified position needs the draft law, the one after the block too, and the
+    /// Whether every verified position needs the draft distribution, the one after the block too, and the
     /// session must ask for it. False where the coordinator decides and fetches it when needed.
     pub bonus_q: bool,
     /// Whether whoever carries the requests out decides the blocks itself and asks the drafter for a
-    /// law only where it turns out to need one. The session then asks for none beforehand, whatever
+    /// distribution only where it turns out to need one. The session then asks for none beforehand, whatever
     /// [`SessionConfig::bonus_q`] says, but for [`Plan::OracleCascade`].
     pub lazy_bonus: bool,
     /// Whether tokens drawn without the drafter are not what the method promises.

@@ -34,7 +34,7 @@ impl Session {
         self.abandon(outstanding, peer, &malformed.to_string());
     }
 
-    /// The verifier found what the drafter said of its laws malformed: the drafter is to blame, if it
+    /// The verifier found what the drafter said of its distributions malformed: the drafter is to blame, if it
     /// said anything.
     pub(super) fn proposals_rejected(&mut self, round: u64, reason: &str) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
@@ -191,7 +191,7 @@ impl Session {
             reason: reason.to_owned(),
         });
         self.inexact |= self.config.depends_on_draft || self.has_live_layers();
-        // Without the draft law there is no residual to carry on.
+        // Without the draft distribution there is no residual to carry on.
         self.layers.clear();
         if self.is_holding() {
             return self.lose_response();

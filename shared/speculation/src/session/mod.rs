@@ -195,7 +195,7 @@ impl Session {
     }
 
     /// Whether the output is what the method promises. False once the target went on alone where the
-    /// method needs the draft law.
+    /// method needs the draft distribution.
     pub fn is_exact(&self) -> bool {
         !self.inexact
     }
@@ -317,7 +317,7 @@ impl Session {
     fn is_waiting_on(&self, round: u64, peer: Peer) -> bool {
         self.outstanding.as_ref().is_some_and(|outstanding| {
             let request = &outstanding.request;
-            // Whoever decides a block itself may have to ask the drafter for a law on the way.
+            // Whoever decides a block itself may have to ask the drafter for a distribution on the way.
             let on_the_way = self.config.lazy_bonus && matches!(request, Request::Verify { .. });
             let concerned = request.peer() == peer || on_the_way && peer == Peer::Drafter;
             round == self.round && !outstanding.paused && concerned

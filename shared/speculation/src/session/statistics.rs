@@ -15,7 +15,7 @@ pub struct Statistics {
     pub target_forwards: u32,
     /// Draft tokens taken from the drafter, all nodes of trees.
     pub drafted: u32,
-    /// Forwards of the draft models: of one model one a level, and one for a law that was only looked at.
+    /// Forwards of the draft models: of one model one a level, and one for a distribution that was only looked at.
     pub draft_forwards: u32,
     /// The same by model, the largest first.
     pub draft_forwards_by_model: Vec<u32>,
@@ -59,7 +59,7 @@ pub struct Fallback {
 }
 
 impl Statistics {
-    /// Records a draft block; `looked_ahead` if the law after it was looked at.
+    /// Records a draft block; `looked_ahead` if the distribution after it was looked at.
     pub(super) fn drafted(&mut self, answer: &DraftBlock, looked_ahead: bool) {
         self.drafted += answer.drafts.len() as u32;
         let assumed = [answer.drafts.levels() + u32::from(looked_ahead)];

@@ -1,4 +1,4 @@
-//! Lossy speculative sampling: a draft token may stand more often than the target law allows.
+//! Lossy speculative sampling: a draft token may stand more often than the target model's distribution allows.
 //!
 //! Narasimhan et al., "Faster Cascades via Speculative Decoding", §2 and Appendix E.6: accept x drawn
 //! from q with probability `κ(x) = min(1, p(x) / ((1 - α) q(x)))`, else draw from the residual
@@ -6,15 +6,15 @@
 //!
 //! `out = q κ + r norm((p/β - q)_+)`, `r = Σ (q - p/(1 - α))_+`,
 //!
-//! a distribution for every β, and the law that requests aim at here. The paper's Table 1 names
-//! `max(min(q, p/(1 - α)), p/β)` instead, which is this law if β is tuned and no distribution
+//! a distribution for every β, and the distribution that requests aim at here. The paper's Table 1 names
+//! `max(min(q, p/(1 - α)), p/β)` instead, which is this distribution if β is tuned and no distribution
 //! otherwise (its mass is `1 + TV(p, q) - r` at β = 1).
 //!
 //! Token verification of `out` is exactly the procedure above at a drafted position. Where κ < 1,
 //! p/β <= p/(1 - α) < q: the residual has no mass there, so `out/q = κ`. Where κ = 1, `out >= q`: the
 //! token stands, and `(out - q)_+` is the residual up to its mass. The exception is a residual
 //! without mass, where p takes its place: then a refused token may be drawn again, `out/q` is above
-//! κ, and only the law that comes out is the same.
+//! κ, and only the distribution that comes out is the same.
 
 use super::Beta;
 use crate::real::{Real, sum_of_pairs};
@@ -25,10 +25,10 @@ pub(super) fn is_exact(alpha: f64, beta: Beta) -> bool {
     alpha == 0.0 && matches!(beta, Beta::Tuned | Beta::Fixed(1.0))
 }
 
-/// Turns the target's sampling law into `out`, in place. Without loss the law is left bit for bit.
-pub(super) fn apply<F: Real>(alpha: f64, beta: Beta, draft: &[F], law: &mut [F]) {
+/// Turns the target's sampling distribution into `out`, in place. Without loss the distribution is left bit for bit.
+pub(super) fn apply<F: Real>(alpha: f64, beta: Beta, draft: &[F], probs: &mut [F]) {
     if !is_exact(alpha, beta) {
-        emitted(law, draft, 1.0 / (1.0 - alpha), beta);
+        emitted(probs, draft, 1.0 / (1.0 - alpha), beta);
     }
 }
 
@@ -87,27 +87,27 @@ fn tuned_scale<F: Real>(draft: &[F], target: &[F], refused: f64) -> f64 {
 
 kernel! {
     /// `loosened` is 1 / (1 - α).
-    fn emitted<'a, F: Real>(law: &'a mut [F], draft: &'a [F], loosened: f64, beta: Beta) -> () {
-        let refused = refused_mass(draft, law, loosened);
+    fn emitted<'a, F: Real>(probs: &'a mut [F], draft: &'a [F], loosened: f64, beta: Beta) -> () {
+        let refused = refused_mass(draft, probs, loosened);
         if refused <= 0.0 {
-            law.copy_from_slice(draft);
+            probs.copy_from_slice(draft);
             return;
         }
         let scale = match beta {
             Beta::Fixed(beta) => 1.0 / beta,
-            Beta::Tuned => tuned_scale(draft, law, refused),
+            Beta::Tuned => tuned_scale(draft, probs, refused),
         };
-        let residual = residual_mass(draft, law, scale);
+        let residual = residual_mass(draft, probs, scale);
         let accepted = |p: f64, q: f64| q.min(p * loosened);
         if residual > 0.0 {
             let share = refused / residual;
-            for (p, &q) in law.iter_mut().zip(draft) {
+            for (p, &q) in probs.iter_mut().zip(draft) {
                 let (target, draft) = (p.as_f64(), q.as_f64());
                 let drawn = (target * scale - draft).max(0.0);
                 *p = F::from_f64(accepted(target, draft) + drawn * share);
             }
         } else {
-            for (p, &q) in law.iter_mut().zip(draft) {
+            for (p, &q) in probs.iter_mut().zip(draft) {
                 let (target, draft) = (p.as_f64(), q.as_f64());
                 *p = F::from_f64(accepted(target, draft) + target * refused);
             }

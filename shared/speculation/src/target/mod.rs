@@ -1,10 +1,11 @@
-//! Target distributions π(q, p): what a request aims at, as a function of draft law and target law.
+//! Target distributions π(q, p): what a request aims at, as a function of draft distribution and target model's
+//! distribution.
 //!
-//! A verification method emits exact samples of whatever law it is given as the target. Given p it
+//! A verification method emits exact samples of whatever distribution it is given as the target. Given p it
 //! is lossless; given a π(q, p) the draft model speaks where it is good enough: lossy speculative
 //! sampling and the deferral rules of Narasimhan et al., "Faster Cascades via Speculative Decoding".
 //!
-//! The laws mixed are the sampling laws; what a rule judges them by are the unscaled laws
+//! The distributions mixed are the sampling distributions; what a rule judges them by are the unscaled distributions
 //! (temperature 1, no cuts), so that a rule means the same at every temperature.
 
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -24,7 +25,7 @@ use rules::{Judge, position, token};
 /// What a request aims at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum TargetDistribution {
-    /// The target law p itself.
+    /// The target model's distribution p itself.
     #[default]
     Exact,
     /// Lossy speculative sampling: accept with probability `min(1, p/((1 - α) q))`.
@@ -57,7 +58,7 @@ impl TargetDistribution {
     /// never says.
     pub const MAX_BETA: f64 = 1e6;
 
-    /// Whether π is the target law itself, whatever the draft model says: [`Self::Exact`], and lossy
+    /// Whether π is the target model's distribution itself, whatever the draft model says: [`Self::Exact`], and lossy
     /// sampling that loses nothing (α = 0 with β = 1 or tuned, which is then 1).
     pub fn is_exact(&self) -> bool {
         match *self {
@@ -98,23 +99,23 @@ impl TargetDistribution {
         }
     }
 
-    /// Turns the target's sampling law into π, in place, and returns how much of this position is
+    /// Turns the target's sampling distribution into π, in place, and returns how much of this position is
     /// deferred to the target: δ, 0 or 1, for rules that judge a position, and the refused draft mass
     /// η for rules that judge tokens; nothing where there is no deferral (exact, lossy).
     ///
-    /// `greedy` is temperature 0, where both sampling laws are one-hot. All rows are of one length.
-    /// For lossy sampling π is the law emitted, not the paper's Table 1, which need not be a
+    /// `greedy` is temperature 0, where both sampling distributions are one-hot. All rows are of one length.
+    /// For lossy sampling π is the distribution emitted, not the paper's Table 1, which need not be a
     /// distribution; see [`tuned_beta`].
     pub fn apply<F: Real>(
         &self,
-        draft: DraftLaw<'_, F>,
-        mut target: TargetLaw<'_, F>,
+        draft: DraftProbs<'_, F>,
+        mut target: TargetProbs<'_, F>,
         greedy: bool,
     ) -> Option<F> {
         match *self {
             Self::Exact => None,
             Self::Lossy { alpha, beta } => {
-                lossy::apply(alpha, beta, draft.law, target.law);
+                lossy::apply(alpha, beta, draft.probs, target.probs);
                 None
             }
             Self::Deferral { rule, alpha } => match rule.judge {
@@ -125,7 +126,7 @@ impl TargetDistribution {
                     if position::defers(judge, alpha, draft, &target, greedy) {
                         return Some(F::one());
                     }
-                    target.law.copy_from_slice(draft.law);
+                    target.probs.copy_from_slice(draft.probs);
                     Some(F::zero())
                 }
             },
@@ -159,51 +160,51 @@ impl TargetDistribution {
 
 /// The draft model at one position.
 #[derive(Clone, Copy, Debug)]
-pub struct DraftLaw<'a, F> {
-    /// The sampling law (vocab): exactly what a draft token is drawn from.
-    pub law: &'a [F],
-    /// The unscaled law (vocab), right at least where `law` has mass; none if it is `law` itself.
+pub struct DraftProbs<'a, F> {
+    /// The sampling distribution (vocab): exactly what a draft token is drawn from.
+    pub probs: &'a [F],
+    /// The unscaled distribution (vocab), right at least where `probs` has mass; none if it is `probs` itself.
     pub unscaled: Option<&'a [F]>,
-    /// Confidence of the whole unscaled law.
+    /// Confidence of the whole unscaled distribution.
     pub confidence: Confidence<F>,
 }
 
 /// The target model at one position.
 #[derive(Debug)]
-pub struct TargetLaw<'a, F> {
-    /// The sampling law (vocab), to be turned into π in place.
-    pub law: &'a mut [F],
-    /// The unscaled law (vocab); none if it is `law` itself as it came.
+pub struct TargetProbs<'a, F> {
+    /// The sampling distribution (vocab), to be turned into π in place.
+    pub probs: &'a mut [F],
+    /// The unscaled distribution (vocab); none if it is `probs` itself as it came.
     pub unscaled: Option<&'a [F]>,
-    /// Confidence of the unscaled law.
+    /// Confidence of the unscaled distribution.
     pub confidence: Confidence<F>,
 }
 
-/// What a target distribution must be told at each position, beside the target's sampling law.
+/// What a target distribution must be told at each position, beside the target's sampling distribution.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "a list of independent wants, each named"
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The draft model's sampling law, at the position after the block too.
-    pub draft_law: bool,
+    /// The draft model's sampling distribution, at the position after the block too.
+    pub draft_probs: bool,
     /// Both models' largest unscaled probability.
     pub max: bool,
     /// Both models' entropy.
     pub entropy: bool,
-    /// The draft model's unscaled law where its sampling law has mass.
+    /// The draft model's unscaled distribution where its sampling distribution has mass.
     pub draft_unscaled: bool,
-    /// The target model's unscaled law.
+    /// The target model's unscaled distribution.
     pub target_unscaled: bool,
-    /// Whether the draft model's unscaled law is needed on the whole vocabulary.
+    /// Whether the draft model's unscaled distribution is needed on the whole vocabulary.
     pub dense: bool,
 }
 
 impl Needs {
     /// The draft model's sampling distribution.
     pub(crate) const DRAFT: Self = Self {
-        draft_law: true,
+        draft_probs: true,
         max: false,
         entropy: false,
         draft_unscaled: false,
@@ -254,7 +255,7 @@ mod tests {
     fn only_what_a_rule_judges_by_is_needed() {
         let needs = |rule, greedy| {
             let needs = TargetDistribution::Deferral { rule, alpha: 0.0 }.needs(greedy);
-            assert!(needs.draft_law);
+            assert!(needs.draft_probs);
             let asked = [
                 (needs.max, "max"),
                 (needs.entropy, "entropy"),
@@ -294,9 +295,9 @@ mod tests {
         }
         for inexact in [lossy(0.0, Beta::Fixed(2.0)), lossy(0.5, Beta::Tuned)] {
             assert!(!inexact.is_exact());
-            let draft_law = true;
+            let draft_probs = true;
             let expected = Needs {
-                draft_law,
+                draft_probs,
                 ..Default::default()
             };
             assert_eq!(inexact.needs(true), expected);

@@ -2,38 +2,38 @@
 //! finds too unlikely.
 //!
 //! Kim et al., "Speculative Decoding with Big Little Decoder" (2023); Narasimhan et al., "Faster
-//! Cascades via Speculative Decoding", appendix E.5. With p the target's unscaled law, a draft token
+//! Cascades via Speculative Decoding", appendix E.5. With p the target's unscaled distribution, a draft token
 //! x stands while `D = -ln p(x)` is at most the rollback threshold. At temperature 0 this is the
 //! paper's algorithm. Above it, the token that takes a refused one's place is our choice: the
 //! verifier's own sample under the shared noise, so that the output is a function of the seed.
 
-use super::{Block, LastToken, RoundLaws, Verdict};
+use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 
-/// Whether draft token `token` stands under the target's unscaled law `unscaled` (vocab): refused
+/// Whether draft token `token` stands under the target's unscaled distribution `unscaled` (vocab): refused
 /// iff `-ln p(token)` exceeds `rollback`, in nats.
 pub fn keeps<F: Real>(unscaled: &[F], token: TokenId, rollback: f64) -> bool {
     -unscaled[token as usize].as_f64().ln_portable() <= rollback
 }
 
 /// Decides `block`. The first refused token is replaced by the verifier's choice from the target
-/// law, even if that is the same token, and the rest is dropped; if all stand, the choice after
+/// distribution, even if that is the same token, and the rest is dropped; if all stand, the choice after
 /// them is the bonus.
 ///
 /// # Errors
-/// Whatever `laws` fails with.
-pub fn verify<F: Real, L: RoundLaws<F>>(
+/// Whatever `distributions` fails with.
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     rollback: f64,
     noise: &Noise,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     for (offset, &draft) in drafts.iter().enumerate() {
-        let position = laws.at(offset)?;
+        let position = distributions.at(offset)?;
         let unscaled = position.target_unscaled.unwrap_or(position.target);
         if !keeps(unscaled, draft, rollback) {
             let chosen = choice(position.target, noise, block.base_len + offset as u32);
@@ -46,6 +46,6 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
     }
     let offset = drafts.len();
     let position = block.base_len + offset as u32;
-    let bonus = choice(laws.at(offset)?.target, noise, position);
+    let bonus = choice(distributions.at(offset)?.target, noise, position);
     Ok(Verdict::with_last(drafts, bonus, LastToken::Bonus))
 }

@@ -14,13 +14,13 @@
 //! the next round.
 
 use super::residual::{Weights, excess, residual};
-use super::{Block, LastToken, RoundLaws, Verdict};
+use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
 
 /// The probability `R / (R + 1 - r)` with which a length below the block's passes its test, from
-/// the laws after it and the joint ratio r of the prefix, `log_ratio` its natural logarithm; 1 for a
+/// the distributions after it and the joint ratio r of the prefix, `log_ratio` its natural logarithm; 1 for a
 /// ratio of 1 or more, so that equal models always pass.
 pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f64 {
     if log_ratio >= 0.0 {
@@ -34,19 +34,19 @@ pub fn pass_probability<F: Real>(log_ratio: f64, target: &[F], draft: &[F]) -> f
 /// target gives no mass, which no prefix can hold.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
-/// token no mass.
-pub fn verify<F: Real, L: RoundLaws<F>>(
+/// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
+/// distribution is missing or gives its own token no mass.
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     // ln c of the prefix so far, and of the longest that passed.
     let mut joint = 0.0_f64;
     let (mut accepted, mut accepted_joint) = (0, 0.0);
     for (offset, &draft) in drafts.iter().enumerate() {
-        let position = laws.at(offset)?;
+        let position = distributions.at(offset)?;
         if offset > 0 {
             let pass = pass_probability(joint, position.target, position.draft);
             if chance.accepts(offset as u32 - 1, F::from_f64(pass)) {
@@ -64,10 +64,14 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
         if ended {
             return Ok(Verdict::ended(drafts));
         }
-        let bonus = chance.token(Purpose::Bonus, length as u32, laws.at(length)?.target);
+        let bonus = chance.token(
+            Purpose::Bonus,
+            length as u32,
+            distributions.at(length)?.target,
+        );
         return Ok(Verdict::with_last(drafts, bonus, LastToken::Bonus));
     }
-    let position = laws.at(accepted)?;
+    let position = distributions.at(accepted)?;
     residual(accepted_joint, position.target, position.draft);
     let recovered = chance.token(Purpose::Residual, accepted as u32, position.draft);
     let accepted = &drafts[..accepted];

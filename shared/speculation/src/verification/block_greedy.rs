@@ -21,7 +21,7 @@
 
 use super::block::pass_probability;
 use super::layers::{Layer, Layers};
-use super::{Block, LastToken, Position, RoundLaws, Verdict, log_ratio};
+use super::{Block, LastToken, Position, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Purpose;
@@ -42,18 +42,18 @@ struct Prefix {
 /// target gives no mass; the position after it too, if it is accepted whole.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`] where a draft law is missing or gives its own
-/// token no mass. With live layers the position after the block needs a draft law too:
+/// Whatever `distributions` fails with, and [`BadProposal`] where a draft distribution is missing or gives its own
+/// token no mass. With live layers the position after the block needs a draft distribution too:
 /// [`BadProposal::MissingBonus`].
-pub fn verify<F: Real, L: RoundLaws<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     let length = drafts.len();
-    let mut law = Vec::new();
-    let (prefixes, whole) = prefixes(block, drafts, laws, &mut law)?;
+    let mut probs = Vec::new();
+    let (prefixes, whole) = prefixes(block, drafts, distributions, &mut probs)?;
     let passes = |chance: &mut _, at: usize, pass: f64| {
         Chance::accepts(chance, (length - at) as u32, F::from_f64(pass))
     };
@@ -63,7 +63,7 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
         if ended {
             return Ok(Verdict::ended(drafts));
         }
-        return bonus(drafts, whole.layers, chance, laws, &mut law);
+        return bonus(drafts, whole.layers, chance, distributions, &mut probs);
     }
     let longest = (1..prefixes.len())
         .rev()
@@ -76,25 +76,25 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
         &prefixes[longest],
         horizon,
         chance,
-        laws,
-        &mut law,
+        distributions,
+        &mut probs,
     )
 }
 
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
-/// hold a token without mass. `law` is scratch for layered laws.
-fn prefixes<F: Real, L: RoundLaws<F>>(
+/// hold a token without mass. `probs` is scratch for layered distributions.
+fn prefixes<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     drafts: &[TokenId],
-    laws: &mut L,
-    law: &mut Vec<F>,
+    distributions: &mut L,
+    probs: &mut Vec<F>,
 ) -> Result<(Vec<Prefix>, Option<Prefix>), L::Error> {
     let mut prefixes = Vec::with_capacity(drafts.len());
     let (mut joint, mut layers) = (0.0, Layers::new(block.layers));
     for (offset, &draft) in drafts.iter().enumerate() {
-        let position = laws.at(offset)?;
+        let position = distributions.at(offset)?;
         let drawn_with = position.drawn_with(draft)?;
-        let target = layered(&mut layers, &position, law);
+        let target = layered(&mut layers, &position, probs);
         let below = Prefix {
             joint,
             pass: pass_probability(joint, target, position.draft),
@@ -116,33 +116,33 @@ fn prefixes<F: Real, L: RoundLaws<F>>(
     Ok((prefixes, Some(whole)))
 }
 
-/// The target law at a position with its layers; a copy only if there are any.
+/// The target distribution at a position with its layers; a copy only if there are any.
 fn layered<'a, F: Real>(
     layers: &mut Layers,
     position: &'a Position<'_, F>,
-    law: &'a mut Vec<F>,
+    probs: &'a mut Vec<F>,
 ) -> &'a [F] {
     if layers.is_empty() {
         return position.target;
     }
-    layers.law(position.target, position.draft, law);
-    law
+    layers.probs(position.target, position.draft, probs);
+    probs
 }
 
 /// All of `drafts` stand; one more token from the layered target.
-fn bonus<F: Real, L: RoundLaws<F>>(
+fn bonus<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
     mut layers: Layers,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
-    law: &mut Vec<F>,
+    distributions: &mut L,
+    probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
     let offset = drafts.len();
-    let position = laws.at(offset)?;
+    let position = distributions.at(offset)?;
     if !layers.is_empty() && position.draft.is_empty() {
         return Err(BadProposal::MissingBonus.into());
     }
-    let target = layered(&mut layers, &position, law);
+    let target = layered(&mut layers, &position, probs);
     let bonus = chance.token(Purpose::Bonus, offset as u32, target);
     let mut verdict = Verdict::with_last(drafts, bonus, LastToken::Bonus);
     if !layers.is_empty() {
@@ -154,22 +154,22 @@ fn bonus<F: Real, L: RoundLaws<F>>(
 }
 
 /// The first `longest` of `drafts` stand; the residual is laid on top, and gives the next token.
-fn recovered<F: Real, L: RoundLaws<F>>(
+fn recovered<F: Real, L: RoundDistributions<F>>(
     drafts: &[TokenId],
     longest: usize,
     prefix: &Prefix,
     horizon: u32,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
-    law: &mut Vec<F>,
+    distributions: &mut L,
+    probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
-    let position = laws.at(longest)?;
+    let position = distributions.at(longest)?;
     let mut layers = prefix.layers.clone();
     layers.push(Layer {
         log_rho: prefix.joint,
         remaining: horizon - longest as u32,
     });
-    let target = layered(&mut layers, &position, law);
+    let target = layered(&mut layers, &position, probs);
     let recovered = chance.token(Purpose::Residual, longest as u32, target);
     let at = recovered as usize;
     layers.advance(position.target[at], position.draft[at]);

@@ -1,26 +1,26 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
-use super::{Block, LastToken, RoundLaws, Verdict};
+use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
 
 /// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
-/// not depend on what was drafted. No law is asked for beyond the first refusal, and none of the
-/// draft laws is looked at.
+/// not depend on what was drafted. No distribution is asked for beyond the first refusal, and none of the
+/// draft distributions is looked at.
 ///
 /// # Errors
-/// Whatever `laws` fails with.
-pub fn verify<F: Real, L: RoundLaws<F>>(
+/// Whatever `distributions` fails with.
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     noise: &Noise,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     let mut chosen = |offset: usize| -> Result<TokenId, L::Error> {
         let position = block.base_len + offset as u32;
-        Ok(choice(laws.at(offset)?.target, noise, position))
+        Ok(choice(distributions.at(offset)?.target, noise, position))
     };
     for (offset, draft) in drafts.iter().enumerate() {
         let chosen = chosen(offset)?;

@@ -1,27 +1,27 @@
-//! How many tokens of a given draft block a verification accepts, as a law.
+//! How many tokens of a given draft block a verification accepts, as a distribution.
 //!
 //! For an offline evaluator and for tests: the accept tests are those of the shipped verifications,
 //! each asked for its probability instead of being decided.
 
-use super::{Block, RoundLaws, Verification, bild, block, block_greedy, token};
+use super::{Block, RoundDistributions, Verification, bild, block, block_greedy, token};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::coupled::conditional_acceptance;
 use crate::noise::Purpose;
 use crate::real::Real;
 
-/// P(accepted length = i) for i = 0..=L of the draft tokens `drafts` (L) under `laws`.
+/// P(accepted length = i) for i = 0..=L of the draft tokens `drafts` (L) under `distributions`.
 ///
 /// The draft tokens are taken to end nothing, and no residual layers to be live. Coupled
 /// verification takes them to be the drafter's choices under the shared noise.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
-/// token no mass.
-pub fn length_law<F: Real, L: RoundLaws<F>>(
+/// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
+/// distribution is missing or gives its own token no mass.
+pub fn length_distribution<F: Real, L: RoundDistributions<F>>(
     verification: Verification,
     drafts: &[TokenId],
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Vec<f64>, L::Error> {
     let length = drafts.len();
     let chain = Block {
@@ -38,12 +38,12 @@ pub fn length_law<F: Real, L: RoundLaws<F>>(
     match verification {
         Verification::Token => {
             tests.answer = true;
-            token::verify(&chain, &mut tests, laws)?;
+            token::verify(&chain, &mut tests, distributions)?;
             Ok(first_refusal(&tests.probabilities))
         }
         Verification::Coupled => {
             for (offset, &draft) in drafts.iter().enumerate() {
-                let position = laws.at(offset)?;
+                let position = distributions.at(offset)?;
                 position.drawn_with(draft)?;
                 let given = conditional_acceptance(position.draft, position.target, draft);
                 tests.probabilities[offset] = given.as_f64();
@@ -52,7 +52,7 @@ pub fn length_law<F: Real, L: RoundLaws<F>>(
         }
         Verification::Bild { rollback } => {
             for (offset, &draft) in drafts.iter().enumerate() {
-                let position = laws.at(offset)?;
+                let position = distributions.at(offset)?;
                 let unscaled = position.target_unscaled.unwrap_or(position.target);
                 let keeps = bild::keeps(unscaled, draft, rollback);
                 tests.probabilities[offset] = f64::from(u8::from(keeps));
@@ -60,11 +60,11 @@ pub fn length_law<F: Real, L: RoundLaws<F>>(
             Ok(first_refusal(&tests.probabilities))
         }
         Verification::Block => {
-            block::verify(&chain, &mut tests, laws)?;
+            block::verify(&chain, &mut tests, distributions)?;
             Ok(longest_pass(&tests.probabilities))
         }
         Verification::BlockGreedy => {
-            block_greedy::verify(&chain, &mut tests, laws)?;
+            block_greedy::verify(&chain, &mut tests, distributions)?;
             // The longest length is tested first.
             tests.probabilities.reverse();
             Ok(longest_pass(&tests.probabilities))
@@ -85,33 +85,33 @@ impl<F: Real> Chance<F> for Tests {
         self.answer
     }
 
-    fn token(&mut self, _purpose: Purpose, _offset: u32, _law: &[F]) -> TokenId {
+    fn token(&mut self, _purpose: Purpose, _offset: u32, _probs: &[F]) -> TokenId {
         0
     }
 }
 
-/// The law of the number of passes before the first refusal.
+/// The distribution of the number of passes before the first refusal.
 fn first_refusal(passes: &[f64]) -> Vec<f64> {
     let mut so_far = 1.0;
-    let mut law: Vec<f64> = Vec::with_capacity(passes.len() + 1);
+    let mut probs: Vec<f64> = Vec::with_capacity(passes.len() + 1);
     for pass in passes {
-        law.push(so_far * (1.0 - pass));
+        probs.push(so_far * (1.0 - pass));
         so_far *= pass;
     }
-    law.push(so_far);
-    law
+    probs.push(so_far);
+    probs
 }
 
-/// The law of the largest i whose test `passes[i - 1]` passes, 0 if none does.
+/// The distribution of the largest i whose test `passes[i - 1]` passes, 0 if none does.
 fn longest_pass(passes: &[f64]) -> Vec<f64> {
     let mut none_longer = 1.0;
-    let mut law = vec![0.0; passes.len() + 1];
+    let mut probs = vec![0.0; passes.len() + 1];
     for (at, pass) in passes.iter().enumerate().rev() {
-        law[at + 1] = none_longer * pass;
+        probs[at + 1] = none_longer * pass;
         none_longer *= 1.0 - pass;
     }
-    law[0] = none_longer;
-    law
+    probs[0] = none_longer;
+    probs
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_of_the_length_follow_from_the_tests() {
+    fn distributions_of_the_length_follow_from_the_tests() {
         assert_eq!(first_refusal(&[0.5, 0.25]), [0.5, 0.375, 0.125]);
         assert_eq!(longest_pass(&[0.5, 0.25]), [0.375, 0.375, 0.25]);
         assert_eq!(first_refusal(&[]), [1.0]);

@@ -5,7 +5,7 @@
 //! not drawn from π but from `norm((ρ π - q)_+)`, as far as the block would have gone, with ρ the
 //! joint ratio `Π π/q` from the block's start to the position. A block refused under such a target
 //! lays another residual on top. A layer is therefore ρ at the present position and how long it
-//! lasts; the law is made bottom up:
+//! lasts; the distribution is made bottom up:
 //!
 //! ```text
 //! d_0 = π,   d_s = norm((ρ_s d_(s-1) - q)_+)
@@ -32,7 +32,7 @@ pub struct Layer {
 pub struct Layers {
     stack: Vec<Layer>,
     /// `Σ (ρ_s d_(s-1) - q)_+` of each layer at the position, up to the factor of [`Weights`]; 0
-    /// where rounding left nothing and the layer is passed through. Filled by [`Layers::law`].
+    /// where rounding left nothing and the layer is passed through. Filled by [`Layers::probs`].
     masses: Vec<f64>,
 }
 
@@ -46,7 +46,7 @@ impl Layers {
         }
     }
 
-    /// Whether the target law stands unchanged.
+    /// Whether the target distribution stands unchanged.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
     }
@@ -58,24 +58,24 @@ impl Layers {
         }
     }
 
-    /// Writes the layered law (vocab), normalised, to `law` for the target law `target` and the
-    /// draft law `draft` at the present position.
-    pub fn law<F: Real>(&mut self, target: &[F], draft: &[F], law: &mut Vec<F>) {
-        law.clear();
-        law.extend_from_slice(target);
+    /// Writes the layered distribution (vocab), normalised, to `probs` for the target distribution `target`
+    /// and the draft distribution `draft` at the present position.
+    pub fn probs<F: Real>(&mut self, target: &[F], draft: &[F], probs: &mut Vec<F>) {
+        probs.clear();
+        probs.extend_from_slice(target);
         self.masses.clear();
         for layer in &self.stack {
             let weights = Weights::of(layer.log_rho);
-            let mass = excess(weights, law, draft);
+            let mass = excess(weights, probs, draft);
             if mass > 0.0 {
-                residual_over_target(weights, mass, law, draft);
+                residual_over_target(weights, mass, probs, draft);
             }
             self.masses.push(mass.max(0.0));
         }
     }
 
     /// Moves over a token whose mass at the present position is `target` under π and `draft` under
-    /// q. [`Layers::law`] must have been called at the position. A layer ends when it has lasted its
+    /// q. [`Layers::probs`] must have been called at the position. A layer ends when it has lasted its
     /// positions, or with a token that cannot be drafted.
     pub fn advance<F: Real>(&mut self, target: F, draft: F) {
         let mut below = target;
@@ -106,36 +106,36 @@ mod tests {
     }
 
     /// π and q of model pair `pair` after a context of tokens.
-    fn laws(pair: usize, context: &[usize]) -> ([f64; 3], [f64; 3]) {
+    fn distributions(pair: usize, context: &[usize]) -> ([f64; 3], [f64; 3]) {
         let hash = (context.iter()).fold(pair + 1, |hash, token| (hash * 31 + token + 1) % 10_007);
-        let law = |factor: usize| {
+        let probs = |factor: usize| {
             let masses = [1, 2, 3].map(|v| (hash * factor * v % 101 % 13) as f64 + 0.01);
             let total: f64 = masses.iter().sum();
             masses.map(|mass| mass / total)
         };
-        (law(3), law(7))
+        (probs(3), probs(7))
     }
 
     /// The residual target by its nested definition: `levels` are the starts of the refused blocks,
-    /// oldest first, and each level's law is the residual of the level below it along the tokens
+    /// oldest first, and each level's distribution is the residual of the level below it along the tokens
     /// since that start.
     fn nested(pair: usize, context: &[usize], levels: &[usize]) -> Vec<f64> {
-        let (target, draft) = laws(pair, context);
+        let (target, draft) = distributions(pair, context);
         let Some((&start, below)) = levels.split_last() else {
             return target.to_vec();
         };
         let rho: f64 = (start..context.len())
             .map(|at| {
                 let (before, token) = (&context[..at], context[at]);
-                nested(pair, before, below)[token] / laws(pair, before).1[token]
+                nested(pair, before, below)[token] / distributions(pair, before).1[token]
             })
             .product();
-        let mut law = nested(pair, context, below);
-        for (mass, q) in law.iter_mut().zip(draft) {
+        let mut probs = nested(pair, context, below);
+        for (mass, q) in probs.iter_mut().zip(draft) {
             *mass = (rho * *mass - q).max(0.0);
         }
-        let total: f64 = law.iter().sum();
-        law.iter().map(|mass| mass / total).collect()
+        let total: f64 = probs.iter().sum();
+        probs.iter().map(|mass| mass / total).collect()
     }
 
     #[test]
@@ -145,24 +145,24 @@ mod tests {
             let tokens = [path % 3, path / 3 % 3, path / 9 % 3, path / 27];
             let mut layers = Layers::default();
             let mut levels = Vec::new();
-            let mut law = Vec::new();
+            let mut probs = Vec::new();
             for (at, &token) in tokens.iter().enumerate() {
                 let context = &tokens[..at];
-                let (target, draft) = laws(pair, context);
+                let (target, draft) = distributions(pair, context);
                 if at < 3 {
                     layers.push(layer(0.0, 4));
                     levels.push(at);
                 }
-                layers.law(&target, &draft, &mut law);
+                layers.probs(&target, &draft, &mut probs);
                 if layers.masses.iter().any(|&mass| mass < 1e-6) {
-                    // The law below is q: nothing would be refused here.
+                    // The distribution below is q: nothing would be refused here.
                     break;
                 }
-                for (found, expected) in law.iter().zip(nested(pair, context, &levels)) {
-                    assert!((found - expected).abs() < 1e-11, "{law:?} at {context:?}");
+                for (found, expected) in probs.iter().zip(nested(pair, context, &levels)) {
+                    assert!((found - expected).abs() < 1e-11, "{probs:?} at {context:?}");
                 }
                 compared[at] += 1;
-                if law[token] <= 1e-6 {
+                if probs[token] <= 1e-6 {
                     break;
                 }
                 layers.advance(target[token], draft[token]);
@@ -174,14 +174,14 @@ mod tests {
     #[test]
     fn layers_end_when_they_have_lasted_or_the_draft_could_not_go_on() {
         let mut layers = Layers::new(&[layer(1.0, 0), layer(1.0, 1), layer(2.0, 3)]);
-        let mut law = Vec::new();
+        let mut probs = Vec::new();
         let (target, draft) = ([0.5, 0.5], [0.75, 0.25]);
-        layers.law(&target, &draft, &mut law);
+        layers.probs(&target, &draft, &mut probs);
         layers.advance(target[1], draft[1]);
         let left = layers.clone().into_layers();
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].remaining, 2);
-        layers.law(&[0.5, 0.5], &[1.0, 0.0], &mut law);
+        layers.probs(&[0.5, 0.5], &[1.0, 0.0], &mut probs);
         layers.advance(0.5, 0.0);
         assert!(layers.is_empty());
     }
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn a_layer_that_rounding_emptied_is_passed_through() {
         let mut layers = Layers::new(&[layer(0.0, 2)]);
-        let mut law = Vec::new();
-        layers.law(&[0.25_f32, 0.75], &[0.25, 0.75], &mut law);
-        assert_eq!(law, [0.25, 0.75]);
+        let mut probs = Vec::new();
+        layers.probs(&[0.25_f32, 0.75], &[0.25, 0.75], &mut probs);
+        assert_eq!(probs, [0.25, 0.75]);
         layers.advance(0.25_f32, 0.25);
         assert_eq!(layers.into_layers(), [layer(0.0, 1)]);
     }

@@ -89,53 +89,53 @@ pub struct Verdict {
     pub layers: Vec<Layer>,
 }
 
-/// The laws at one position of a round.
+/// The distributions at one position of a round.
 #[derive(Debug)]
 pub struct Position<'a, F> {
     /// The target distribution π (vocab).
     pub target: &'a [F],
-    /// The target model's unscaled law (vocab); none if it is `target` itself.
+    /// The target model's unscaled distribution (vocab); none if it is `target` itself.
     pub target_unscaled: Option<&'a [F]>,
-    /// The law the draft token was drawn from (vocab), in a scratch row that may be overwritten.
+    /// The distribution the draft token was drawn from (vocab), in a scratch row that may be overwritten.
     /// Empty where nothing was told of it.
     pub draft: &'a mut [F],
 }
 
-/// The laws of a round, made position by position as they are needed.
-pub trait RoundLaws<F> {
+/// The distributions of a round, made position by position as they are needed.
+pub trait RoundDistributions<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The laws after the first `offset` draft tokens, 0 to their number. First calls come in order
-    /// of `offset`; a position seen before may be asked for again and gives the same laws.
+    /// The distributions after the first `offset` draft tokens, 0 to their number. First calls come in order
+    /// of `offset`; a position seen before may be asked for again and gives the same distributions.
     ///
     /// # Errors
-    /// If a model's row or what came of the draft law is malformed.
+    /// If a model's row or what came of the draft distribution is malformed.
     fn at(&mut self, offset: usize) -> Result<Position<'_, F>, Self::Error>;
 }
 
 /// Decides `block` by `verification`.
 ///
-/// `noise` serves coupled choices, `chance` the accept tests and draws of the others; `laws` gives
-/// the laws of the round. Coupled, token and BiLD verification ask for no law beyond the first
+/// `noise` serves coupled choices, `chance` the accept tests and draws of the others; `distributions` gives
+/// the distributions of the round. Coupled, token and BiLD verification ask for no distribution beyond the first
 /// refusal.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and a [`BadProposal`] where a draft law is needed and missing or
+/// Whatever `distributions` fails with, and a [`BadProposal`] where a draft distribution is needed and missing or
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
-pub fn verify<F: Real, L: RoundLaws<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     verification: Verification,
     block: &Block<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     match verification {
-        Verification::Coupled => coupled::verify(block, noise, laws),
-        Verification::Token => token::verify(block, chance, laws),
-        Verification::Block => block::verify(block, chance, laws),
-        Verification::BlockGreedy => block_greedy::verify(block, chance, laws),
-        Verification::Bild { rollback } => bild::verify(block, rollback, noise, laws),
+        Verification::Coupled => coupled::verify(block, noise, distributions),
+        Verification::Token => token::verify(block, chance, distributions),
+        Verification::Block => block::verify(block, chance, distributions),
+        Verification::BlockGreedy => block_greedy::verify(block, chance, distributions),
+        Verification::Bild { rollback } => bild::verify(block, rollback, noise, distributions),
     }
 }
 

@@ -116,7 +116,7 @@ mod tests {
             residual(log_ratio, &target, &mut draft);
             let mass: f64 = draft.iter().sum();
             for (found, expected) in draft.iter().zip(&expected) {
-                // At e^-3 nothing is left, and the target law stands instead.
+                // At e^-3 nothing is left, and the target distribution stands instead.
                 let expected = if total > 0.0 {
                     expected / total
                 } else {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_laws_leave_the_target_law() {
+    fn equal_distributions_leave_the_target_distribution() {
         let mut draft = [0.25_f32, 0.75];
         residual(0.0, &[0.25, 0.75], &mut draft);
         assert_eq!(draft, [0.25, 0.75]);
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn wide_instructions_change_no_bit() {
-        let law = |seed: u32| -> Vec<f32> {
+        let probs = |seed: u32| -> Vec<f32> {
             (0..1003_u32)
                 .map(|v| (v.wrapping_mul(seed) % 977) as f32 / 977.0)
                 .collect()
         };
-        let (target, draft) = (law(7919), law(104_729));
+        let (target, draft) = (probs(7919), probs(104_729));
         let weights = Weights::of(-0.3);
         let served = excess(weights, &target, &draft);
         for level in Level::all() {

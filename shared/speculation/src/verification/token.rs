@@ -6,7 +6,7 @@
 //! bonus from π.
 
 use super::residual::residual;
-use super::{Block, LastToken, RoundLaws, Verdict};
+use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::chance::Chance;
 use crate::noise::Purpose;
 use crate::real::Real;
@@ -24,20 +24,20 @@ pub fn acceptance<F: Real>(draft: &[F], target: &[F]) -> F {
         .fold(F::zero(), |mass, (&q, &pi)| mass + q.min(pi))
 }
 
-/// Decides `block`: each draft token on its own, up to the first refusal, beyond which no law is
+/// Decides `block`: each draft token on its own, up to the first refusal, beyond which no distribution is
 /// asked for.
 ///
 /// # Errors
-/// Whatever `laws` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft law is missing or gives its own
-/// token no mass.
-pub fn verify<F: Real, L: RoundLaws<F>>(
+/// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
+/// distribution is missing or gives its own token no mass.
+pub fn verify<F: Real, L: RoundDistributions<F>>(
     block: &Block<'_>,
     chance: &mut impl Chance<F>,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
     for (offset, &draft) in drafts.iter().enumerate() {
-        let position = laws.at(offset)?;
+        let position = distributions.at(offset)?;
         let drawn_with = position.drawn_with(draft)?;
         let ratio = acceptance_ratio(position.target[draft as usize], drawn_with);
         if !chance.accepts(offset as u32, ratio) {
@@ -55,6 +55,10 @@ pub fn verify<F: Real, L: RoundLaws<F>>(
         return Ok(Verdict::ended(drafts));
     }
     let offset = drafts.len();
-    let bonus = chance.token(Purpose::Bonus, offset as u32, laws.at(offset)?.target);
+    let bonus = chance.token(
+        Purpose::Bonus,
+        offset as u32,
+        distributions.at(offset)?.target,
+    );
     Ok(Verdict::with_last(drafts, bonus, LastToken::Bonus))
 }

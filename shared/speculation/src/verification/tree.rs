@@ -1,9 +1,9 @@
 //! Coupled verification of a draft tree: the verifier's own choices lead through it.
 //!
-//! At a node the verifier's choice for the next output position is taken from the law after that node.
+//! At a node the verifier's choice for the next output position is taken from the distribution after that node.
 //! A child that holds it is accepted, and the walk goes on there; without one the choice is emitted and
 //! the round ends. So the emitted tokens are the target distribution's seeded sample, whatever was
-//! drafted: exact for any law that is a function of the prefix. Noise is keyed by output position, which
+//! drafted: exact for any distribution that is a function of the prefix. Noise is keyed by output position, which
 //! for a node is its depth, not its index. On a chain it is [`super::coupled`].
 
 use super::{LastToken, Verdict};
@@ -13,8 +13,8 @@ use crate::draft_tree::DraftTree;
 use crate::noise::Noise;
 use crate::real::Real;
 
-/// The laws after the nodes of a draft tree.
-pub trait NodeLaws<F> {
+/// The distributions after the nodes of a draft tree.
+pub trait NodeDistributions<F> {
     /// Why there are none.
     type Error;
 
@@ -22,28 +22,28 @@ pub trait NodeLaws<F> {
     /// before the block. Asked for along the walked path only, root first, each once.
     ///
     /// # Errors
-    /// If a model's row gives no law.
+    /// If a model's row gives no distribution.
     fn after(&mut self, node: Option<usize>) -> Result<&[F], Self::Error>;
 }
 
 /// Decides `drafts`, which follow `base_len` output tokens; one of `ends` ends the output. Without
-/// drafts it gives one token of the law at the root. What the target adds is a bonus after a leaf,
+/// drafts it gives one token of the distribution at the root. What the target adds is a bonus after a leaf,
 /// recovered after any other node.
 ///
 /// # Errors
-/// Whatever `laws` fails with.
-pub fn verify<F: Real, L: NodeLaws<F>>(
+/// Whatever `distributions` fails with.
+pub fn verify<F: Real, L: NodeDistributions<F>>(
     drafts: &DraftTree,
     base_len: u32,
     ends: &[TokenId],
     noise: &Noise,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (mut emitted, mut path) = (Vec::new(), Vec::new());
     let mut node = None;
     loop {
         let position = base_len + emitted.len() as u32;
-        let chosen = choice(laws.after(node)?, noise, position);
+        let chosen = choice(distributions.after(node)?, noise, position);
         emitted.push(chosen);
         let last = match drafts.child(node, chosen) {
             Some(child) => {

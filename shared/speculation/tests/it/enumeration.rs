@@ -1,8 +1,8 @@
 //! Every verification proved exact by enumeration: each random decision of the shipped functions is
-//! taken every way, with its probability, and the emitted law is added up.
+//! taken every way, with its probability, and the emitted distribution is added up.
 
 use crate::blocks::{VERIFICATIONS, WHOLE, setup};
-use crate::tree::{Laws, OutputLaw, Pair, Setup, enumerate, pairs};
+use crate::tree::{Distributions, OutputDistribution, Pair, Setup, enumerate, pairs};
 use speculation::TokenId;
 use speculation::proposal::ProposalForm;
 use speculation::target::{Beta, RULES, TargetDistribution};
@@ -13,7 +13,7 @@ type Length = fn(u32) -> u32;
 
 /// Long enough that every output takes two rounds, and greedy block verification nests its layers.
 #[test]
-fn rounds_emit_the_target_law() {
+fn rounds_emit_the_target_distribution() {
     let cases: [(usize, Length, usize); 8] = [
         (2, |_| 1, 4),
         (2, |_| 2, 6),
@@ -35,7 +35,7 @@ fn rounds_emit_the_target_law() {
 
 /// The next block may be shorter than a layer lasts, or longer.
 #[test]
-fn blocks_of_varying_length_emit_the_target_law() {
+fn blocks_of_varying_length_emit_the_target_distribution() {
     let lengths: [Length; 3] = [
         |base_len| 3 - base_len % 3,
         |base_len| 1 + base_len % 3,
@@ -57,7 +57,7 @@ fn blocks_of_varying_length_emit_the_target_law() {
 
 /// Drafting stops at an end token, so blocks are cut; nothing follows an end.
 #[test]
-fn outputs_that_end_follow_the_target_law() {
+fn outputs_that_end_follow_the_target_distribution() {
     for (vocab, len) in [(2, 6), (3, 4)] {
         for pair in pairs(20..24, vocab) {
             for verification in VERIFICATIONS {
@@ -72,7 +72,7 @@ fn outputs_that_end_follow_the_target_law() {
 }
 
 #[test]
-fn what_is_told_of_the_draft_law_changes_nothing() {
+fn what_is_told_of_the_draft_distribution_changes_nothing() {
     for form in [
         ProposalForm::Sparse { top: 1 },
         ProposalForm::Sparse { top: 2 },
@@ -92,7 +92,7 @@ fn what_is_told_of_the_draft_law_changes_nothing() {
 }
 
 #[test]
-fn a_deterministic_draft_is_a_point_law() {
+fn a_deterministic_draft_is_a_point_distribution() {
     for pair in pairs(40..43, 3) {
         let pair = Pair {
             draft: pair.draft.greedy(),
@@ -132,7 +132,7 @@ fn rounds_emit_the_mixture_of_every_deferral_rule() {
     }
 }
 
-/// At a drafted position the law that lossy sampling emits, at the bonus position p.
+/// At a drafted position the distribution that lossy sampling emits, at the bonus position p.
 #[test]
 fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
     for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
@@ -144,7 +144,7 @@ fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
                     ..setup(&pair, verification, |_| 1)
                 };
                 let mut first = setup.expected(1);
-                let mut bonus = OutputLaw::new();
+                let mut bonus = OutputDistribution::new();
                 enumerate(|branch| {
                     let emitted = setup.round(&[], &[], branch).emitted;
                     *first.entry(emitted[..1].to_vec()).or_default() -= branch.weight();
@@ -202,7 +202,7 @@ fn equal_models_accept_every_draft_token() {
 fn at_temperature_zero_every_verification_matches_tokens() {
     for pair in pairs(60..70, 3) {
         let (draft, target) = (pair.draft.greedy(), pair.target.greedy());
-        let best = |law: Vec<f64>| law.iter().position(|&mass| mass == 1.0).expect("one-hot");
+        let best = |probs: Vec<f64>| probs.iter().position(|&mass| mass == 1.0).expect("one-hot");
         let mut output: Vec<TokenId> = Vec::new();
         for _ in 0..=3 {
             let (drafted, chosen) = (best(draft.after(&output)), best(target.after(&output)));
@@ -255,8 +255,8 @@ fn an_accepted_end_token_takes_no_bonus() {
 #[test]
 fn acceptance_is_one_minus_the_total_variation() {
     for seed in 0..20 {
-        let q = Laws::random(seed, 7).after(&[]);
-        let pi = Laws::random(seed + 100, 7).after(&[]);
+        let q = Distributions::random(seed, 7).after(&[]);
+        let pi = Distributions::random(seed + 100, 7).after(&[]);
         let tv: f64 = pi.iter().zip(&q).map(|(a, b)| (a - b).max(0.0)).sum();
         assert!((token::acceptance(&q, &pi) - (1.0 - tv)).abs() < 1e-12);
     }

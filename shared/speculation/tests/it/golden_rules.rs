@@ -45,7 +45,7 @@ fn assert_row<F: Real>(got: &[F], expected: &Value, what: &str) {
     }
 }
 
-/// What token verification of `pi` makes of a draft token of law `q`, against the file.
+/// What token verification of `pi` makes of a draft token of distribution `q`, against the file.
 fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
     let ratios = q.iter().zip(pi).map(|(&q, &pi)| {
         if q > F::zero() {
@@ -66,7 +66,7 @@ fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
         .collect();
     let mass = excess.iter().fold(F::zero(), |mass, &value| mass + value);
     if expected["residual"].is_null() {
-        // Nothing is refused, so that the emitted law is q.
+        // Nothing is refused, so that the emitted distribution is q.
         assert_number(mass, &Value::from(0.0), what);
         assert_row(q, &expected["output"], what);
         return;
@@ -78,7 +78,7 @@ fn assert_position<F: Real>(q: &[F], pi: &[F], expected: &Value, what: &str) {
     assert_row(&emitted.collect::<Vec<_>>(), &expected["output"], what);
 }
 
-/// One model's laws at the case's settings.
+/// One model's distributions at the case's settings.
 fn model<F: Real>(logits: &Value, case: &Value) -> Model<F> {
     let temperature = number(&case["temperature"]);
     let params = SamplingParams {

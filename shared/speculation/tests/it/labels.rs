@@ -4,11 +4,11 @@ use speculation::TokenId;
 use speculation::coupled::acceptance;
 use speculation::drafting::{AcceptanceLabel, point_label};
 use speculation::verification::Verification;
-use speculation::verification::expected::length_law;
+use speculation::verification::expected::length_distribution;
 
 use crate::tree::chain::Chain;
 
-/// Pairs of laws, with tokens that only one side has.
+/// Pairs of distributions, with tokens that only one side has.
 fn pairs() -> Vec<(Vec<f64>, Vec<f64>)> {
     let mut state = 11_u64;
     let mut next = move || {
@@ -17,26 +17,27 @@ fn pairs() -> Vec<(Vec<f64>, Vec<f64>)> {
             .wrapping_add(1);
         (state >> 33) as f64 / f64::from(1_u32 << 31)
     };
-    let mut law = |vocab: usize| {
-        let mut law: Vec<f64> = (0..vocab).map(|_| (next() * 1.4 - 0.4).max(0.0)).collect();
-        law[0] += 0.01;
-        let mass: f64 = law.iter().sum();
-        for value in &mut law {
+    let mut probs = |vocab: usize| {
+        let mut probs: Vec<f64> = (0..vocab).map(|_| (next() * 1.4 - 0.4).max(0.0)).collect();
+        probs[0] += 0.01;
+        let mass: f64 = probs.iter().sum();
+        for value in &mut probs {
             *value /= mass;
         }
-        law
+        probs
     };
     let sizes = (0..200).map(|case| 2 + case % 7);
-    sizes.map(|vocab| (law(vocab), law(vocab))).collect()
+    sizes.map(|vocab| (probs(vocab), probs(vocab))).collect()
 }
 
 /// P(a block of one token drawn from q is accepted), by the shipped verification.
 fn accepted(verification: Verification, q: &[f64], pi: &[f64]) -> f64 {
     let drawn = (0..q.len()).filter(|&token| q[token] > 0.0);
     let given = drawn.map(|token| {
-        let mut laws = Chain::new(vec![pi.to_vec(), pi.to_vec()], vec![q.to_vec()]);
-        let law = length_law(verification, &[token as TokenId], &mut laws).expect("a law");
-        q[token] * law[1]
+        let mut distributions = Chain::new(vec![pi.to_vec(), pi.to_vec()], vec![q.to_vec()]);
+        let probs = length_distribution(verification, &[token as TokenId], &mut distributions)
+            .expect("a distribution");
+        q[token] * probs[1]
     });
     given.sum()
 }

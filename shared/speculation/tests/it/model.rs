@@ -1,18 +1,18 @@
-//! One model's laws at one position, and what a target distribution makes of two models.
+//! One model's distributions at one position, and what a target distribution makes of two models.
 
 use speculation::confidence::Confidence;
 use speculation::history::History;
 use speculation::pipeline::{Pipeline, Want};
 use speculation::real::Real;
 use speculation::sampling::SamplingParams;
-use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
+use speculation::target::{DraftProbs, TargetDistribution, TargetProbs};
 
-/// One model's laws at one position.
+/// One model's distributions at one position.
 #[derive(Clone, Debug)]
 pub(crate) struct Model<F> {
-    /// The sampling law.
+    /// The sampling distribution.
     pub(crate) sampling: Vec<F>,
-    /// The unscaled law; none where it is the sampling law.
+    /// The unscaled distribution; none where it is the sampling distribution.
     pub(crate) apart: Option<Vec<F>>,
     pub(crate) confidence: Confidence<F>,
 }
@@ -26,8 +26,8 @@ impl<F: Real> Model<F> {
         };
         let (mut sampling, mut unscaled) = (logits.to_vec(), Vec::new());
         let seen = Pipeline::new(params.clone())
-            .laws(&mut sampling, &mut unscaled, want, &History::default(), 0)
-            .expect("laws");
+            .distributions(&mut sampling, &mut unscaled, want, &History::default(), 0)
+            .expect("distributions");
         Self {
             sampling,
             apart: seen.unscaled.then_some(unscaled),
@@ -35,16 +35,16 @@ impl<F: Real> Model<F> {
         }
     }
 
-    /// A model to whose law nothing was done.
-    pub(crate) fn plain(law: &[F]) -> Self {
+    /// A model to whose distribution nothing was done.
+    pub(crate) fn plain(probs: &[F]) -> Self {
         Self {
-            sampling: law.to_vec(),
+            sampling: probs.to_vec(),
             apart: None,
-            confidence: Confidence::of(law, true),
+            confidence: Confidence::of(probs, true),
         }
     }
 
-    /// A model with an unscaled law of its own.
+    /// A model with an unscaled distribution of its own.
     pub(crate) fn scaled(sampling: &[F], unscaled: &[F]) -> Self {
         Self {
             sampling: sampling.to_vec(),
@@ -66,13 +66,13 @@ pub(crate) fn apply<F: Real>(
     greedy: bool,
 ) -> (Option<F>, Vec<F>) {
     let mut pi = p.sampling.clone();
-    let draft = DraftLaw {
-        law: &q.sampling,
+    let draft = DraftProbs {
+        probs: &q.sampling,
         unscaled: q.apart.as_deref(),
         confidence: q.confidence,
     };
-    let target = TargetLaw {
-        law: &mut pi,
+    let target = TargetProbs {
+        probs: &mut pi,
         unscaled: p.apart.as_deref(),
         confidence: p.confidence,
     };
@@ -80,11 +80,11 @@ pub(crate) fn apply<F: Real>(
     (deferral, pi)
 }
 
-/// The confidence of an unscaled law, by its definition.
-pub(crate) fn confidence<F: Real>(law: &[F]) -> Confidence<F> {
+/// The confidence of an unscaled distribution, by its definition.
+pub(crate) fn confidence<F: Real>(probs: &[F]) -> Confidence<F> {
     let entropy = |mass: f64| if mass > 0.0 { -mass * mass.ln() } else { 0.0 };
     Confidence {
-        max: law.iter().copied().fold(F::zero(), F::max),
-        entropy: F::from_f64(law.iter().map(|mass| entropy(mass.as_f64())).sum()),
+        max: probs.iter().copied().fold(F::zero(), F::max),
+        entropy: F::from_f64(probs.iter().map(|mass| entropy(mass.as_f64())).sum()),
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// A law.
+/// A distribution.
 pub(crate) fn row<F: Real>(value: &Value) -> Vec<F> {
     numbers(value).into_iter().map(F::from_f64).collect()
 }
@@ -60,8 +60,12 @@ pub(crate) struct Tree(HashMap<String, Vec<f64>>);
 
 impl Tree {
     pub(crate) fn of(value: &Value) -> Self {
-        let laws = value.as_object().expect("a tree").iter();
-        Self(laws.map(|(key, law)| (key.clone(), numbers(law))).collect())
+        let distributions = value.as_object().expect("a tree").iter();
+        Self(
+            distributions
+                .map(|(key, probs)| (key.clone(), numbers(probs)))
+                .collect(),
+        )
     }
 
     /// How a prefix is written.
@@ -70,9 +74,9 @@ impl Tree {
         tokens.join(",")
     }
 
-    pub(crate) fn law<F: Real>(&self, prefix: &[TokenId]) -> Vec<F> {
-        let law = self.0.get(&Self::key(prefix));
-        let law = law.unwrap_or_else(|| panic!("no law after {prefix:?}"));
-        law.iter().copied().map(F::from_f64).collect()
+    pub(crate) fn probs<F: Real>(&self, prefix: &[TokenId]) -> Vec<F> {
+        let probs = self.0.get(&Self::key(prefix));
+        let probs = probs.unwrap_or_else(|| panic!("no distribution after {prefix:?}"));
+        probs.iter().copied().map(F::from_f64).collect()
     }
 }

@@ -3,10 +3,10 @@
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::noise::Noise;
-use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
+use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{Beta, Rule, TargetDistribution, TargetLaw, rules};
-use speculation::verification::{RoundLaws, Verification};
+use speculation::target::{Beta, Rule, TargetDistribution, TargetProbs, rules};
+use speculation::verification::{RoundDistributions, Verification};
 
 use crate::blocks::{block_of, seeded};
 
@@ -25,10 +25,10 @@ impl Rows {
 impl TargetRows<f32> for Rows {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {
         let (max, entropy) = (0.5, 1.04);
-        Ok(TargetLaw {
-            law: &mut self.0[offset],
+        Ok(TargetProbs {
+            probs: &mut self.0[offset],
             unscaled: Some(&P),
             confidence: Confidence { max, entropy },
         })
@@ -42,7 +42,7 @@ impl TargetRows<f32> for Rows {
 fn told() -> Proposal {
     let (max, entropy) = (0.75, 0.56);
     Proposal {
-        law: ProposalLaw::Dense(Q.to_vec()),
+        probs: ProposalProbs::Dense(Q.to_vec()),
         confidence: Some(Confidence { max, entropy }),
         unscaled: Some(Q.to_vec()),
         logprob: None,
@@ -71,10 +71,10 @@ fn inputs<'a>(
     }
 }
 
-/// The laws π and q at each position, or the first error.
-type Laws = Result<Vec<(Vec<f32>, Vec<f32>)>, BadProposal>;
+/// The distributions π and q at each position, or the first error.
+type Distributions = Result<Vec<(Vec<f32>, Vec<f32>)>, BadProposal>;
 
-fn laws(inputs: RoundInputs<'_>) -> Laws {
+fn distributions(inputs: RoundInputs<'_>) -> Distributions {
     let rows = inputs.drafts.len() + 1;
     let mut scratch = Scratch::default();
     let mut round = Round::new(inputs, Rows::new(rows), &mut scratch);
@@ -85,15 +85,15 @@ fn laws(inputs: RoundInputs<'_>) -> Laws {
     (0..rows).map(at).collect()
 }
 
-/// The laws of a round of the one draft token 1.
-fn told_laws(
+/// The distributions of a round of the one draft token 1.
+fn told_distributions(
     target: &TargetDistribution,
     verification: Verification,
     proposal: Option<&Proposal>,
     bonus: Option<&Proposal>,
-) -> Laws {
+) -> Distributions {
     let proposals = proposal.map_or(&[][..], std::slice::from_ref);
-    laws(inputs(target, verification, &[1], proposals, bonus))
+    distributions(inputs(target, verification, &[1], proposals, bonus))
 }
 
 const REJECTIONS: [Verification; 3] = [
@@ -107,49 +107,53 @@ fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
     let expected = Ok(vec![(P.to_vec(), vec![]); 2]);
     let (exact, rollback) = (TargetDistribution::Exact, 1.0);
     for verification in [Verification::Coupled, Verification::Bild { rollback }] {
-        assert_eq!(told_laws(&exact, verification, None, None), expected);
+        assert_eq!(
+            told_distributions(&exact, verification, None, None),
+            expected
+        );
     }
     for verification in REJECTIONS {
         for untold in [None, Some(&Proposal::default())] {
-            let untold = told_laws(&exact, verification, untold, None);
+            let untold = told_distributions(&exact, verification, untold, None);
             assert_eq!(untold, Err(BadProposal::Missing));
         }
         let expected = vec![(P.to_vec(), Q.to_vec()), (P.to_vec(), vec![])];
-        let found = told_laws(&exact, verification, Some(&told()), None);
+        let found = told_distributions(&exact, verification, Some(&told()), None);
         assert_eq!(found, Ok(expected));
     }
 }
 
 #[test]
-fn the_draft_law_after_the_block_is_given_to_live_layers_alone() {
+fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
     let (exact, good) = (TargetDistribution::Exact, told());
     for verification in REJECTIONS {
-        let laws = told_laws(&exact, verification, Some(&good), Some(&good));
-        let given = !laws.expect("laws")[1].1.is_empty();
+        let distributions = told_distributions(&exact, verification, Some(&good), Some(&good));
+        let given = !distributions.expect("distributions")[1].1.is_empty();
         assert_eq!(given, verification == Verification::BlockGreedy);
     }
-    // A point law says nothing without its token.
-    let law = ProposalLaw::Point;
-    let point = Proposal { law, ..told() };
+    // A point distribution says nothing without its token.
+    let probs = ProposalProbs::Point;
+    let point = Proposal { probs, ..told() };
     let greedy = Verification::BlockGreedy;
-    let laws = told_laws(&exact, greedy, Some(&good), Some(&point));
-    assert!(laws.expect("laws")[1].1.is_empty());
+    let distributions = told_distributions(&exact, greedy, Some(&good), Some(&point));
+    assert!(distributions.expect("distributions")[1].1.is_empty());
 }
 
 #[test]
-fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_end_would_show() {
+fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_where_its_end_would_show()
+ {
     let (alpha, beta) = (0.5, Beta::Tuned);
     let lossy = TargetDistribution::Lossy { alpha, beta };
     let mixture = rule(rules::CHOW, 0.5);
     let good = told();
     for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
-        let without = |target| told_laws(target, verification, Some(&good), None);
+        let without = |target| told_distributions(target, verification, Some(&good), None);
         assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
         match without(&lossy) {
-            Ok(laws) => {
+            Ok(distributions) => {
                 assert!(!lossy.mixes_bonus(verification));
-                assert_ne!(laws[0].0, P);
-                assert_eq!(laws[1].0, P);
+                assert_ne!(distributions[0].0, P);
+                assert_eq!(distributions[1].0, P);
             }
             Err(error) => {
                 assert!(lossy.mixes_bonus(verification));
@@ -157,9 +161,10 @@ fn a_mixture_needs_the_draft_law_after_the_block_and_lossy_sampling_where_its_en
             }
         }
     }
-    let laws = told_laws(&lossy, Verification::Coupled, Some(&good), Some(&good)).expect("laws");
-    assert_eq!(laws[0], laws[1]);
-    assert_ne!(laws[1].0, P);
+    let distributions = told_distributions(&lossy, Verification::Coupled, Some(&good), Some(&good))
+        .expect("distributions");
+    assert_eq!(distributions[0], distributions[1]);
+    assert_ne!(distributions[1].0, P);
 }
 
 #[test]
@@ -175,7 +180,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         ..told()
     };
     let sparse = |unscaled: Option<Vec<f32>>| Proposal {
-        law: ProposalLaw::Sparse {
+        probs: ProposalProbs::Sparse {
             ids: vec![1, 0],
             weights: vec![3, 1],
         },
@@ -219,7 +224,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         let (target, good) = (rule(rule_read, 0.2), told());
         for verification in [Verification::Coupled, Verification::Token] {
             for (proposal, bonus) in [(&proposal, &good), (&good, &proposal)] {
-                let found = told_laws(&target, verification, Some(proposal), Some(bonus));
+                let found = told_distributions(&target, verification, Some(proposal), Some(bonus));
                 assert_eq!(found, Err(error.clone()));
             }
         }
@@ -230,15 +235,16 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         ..max(f32::NAN)
     };
     let target = rule(rules::CHOW_LOG, 0.2);
-    told_laws(&target, Verification::Token, Some(&odd), Some(&told())).expect("laws");
+    told_distributions(&target, Verification::Token, Some(&odd), Some(&told()))
+        .expect("distributions");
 }
 
 #[test]
-fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
+fn unscaled_probabilities_of_a_sparse_distribution_stand_at_its_ids() {
     // V1 refuses what is below max p - α = 0.3: token 0 by its unscaled probability.
     let target = rule(rules::TOKEN_V1, 0.2);
     let sparse = Proposal {
-        law: ProposalLaw::Sparse {
+        probs: ProposalProbs::Sparse {
             ids: vec![1, 0],
             weights: vec![3, 1],
         },
@@ -246,20 +252,20 @@ fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
         ..told()
     };
     let coupled = |proposal| {
-        let laws = told_laws(
+        let distributions = told_distributions(
             &target,
             Verification::Coupled,
             Some(proposal),
             Some(&sparse),
         );
-        laws.expect("laws").remove(0)
+        distributions.expect("distributions").remove(0)
     };
-    let (law, draft) = coupled(&sparse);
+    let (probs, draft) = coupled(&sparse);
     assert_eq!(draft, Q);
-    assert_eq!(law, [0.125, 0.8125, 0.0625]);
-    // A point law may say it of its one token.
+    assert_eq!(probs, [0.125, 0.8125, 0.0625]);
+    // A point distribution may say it of its one token.
     let point = Proposal {
-        law: ProposalLaw::Point,
+        probs: ProposalProbs::Point,
         unscaled: Some(vec![0.2]),
         ..told()
     };
@@ -268,7 +274,7 @@ fn unscaled_probabilities_of_a_sparse_law_stand_at_its_ids() {
 
 /// BiLD looks at p before cuts and temperature.
 #[test]
-fn bild_judges_by_the_unscaled_law() {
+fn bild_judges_by_the_unscaled_distribution() {
     let cut = || Rows(vec![vec![1.0, 0.0, 0.0]; 2]);
     let (exact, noise) = (TargetDistribution::Exact, Noise::new(0, 0));
     let decide = |rollback| {
@@ -277,7 +283,7 @@ fn bild_judges_by_the_unscaled_law() {
         let inputs = inputs(&exact, verification, &[1], &[], None);
         let round = Round::new(inputs, cut(), &mut scratch);
         let verdict = seeded(verification, &block_of(&[1], 0), noise, round);
-        verdict.expect("laws").emitted
+        verdict.expect("distributions").emitted
     };
     // -ln 1/4 = 1.386...
     assert_eq!(decide(1.39), [1, 0]);
@@ -300,10 +306,10 @@ fn a_position_asked_for_again_is_the_same_and_counts_once() {
         let mut round = Round::new(inputs, Rows::new(3), &mut scratch);
         assert!(round.deferral().is_empty());
         let mut at = |offset| {
-            let position = round.at(offset).expect("laws");
-            let laws = (position.target.to_vec(), position.draft.to_vec());
+            let position = round.at(offset).expect("distributions");
+            let distributions = (position.target.to_vec(), position.draft.to_vec());
             position.draft.fill(9.0);
-            laws
+            distributions
         };
         let first = at(0);
         at(1);

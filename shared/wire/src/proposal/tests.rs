@@ -1,48 +1,48 @@
 use super::*;
 
-fn bare(law: ProposalLaw) -> Proposal {
+fn bare(probs: ProposalProbs) -> Proposal {
     Proposal {
-        law,
+        probs,
         ..Default::default()
     }
 }
 
 #[test]
-fn laws_survive_the_wire() {
-    let sparse = ProposalLaw::Sparse {
+fn distributions_survive_the_wire() {
+    let sparse = ProposalProbs::Sparse {
         ids: vec![3, 1],
         weights: vec![65_535, 9],
     };
-    let dense = ProposalLaw::Dense(vec![0.25, 0.75]);
+    let dense = ProposalProbs::Dense(vec![0.25, 0.75]);
     let all = Telling {
         confidences: true,
         entropies: true,
         unscaled: true,
         logprobs: true,
     };
-    for (law, form) in [
+    for (probs, form) in [
         (sparse, ProposalForm::Sparse { top: 2 }),
         (dense.clone(), ProposalForm::Dense { half: false }),
         (dense, ProposalForm::Dense { half: true }),
-        (ProposalLaw::Point, ProposalForm::Point),
-        (ProposalLaw::None, ProposalForm::None),
+        (ProposalProbs::Point, ProposalForm::Point),
+        (ProposalProbs::None, ProposalForm::None),
     ] {
-        let bare = bare(law.clone());
-        let has_law = !matches!(form, ProposalForm::Point | ProposalForm::None);
+        let bare = bare(probs.clone());
+        let has_probs = !matches!(form, ProposalForm::Point | ProposalForm::None);
         let full = Proposal {
-            law,
+            probs,
             confidence: Some(Confidence {
                 max: 0.5,
                 entropy: 1.25,
             }),
-            unscaled: has_law.then(|| vec![0.1, 0.2]),
+            unscaled: has_probs.then(|| vec![0.1, 0.2]),
             logprob: Some(-2.5),
         };
         let wire = to_wire(vec![bare.clone()], form);
         assert_eq!(from_wire(wire, 1, form, Telling::default()), Ok(vec![bare]));
         let wire = to_wire(vec![full.clone()], form);
         let telling = Telling {
-            unscaled: has_law,
+            unscaled: has_probs,
             ..all
         };
         assert!(fits(&wire[0], form, 2), "{form:?}");
@@ -53,28 +53,28 @@ fn laws_survive_the_wire() {
 }
 
 #[test]
-fn only_laws_of_the_form_and_size_fit() {
+fn only_distributions_of_the_form_and_size_fit() {
     let form = ProposalForm::Sparse { top: 4 };
-    let law = |ids: u32| {
+    let probs = |ids: u32| {
         let ids: Vec<u32> = (0..ids).collect();
         let weights = vec![1; ids.len()];
-        one_to_wire(bare(ProposalLaw::Sparse { ids, weights }), form)
+        one_to_wire(bare(ProposalProbs::Sparse { ids, weights }), form)
     };
-    assert!(fits(&law(4), form, 10));
-    assert!(!fits(&law(5), form, 10));
-    assert!(!fits(&law(4), ProposalForm::None, 10));
+    assert!(fits(&probs(4), form, 10));
+    assert!(!fits(&probs(5), form, 10));
+    assert!(!fits(&probs(4), ProposalForm::None, 10));
     assert!(!fits(&v1::Proposal::default(), form, 10));
     let form = ProposalForm::Dense { half: false };
-    let dense = one_to_wire(bare(ProposalLaw::Dense(vec![0.1; 11])), form);
+    let dense = one_to_wire(bare(ProposalProbs::Dense(vec![0.1; 11])), form);
     assert!(fits(&dense, form, 11));
     assert!(!fits(&dense, form, 10));
 }
 
 #[test]
-fn laws_in_another_form_or_number_are_refused() {
+fn distributions_in_another_form_or_number_are_refused() {
     let form = ProposalForm::Sparse { top: 1 };
     let sparse = |ids: Vec<u32>, weights: Vec<u16>| {
-        let proposal = bare(ProposalLaw::Sparse { ids, weights });
+        let proposal = bare(ProposalProbs::Sparse { ids, weights });
         vec![one_to_wire(proposal, form)]
     };
     let read = |wire| from_wire(wire, 1, form, Telling::default());
@@ -82,7 +82,7 @@ fn laws_in_another_form_or_number_are_refused() {
     assert!(read(vec![]).is_err());
     assert!(read(sparse(vec![1, 2], vec![1, 1])).is_err());
     let whole = ProposalForm::Dense { half: false };
-    let dense = |form| vec![one_to_wire(bare(ProposalLaw::Dense(vec![1.0])), form)];
+    let dense = |form| vec![one_to_wire(bare(ProposalProbs::Dense(vec![1.0])), form)];
     assert!(read(dense(whole)).is_err());
     let half = dense(ProposalForm::Dense { half: true });
     assert!(from_wire(half, 1, whole, Telling::default()).is_err());
@@ -92,15 +92,15 @@ fn laws_in_another_form_or_number_are_refused() {
     };
     assert!(from_wire(sparse(vec![1], vec![1]), 1, form, confidences).is_err());
     let mut odd = sparse(vec![1], vec![1]);
-    if let Some(Law::Sparse(law)) = &mut odd[0].law {
-        law.weights.push(0);
+    if let Some(Probs::Sparse(probs)) = &mut odd[0].probs {
+        probs.weights.push(0);
     }
     assert!(read(odd).is_err());
     assert!(form_from_wire(99, 0).is_err());
     assert!(form_from_wire(v1::ProposalForm::Sparse.into(), 0).is_err());
 }
 
-/// A coupled round sends token ids only; a sparse law of 32 tokens stays within 170 bytes.
+/// A coupled round sends token ids only; a sparse distribution of 32 tokens stays within 170 bytes.
 #[test]
 fn bytes_per_drafted_token_stay_within_their_budget() {
     use prost::Message;
@@ -117,7 +117,7 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
     let bytes = coupled.encoded_len();
     assert!(bytes <= 8 * 16, "{bytes} bytes");
     let sparse = |at: u32| {
-        bare(ProposalLaw::Sparse {
+        bare(ProposalProbs::Sparse {
             ids: (0..32).map(|i| at + i * 1_000).collect(),
             weights: (0..32).map(|i| 65_535 / (i + 1)).collect(),
         })
@@ -133,11 +133,11 @@ fn bytes_per_drafted_token_stay_within_their_budget() {
 
 /// A cascade of drafters tells of a token that Max-Gram proposed, and no model reviewed, among others.
 #[test]
-fn one_hot_laws_stand_among_others() {
+fn one_hot_distributions_stand_among_others() {
     let form = ProposalForm::Dense { half: false };
     let block = vec![
-        bare(ProposalLaw::Dense(vec![0.25, 0.75])),
-        bare(ProposalLaw::Point),
+        bare(ProposalProbs::Dense(vec![0.25, 0.75])),
+        bare(ProposalProbs::Point),
     ];
     let read = |block: Vec<Proposal>, form| {
         let wire = to_wire(block, form);
@@ -146,7 +146,7 @@ fn one_hot_laws_stand_among_others() {
     };
     assert_eq!(read(block.clone(), form), Ok(block));
     // Where all are one-hot it must be said too, since the form alone does not say it.
-    let points = vec![bare(ProposalLaw::Point); 2];
+    let points = vec![bare(ProposalProbs::Point); 2];
     for form in [form, ProposalForm::Sparse { top: 1 }] {
         assert_eq!(to_wire(points.clone(), form).len(), 2);
         assert_eq!(read(points.clone(), form), Ok(points.clone()));
@@ -157,7 +157,7 @@ fn one_hot_laws_stand_among_others() {
         unscaled: true,
         ..Default::default()
     };
-    let wire = one_to_wire(bare(ProposalLaw::Point), form);
+    let wire = one_to_wire(bare(ProposalProbs::Point), form);
     assert!(one_from_wire(wire.clone(), form, telling).is_err());
     for form in [ProposalForm::None, ProposalForm::Point] {
         assert!(!fits(&wire, form, 2));

@@ -108,8 +108,8 @@ impl Task for Decode {
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let (row, position) = (rows.row_mut(0), self.tokens.len() as u32);
-        let law = self.pipeline.law(row, &self.history, position);
-        let drawn = law.map(|()| choice(row, &self.noise, position));
+        let probs = self.pipeline.probs(row, &self.history, position);
+        let drawn = probs.map(|()| choice(row, &self.noise, position));
         let ended = match drawn {
             Ok(token) => {
                 self.history.push(token);

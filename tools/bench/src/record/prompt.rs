@@ -1,16 +1,16 @@
 //! One prompt, generated and recorded.
 
 use anyhow::{Context, bail, ensure};
-use speculation::proposal::{Proposal, ProposalForm, ProposalLaw};
+use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use v1::generate_response::Part;
 use wire::open::Telling;
 use wire::{proposal, slice, v1};
 
 use super::file::File;
-use crate::recording::{RecordedBlock, WholeLaw, cut};
+use crate::recording::{RecordedBlock, WholeProbs, cut};
 use outrider::connect::Coordinator;
 
-/// The form in which the draft model's laws are asked for.
+/// The form in which the draft model's distributions are asked for.
 const FORM: ProposalForm = ProposalForm::Dense { half: false };
 
 /// What a prompt's blocks are recorded with.
@@ -18,9 +18,9 @@ pub(super) struct Recorded<'a> {
     pub(super) index: usize,
     pub(super) kind: &'a str,
     pub(super) vocab_size: u32,
-    /// Whether sampling laws differ from unscaled ones, which then come beside them.
+    /// Whether sampling distributions differ from unscaled ones, which then come beside them.
     pub(super) is_scaled: bool,
-    /// Most likely tokens kept of each law; 0 keeps all.
+    /// Most likely tokens kept of each distribution; 0 keeps all.
     pub(super) top: usize,
 }
 
@@ -66,38 +66,41 @@ pub(super) async fn record(
 impl Recorded<'_> {
     /// What is recorded of a round.
     fn block(&self, round: v1::RoundReport) -> anyhow::Result<RecordedBlock> {
-        let Some(laws) = round.laws else {
-            bail!("the coordinator reports no laws; it is of an earlier version");
+        let Some(distributions) = round.distributions else {
+            bail!("the coordinator reports no distributions; it is of an earlier version");
         };
-        let drafts = laws.draft_token_ids;
+        let drafts = distributions.draft_token_ids;
         let telling = Telling {
             confidences: true,
             entropies: true,
             unscaled: self.is_scaled,
             logprobs: false,
         };
-        let proposals = proposal::from_wire(laws.draft, drafts.len(), FORM, telling);
-        let proposals = proposals.context("the draft model's laws")?;
+        let proposals = proposal::from_wire(distributions.draft, drafts.len(), FORM, telling);
+        let proposals = proposals.context("the draft model's distributions")?;
         ensure!(
-            laws.target.len() == drafts.len() + 1,
-            "{} laws of the target model for {} draft tokens",
-            laws.target.len(),
+            distributions.target.len() == drafts.len() + 1,
+            "{} distributions of the target model for {} draft tokens",
+            distributions.target.len(),
             drafts.len()
         );
         let mut positions = Vec::with_capacity(drafts.len());
-        for (offset, ((&token, proposal), slice)) in
-            drafts.iter().zip(&proposals).zip(laws.target).enumerate()
+        for (offset, ((&token, proposal), slice)) in drafts
+            .iter()
+            .zip(&proposals)
+            .zip(distributions.target)
+            .enumerate()
         {
             let scored = slice::from_wire(slice, offset, self.vocab_size, self.is_scaled)?;
-            let target = WholeLaw {
-                law: &scored.law,
+            let target = WholeProbs {
+                probs: &scored.probs,
                 unscaled: scored.unscaled.as_deref(),
                 confidence: scored.confidence,
             };
             let draft = whole(proposal)?;
             ensure!(
-                draft.law.len() == target.law.len() && token < self.vocab_size,
-                "a draft law is not of the vocabulary's {} tokens",
+                draft.probs.len() == target.probs.len() && token < self.vocab_size,
+                "a draft distribution is not of the vocabulary's {} tokens",
                 self.vocab_size
             );
             positions.push(cut(draft, target, token, self.top));
@@ -114,17 +117,18 @@ impl Recorded<'_> {
 }
 
 /// What was told of the draft model, whole.
-fn whole(proposal: &Proposal) -> anyhow::Result<WholeLaw<'_>> {
-    let (ProposalLaw::Dense(law), Some(confidence)) = (&proposal.law, proposal.confidence) else {
-        bail!("the drafter told no whole law");
+fn whole(proposal: &Proposal) -> anyhow::Result<WholeProbs<'_>> {
+    let (ProposalProbs::Dense(probs), Some(confidence)) = (&proposal.probs, proposal.confidence)
+    else {
+        bail!("the drafter told no whole distribution");
     };
     let unscaled = proposal.unscaled.as_deref();
     ensure!(
-        unscaled.is_none_or(|unscaled| unscaled.len() == law.len()),
-        "the unscaled draft law has another length than the law"
+        unscaled.is_none_or(|unscaled| unscaled.len() == probs.len()),
+        "the unscaled draft distribution has another length than the distribution"
     );
-    Ok(WholeLaw {
-        law,
+    Ok(WholeProbs {
+        probs,
         unscaled,
         confidence,
     })

@@ -3,10 +3,10 @@
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 
-/// How far the mass of a law may be from 1: single precision over a large vocabulary.
+/// How far the mass of a distribution may be from 1: single precision over a large vocabulary.
 const MASS_TOLERANCE: f64 = 1e-3;
 
-/// A draft block and the laws its tokens were drawn from and scored with.
+/// A draft block and the distributions its tokens were drawn from and scored with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedBlock {
     /// Index of the prompt.
@@ -29,10 +29,10 @@ pub(crate) struct RecordedPosition {
     /// The tokens kept, in ascending order; the draft token is among them.
     pub(crate) ids: Vec<TokenId>,
     /// The draft model.
-    pub(crate) draft: RecordedLaw,
+    pub(crate) draft: RecordedDistribution,
     /// The target model.
-    pub(crate) target: RecordedLaw,
-    /// The tokens not kept, in at most two groups: those likelier by the draft model's sampling law,
+    pub(crate) target: RecordedDistribution,
+    /// The tokens not kept, in at most two groups: those likelier by the draft model's sampling distribution,
     /// and the others.
     pub(crate) rest: Vec<Rest>,
 }
@@ -40,26 +40,26 @@ pub(crate) struct RecordedPosition {
 /// Tokens that are not kept, by what they have in sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rest {
-    /// Mass of the draft model's sampling law.
+    /// Mass of the draft model's sampling distribution.
     pub(crate) draft: f32,
-    /// Mass of the target model's sampling law.
+    /// Mass of the target model's sampling distribution.
     pub(crate) target: f32,
-    /// Mass of the draft model's unscaled law.
+    /// Mass of the draft model's unscaled distribution.
     pub(crate) draft_unscaled: f32,
-    /// Mass of the target model's unscaled law.
+    /// Mass of the target model's unscaled distribution.
     pub(crate) target_unscaled: f32,
-    /// `-Σ q ln p`, with the unscaled laws; infinite where q has mass and p has none.
+    /// `-Σ q ln p`, with the unscaled distributions; infinite where q has mass and p has none.
     pub(crate) cross_entropy: f32,
 }
 
-/// The law of one model on the tokens kept.
+/// The distribution of one model on the tokens kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RecordedLaw {
-    /// The sampling law, as it was before the cut.
+pub(crate) struct RecordedDistribution {
+    /// The sampling distribution, as it was before the cut.
     pub(crate) probabilities: Vec<f32>,
-    /// The unscaled law; none if it is the same.
+    /// The unscaled distribution; none if it is the same.
     pub(crate) unscaled: Option<Vec<f32>>,
-    /// Confidence of the whole unscaled law.
+    /// Confidence of the whole unscaled distribution.
     pub(crate) confidence: Confidence<f32>,
 }
 
@@ -83,8 +83,8 @@ impl BadRecord {
 }
 
 impl RecordedBlock {
-    /// Checks that the block holds laws over a vocabulary of `vocab_size` tokens, from which its
-    /// draft tokens can have been drawn. `differ` tells that sampling laws and unscaled laws differ,
+    /// Checks that the block holds distributions over a vocabulary of `vocab_size` tokens, from which its
+    /// draft tokens can have been drawn. `differ` tells that sampling distributions and unscaled distributions differ,
     /// so that both must be there.
     ///
     /// # Errors
@@ -131,13 +131,13 @@ impl RecordedPosition {
         let of = |mass: fn(&Rest) -> f32| self.rest.iter().map(mass).collect::<Vec<_>>();
         let draft = [of(|rest| rest.draft), of(|rest| rest.draft_unscaled)];
         let target = [of(|rest| rest.target), of(|rest| rest.target_unscaled)];
-        for (law, rest, name) in [
+        for (probs, rest, name) in [
             (&self.draft, draft, "draft"),
             (&self.target, target, "target"),
         ] {
             let within =
                 |bad: BadRecord| BadRecord::new(format!("{name}.{}", bad.field), bad.problem);
-            law.check(self.ids.len(), &rest, differ).map_err(within)?;
+            probs.check(self.ids.len(), &rest, differ).map_err(within)?;
         }
         if self.draft.probabilities[drafted] <= 0.0 {
             let problem = format!("the draft token {token} has no mass");
@@ -153,14 +153,15 @@ impl RecordedPosition {
     }
 }
 
-impl RecordedLaw {
-    /// `rest` holds the masses that the sampling law and the unscaled law have elsewhere.
+impl RecordedDistribution {
+    /// `rest` holds the masses that the sampling distribution and the unscaled distribution have elsewhere.
     fn check(&self, ids: usize, rest: &[Vec<f32>; 2], differ: bool) -> Result<(), BadRecord> {
         check_row("probabilities", &self.probabilities, &rest[0], ids)?;
         match &self.unscaled {
             Some(unscaled) => check_row("unscaled", unscaled, &rest[1], ids)?,
             None if differ => {
-                let problem = "missing, and at the recorded temperature or cuts the laws differ";
+                let problem =
+                    "missing, and at the recorded temperature or cuts the distributions differ";
                 return Err(BadRecord::new("unscaled", problem));
             }
             None => {}

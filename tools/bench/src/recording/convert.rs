@@ -3,15 +3,15 @@
 use speculation::confidence::Confidence;
 use wire::v1;
 
-use super::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
+use super::{BadRecord, RecordedBlock, RecordedDistribution, RecordedPosition, Rest};
 
 /// Writes a block.
 pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {
-    let law = |law: RecordedLaw| v1::RecordedLaw {
-        probabilities: law.probabilities,
-        unscaled: law.unscaled.unwrap_or_default(),
-        max_probability: law.confidence.max,
-        entropy: law.confidence.entropy,
+    let probs = |probs: RecordedDistribution| v1::RecordedDistribution {
+        probabilities: probs.probabilities,
+        unscaled: probs.unscaled.unwrap_or_default(),
+        max_probability: probs.confidence.max,
+        entropy: probs.confidence.entropy,
     };
     let rest = |rest: Rest| v1::RecordedRest {
         draft: rest.draft,
@@ -22,8 +22,8 @@ pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {
     };
     let position = |position: RecordedPosition| v1::RecordedPosition {
         token_ids: position.ids,
-        draft: Some(law(position.draft)),
-        target: Some(law(position.target)),
+        draft: Some(probs(position.draft)),
+        target: Some(probs(position.target)),
         rest: position.rest.into_iter().map(rest).collect(),
     };
     v1::RecordedBlock {
@@ -36,17 +36,17 @@ pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {
     }
 }
 
-/// Reads a block; whether it holds laws, [`RecordedBlock::check`] tells.
+/// Reads a block; whether it holds distributions, [`RecordedBlock::check`] tells.
 ///
 /// # Errors
-/// If a position lacks a law.
+/// If a position lacks a distribution.
 pub(super) fn block_from_wire(wire: v1::RecordedBlock) -> Result<RecordedBlock, BadRecord> {
-    let law = |law: v1::RecordedLaw| RecordedLaw {
-        probabilities: law.probabilities,
-        unscaled: (!law.unscaled.is_empty()).then_some(law.unscaled),
+    let probs = |probs: v1::RecordedDistribution| RecordedDistribution {
+        probabilities: probs.probabilities,
+        unscaled: (!probs.unscaled.is_empty()).then_some(probs.unscaled),
         confidence: Confidence {
-            max: law.max_probability,
-            entropy: law.entropy,
+            max: probs.max_probability,
+            entropy: probs.entropy,
         },
     };
     let rest = |rest: v1::RecordedRest| Rest {
@@ -59,13 +59,13 @@ pub(super) fn block_from_wire(wire: v1::RecordedBlock) -> Result<RecordedBlock, 
     let position = |wire: v1::RecordedPosition| match (wire.draft, wire.target) {
         (Some(draft), Some(target)) => Ok(RecordedPosition {
             ids: wire.token_ids,
-            draft: law(draft),
-            target: law(target),
+            draft: probs(draft),
+            target: probs(target),
             rest: wire.rest.into_iter().map(rest).collect(),
         }),
         _ => Err(BadRecord {
             field: "positions".to_owned(),
-            problem: "the law of one of the models is missing".to_owned(),
+            problem: "the distribution of one of the models is missing".to_owned(),
         }),
     };
     let positions: Result<Vec<_>, _> = wire.positions.into_iter().map(position).collect();

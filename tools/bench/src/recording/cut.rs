@@ -1,33 +1,33 @@
-//! From whole laws to what is recorded of them.
+//! From whole distributions to what is recorded of them.
 
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::real::Real;
 
-use super::{RecordedLaw, RecordedPosition, Rest};
+use super::{RecordedDistribution, RecordedPosition, Rest};
 
 /// What a model says at one position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WholeLaw<'a> {
-    /// The sampling law (vocab).
-    pub(crate) law: &'a [f32],
-    /// The unscaled law (vocab); none if it is the same.
+pub(crate) struct WholeProbs<'a> {
+    /// The sampling distribution (vocab).
+    pub(crate) probs: &'a [f32],
+    /// The unscaled distribution (vocab); none if it is the same.
     pub(crate) unscaled: Option<&'a [f32]>,
-    /// Confidence of the unscaled law.
+    /// Confidence of the unscaled distribution.
     pub(crate) confidence: Confidence<f32>,
 }
 
-impl WholeLaw<'_> {
-    /// The unscaled law.
+impl WholeProbs<'_> {
+    /// The unscaled distribution.
     fn unscaled(&self) -> &[f32] {
-        self.unscaled.unwrap_or(self.law)
+        self.unscaled.unwrap_or(self.probs)
     }
 
     /// The `top` most likely tokens (0: all), lowest ids among equals; never one without mass, which
-    /// no sampling law can use.
+    /// no sampling distribution can use.
     fn most_likely(&self, top: usize) -> Vec<TokenId> {
-        let mass = |id: TokenId| self.law[id as usize];
-        let mut ids: Vec<TokenId> = (0..self.law.len() as TokenId)
+        let mass = |id: TokenId| self.probs[id as usize];
+        let mut ids: Vec<TokenId> = (0..self.probs.len() as TokenId)
             .filter(|&id| mass(id) > 0.0)
             .collect();
         if top > 0 && top < ids.len() {
@@ -38,21 +38,21 @@ impl WholeLaw<'_> {
         ids
     }
 
-    fn kept(&self, ids: &[TokenId]) -> RecordedLaw {
+    fn kept(&self, ids: &[TokenId]) -> RecordedDistribution {
         let of = |row: &[f32]| ids.iter().map(|&id| row[id as usize]).collect();
-        RecordedLaw {
-            probabilities: of(self.law),
+        RecordedDistribution {
+            probabilities: of(self.probs),
             unscaled: self.unscaled.map(of),
             confidence: self.confidence,
         }
     }
 }
 
-/// Records a position: both laws on the `top` most likely tokens of either (0: all), and on the draft
+/// Records a position: both distributions on the `top` most likely tokens of either (0: all), and on the draft
 /// token `token`. What is left out is recorded in sum.
 pub(crate) fn cut(
-    draft: WholeLaw<'_>,
-    target: WholeLaw<'_>,
+    draft: WholeProbs<'_>,
+    target: WholeProbs<'_>,
     token: TokenId,
     top: usize,
 ) -> RecordedPosition {
@@ -70,14 +70,14 @@ pub(crate) fn cut(
 }
 
 /// The sums over tokens not in `ids`, likelier by the draft model or not; none of empty groups.
-fn rest(draft: &WholeLaw<'_>, target: &WholeLaw<'_>, ids: &[TokenId]) -> Vec<Rest> {
+fn rest(draft: &WholeProbs<'_>, target: &WholeProbs<'_>, ids: &[TokenId]) -> Vec<Rest> {
     let mut kept = ids.iter().copied().peekable();
     let mut sums = [[0.0_f64; 5]; 2];
-    for id in 0..draft.law.len() {
+    for id in 0..draft.probs.len() {
         if kept.next_if_eq(&(id as TokenId)).is_some() {
             continue;
         }
-        let [q, p] = [draft, target].map(|whole| f64::from(whole.law[id]));
+        let [q, p] = [draft, target].map(|whole| f64::from(whole.probs[id]));
         let [qu, pu] = [draft, target].map(|whole| f64::from(whole.unscaled()[id]));
         let cross_entropy = if qu > 0.0 {
             -qu * pu.ln_portable()
@@ -113,10 +113,10 @@ fn rest(draft: &WholeLaw<'_>, target: &WholeLaw<'_>, ids: &[TokenId]) -> Vec<Res
 mod tests {
     use super::*;
 
-    fn whole(law: &[f32]) -> WholeLaw<'_> {
-        let confidence = Confidence::of(law, true);
-        WholeLaw {
-            law,
+    fn whole(probs: &[f32]) -> WholeProbs<'_> {
+        let confidence = Confidence::of(probs, true);
+        WholeProbs {
+            probs,
             unscaled: None,
             confidence,
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_of_whole_laws() {
+    fn nothing_is_left_out_of_whole_distributions() {
         let (draft, target) = ([0.5, 0.25, 0.25, 0.0], [0.25, 0.5, 0.25, 0.0]);
         for top in [0, 3, 4, 100] {
             let position = cut(whole(&draft), whole(&target), 0, top);
@@ -161,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn what_scaling_cut_is_a_rest_of_the_unscaled_law_only() {
+    fn what_scaling_cut_is_a_rest_of_the_unscaled_distribution_only() {
         let unscaled = [0.5, 0.25, 0.25];
-        let one_hot = WholeLaw {
-            law: &[1.0, 0.0, 0.0],
+        let one_hot = WholeProbs {
+            probs: &[1.0, 0.0, 0.0],
             unscaled: Some(&unscaled),
             confidence: Confidence::of(&unscaled, true),
         };

@@ -1,9 +1,9 @@
-//! Recordings of laws: the file format of `recording.proto`, block by block.
+//! Recordings of distributions: the file format of `recording.proto`, block by block.
 //!
-//! Laws are cut to their most likely tokens. The rest of the vocabulary is evaluated as two more
+//! Distributions are cut to their most likely tokens. The rest of the vocabulary is evaluated as two more
 //! tokens: together those that the draft model finds likelier, and together the others. So the
 //! overlap of q and p is exact, and anything else up to the mass of the rest. What a deferral rule judges
-//! by (maximum, entropy, cross entropy) is recorded of the whole laws.
+//! by (maximum, entropy, cross entropy) is recorded of the whole distributions.
 
 mod block;
 mod convert;
@@ -14,9 +14,9 @@ use std::io::{ErrorKind, Read};
 use prost::Message;
 use wire::v1;
 
-pub(crate) use block::{BadRecord, RecordedBlock, RecordedLaw, RecordedPosition, Rest};
+pub(crate) use block::{BadRecord, RecordedBlock, RecordedDistribution, RecordedPosition, Rest};
 use convert::{block_from_wire, block_to_wire};
-pub(crate) use cut::{WholeLaw, cut};
+pub(crate) use cut::{WholeProbs, cut};
 
 /// What every recording begins with.
 pub(crate) const FORMAT: &str = "outrider.recording";
@@ -94,7 +94,7 @@ pub(crate) struct Reader<R> {
     /// Bytes read.
     at: u64,
     blocks: u64,
-    /// Whether sampling laws and unscaled laws differ.
+    /// Whether sampling distributions and unscaled distributions differ.
     differ: bool,
 }
 

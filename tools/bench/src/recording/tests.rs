@@ -5,8 +5,8 @@ use speculation::confidence::Confidence;
 
 const VOCAB: u32 = 8;
 
-fn law(probabilities: &[f32], unscaled: Option<&[f32]>) -> RecordedLaw {
-    RecordedLaw {
+fn probs(probabilities: &[f32], unscaled: Option<&[f32]>) -> RecordedDistribution {
+    RecordedDistribution {
         probabilities: probabilities.into(),
         unscaled: unscaled.map(Into::into),
         confidence: Confidence {
@@ -19,8 +19,8 @@ fn law(probabilities: &[f32], unscaled: Option<&[f32]>) -> RecordedLaw {
 fn block(prompt: u32) -> RecordedBlock {
     let position = RecordedPosition {
         ids: vec![1, 3, 7],
-        draft: law(&[0.5, 0.25, 0.125], Some(&[0.25, 0.5, 0.125])),
-        target: law(&[0.5, 0.0, 0.5], Some(&[0.5, 0.25, 0.25])),
+        draft: probs(&[0.5, 0.25, 0.125], Some(&[0.25, 0.5, 0.125])),
+        target: probs(&[0.5, 0.0, 0.5], Some(&[0.5, 0.25, 0.25])),
         rest: vec![Rest {
             draft: 0.125,
             draft_unscaled: 0.125,
@@ -105,7 +105,7 @@ fn cut_short_anywhere_it_is_an_error_or_whole_blocks() {
     assert_eq!(clean, 4);
 }
 
-/// What a changed byte leaves is refused or holds laws; evaluation relies on it.
+/// What a changed byte leaves is refused or holds distributions; evaluation relies on it.
 #[test]
 fn a_changed_byte_never_gets_past_the_checks_as_something_else() {
     let file = file([block(0)]);

@@ -143,7 +143,7 @@ impl ChoiceArgs {
             },
             ..Default::default()
         };
-        // Whether the laws were cut is of no matter: nothing is sent.
+        // Whether the distributions were cut is of no matter: nothing is sent.
         let choice = Choice::resolve(&asked, sampling.temperature.unwrap_or(1.0), false)?;
         Row::of(&choice, axes.method.is_empty())
     }

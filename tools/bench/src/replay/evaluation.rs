@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::coupled;
 use speculation::proposal::BadProposal;
 use speculation::target::TargetDistribution;
-use speculation::verification::expected::length_law;
+use speculation::verification::expected::length_distribution;
 use speculation::verification::{Verification, token};
 
 use super::rows::{Chain, Rows};
@@ -46,7 +46,7 @@ pub(crate) struct Figures {
     pub(crate) blocks: u64,
     /// Draft tokens in them.
     pub(crate) positions: u64,
-    /// Mean probability that a draft token stands: `Σ min(q, π)` where laws are compared, the
+    /// Mean probability that a draft token stands: `Σ min(q, π)` where distributions are compared, the
     /// coupling's where tokens are. None without a verification, as for the figures of blocks.
     pub(crate) acceptance: Option<f64>,
     /// Refused draft tokens by tested ones.
@@ -84,7 +84,7 @@ impl Evaluation {
     /// ([`RecordedBlock::check`]).
     ///
     /// # Errors
-    /// If a draft token cannot have been drawn from its law.
+    /// If a draft token cannot have been drawn from its distribution.
     pub(crate) fn add(
         &mut self,
         block: &RecordedBlock,
@@ -110,7 +110,7 @@ impl Evaluation {
             return Ok(());
         };
         let drafts: Vec<TokenId> = rows.iter().map(|rows| rows.drafted).collect();
-        let lengths = length_law(verification, &drafts, &mut Chain::new(&rows))?;
+        let lengths = length_distribution(verification, &drafts, &mut Chain::new(&rows))?;
         let moment = |power: i32| -> f64 {
             let terms = lengths.iter().enumerate();
             terms.map(|(len, p)| p * (len as f64).powi(power)).sum()

@@ -24,13 +24,13 @@ pub(super) struct Recording {
 pub(super) struct Summary {
     /// Prompts with at least one block.
     pub(super) prompts: usize,
-    /// Mass that the cut left out of the draft model's sampling laws: the mean, and the most.
+    /// Mass that the cut left out of the draft model's sampling distributions: the mean, and the most.
     pub(super) draft_rest: (f64, f64),
     /// The same of the target model's.
     pub(super) target_rest: (f64, f64),
     /// 1 + draft tokens accepted a block, as the generation counted them.
     pub(super) measured_efficiency: f64,
-    /// What its laws say about the generation: exact target, token verification.
+    /// What its distributions say about the generation: exact target, token verification.
     pub(super) expected: Figures,
 }
 
@@ -69,7 +69,7 @@ impl Recording {
     /// Looks over the whole of it.
     ///
     /// # Errors
-    /// If a draft token cannot have been drawn from its law.
+    /// If a draft token cannot have been drawn from its distribution.
     pub(super) fn summary(&self) -> anyhow::Result<Summary> {
         let mut generation = Evaluation::new(
             TargetDistribution::Exact,

@@ -1,6 +1,6 @@
-//! `outrider-bench replay`: methods evaluated on recorded laws, without any model.
+//! `outrider-bench replay`: methods evaluated on recorded distributions, without any model.
 //!
-//! A recording holds draft blocks of real text, and at each draft token both models' laws. From these
+//! A recording holds draft blocks of real text, and at each draft token both models' distributions. From these
 //! follows, for any target distribution and verification, the probability of every outcome: nothing
 //! is drawn here, everything is added up in double precision through the functions that serve.
 

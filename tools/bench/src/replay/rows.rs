@@ -1,20 +1,20 @@
-//! From what is recorded of a position to the laws that are evaluated.
+//! From what is recorded of a position to the distributions that are evaluated.
 
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
-use speculation::target::{DraftLaw, TargetDistribution, TargetLaw};
-use speculation::verification::{Position, RoundLaws};
+use speculation::target::{DraftProbs, TargetDistribution, TargetProbs};
+use speculation::verification::{Position, RoundDistributions};
 
-use crate::recording::{RecordedLaw, RecordedPosition, Rest};
+use crate::recording::{RecordedDistribution, RecordedPosition, Rest};
 
-/// The laws of one position over the tokens kept and, last, one token for each group of the rest.
+/// The distributions of one position over the tokens kept and, last, one token for each group of the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     /// The draft token, as an index into the rows.
     pub(super) drafted: TokenId,
-    /// The draft model's sampling law q.
+    /// The draft model's sampling distribution q.
     pub(super) draft: Vec<f64>,
     /// The target distribution π.
     pub(super) target: Vec<f64>,
@@ -29,7 +29,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The laws at `recorded`, where `token` was drafted and `aim` is aimed at; `greedy` is
+    /// The distributions at `recorded`, where `token` was drafted and `aim` is aimed at; `greedy` is
     /// temperature 0.
     pub(super) fn new(
         recorded: &RecordedPosition,
@@ -44,7 +44,7 @@ impl Rows {
             rest,
         } = recorded;
         let drafted = ids.partition_point(|&id| id < token);
-        let law = sampling(draft, rest, |rest| rest.draft);
+        let probs = sampling(draft, rest, |rest| rest.draft);
         let exact = sampling(target, rest, |rest| rest.target);
         let judges_tokens = match aim {
             TargetDistribution::Exact | TargetDistribution::Lossy { .. } => false,
@@ -63,13 +63,13 @@ impl Rows {
         });
         let mut pi = exact.clone();
         let deferral = aim.apply(
-            DraftLaw {
-                law: &law,
+            DraftProbs {
+                probs: &probs,
                 unscaled: Some(&draft_unscaled),
                 confidence: wide(draft.confidence),
             },
-            TargetLaw {
-                law: &mut pi,
+            TargetProbs {
+                probs: &mut pi,
                 unscaled: Some(&target_unscaled),
                 confidence: wide(target.confidence),
             },
@@ -77,19 +77,19 @@ impl Rows {
         );
         Self {
             drafted: drafted as TokenId,
-            accepted: (exact[drafted] / law[drafted]).min(1.0),
+            accepted: (exact[drafted] / probs[drafted]).min(1.0),
             from_target: distance(&pi, &exact),
-            between: distance(&law, &exact),
-            draft: law,
+            between: distance(&probs, &exact),
+            draft: probs,
             target: pi,
             deferral,
         }
     }
 }
 
-/// The sampling law with its masses in the `rest`, normalised in double precision.
-fn sampling(law: &RecordedLaw, rest: &[Rest], mass: fn(&Rest) -> f32) -> Vec<f64> {
-    let masses = law
+/// The sampling distribution with its masses in the `rest`, normalised in double precision.
+fn sampling(probs: &RecordedDistribution, rest: &[Rest], mass: fn(&Rest) -> f32) -> Vec<f64> {
+    let masses = probs
         .probabilities
         .iter()
         .copied()
@@ -102,10 +102,14 @@ fn sampling(law: &RecordedLaw, rest: &[Rest], mass: fn(&Rest) -> f32) -> Vec<f64
     row
 }
 
-/// The unscaled law as recorded, to the bit, so that its maximum is the maximum recorded; `judged` is
+/// The unscaled distribution as recorded, to the bit, so that its maximum is the maximum recorded; `judged` is
 /// what a group of the rest is judged by.
-fn unscaled(law: &RecordedLaw, rest: &[Rest], judged: impl Fn(&Rest) -> f64) -> Vec<f64> {
-    let row = law.unscaled.as_ref().unwrap_or(&law.probabilities);
+fn unscaled(
+    probs: &RecordedDistribution,
+    rest: &[Rest],
+    judged: impl Fn(&Rest) -> f64,
+) -> Vec<f64> {
+    let row = probs.unscaled.as_ref().unwrap_or(&probs.probabilities);
     let row = row.iter().copied().map(f64::from);
     row.chain(rest.iter().map(judged)).collect()
 }
@@ -128,17 +132,17 @@ fn wide(confidence: Confidence<f32>) -> Confidence<f64> {
     }
 }
 
-/// TV of two laws.
+/// TV of two distributions.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).max(0.0)).sum()
 }
 
-/// A block's laws, as a verification asks for them. Nothing is known of the position after it, and
+/// A block's distributions, as a verification asks for them. Nothing is known of the position after it, and
 /// what is drawn there does not matter.
 #[derive(Debug)]
 pub(super) struct Chain<'a> {
     rows: &'a [Rows],
-    /// The draft law at the position asked for last; verifications overwrite it.
+    /// The draft distribution at the position asked for last; verifications overwrite it.
     scratch: Vec<f64>,
 }
 
@@ -151,7 +155,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-impl RoundLaws<f64> for Chain<'_> {
+impl RoundDistributions<f64> for Chain<'_> {
     type Error = BadProposal;
 
     fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {

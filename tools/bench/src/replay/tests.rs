@@ -1,8 +1,8 @@
-//! Replay on recorded laws, held to definitions by going through every block that can be drafted.
+//! Replay on recorded distributions, held to definitions by going through every block that can be drafted.
 
 mod cuts;
 mod definitions;
-mod laws;
+mod distributions;
 
 use speculation::target::{Beta, RULES, TargetDistribution};
 use speculation::verification::Verification;
@@ -10,7 +10,7 @@ use speculation::verification::Verification;
 use super::evaluation::{Evaluation, Figures};
 use crate::recording::RecordedBlock;
 use definitions::{acceptance, aimed, efficiency};
-use laws::{Model, VOCAB, paths, recorded};
+use distributions::{Model, VOCAB, paths, recorded};
 
 const TOLERANCE: f64 = 1e-12;
 
@@ -25,7 +25,7 @@ fn models(seed: u32) -> (Model, Model) {
     (Model::new(seed, VOCAB), Model::new(seed + 100, VOCAB))
 }
 
-/// The exact target, a lossy one, and every rule at alphas that no law of these models meets
+/// The exact target, a lossy one, and every rule at alphas that no distribution of these models meets
 /// exactly, but for those where ties are meant.
 fn aims() -> Vec<TargetDistribution> {
     let lossy = |alpha, beta| TargetDistribution::Lossy {
@@ -111,18 +111,18 @@ fn figures_of_positions_are_means_weighted_by_exact_acceptance() {
                         let (pi, deferral) = aimed(&aim, &q, &p);
                         let distance = |a: &[f64]| -> f64 {
                             a.iter()
-                                .zip(&p.law)
+                                .zip(&p.probs)
                                 .map(|(a, p)| (a - p).abs())
                                 .sum::<f64>()
                                 / 2.0
                         };
                         weight += reach;
-                        accept += reach * acceptance(verification, &q.law, &pi);
+                        accept += reach * acceptance(verification, &q.probs, &pi);
                         defer += reach * deferral.unwrap_or_default();
                         from += reach * distance(&pi);
-                        between += reach * distance(&q.law);
+                        between += reach * distance(&q.probs);
                         let v = token as usize;
-                        reach *= (p.law[v] / q.law[v]).min(1.0);
+                        reach *= (p.probs[v] / q.probs[v]).min(1.0);
                     }
                 }
                 let what = format!("seed {seed}, {aim:?}, {verification:?}");

@@ -119,7 +119,7 @@ fn rows_are_gathered_under_what_stands_across() {
             text("form", form).across(),
             number("ratio", ratio, 1).cell(),
         ];
-        report.row("laws", row).expect("nothing is printed");
+        report.row("verification", row).expect("nothing is printed");
     }
     let other = vec![text("a", 0.2_f32), text("b", 3)];
     report.row("other", other).expect("nothing is printed");
@@ -137,5 +137,5 @@ fn rows_are_gathered_under_what_stands_across() {
     );
     assert!(report.text().contains("\nTable `other`:\n"));
     // Programs get them one by one.
-    assert_eq!(report.objects("laws").len(), 3);
+    assert_eq!(report.objects("verification").len(), 3);
 }

@@ -1,7 +1,7 @@
 //! A page in Markdown with sections that commands print, between lines of comments:
 //!
 //! ```text
-//! <!-- outrider-bench laws --repeats 41; takes 2 min; needs file laws.rec -->
+//! <!-- outrider-bench verification --repeats 41; takes 2 min; needs file distributions.rec -->
 //! what the command printed
 //! <!-- end -->
 //! ```
@@ -140,14 +140,14 @@ mod tests {
 
 Prose.
 
-<!-- outrider-bench laws --repeats 41; takes 2 min -->
+<!-- outrider-bench verification --repeats 41; takes 2 min -->
 
 | old | table |
 
 <!-- end -->
 
 More prose.
-<!-- outrider-bench replay laws.rec; needs file no-such.rec -->
+<!-- outrider-bench replay distributions.rec; needs file no-such.rec -->
 <!-- end -->
 The end.
 ";
@@ -155,17 +155,17 @@ The end.
     #[test]
     fn a_section_is_replaced_and_nothing_else() {
         let page = Page::parse(PAGE).expect("a page");
-        let [laws, replay] = &page.sections[..] else {
+        let [distributions, replay] = &page.sections[..] else {
             panic!("two sections: {page:?}")
         };
-        assert_eq!(laws.command, "laws --repeats 41");
+        assert_eq!(distributions.command, "verification --repeats 41");
         assert_eq!(
-            laws.words().collect::<Vec<_>>(),
-            ["laws", "--repeats", "41"]
+            distributions.words().collect::<Vec<_>>(),
+            ["verification", "--repeats", "41"]
         );
-        let printed = "Laws: `outrider-bench laws`\n\n| new |\n\n";
+        let printed = "Distributions: `outrider-bench verification`\n\n| new |\n\n";
         let expected = PAGE.replace("| old | table |", printed.trim_end());
-        let replaced = page.with(laws, printed);
+        let replaced = page.with(distributions, printed);
         assert_eq!(replaced, expected);
         // What came of it is a page again, and the next section is where it was.
         let page = Page::parse(&replaced).expect("a page");
@@ -179,8 +179,14 @@ The end.
     fn a_section_says_what_it_takes_and_needs() {
         let page = Page::parse(PAGE).expect("a page");
         let told: Vec<String> = page.sections.iter().map(Section::to_string).collect();
-        assert_eq!(told[0], "line 5: laws --repeats 41; takes about 2 min");
-        assert_eq!(told[1], "line 12: replay laws.rec; needs file no-such.rec");
+        assert_eq!(
+            told[0],
+            "line 5: verification --repeats 41; takes about 2 min"
+        );
+        assert_eq!(
+            told[1],
+            "line 12: replay distributions.rec; needs file no-such.rec"
+        );
         assert_eq!(page.sections[0].missing(), None);
         let missing = page.sections[1].missing().expect("missing");
         assert!(missing.contains("no-such.rec"), "{missing}");
@@ -190,25 +196,25 @@ The end.
     fn a_marker_that_is_wrong_is_named_by_its_line() {
         for (text, words) in [
             (
-                "a\n<!-- outrider-bench laws -->\n",
+                "a\n<!-- outrider-bench verification -->\n",
                 "line 2: the section is not closed",
             ),
             ("a\n\n<!-- end -->\n", "line 3: nothing ends here"),
             (
-                "<!-- outrider-bench laws -->\n<!-- outrider-bench parts -->\n<!-- end -->\n",
+                "<!-- outrider-bench verification -->\n<!-- outrider-bench parts -->\n<!-- end -->\n",
                 "line 2: the section of line 1 is not closed",
             ),
             (
-                "<!-- outrider laws -->\n<!-- end -->\n",
-                "line 1: <!-- outrider laws -->: no marker",
+                "<!-- outrider distributions -->\n<!-- end -->\n",
+                "line 1: <!-- outrider distributions -->: no marker",
             ),
             ("<!-- done -->\n", "line 1: <!-- done -->: no marker"),
             (
-                "<!-- outrider-bench laws; tkaes 2 min -->\n<!-- end -->\n",
+                "<!-- outrider-bench verification; tkaes 2 min -->\n<!-- end -->\n",
                 "'tkaes 2 min' is unknown",
             ),
             (
-                "<!-- outrider-bench laws; needs luck -->\n<!-- end -->\n",
+                "<!-- outrider-bench verification; needs luck -->\n<!-- end -->\n",
                 "'luck' is unknown, expected file PATH",
             ),
         ] {

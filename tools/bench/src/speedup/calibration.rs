@@ -85,7 +85,7 @@ fn acceptance(mut target: Model, mut draft: Model, temperature: f32) -> anyhow::
     let mut pipeline = Pipeline::new(params);
     let mut choose = |row: &mut [f32], sequence: usize, position: usize| {
         let position = position as u32;
-        pipeline.law(row, &History::default(), position)?;
+        pipeline.probs(row, &History::default(), position)?;
         anyhow::Ok(choice(row, &Noise::new(sequence as u64, 0), position))
     };
     let mut sequences: Vec<Vec<TokenId>> = (0..SEQUENCES)

@@ -24,9 +24,9 @@ pub(crate) struct TrainHeadArgs {
     /// A running verifier to ask instead, http://HOST:PORT.
     #[arg(long, value_name = "URL")]
     pub(super) verifier: Option<String>,
-    /// Verification the head is meant for: coupled, or rejection for all that test against the draft law
-    /// (token, block, block-greedy), where what is drafted and tested against is the law as told, by default its
-    /// 32 most likely tokens. Coupling accepts less, so the heads differ.
+    /// Verification the head is meant for: coupled, or rejection for all that test against the draft distribution
+    /// (token, block, block-greedy), where what is drafted and tested against is the distribution as told, by
+    /// default its 32 most likely tokens. Coupling accepts less, so the heads differ.
     #[arg(long, value_name = "LABEL", default_value_t = AcceptanceLabel::Coupled)]
     pub(super) label: AcceptanceLabel,
     /// Residual blocks, 0 to 4. More predict better and cost more at each draft token.
@@ -71,7 +71,7 @@ pub(crate) struct TrainHeadArgs {
     /// Tokens of each response, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub(super) max_tokens: u32,
-    /// Temperature of both models' laws, in responses, drafts and labels.
+    /// Temperature of both models' distributions, in responses, drafts and labels.
     #[arg(
         long,
         value_name = "T",

@@ -1,4 +1,4 @@
-//! The draft model, run in this process: its laws, and its states at tokens it might have drafted.
+//! The draft model, run in this process: its distributions, and its states at tokens it might have drafted.
 
 use std::time::Instant;
 
@@ -34,8 +34,8 @@ impl Draft {
         self.served.model.shape().hidden_size
     }
 
-    /// The sampling laws before each token of `response`, (positions) each (vocab).
-    pub(super) fn laws(
+    /// The sampling distributions before each token of `response`, (positions) each (vocab).
+    pub(super) fn distributions(
         &mut self,
         prompt: &[TokenId],
         response: &[TokenId],
@@ -50,10 +50,10 @@ impl Draft {
         let vocab_size = self.served.vocab_size as usize;
         (response.iter().enumerate())
             .map(|(position, &token)| {
-                let mut law = self.rows.row(position)[..vocab_size].to_vec();
-                pipeline.law(&mut law, &history, position as u32)?;
+                let mut probs = self.rows.row(position)[..vocab_size].to_vec();
+                pipeline.probs(&mut probs, &history, position as u32)?;
                 history.push(token);
-                Ok(law)
+                Ok(probs)
             })
             .collect()
     }

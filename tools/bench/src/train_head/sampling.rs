@@ -1,4 +1,4 @@
-//! Responses from the target, drafts from the draft model, labels from both laws.
+//! Responses from the target, drafts from the draft model, labels from both distributions.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use speculation::chance::{Chance, RoundChance};
 use speculation::drafting::AcceptanceLabel;
 use speculation::methods::SPARSE_TOP;
 use speculation::noise::{InnerCall, Noise, Purpose};
-use speculation::proposal::{ProposalForm, ProposalLaw};
+use speculation::proposal::{ProposalForm, ProposalProbs};
 use speculation::sampling::SamplingParams;
 
 use super::dataset::{Dataset, Drafts, Sample};
@@ -18,7 +18,7 @@ use outrider::progress;
 
 /// Responses asked for at once, so that the verifier can batch them.
 const AT_ONCE: usize = 8;
-/// How a draft law is told to verification by rejection, where a request does not say.
+/// How a draft distribution is told to verification by rejection, where a request does not say.
 const TOLD: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
 
 /// Samples what `dataset` lacks of one response a prompt; the response to the prompt at index i has the
@@ -71,20 +71,28 @@ pub(super) async fn complete(
 
 /// Draws what would have been drafted along `response`, and labels it.
 fn label(draft: &mut Draft, asked: &Asked, response: Response) -> anyhow::Result<Sample> {
-    let laws = draft.laws(&asked.prompt, &response.tokens, &asked.sampling)?;
+    let distributions = draft.distributions(&asked.prompt, &response.tokens, &asked.sampling)?;
     let noise = Noise::new(asked.seed, 0);
     let mut chance = RoundChance::new(noise, 0, InnerCall::default());
-    Ok(drafts(laws, response, &mut chance))
+    Ok(drafts(distributions, response, &mut chance))
 }
 
-/// The sample of draft laws (positions), each (vocab), along `response`.
+/// The sample of draft distributions (positions), each (vocab), along `response`.
 ///
-/// For coupling Y comes from the law q, for rejection from q', the law as it is told where a request does
-/// not say: that is what verification tests against. The drafts are independent of the response: coupled
-/// ones would be what the label predicts.
-fn drafts(laws: Vec<Vec<f32>>, response: Response, chance: &mut impl Chance<f32>) -> Sample {
+/// For coupling Y comes from the distribution q, for rejection from q', the distribution as it is told where a
+/// request does not say: that is what verification tests against. The drafts are independent of the response:
+/// coupled ones would be what the label predicts.
+fn drafts(
+    distributions: Vec<Vec<f32>>,
+    response: Response,
+    chance: &mut impl Chance<f32>,
+) -> Sample {
     let (mut coupled, mut rejection) = (Drafts::default(), Drafts::default());
-    for (position, (mut q, p)) in laws.into_iter().zip(&response.laws).enumerate() {
+    for (position, (mut q, p)) in distributions
+        .into_iter()
+        .zip(&response.distributions)
+        .enumerate()
+    {
         let mut draw = |drafts: &mut Drafts, label: AcceptanceLabel, q: &[f32]| {
             let token = chance.token(Purpose::Draft, position as u32, q);
             drafts.tokens.push(token);
@@ -92,7 +100,7 @@ fn drafts(laws: Vec<Vec<f32>>, response: Response, chance: &mut impl Chance<f32>
             drafts.labels.push(accepted.clamp(0.0, 1.0));
         };
         draw(&mut coupled, AcceptanceLabel::Coupled, &q);
-        ProposalLaw::of(&mut q, TOLD);
+        ProposalProbs::of(&mut q, TOLD);
         draw(&mut rejection, AcceptanceLabel::Rejection, &q);
     }
     Sample {
@@ -118,12 +126,12 @@ mod tests {
     fn response(positions: usize, p: &[f32]) -> Response {
         Response {
             tokens: vec![2; positions],
-            laws: vec![p.to_vec(); positions],
+            distributions: vec![p.to_vec(); positions],
         }
     }
 
     #[test]
-    fn drafts_follow_the_draft_law_and_labels_both() {
+    fn drafts_follow_the_draft_distribution_and_labels_both() {
         let (q, p) = ([0.75_f32, 0.25, 0.0], [0.25_f32, 0.25, 0.5]);
         let mut chance = RoundChance::new(Noise::new(3, 0), 0, InnerCall::default());
         let sample = drafts(vec![q.to_vec(); 4000], response(4000, &p), &mut chance);
@@ -137,7 +145,7 @@ mod tests {
             let coupled = match sample.coupled.tokens[position] {
                 0 => 1.0 / (0.75 + 0.75 + 1.5),
                 1 => 1.0 / (0.75 + 0.25 + 0.5),
-                _ => panic!("a token the draft law has not"),
+                _ => panic!("a token the draft distribution has not"),
             };
             assert!((sample.coupled.labels[position] - coupled).abs() < 1e-6);
             // min(1, p / q'); q' has weights 65,535 and 21,845, a third of it.
@@ -146,10 +154,10 @@ mod tests {
         }
     }
 
-    /// Gives the token of a list for each position, and remembers the laws it was to draw from.
+    /// Gives the token of a list for each position, and remembers the distributions it was to draw from.
     #[derive(Default)]
     struct Listed {
-        laws: Vec<Vec<f32>>,
+        distributions: Vec<Vec<f32>>,
     }
 
     impl Chance<f32> for Listed {
@@ -157,9 +165,9 @@ mod tests {
             panic!("nothing is accepted or refused here")
         }
 
-        fn token(&mut self, purpose: Purpose, offset: u32, law: &[f32]) -> TokenId {
+        fn token(&mut self, purpose: Purpose, offset: u32, probs: &[f32]) -> TokenId {
             assert_eq!(purpose, Purpose::Draft);
-            self.laws.push(law.to_vec());
+            self.distributions.push(probs.to_vec());
             offset
         }
     }
@@ -167,7 +175,7 @@ mod tests {
     /// 40 tokens, of which the 32 most likely are told: the mean label over all that can be drafted is
     /// Σ min(q', p), what verification accepts.
     #[test]
-    fn rejection_is_learnt_from_the_law_that_is_told_and_coupling_from_the_whole() {
+    fn rejection_is_learnt_from_the_distribution_that_is_told_and_coupling_from_the_whole() {
         let total: f64 = (1..=40).map(f64::from).sum();
         let q: Vec<f32> = (1..=40).map(|v| (f64::from(v) / total) as f32).collect();
         let p: Vec<f32> = q.iter().rev().copied().collect();
@@ -185,8 +193,12 @@ mod tests {
         let told: Vec<f64> = (0..40).map(|v| weight(v) / weights).collect();
         let (mut mean, mut accepted) = (0.0, 0.0);
         for v in 0..40 {
-            assert_eq!(chance.laws[2 * v], q, "the law drawn from for coupling");
-            for (found, expected) in chance.laws[2 * v + 1].iter().zip(&told) {
+            assert_eq!(
+                chance.distributions[2 * v],
+                q,
+                "the distribution drawn from for coupling"
+            );
+            for (found, expected) in chance.distributions[2 * v + 1].iter().zip(&told) {
                 assert!((f64::from(*found) - expected).abs() < 1e-7, "for rejection");
             }
             assert_eq!(

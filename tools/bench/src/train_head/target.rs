@@ -1,4 +1,4 @@
-//! The target model, asked through its verifier service: what it answers, and its law at every position.
+//! The target model, asked through its verifier service: what it answers, and its distribution at every position.
 
 use std::time::Duration;
 
@@ -41,11 +41,11 @@ pub(super) struct Decoded {
     pub(super) forward_us: Vec<u32>,
 }
 
-/// A response, with the target's law before each of its tokens.
+/// A response, with the target's distribution before each of its tokens.
 pub(super) struct Response {
     pub(super) tokens: Vec<TokenId>,
-    /// Sampling laws (positions), each (vocab).
-    pub(super) laws: Vec<Vec<f32>>,
+    /// Sampling distributions (positions), each (vocab).
+    pub(super) distributions: Vec<Vec<f32>>,
 }
 
 /// An open session.
@@ -88,24 +88,27 @@ impl Target {
     /// Decodes a response, then scores it.
     ///
     /// # Errors
-    /// If the verifier refuses or is lost, or a law is none.
+    /// If the verifier refuses or is lost, or a distribution is none.
     pub(super) async fn respond(&self, asked: &Asked) -> anyhow::Result<Response> {
         let mut session = self.open(asked).await?;
         let tokens = session.decode(asked.max_tokens).await?.tokens;
         let limits = self.description.limits.unwrap_or_default();
         let most = limits.max_draft_tokens.max(1) as usize;
         let vocab_size = self.description.vocab_size;
-        let mut laws = Vec::with_capacity(tokens.len());
-        while laws.len() < tokens.len() {
-            // The law after the last draft token comes too.
-            let (base, end) = (laws.len(), tokens.len() - 1);
+        let mut distributions = Vec::with_capacity(tokens.len());
+        while distributions.len() < tokens.len() {
+            // The distribution after the last draft token comes too.
+            let (base, end) = (distributions.len(), tokens.len() - 1);
             let drafts = &tokens[base..end.min(base + most)];
-            laws.extend(session.score(&tokens[..base], drafts, vocab_size).await?);
+            distributions.extend(session.score(&tokens[..base], drafts, vocab_size).await?);
         }
         let _ = (session.requests)
             .send(request(Request::Close(v1::Close {})))
             .await;
-        Ok(Response { tokens, laws })
+        Ok(Response {
+            tokens,
+            distributions,
+        })
     }
 
     async fn open(&self, asked: &Asked) -> anyhow::Result<Session> {
@@ -207,7 +210,7 @@ impl Session {
         }
     }
 
-    /// The laws after `output` and each prefix of `drafts`.
+    /// The distributions after `output` and each prefix of `drafts`.
     async fn score(
         &mut self,
         output: &[TokenId],
@@ -224,18 +227,18 @@ impl Session {
         };
         round.header = Some(self.header(digest(&round), output));
         (self.requests.send(request(Request::Round(round)))).await?;
-        let mut laws = Vec::with_capacity(drafts.len() + 1);
+        let mut distributions = Vec::with_capacity(drafts.len() + 1);
         for offset in 0..=drafts.len() {
             let Reply::Slice(slice) = self.receive().await? else {
                 bail!("the verifier answers a scoring round with something else");
             };
             ensure!(
                 slice.last == (offset == drafts.len()),
-                "the verifier sends not one law for each position"
+                "the verifier sends not one distribution for each position"
             );
             let scored = slice::from_wire(slice, offset, vocab_size, false);
-            laws.push(scored.context("the verifier's law")?.law);
+            distributions.push(scored.context("the verifier's distribution")?.probs);
         }
-        Ok(laws)
+        Ok(distributions)
     }
 }

@@ -48,12 +48,14 @@ fn methods_with_parameters_are_compared_in_one_run() {
 
 #[test]
 fn acceptance_alone_is_timed_over_a_small_vocabulary() {
-    let rows = rows(&words("laws --vocab 64 --repeats 1 --blocks 1 --json"));
-    for (table, count) in [("laws", 100), ("cuts", 5)] {
+    let rows = rows(&words(
+        "distributions --vocab 64 --repeats 1 --blocks 1 --json",
+    ));
+    for (table, count) in [("verification", 100), ("cuts", 5)] {
         let of_table = rows.iter().filter(|row| row["table"] == table);
         assert_eq!(of_table.count(), count, "{table}");
     }
-    each_refused(&["laws"], &["--vocab 3 | --vocab: 3"]);
+    each_refused(&["verification"], &["--vocab 3 | --vocab: 3"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Recording laws of the built-in pair, and replaying methods on them.
+//! Recording distributions of the built-in pair, and replaying methods on them.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ struct Recorded {
 impl Recorded {
     fn new(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("laws.rec");
+        let file = folder.path().join("distributions.rec");
         let file = file.to_str().expect("a path in UTF-8").to_owned();
         let mut all = vec!["record", "--out", &file, "--per-kind", "1"];
         all.extend(args);
@@ -41,12 +41,12 @@ impl Recorded {
     }
 }
 
-/// The generation's accepted lengths are draws from the laws of length that replay computes, given
+/// The generation's accepted lengths are draws from the distributions of length that replay computes, given
 /// the same draft tokens: their mean differs by more than five standard errors once in two million
 /// runs, and the run is seeded. The cut has no part in it, since a draft token's own probabilities
 /// are kept.
 #[test]
-fn the_generation_behaved_as_its_recorded_laws_say() {
+fn the_generation_behaved_as_its_recorded_distributions_say() {
     for sampling in [
         &["--temperature", "1"][..],
         &["--temperature", "0.7"],
@@ -249,7 +249,7 @@ fn a_recording_is_not_overwritten_and_a_refused_one_leaves_nothing() {
     let recorded = Recorded::new(&["--max-tokens", "8"]);
     let before = std::fs::read(&recorded.file).expect("a recording");
     let said = refused(&["record", "--out", &recorded.file, "--per-kind", "1"]);
-    assert!(said.contains("laws.rec"), "{said}");
+    assert!(said.contains("distributions.rec"), "{said}");
     assert_eq!(std::fs::read(&recorded.file).expect("it is there"), before);
     let other = recorded.at("other.rec");
     let said = refused(&["record", "--out", &other, "--temperature", "-1"]);
@@ -268,7 +268,7 @@ fn a_recording_repeats_itself() {
 #[test]
 fn interrupted_it_leaves_what_was_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("laws.rec");
+    let path = folder.path().join("distributions.rec");
     let file = path.to_str().expect("UTF-8");
     let child = program(&["record", "--out", file, "--max-tokens", "200"])
         .stderr(Stdio::piped())

@@ -5,11 +5,11 @@ use std::fs;
 use super::{program, refused, says, succeeds};
 
 const LAWS: &str =
-    "laws --vocab 64 --repeats 1 --blocks 1 --columns target,verification,proposal,ratio";
+    "distributions --vocab 64 --repeats 1 --blocks 1 --columns target,verification,proposal,ratio";
 
 fn page(command: &str) -> String {
     format!(
-        "# Laws\n\nBy hand.\n\n<!-- outrider-bench {command}; takes 1 s -->\nold\n<!-- end -->\n\n\
+        "# Distributions\n\nBy hand.\n\n<!-- outrider-bench {command}; takes 1 s -->\nold\n<!-- end -->\n\n\
          <!-- outrider-bench replay no-such.rec; needs file no-such.rec -->\nkept\n<!-- end -->\n"
     )
 }
@@ -49,10 +49,10 @@ fn a_page_with_a_wrong_command_or_one_that_fails_stays_as_it_is() {
     let file = folder.path().join("page.md");
     for (command, words) in [
         (
-            "laws --vcoab 64",
-            "line 5: laws --vcoab 64: unexpected argument '--vcoab'",
+            "distributions --vcoab 64",
+            "line 5: distributions --vcoab 64: unexpected argument '--vcoab'",
         ),
-        ("laws --vocab 3", "laws --vocab 3 failed"),
+        ("distributions --vocab 3", "distributions --vocab 3 failed"),
     ] {
         fs::write(&file, page(command)).expect("written");
         let said = refused(&["results", "--file", file.to_str().expect("UTF-8")]);

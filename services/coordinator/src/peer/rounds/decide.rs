@@ -11,7 +11,7 @@ use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal};
 use speculation::round::{self, RoundInputs, Scratch, TargetRows};
 use speculation::session::Peer;
-use speculation::target::TargetLaw;
+use speculation::target::TargetProbs;
 use speculation::verification::layers::Layer;
 use speculation::verification::{Block, Verdict};
 use wire::slice::{self, Scored};
@@ -149,16 +149,16 @@ struct ScoredRows(Vec<Scored>);
 impl TargetRows<f32> for ScoredRows {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {
         let scored = &mut self.0[offset];
-        Ok(TargetLaw {
-            law: &mut scored.law,
+        Ok(TargetProbs {
+            probs: &mut scored.probs,
             unscaled: scored.unscaled.as_deref(),
             confidence: scored.confidence,
         })
     }
 
     fn row(&self, offset: usize) -> &[f32] {
-        &self.0[offset].law
+        &self.0[offset].probs
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Answer {
     /// What a drafter sent of the distributions of its block.
     pub(crate) proposals: RoundProposals,
     /// The distributions of a block, where they are reported.
-    pub(crate) distributions: Option<v1::RoundLaws>,
+    pub(crate) distributions: Option<v1::RoundDistributions>,
     /// Draft distributions that were asked for after the block.
     pub(crate) distributions_fetched: u32,
 }

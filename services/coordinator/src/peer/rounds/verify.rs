@@ -147,10 +147,15 @@ impl PendingVerify {
 }
 
 /// The distributions of a block, as they are reported.
-pub(crate) fn report(request: &AdmittedRequest, block: &WireBlock) -> Option<v1::RoundLaws> {
-    request.report_distributions.then(|| v1::RoundLaws {
-        draft_token_ids: block.drafts.clone(),
-        draft: block.proposals.clone(),
-        target: block.slices.clone(),
-    })
+pub(crate) fn report(
+    request: &AdmittedRequest,
+    block: &WireBlock,
+) -> Option<v1::RoundDistributions> {
+    request
+        .report_distributions
+        .then(|| v1::RoundDistributions {
+            draft_token_ids: block.drafts.clone(),
+            draft: block.proposals.clone(),
+            target: block.slices.clone(),
+        })
 }

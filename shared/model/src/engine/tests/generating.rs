@@ -119,13 +119,13 @@ impl Generate {
 
     fn choose(&self, logits: &[f32], position: usize) -> TokenId {
         let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let law: Vec<f32> = if self.request.temperature == 0.0 {
+        let probs: Vec<f32> = if self.request.temperature == 0.0 {
             logits.iter().map(|l| f32::from(*l == largest)).collect()
         } else {
             let weight = |l: &f32| ((l - largest) / self.request.temperature).exp();
             logits.iter().map(weight).collect()
         };
-        choice(&law, &Noise::new(self.request.seed, 0), position as u32)
+        choice(&probs, &Noise::new(self.request.seed, 0), position as u32)
     }
 
     /// Takes drafts as long as they are what the model chooses, and its choice after them.

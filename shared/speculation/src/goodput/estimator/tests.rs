@@ -289,7 +289,7 @@ fn acceptance_does_not_depend_on_the_length() {
 }
 
 #[test]
-fn a_law_that_is_needed_at_every_position_is_paid_for_without_drafts_too() {
+fn a_distribution_that_is_needed_at_every_position_is_paid_for_without_drafts_too() {
     let round = |levels, draft| Round {
         levels,
         nodes: levels,

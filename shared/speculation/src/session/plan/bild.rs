@@ -1,5 +1,5 @@
 //! The original BiLD (Kim et al., "Speculative Decoding with Big Little Decoder"; Narasimhan et al.,
-//! appendix E.5): the drafter stops where its law is unsure or the window is full, and the target
+//! appendix E.5): the drafter stops where its distribution is unsure or the window is full, and the target
 //! looks the tokens over. The window may reach to the last slot; an output that the draft model
 //! ends is not looked over unless asked for.
 //!

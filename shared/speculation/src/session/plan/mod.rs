@@ -28,7 +28,7 @@ impl Session {
             Plan::DraftOnly => draft(self.config.draft_len.min(remaining)),
             Plan::TokenCascade { max_run } => self.run_request(max_run),
             Plan::SequenceCascade { .. } => self.response_request(),
-            // The draft model's law at the very next position, and nothing drafted from it.
+            // The draft model's distribution at the very next position, and nothing drafted from it.
             Plan::OracleCascade => Request::Draft {
                 max_tokens: 0,
                 bonus_q: true,

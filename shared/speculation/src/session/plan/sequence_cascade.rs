@@ -1,7 +1,7 @@
-//! The draft model's whole response, or else the target's (Narasimhan et al., "Faster Cascades via
-//! Speculative Decoding", section 3.2): the response is kept iff its score, the mean log probability of its
-//! tokens, read from the unscaled laws, is at least the threshold. The paper sums; a sum falls with every token,
-//! and defers every long response. The end token is scored if it was drafted. \[choice\]
+//! The draft model's whole response, or else the target's (Narasimhan et al., "Faster Cascades via Speculative
+//! Decoding", section 3.2): the response is kept iff its score, the mean log probability of its tokens, read from
+//! the unscaled distributions, is at least the threshold. The paper sums; a sum falls with every token, and defers
+//! every long response. The end token is scored if it was drafted. \[choice\]
 
 use super::super::DraftBlock;
 use super::super::answers::CONTEXT_IS_FULL;

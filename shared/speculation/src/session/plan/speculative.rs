@@ -17,7 +17,7 @@ impl Session {
         }
         // The last slot is the token the target adds to every block.
         let max_tokens = len.min(self.remaining() - 1);
-        let bonus_q = self.wants_law_after(max_tokens);
+        let bonus_q = self.wants_probs_after(max_tokens);
         if max_tokens == 0 && !bonus_q {
             return self.verify_request(DraftTree::default(), 0);
         }
@@ -28,12 +28,12 @@ impl Session {
     }
 
     /// How many tokens the target makes alone, in one go, where a block of `len` tokens says that drafting
-    /// does not pay; none where each token needs the drafter's law.
+    /// does not pay; none where each token needs the drafter's distribution.
     fn rest(&self, len: u32) -> Option<u32> {
         let estimator = self.config.goodput.as_ref().filter(|_| len == 0)?;
-        let needs_law =
+        let needs_probs =
             self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers();
-        (!needs_law).then(|| estimator.rest().min(self.remaining()))
+        (!needs_probs).then(|| estimator.rest().min(self.remaining()))
     }
 
     /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
@@ -62,9 +62,9 @@ impl Session {
         self.layers.iter().any(|layer| layer.remaining > 0)
     }
 
-    /// Whether the draft law is needed at the position after a block of `len` tokens: there the target
+    /// Whether the draft distribution is needed at the position after a block of `len` tokens: there the target
     /// distribution is a function of it, or a layer is active that outlives the block.
-    fn wants_law_after(&self, len: u32) -> bool {
+    fn wants_probs_after(&self, len: u32) -> bool {
         let outlived = self.layers.iter().any(|layer| layer.remaining > len);
         !self.config.lazy_bonus && (self.config.bonus_q || outlived)
     }

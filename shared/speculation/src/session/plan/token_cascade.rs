@@ -1,4 +1,4 @@
-//! Token by token, the draft model until its law says defer (Narasimhan et al., "Faster Cascades via
+//! Token by token, the draft model until its distribution says defer (Narasimhan et al., "Faster Cascades via
 //! Speculative Decoding", section 3.3). The drafter makes the test itself; one token of the target's
 //! follows, and the draft model is asked again.
 //!
@@ -15,12 +15,12 @@ use crate::draft_tree::DraftTree;
 #[derive(Debug, Default)]
 pub(in super::super) struct Run {
     len: u32,
-    /// Whether the law after them says defer.
+    /// Whether the distribution after them says defer.
     defers: bool,
 }
 
 impl Run {
-    /// Whether the target speaks although no law said defer.
+    /// Whether the target speaks although no distribution said defer.
     pub(in super::super) fn is_forced(&self) -> bool {
         !self.defers
     }

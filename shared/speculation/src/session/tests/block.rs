@@ -1,4 +1,4 @@
-//! What a block is sent with: the law after it, the residual layers, the horizon.
+//! What a block is sent with: the distribution after it, the residual layers, the horizon.
 
 use super::*;
 
@@ -24,22 +24,22 @@ fn layered(config: SessionConfig, layers: &[Layer]) -> (Session, Vec<Action>) {
 }
 
 #[test]
-fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
+fn the_distribution_after_every_block_is_asked_for_where_the_verdict_needs_it() {
     let depends = SessionConfig {
         bonus_q: true,
         max_tokens: 6,
         ..config(Plan::Speculative)
     };
     let mut session = Session::new(depends.clone());
-    assert_eq!(actions(&mut session), [send(1, 0, 0, draft_and_law(4))]);
+    assert_eq!(actions(&mut session), [send(1, 0, 0, draft_and_probs(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let all = verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus);
     let next = on(&mut session, all.clone());
-    // One slot is left, which the target fills: of the draft model only its law is wanted.
-    assert_eq!(next[1..], [send(2, 0, 5, draft_and_law(0))]);
+    // One slot is left, which the target fills: of the draft model only its distribution is wanted.
+    assert_eq!(next[1..], [send(2, 0, 5, draft_and_probs(0))]);
     let asked = on(&mut session, drafted(2, &[]));
     assert_eq!(asked, [send(2, 0, 5, verify(&[]))]);
-    // Four tokens and two laws.
+    // Four tokens and two distributions.
     assert_eq!(session.statistics().draft_forwards, 6);
 
     let lazy = SessionConfig {
@@ -54,7 +54,7 @@ fn the_law_after_every_block_is_asked_for_where_the_verdict_needs_it() {
 }
 
 #[test]
-fn the_law_after_an_end_token_is_not_looked_at() {
+fn the_distribution_after_an_end_token_is_not_looked_at() {
     let depends = SessionConfig {
         bonus_q: true,
         ..config(Plan::Speculative)
@@ -89,7 +89,7 @@ fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
     let mut session = begin(config(Plan::Speculative));
     let asked = on(&mut session, stopped(1, &[], DraftStop::Policy));
     assert_eq!(asked, [send(1, 0, 0, verify(&[]))]);
-    // It looked at a law all the same.
+    // It looked at a distribution all the same.
     assert_eq!(session.statistics().draft_forwards, 1);
     // Nothing but a stop rule may leave nothing.
     let mut session = begin(config(Plan::Speculative));
@@ -117,7 +117,7 @@ fn layers_go_with_every_block_and_every_repetition() {
 }
 
 #[test]
-fn a_layer_that_outlives_a_block_needs_the_law_after_it() {
+fn a_layer_that_outlives_a_block_needs_the_distribution_after_it() {
     let short = |max_tokens, lazy_bonus| SessionConfig {
         lazy_bonus,
         max_tokens,
@@ -127,13 +127,13 @@ fn a_layer_that_outlives_a_block_needs_the_law_after_it() {
     let (_, next) = layered(short(5, false), &[layer(0.0, 2), layer(0.0, 1)]);
     assert_eq!(next, [send(2, 0, 2, draft(2))]);
     let (_, next) = layered(short(5, false), &[layer(0.0, 3)]);
-    assert_eq!(next, [send(2, 0, 2, draft_and_law(2))]);
+    assert_eq!(next, [send(2, 0, 2, draft_and_probs(2))]);
     let (_, next) = layered(short(5, true), &[layer(0.0, 3)]);
     assert_eq!(next, [send(2, 0, 2, draft(2))]);
 }
 
 #[test]
-fn the_last_slot_needs_the_law_too_while_a_layer_is_live() {
+fn the_last_slot_needs_the_distribution_too_while_a_layer_is_live() {
     let limited = |lazy_bonus| SessionConfig {
         // Blocks of two, then one slot.
         max_tokens: 3,
@@ -149,7 +149,7 @@ fn the_last_slot_needs_the_law_too_while_a_layer_is_live() {
         (session, next)
     };
     let (mut session, next) = after_two(false);
-    assert_eq!(next[1..], [send(2, 0, 2, draft_and_law(0))]);
+    assert_eq!(next[1..], [send(2, 0, 2, draft_and_probs(0))]);
     let asked = on(&mut session, drafted(2, &[]));
     let request = verify_layered(&[], 0, &layers);
     assert_eq!(asked, [send(2, 0, 2, request.clone())]);
@@ -197,7 +197,7 @@ fn going_on_from_the_target_is_exact_unless_the_target_distribution_needs_the_dr
     }
 }
 
-/// Whoever decides blocks itself asks the drafter for a law in the middle of a verdict.
+/// Whoever decides blocks itself asks the drafter for a distribution in the middle of a verdict.
 #[test]
 fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
     let lazy = SessionConfig {

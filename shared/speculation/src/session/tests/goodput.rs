@@ -159,9 +159,9 @@ fn a_rest_is_decoded_in_one_go() {
     assert!((costs.per_token - 0.1).abs() < 0.005, "{costs:?}");
 }
 
-/// A rest needs no law of the drafter; where every token does, there is none.
+/// A rest needs no distribution of the drafter; where every token does, there is none.
 #[test]
-fn where_every_token_needs_the_draft_law_nothing_is_decoded_alone() {
+fn where_every_token_needs_the_draft_distribution_nothing_is_decoded_alone() {
     let config = SessionConfig {
         goodput: Some(Estimator::default()),
         depends_on_draft: true,
@@ -184,7 +184,7 @@ fn where_every_token_needs_the_draft_law_nothing_is_decoded_alone() {
                 now += MS;
                 session.handle(verified(round, &[11], 0, LastToken::Recovered), now);
             }
-            Request::Decode { .. } => panic!("a token without the draft law"),
+            Request::Decode { .. } => panic!("a token without the draft distribution"),
         }
     }
     assert!(empty > 0, "drafting did not pay");

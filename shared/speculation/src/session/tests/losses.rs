@@ -86,7 +86,7 @@ fn progress_gives_decoding_its_retries_back() {
 }
 
 #[test]
-fn a_drafter_that_lies_about_its_laws_is_done_without() {
+fn a_drafter_that_lies_about_its_distributions_is_done_without() {
     let mut session = verifying(&[10, 11]);
     let reason = "no mass".to_owned();
     let rejected = Input::ProposalsRejected {

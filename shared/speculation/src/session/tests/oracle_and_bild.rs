@@ -23,7 +23,7 @@ fn forwards(session: &Session) -> (u32, u32) {
 
 #[test]
 fn the_oracle_asks_both_models_at_every_position() {
-    // Even if whoever carries it out would fetch laws by itself.
+    // Even if whoever carries it out would fetch distributions by itself.
     let lazy = SessionConfig {
         lazy_bonus: true,
         ..config(ORACLE)
@@ -32,7 +32,7 @@ fn the_oracle_asks_both_models_at_every_position() {
     let mut sent = actions(&mut session);
     for (at, share) in [0.0, 1.0, 0.25, 0.25].into_iter().enumerate() {
         let (round, at) = (at as u64 + 1, at as u32);
-        assert_eq!(sent.pop(), Some(send(round, 0, at, draft_and_law(0))));
+        assert_eq!(sent.pop(), Some(send(round, 0, at, draft_and_probs(0))));
         let asked = on(&mut session, drafted(round, &[]));
         assert_eq!(asked, [send(round, 0, at, verify(&[]))]);
         let token = if at == 3 { 2 } else { 10 + at };
@@ -52,7 +52,7 @@ fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter
     let mut chatty = begin(config(ORACLE));
     assert_eq!(on(&mut chatty, drafted(1, &[10])), alone(1, 0, 8));
     assert!(!chatty.is_exact());
-    // The law it sent may be found to be none.
+    // The distribution it sent may be found to be none.
     let mut lying = begin(config(ORACLE));
     on(&mut lying, drafted(1, &[]));
     let reason = "no mass".to_owned();

@@ -100,7 +100,7 @@ fn rounding_above_zero_is_no_score_and_what_is_no_log_probability_is_malformed()
     }
 }
 
-/// A penalty or a high temperature may draw what the unscaled law gives no number to.
+/// A penalty or a high temperature may draw what the unscaled distribution gives no number to.
 #[test]
 fn a_token_of_no_unscaled_probability_defers_unless_nothing_does() {
     for (threshold, is_kept) in [(f64::MIN, false), (f64::NEG_INFINITY, true)] {

@@ -1,4 +1,4 @@
-//! The token cascade: draft tokens stand, the target speaks where the law says defer, and at the
+//! The token cascade: draft tokens stand, the target speaks where the distribution says defer, and at the
 //! latest after the longest run.
 
 use super::*;
@@ -13,7 +13,7 @@ fn begun() -> Session {
 }
 
 #[test]
-fn one_target_token_follows_where_the_law_defers_and_the_draft_model_goes_on() {
+fn one_target_token_follows_where_the_distribution_defers_and_the_draft_model_goes_on() {
     let mut session = begun();
     let actions = on(&mut session, stopped(1, &[10, 11], DraftStop::Policy));
     let told = emit(Origin::Accepted, &[10, 11]);
@@ -22,7 +22,7 @@ fn one_target_token_follows_where_the_law_defers_and_the_draft_model_goes_on() {
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
     let told = emit(Origin::Deferred, &[20]);
     assert_eq!(actions, [told, send(3, 0, 3, draft(3))]);
-    // Nothing is drafted where the very first law defers.
+    // Nothing is drafted where the very first distribution defers.
     let actions = on(&mut session, stopped(3, &[], DraftStop::Policy));
     assert_eq!(actions, [send(4, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(4, &[21], 0, LastToken::Bonus));
@@ -32,7 +32,7 @@ fn one_target_token_follows_where_the_law_defers_and_the_draft_model_goes_on() {
     assert_eq!(statistics.deferral_rate(), Some(0.5));
     assert_eq!(statistics.verification_rate(), Some(0.5));
     assert_eq!((statistics.target_forwards, statistics.forced), (2, 0));
-    // Two tokens, and two laws that said defer.
+    // Two tokens, and two distributions that said defer.
     assert_eq!(statistics.draft_forwards, 4);
     assert_eq!(statistics.rejection_rate(), None);
     assert!(session.is_exact());
@@ -105,7 +105,7 @@ fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() 
         assert_eq!((fallback.position, &fallback.reason[..]), (emitted, reason));
         assert!(!session.is_exact());
         on(&mut session, decoded(1, emitted, &[20]));
-        // Of what the target said alone no law was judged.
+        // Of what the target said alone no distribution was judged.
         let rate = (emitted > 0).then_some(0.0);
         assert_eq!(session.statistics().deferral_rate(), rate);
         assert_eq!(session.statistics().fallback_tokens, 1);

@@ -6,7 +6,7 @@
 use crate::confidence::Confidence;
 use crate::real::{Real, argmax, sum_of_pairs};
 use crate::simd::kernel;
-use crate::target::{DraftLaw, TargetLaw};
+use crate::target::{DraftProbs, TargetProbs};
 
 /// What a rule for positions can read, in double precision. The functions pass over the vocabulary.
 pub(in super::super) struct Evidence<'a> {
@@ -24,14 +24,14 @@ pub(in super::super) struct Evidence<'a> {
 pub(in super::super) fn defers<F: Real>(
     judge: fn(&Evidence<'_>, f64) -> bool,
     alpha: f64,
-    draft: DraftLaw<'_, F>,
-    target: &TargetLaw<'_, F>,
+    draft: DraftProbs<'_, F>,
+    target: &TargetProbs<'_, F>,
     greedy: bool,
 ) -> bool {
     let evidence = Evidence {
         draft: double(draft.confidence),
         target: double(target.confidence),
-        total_variation: &|| total_variation(target.law, draft.law),
+        total_variation: &|| total_variation(target.probs, draft.probs),
         cross_entropy: &|| cross_entropy(draft, target, greedy),
     };
     judge(&evidence, alpha)
@@ -54,12 +54,16 @@ kernel! {
 /// D(q, p) of BiLD* (Appendix E.5), between the unscaled distributions at every temperature: the cross entropy
 /// `-Σ q ln p`, infinite if q has mass where p has none. At temperature 0 it is `-ln p` of the one
 /// token the draft model takes; the paper's missing minus is a slip.
-fn cross_entropy<F: Real>(draft: DraftLaw<'_, F>, target: &TargetLaw<'_, F>, greedy: bool) -> f64 {
-    let target = target.unscaled.unwrap_or(target.law);
+fn cross_entropy<F: Real>(
+    draft: DraftProbs<'_, F>,
+    target: &TargetProbs<'_, F>,
+    greedy: bool,
+) -> f64 {
+    let target = target.unscaled.unwrap_or(target.probs);
     if greedy {
-        return -target[argmax(draft.law)].ln_portable().as_f64();
+        return -target[argmax(draft.probs)].ln_portable().as_f64();
     }
-    let draft = draft.unscaled.unwrap_or(draft.law);
+    let draft = draft.unscaled.unwrap_or(draft.probs);
     sum_of_logarithms(draft, target)
 }
 

@@ -6,7 +6,7 @@ use speculation::noise::{InnerCall, Noise, Purpose};
 use speculation::verification::Verification;
 
 use super::{VERIFICATIONS, setup};
-use crate::tree::{Laws, OutputLaw, Pair, Setup, enumerate};
+use crate::tree::{Distributions, OutputDistribution, Pair, Setup, enumerate};
 
 /// Moves the keys of a round's draws.
 struct Keyed<'a, C> {
@@ -19,16 +19,16 @@ impl<C: Chance<f64>> Chance<f64> for Keyed<'_, C> {
         self.chance.accepts(self.first_key + offset, ratio)
     }
 
-    fn token(&mut self, purpose: Purpose, offset: u32, law: &[f64]) -> TokenId {
-        self.chance.token(purpose, self.first_key + offset, law)
+    fn token(&mut self, purpose: Purpose, offset: u32, probs: &[f64]) -> TokenId {
+        self.chance.token(purpose, self.first_key + offset, probs)
     }
 }
 
-/// How far the first three tokens of two or more rounds are off the target law, if the draws of a
+/// How far the first three tokens of two or more rounds are off the target model's distribution, if the draws of a
 /// round after `base_len` tokens are keyed from `first_key(base_len)` on.
 fn bias(setup: &Setup<'_>, first_key: fn(u32) -> u32) -> f64 {
     let len = 3;
-    let mut law: OutputLaw = setup.expected(len);
+    let mut probs: OutputDistribution = setup.expected(len);
     enumerate(|branch| {
         let (mut output, mut layers) = (Vec::new(), Vec::new());
         while output.len() < len {
@@ -41,9 +41,9 @@ fn bias(setup: &Setup<'_>, first_key: fn(u32) -> u32) -> f64 {
             layers = verdict.layers;
         }
         output.truncate(len);
-        *law.entry(output).or_default() -= branch.weight();
+        *probs.entry(output).or_default() -= branch.weight();
     });
-    law.values().fold(0.0, |worst, off| off.abs().max(worst))
+    probs.values().fold(0.0, |worst, off| off.abs().max(worst))
 }
 
 /// A uniform that already had a say in how long a block is must not decide again at its position.
@@ -52,7 +52,10 @@ fn draws_must_be_keyed_by_the_rounds_start() {
     for verification in VERIFICATIONS {
         let mut by_position = 0.0;
         for seed in 0..4 {
-            let (draft, target) = (Laws::random(seed, 2), Laws::random(seed + 100, 2));
+            let (draft, target) = (
+                Distributions::random(seed, 2),
+                Distributions::random(seed + 100, 2),
+            );
             let pair = Pair {
                 name: String::new(),
                 draft,
@@ -75,14 +78,14 @@ fn draws_must_be_keyed_by_the_rounds_start() {
 
 #[test]
 fn rounds_at_one_position_draw_different_uniforms() {
-    let law = [1.0_f64; 1_000];
+    let probs = [1.0_f64; 1_000];
     let noise = Noise::new(23, 0);
     for purpose in [Purpose::Draft, Purpose::Residual, Purpose::Bonus] {
         for position in 1..20 {
             let mut draws: Vec<TokenId> = (0..=position)
                 .map(|base_len| {
                     let mut chance = RoundChance::new(noise, base_len, InnerCall::default());
-                    chance.token(purpose, position - base_len, &law)
+                    chance.token(purpose, position - base_len, &probs)
                 })
                 .collect();
             draws.sort_unstable();

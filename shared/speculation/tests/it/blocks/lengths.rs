@@ -4,17 +4,22 @@ use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use speculation::verification::Verification;
-use speculation::verification::expected::length_law;
+use speculation::verification::expected::length_distribution;
 
 use super::{VERIFICATIONS, WHOLE, block_of, seeded, setup};
 use crate::tree::chain::Chain;
-use crate::tree::{Laws, Setup, enumerate, pairs};
+use crate::tree::{Distributions, Setup, enumerate, pairs};
 
 /// Calls `visit` with every block of `length` tokens and its probability under q, π and, joint,
 /// what token and block verification keep of q.
-fn blocks(draft: &Laws, target: &Laws, length: usize, visit: &mut impl FnMut(&[TokenId], Kept)) {
+fn blocks(
+    draft: &Distributions,
+    target: &Distributions,
+    length: usize,
+    visit: &mut impl FnMut(&[TokenId], Kept),
+) {
     fn extend(
-        (draft, target): (&Laws, &Laws),
+        (draft, target): (&Distributions, &Distributions),
         block: &mut Vec<TokenId>,
         kept: Kept,
         left: usize,
@@ -61,7 +66,7 @@ struct Kept {
 
 /// E[accepted] by the formulas: token verification's Theorem 2, block verification's sum of clipped
 /// products, and greedy block verification's Theorem 1, `Σ_x min(q(x^i), π(x^i))`, the most there is.
-fn expected_accepted(draft: &Laws, target: &Laws, length: usize) -> [f64; 3] {
+fn expected_accepted(draft: &Distributions, target: &Distributions, length: usize) -> [f64; 3] {
     let mut expected = [0.0; 3];
     for length in 1..=length {
         blocks(draft, target, length, &mut |_, kept| {
@@ -109,7 +114,7 @@ fn expected_accepted_lengths_equal_their_formulas_and_are_ordered() {
 /// Sun et al., the example of two tokens: q = (2/3, 1/3), π = (1/3, 2/3), two drafts.
 #[test]
 fn the_papers_example_has_its_lengths() {
-    let law = |first: f64| vec![vec![first / 3.0, 1.0 - first / 3.0]; 3];
+    let probs = |first: f64| vec![vec![first / 3.0, 1.0 - first / 3.0]; 3];
     for (verification, ninths) in VERIFICATIONS.into_iter().zip([10.0, 11.0, 12.0]) {
         let mut expected = 0.0;
         for drafts in [[0, 0], [0, 1], [1, 0], [1, 1]] {
@@ -117,8 +122,12 @@ fn the_papers_example_has_its_lengths() {
                 .iter()
                 .map(|&t| [2.0, 1.0][t as usize] / 3.0)
                 .product();
-            let lengths = length_law(verification, &drafts, &mut Chain::new(law(1.0), law(2.0)));
-            let lengths: Vec<f64> = lengths.expect("laws");
+            let lengths = length_distribution(
+                verification,
+                &drafts,
+                &mut Chain::new(probs(1.0), probs(2.0)),
+            );
+            let lengths: Vec<f64> = lengths.expect("distributions");
             expected += probability * (lengths[1] + 2.0 * lengths[2]);
         }
         assert!(
@@ -128,32 +137,33 @@ fn the_papers_example_has_its_lengths() {
     }
 }
 
-fn rows(laws: &Laws, block: &[TokenId]) -> Vec<Vec<f64>> {
+fn rows(distributions: &Distributions, block: &[TokenId]) -> Vec<Vec<f64>> {
     (0..=block.len())
-        .map(|at| laws.after(&block[..at]))
+        .map(|at| distributions.after(&block[..at]))
         .collect()
 }
 
 #[test]
-fn the_law_of_the_length_is_what_rounds_accept() {
+fn the_distribution_of_the_length_is_what_rounds_accept() {
     for pair in pairs(20..24, 3) {
         let told = pair.draft.told(WHOLE);
         for verification in VERIFICATIONS {
-            let mut law = [0.0; 3];
+            let mut probs = [0.0; 3];
             blocks(&told, &pair.target, 2, &mut |block, kept| {
                 let mut chain = Chain::new(rows(&pair.target, block), rows(&told, block));
-                let lengths = length_law(verification, block, &mut chain).expect("laws");
-                for (mass, length) in law.iter_mut().zip(lengths) {
+                let lengths =
+                    length_distribution(verification, block, &mut chain).expect("distributions");
+                for (mass, length) in probs.iter_mut().zip(lengths) {
                     *mass += kept.drafted * length;
                 }
             });
             enumerate(|branch| {
                 let verdict = setup(&pair, verification, |_| 2).round(&[], &[], branch);
-                law[verdict.accepted()] -= branch.weight();
+                probs[verdict.accepted()] -= branch.weight();
             });
             assert!(
-                law.iter().all(|off| off.abs() < 1e-12),
-                "{} {law:?}",
+                probs.iter().all(|off| off.abs() < 1e-12),
+                "{} {probs:?}",
                 pair.name
             );
         }
@@ -162,12 +172,13 @@ fn the_law_of_the_length_is_what_rounds_accept() {
 
 /// 100,000 seeded blocks: each frequency within five standard errors, below .008.
 #[test]
-fn coupled_lengths_follow_their_law() {
-    let (draft, target) = (Laws::random(3, 4), Laws::random(5, 4));
+fn coupled_lengths_follow_their_distribution() {
+    let (draft, target) = (Distributions::random(3, 4), Distributions::random(5, 4));
     let mut expected = [0.0; 3];
     blocks(&draft, &target, 2, &mut |block, kept| {
         let mut chain = Chain::new(rows(&target, block), rows(&draft, block));
-        let lengths = length_law(Verification::Coupled, block, &mut chain).expect("laws");
+        let lengths =
+            length_distribution(Verification::Coupled, block, &mut chain).expect("distributions");
         for (mass, length) in expected.iter_mut().zip(lengths) {
             *mass += kept.drafted * length;
         }
@@ -183,7 +194,7 @@ fn coupled_lengths_follow_their_law() {
         let chain = Chain::new(rows(&target, &drafts), Vec::new());
         let block = block_of(&drafts, base_len);
         let verdict = seeded(Verification::Coupled, &block, noise, chain);
-        counts[verdict.expect("laws").accepted()] += 1;
+        counts[verdict.expect("distributions").accepted()] += 1;
     }
     for (count, expected) in counts.into_iter().zip(expected) {
         let off = f64::from(count) / f64::from(blocks) - expected;

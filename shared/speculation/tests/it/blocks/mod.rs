@@ -1,4 +1,4 @@
-//! How many tokens each verification accepts, what keys its draws, and which laws it asks for.
+//! How many tokens each verification accepts, what keys its draws, and which distributions it asks for.
 
 mod draws;
 mod lengths;
@@ -11,7 +11,7 @@ use speculation::noise::{InnerCall, Noise};
 use speculation::proposal::{BadProposal, ProposalForm};
 use speculation::real::Real;
 use speculation::target::TargetDistribution;
-use speculation::verification::{Block, RoundLaws, Verdict, Verification, verify};
+use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
 
 pub(crate) const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
 pub(crate) const VERIFICATIONS: [Verification; 3] = [
@@ -48,8 +48,8 @@ pub(crate) fn seeded<F: Real>(
     verification: Verification,
     block: &Block<'_>,
     noise: Noise,
-    mut laws: impl RoundLaws<F, Error = BadProposal>,
+    mut distributions: impl RoundDistributions<F, Error = BadProposal>,
 ) -> Result<Verdict, BadProposal> {
     let mut chance = RoundChance::new(noise, block.base_len, InnerCall::default());
-    verify(verification, block, &noise, &mut chance, &mut laws)
+    verify(verification, block, &noise, &mut chance, &mut distributions)
 }

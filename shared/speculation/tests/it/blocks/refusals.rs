@@ -1,12 +1,14 @@
-//! Which laws are asked for, and what is done without them.
+//! Which distributions are asked for, and what is done without them.
 
 use speculation::TokenId;
 use speculation::coupled::choice;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
-use speculation::verification::expected::length_law;
+use speculation::verification::expected::length_distribution;
 use speculation::verification::layers::Layer;
-use speculation::verification::{Block, LastToken, Position, RoundLaws, Verification, verify};
+use speculation::verification::{
+    Block, LastToken, Position, RoundDistributions, Verification, verify,
+};
 
 use super::{VERIFICATIONS, block_of, seeded, setup};
 use crate::tree::chain::Chain;
@@ -18,7 +20,7 @@ struct Counted {
     made: usize,
 }
 
-impl RoundLaws<f64> for Counted {
+impl RoundDistributions<f64> for Counted {
     type Error = BadProposal;
 
     fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
@@ -29,7 +31,7 @@ impl RoundLaws<f64> for Counted {
 }
 
 #[test]
-fn no_law_is_asked_for_beyond_the_first_refusal() {
+fn no_distribution_is_asked_for_beyond_the_first_refusal() {
     // The second of three drafts is one the target never says.
     let draft = vec![vec![0.5, 0.5]; 3];
     let target = vec![
@@ -47,13 +49,14 @@ fn no_law_is_asked_for_beyond_the_first_refusal() {
         .chain([Verification::Coupled, Verification::Bild { rollback }])
     {
         enumerate(|branch| {
-            let mut laws = Counted {
+            let mut distributions = Counted {
                 chain: Chain::new(target.clone(), draft.clone()),
                 made: 0,
             };
             let block = block_of(&drafts, 0);
-            let verdict = verify(verification, &block, &noise, branch, &mut laws).expect("laws");
-            assert_eq!(laws.made, 2, "{verification:?}");
+            let verdict = verify(verification, &block, &noise, branch, &mut distributions)
+                .expect("distributions");
+            assert_eq!(distributions.made, 2, "{verification:?}");
             assert_eq!(verdict.emitted, [first, 1]);
             assert_eq!(verdict.last, LastToken::Recovered);
         });
@@ -72,7 +75,7 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
         };
         let chain = Chain::new(target, Vec::new());
         let verdict = seeded(Verification::Bild { rollback }, &block, noise, chain);
-        let verdict = verdict.expect("laws");
+        let verdict = verdict.expect("distributions");
         let accepted = verdict.accepted();
         (verdict.emitted, accepted, verdict.last)
     };
@@ -92,7 +95,7 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
     let verification = Verification::Bild {
         rollback: rollback - 1e-9,
     };
-    let lengths = length_law(verification, &[0, 2], &mut Chain::new(target, Vec::new()));
+    let lengths = length_distribution(verification, &[0, 2], &mut Chain::new(target, Vec::new()));
     assert_eq!(lengths, Ok(vec![0.0, 1.0, 0.0]));
 }
 
@@ -116,7 +119,7 @@ fn residuals_outlive_the_end_token_that_cut_their_block() {
 }
 
 #[test]
-fn a_live_layer_after_the_block_needs_the_draft_law_there() {
+fn a_live_layer_after_the_block_needs_the_draft_distribution_there() {
     let rows = |rows: usize| vec![vec![0.25, 0.75]; rows];
     let (log_rho, remaining) = (0.5, 2);
     let block = Block {
@@ -133,7 +136,7 @@ fn a_live_layer_after_the_block_needs_the_draft_law_there() {
 }
 
 #[test]
-fn a_token_that_its_law_cannot_draw_is_refused() {
+fn a_token_that_its_distribution_cannot_draw_is_refused() {
     for verification in VERIFICATIONS {
         for (told, error) in [
             (vec![vec![1.0, 0.0]], BadProposal::TokenWithoutMass(1)),

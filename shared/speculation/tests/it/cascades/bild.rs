@@ -20,8 +20,8 @@ struct Trace {
 }
 
 impl Trace {
-    /// The law after `output`, which the two latest tokens decide.
-    fn law(&self, table: &str, output: &[TokenId]) -> Vec<f64> {
+    /// The distribution after `output`, which the two latest tokens decide.
+    fn probs(&self, table: &str, output: &[TokenId]) -> Vec<f64> {
         let context = [&ids(&self.case["prompt"]), output].concat();
         let &[.., before, last] = &context[..] else {
             panic!("a prompt of less than two tokens");
@@ -39,13 +39,13 @@ impl Trace {
         let mut context = output.to_vec();
         let mut stop = DraftStop::Length;
         for _ in 0..max_tokens {
-            let law = self.law("q_table", &context);
-            if unsure.stops(Confidence::of(&law, false)) {
+            let probs = self.probs("q_table", &context);
+            if unsure.stops(Confidence::of(&probs, false)) {
                 self.events.push(json!(["fallback"]));
                 stop = DraftStop::Policy;
                 break;
             }
-            let token = likeliest(&law);
+            let token = likeliest(&probs);
             self.events.push(json!(["small", token]));
             context.push(token);
             if self.ends().contains(&token) {
@@ -68,14 +68,14 @@ impl Trace {
         let most = number(&self.case, "alpha");
         let mut context = output.to_vec();
         for &draft in drafts {
-            let law = self.law("p_table", &context);
-            if -law[draft as usize].ln() > most {
+            let probs = self.probs("p_table", &context);
+            if -probs[draft as usize].ln() > most {
                 break;
             }
             context.push(draft);
         }
         let accepted = context.len() - output.len();
-        let token = likeliest(&self.law("p_table", &context));
+        let token = likeliest(&self.probs("p_table", &context));
         let last = if let Some(old) = drafts.get(accepted) {
             let dropped = drafts.len() - accepted;
             let rollback = json!(["rollback", context.len(), dropped, old, token]);
@@ -101,7 +101,7 @@ impl Trace {
     fn run(&mut self) -> Finished {
         let window = number(&self.case, "window") as u32;
         let max_tokens = number(&self.case, "max_new") as u32;
-        let vocab_size = self.law("q_table", &[]).len() as u32;
+        let vocab_size = self.probs("q_table", &[]).len() as u32;
         let plan = Plan::Bild {
             window,
             verify_on_finish: self.case["verify_on_finish"] == true,
@@ -118,9 +118,9 @@ impl Trace {
     }
 }
 
-fn likeliest(law: &[f64]) -> TokenId {
-    let by_mass = |&a: &usize, &b: &usize| law[a].total_cmp(&law[b]).then(b.cmp(&a));
-    (0..law.len()).max_by(by_mass).expect("a token") as TokenId
+fn likeliest(probs: &[f64]) -> TokenId {
+    let by_mass = |&a: &usize, &b: &usize| probs[a].total_cmp(&probs[b]).then(b.cmp(&a));
+    (0..probs.len()).max_by(by_mass).expect("a token") as TokenId
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The sequential plans as exact laws: the shipped session is answered in every way its peers may
+//! The sequential plans as exact distributions: the shipped session is answered in every way its peers may
 //! answer, and the outputs are added up with their probabilities.
 
 mod bild;
@@ -6,7 +6,7 @@ mod plans;
 mod token_cascade;
 
 use crate::read::{Tree, cases_of, numbers};
-use crate::tree::{OutputLaw, assert_same};
+use crate::tree::{OutputDistribution, assert_same};
 use plans::{Finished, Peers};
 use serde_json::Value;
 use speculation::TokenId;
@@ -28,7 +28,7 @@ impl Case {
     fn all(kind: &str) -> Vec<Self> {
         let cases = cases_of("cascade", kind).into_iter().map(Self);
         let cases: Vec<_> = cases.collect();
-        // The laws of the file are the laws sampled from.
+        // The distributions of the file are the distributions sampled from.
         assert!(cases.iter().all(|case| case.number("temperature") == 1.0));
         cases
     }
@@ -41,14 +41,14 @@ impl Case {
         self.0["id"].as_str().expect("a name")
     }
 
-    /// The law of a tree after `prefix`.
-    fn law(&self, tree: &str, prefix: &[TokenId]) -> Vec<f64> {
+    /// The distribution of a tree after `prefix`.
+    fn probs(&self, tree: &str, prefix: &[TokenId]) -> Vec<f64> {
         numbers(&self.0[tree][Tree::key(prefix)])
     }
 
-    fn expected(&self) -> OutputLaw {
-        let law = self.0["law"].as_object().expect("a law").iter();
-        let parsed = law.map(|(output, mass)| {
+    fn expected(&self) -> OutputDistribution {
+        let probs = self.0["law"].as_object().expect("a distribution").iter();
+        let parsed = probs.map(|(output, mass)| {
             let tokens = output
                 .split(',')
                 .map(|token| token.parse().expect("a token"));
@@ -70,9 +70,9 @@ impl Case {
         end.into_iter().map(|end| end as TokenId).collect()
     }
 
-    /// Runs `plan` in every way, however many tokens the drafter drafts at once; the law must be the
+    /// Runs `plan` in every way, however many tokens the drafter drafts at once; the distribution must be the
     /// expected one. What is expected of the counts.
-    fn assert_law(
+    fn assert_probs(
         &self,
         plan: Plan,
         stop: StopRule,
@@ -81,8 +81,8 @@ impl Case {
         [1, 2, u32::MAX].map(|most| {
             let ends = self.ends();
             let (draft, target) = (
-                |prefix: &[TokenId]| self.law("q_tree", prefix),
-                |prefix: &[TokenId]| self.law("p_tree", prefix),
+                |prefix: &[TokenId]| self.probs("q_tree", prefix),
+                |prefix: &[TokenId]| self.probs("p_tree", prefix),
             );
             let peers = Peers {
                 most,
@@ -91,11 +91,11 @@ impl Case {
                 ..Peers::new(&draft, &target, stop)
             };
             let mut means = Means::default();
-            let law = peers.law(&self.session(plan), |weight, finished| {
+            let probs = peers.probs(&self.session(plan), |weight, finished| {
                 assert!(finished.session.is_exact());
                 means.add(weight, finished);
             });
-            assert_same(&law, &self.expected(), TOLERANCE, self.name());
+            assert_same(&probs, &self.expected(), TOLERANCE, self.name());
             means
         })
     }
@@ -130,7 +130,7 @@ fn assert_close(found: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn a_token_cascade_emits_its_law_and_asks_the_target_as_often_as_expected() {
+fn a_token_cascade_emits_its_distribution_and_asks_the_target_as_often_as_expected() {
     for case in Case::all("token") {
         let alpha = case.number("alpha");
         let stop = match case.0["rule"].as_str() {
@@ -139,7 +139,7 @@ fn a_token_cascade_emits_its_law_and_asks_the_target_as_often_as_expected() {
             other => panic!("the drafter cannot test {other:?}"),
         };
         let max_run = case.0["cap"].as_u64().map_or(u32::MAX, |cap| cap as u32);
-        for means in case.assert_law(
+        for means in case.assert_probs(
             Plan::TokenCascade { max_run },
             stop,
             TargetDistribution::Exact,
@@ -160,7 +160,7 @@ fn an_oracle_cascade_emits_the_target_distribution() {
             rule: rules::DIFF_LOG,
             alpha: case.number("alpha"),
         };
-        for means in case.assert_law(Plan::OracleCascade, StopRule::Never, distribution) {
+        for means in case.assert_probs(Plan::OracleCascade, StopRule::Never, distribution) {
             let expected = case.number("expected_deferrals");
             assert_close(means.deferrals, expected, case.name());
             assert_close(means.target_forwards, case.number("n"), case.name());
@@ -169,13 +169,13 @@ fn an_oracle_cascade_emits_the_target_distribution() {
 }
 
 #[test]
-fn a_sequence_cascade_emits_its_law_and_defers_as_often_as_expected() {
+fn a_sequence_cascade_emits_its_distribution_and_defers_as_often_as_expected() {
     for case in Case::all("seq") {
         let plan = Plan::SequenceCascade {
             threshold: (1.0 - case.number("alpha")).max(0.0).ln(),
             mean: case.0["length_norm"] == true,
         };
-        for means in case.assert_law(plan, StopRule::Never, TargetDistribution::Exact) {
+        for means in case.assert_probs(plan, StopRule::Never, TargetDistribution::Exact) {
             assert_close(
                 means.second_responses,
                 case.number("defer_prob"),

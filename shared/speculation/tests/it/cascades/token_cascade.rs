@@ -8,7 +8,7 @@ use speculation::session::{Plan, SessionConfig};
 use speculation::target::{TargetDistribution, rules};
 
 use super::plans::{Model, Peers};
-use crate::tree::{Laws, OutputLaw, assert_same, outputs};
+use crate::tree::{Distributions, OutputDistribution, assert_same, outputs};
 
 const VOCAB: usize = 3;
 const LEN: u32 = 4;
@@ -24,21 +24,21 @@ struct Definition<'a> {
     target: Model<'a>,
     stop: StopRule,
     max_run: u32,
-    law: OutputLaw,
-    /// Expected number of target tokens, and of those that no law asked for.
+    probs: OutputDistribution,
+    /// Expected number of target tokens, and of those that no distribution asked for.
     calls: [f64; 2],
 }
 
 impl Definition<'_> {
     fn spread(&mut self, prefix: &[TokenId], run: u32, weight: f64) {
         if prefix.len() == LEN as usize {
-            *self.law.entry(prefix.to_vec()).or_default() += weight;
+            *self.probs.entry(prefix.to_vec()).or_default() += weight;
             return;
         }
         let small = (self.draft)(prefix);
         let full = run == self.max_run;
         let defers = self.stop.stops(Confidence::of(&small, true));
-        let (law, run) = if full || defers {
+        let (probs, run) = if full || defers {
             ((self.target)(prefix), 0)
         } else {
             (small, run + 1)
@@ -47,7 +47,7 @@ impl Definition<'_> {
             self.calls[0] += weight;
             self.calls[1] += weight * f64::from(u8::from(full));
         }
-        for (token, &mass) in law.iter().enumerate() {
+        for (token, &mass) in probs.iter().enumerate() {
             if mass > 0.0 {
                 let longer = [prefix, &[token as TokenId]].concat();
                 self.spread(&longer, run, weight * mass);
@@ -60,8 +60,8 @@ impl Definition<'_> {
 fn the_session_runs_the_cascade_as_it_is_defined() {
     let mut forced = 0.0;
     for seed in 0..6 {
-        let draft = Laws::random(seed, VOCAB);
-        let target = Laws::random(seed + 100, VOCAB);
+        let draft = Distributions::random(seed, VOCAB);
+        let target = Distributions::random(seed + 100, VOCAB);
         for (draft, target) in [
             (draft.clone(), target.clone()),
             (
@@ -85,7 +85,7 @@ fn the_session_runs_the_cascade_as_it_is_defined() {
 }
 
 /// Compares the session with the definition; the expected number of forced tokens.
-fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
+fn compare(draft: &Distributions, target: &Distributions, stop: StopRule, max_run: u32) -> f64 {
     let (draft, target) = (
         |prefix: &[TokenId]| draft.after(prefix),
         |prefix: &[TokenId]| target.after(prefix),
@@ -95,7 +95,7 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
         target: &target,
         stop,
         max_run,
-        law: OutputLaw::default(),
+        probs: OutputDistribution::default(),
         calls: [0.0; 2],
     };
     definition.spread(&[], 0, 1.0);
@@ -105,7 +105,7 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
             ..Peers::new(&draft, &target, stop)
         };
         let mut calls = [0.0; 2];
-        let law = peers.law(
+        let probs = peers.probs(
             &config(Plan::TokenCascade { max_run }),
             |weight, finished| {
                 let statistics = finished.session.statistics();
@@ -114,7 +114,7 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
             },
         );
         let what = format!("{stop:?}, runs of {max_run}, blocks of {most}");
-        assert_same(&law, &definition.law, TOLERANCE, &what);
+        assert_same(&probs, &definition.probs, TOLERANCE, &what);
         for (found, expected) in calls.iter().zip(definition.calls) {
             let difference = (found - expected).abs();
             assert!(
@@ -126,12 +126,15 @@ fn compare(draft: &Laws, target: &Laws, stop: StopRule, max_run: u32) -> f64 {
     definition.calls[1]
 }
 
-/// Chow's rule reads the draft law only, so whoever tests it decides the same: the oracle, which
+/// Chow's rule reads the draft distribution only, so whoever tests it decides the same: the oracle, which
 /// always asks both, and the cascade, which asks the target where it must.
 #[test]
 fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
     for seed in 0..6 {
-        let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
+        let (draft, target) = (
+            Distributions::random(seed, VOCAB),
+            Distributions::random(seed + 100, VOCAB),
+        );
         let (draft, target) = (
             |prefix: &[TokenId]| draft.after(prefix),
             |prefix: &[TokenId]| target.after(prefix),
@@ -141,17 +144,17 @@ fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
             distribution: TargetDistribution::Deferral { rule, alpha },
             ..Peers::new(&draft, &target, StopRule::MaxBelow(0.5))
         };
-        let law = |plan| {
+        let probs = |plan| {
             let mut rate = 0.0;
-            let law = peers.law(&config(plan), |weight, finished| {
+            let probs = peers.probs(&config(plan), |weight, finished| {
                 let deferral = finished.session.statistics().deferral_rate();
                 rate += weight * deferral.expect("a rule that defers");
             });
-            (law, rate)
+            (probs, rate)
         };
         let max_run = u32::MAX;
-        let (cascade, rate) = law(Plan::TokenCascade { max_run });
-        let (oracle, expected) = law(Plan::OracleCascade);
+        let (cascade, rate) = probs(Plan::TokenCascade { max_run });
+        let (oracle, expected) = probs(Plan::OracleCascade);
         assert_same(&cascade, &oracle, TOLERANCE, "cascade and oracle");
         assert!((rate - expected).abs() < TOLERANCE, "{rate} and {expected}");
     }
@@ -160,7 +163,10 @@ fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
 #[test]
 fn always_deferring_leaves_the_target_and_never_deferring_the_draft_model() {
     for seed in 0..6 {
-        let (draft, target) = (Laws::random(seed, VOCAB), Laws::random(seed + 100, VOCAB));
+        let (draft, target) = (
+            Distributions::random(seed, VOCAB),
+            Distributions::random(seed + 100, VOCAB),
+        );
         // No probability is below 0, and all are below 2.
         for (least, alone) in [(0.0, &draft), (2.0, &target)] {
             let (draft, target) = (
@@ -169,9 +175,9 @@ fn always_deferring_leaves_the_target_and_never_deferring_the_draft_model() {
             );
             let peers = Peers::new(&draft, &target, StopRule::MaxBelow(least));
             let max_run = u32::MAX;
-            let law = peers.law(&config(Plan::TokenCascade { max_run }), |_, _| ());
+            let probs = peers.probs(&config(Plan::TokenCascade { max_run }), |_, _| ());
             let expected = outputs(LEN as usize, &[], |prefix| alone.after(prefix));
-            assert_same(&law, &expected, TOLERANCE, "one model alone");
+            assert_same(&probs, &expected, TOLERANCE, "one model alone");
         }
     }
 }

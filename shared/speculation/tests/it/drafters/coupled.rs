@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::models::Drafts;
 use super::{config, every_k};
 use crate::blocks::{block_of, seeded};
-use crate::tree::Laws;
+use crate::tree::Distributions;
 use crate::tree::chain::Chain;
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
@@ -18,7 +18,7 @@ const VOCAB: usize = 4;
 const PROMPT: [TokenId; 2] = [0, 1];
 
 /// The seeded sample of `model`, `count` tokens.
-fn sample(model: &Laws, noise: &Noise, count: usize) -> Vec<TokenId> {
+fn sample(model: &Distributions, noise: &Noise, count: usize) -> Vec<TokenId> {
     let mut text = PROMPT.to_vec();
     for position in 0..count as u32 {
         text.push(choice(&model.after(&text), noise, position));
@@ -26,13 +26,13 @@ fn sample(model: &Laws, noise: &Noise, count: usize) -> Vec<TokenId> {
     text.split_off(PROMPT.len())
 }
 
-fn models(seed: u64) -> Vec<Laws> {
+fn models(seed: u64) -> Vec<Distributions> {
     (0..3)
-        .map(|level| Laws::random(seed + 50 * level, VOCAB))
+        .map(|level| Distributions::random(seed + 50 * level, VOCAB))
         .collect()
 }
 
-fn drafts(config: Arc<CascadeConfig>, models: &[Laws]) -> Drafts<'_> {
+fn drafts(config: Arc<CascadeConfig>, models: &[Distributions]) -> Drafts<'_> {
     Drafts::new(config, models, vec![2, 3, 0, 0])
 }
 
@@ -47,7 +47,8 @@ fn outputs_are_the_targets_own() {
                 let config = CascadeConfig::new(drafts_count, max_gram, k.clone(), lenience, 3);
                 let config = Arc::new(config.expect("a cascade"));
                 for seed in 0..4 {
-                    let (mut models, target) = (models(seed), Laws::random(seed + 7, VOCAB));
+                    let (mut models, target) =
+                        (models(seed), Distributions::random(seed + 7, VOCAB));
                     if swapped {
                         models[..config.models()].reverse();
                     }
@@ -62,19 +63,19 @@ fn outputs_are_the_targets_own() {
     assert!(found > 500, "{found}");
 }
 
-fn generate(drafts: &Drafts<'_>, target: &Laws, noise: &Noise) -> Vec<TokenId> {
+fn generate(drafts: &Drafts<'_>, target: &Distributions, noise: &Noise) -> Vec<TokenId> {
     let mut context = PROMPT.to_vec();
     while context.len() < 12 {
         let base_len = (context.len() - PROMPT.len()) as u32;
         let reviewing = Reviewing::<CallNoise>::Coupled { noise: *noise };
         let (tokens, _) = drafts.draft(&context, base_len, 4, reviewing);
-        assert!(tokens.iter().all(|token| token.law == Emission::Untold));
+        assert!(tokens.iter().all(|token| token.probs == Emission::Untold));
         let ids: Vec<TokenId> = tokens.iter().map(|token| token.id).collect();
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()));
-        let laws = Chain::new(rows.collect(), vec![]);
+        let distributions = Chain::new(rows.collect(), vec![]);
         let block = block_of(&ids, base_len);
-        let verdict = seeded(Verification::Coupled, &block, *noise, laws);
-        context.extend(verdict.expect("laws").emitted);
+        let verdict = seeded(Verification::Coupled, &block, *noise, distributions);
+        context.extend(verdict.expect("distributions").emitted);
     }
     context.split_off(PROMPT.len())
 }

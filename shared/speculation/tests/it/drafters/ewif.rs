@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::every_k;
 use crate::tree::{Branch, enumerate};
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeConfig, DraftBlock, DraftLaws, DraftRows, Emitter, Grams, Next,
-    Reviewing,
+    CallNoise, Cascade, CascadeConfig, DraftBlock, DraftDistributions, DraftRows, Emitter, Grams,
+    Next, Reviewing,
 };
 use speculation::chance::Chance;
 use speculation::max_gram::{Bigram, MaxGram};
@@ -29,7 +29,7 @@ struct Agreeing<'a> {
 impl DraftRows<f64> for Agreeing<'_> {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f64>, BadProposal> {
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f64>, BadProposal> {
         let mut token = 0;
         if let Some(&emitter) = self.emitters.get(offset) {
             *self.draws += 1;
@@ -42,8 +42,8 @@ impl DraftRows<f64> for Agreeing<'_> {
         }
         self.row = vec![0.0; 2];
         self.row[token as usize] = 1.0;
-        Ok(DraftLaws {
-            law: &mut self.row,
+        Ok(DraftDistributions {
+            probs: &mut self.row,
             unscaled: None,
         })
     }

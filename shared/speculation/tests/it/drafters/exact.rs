@@ -1,11 +1,13 @@
-//! Outputs of sampling cascades follow the target law, by enumeration of every random decision of
+//! Outputs of sampling cascades follow the target model's distribution, by enumeration of every random decision of
 //! the cascade and of the verification.
 
 use super::config;
 use super::models::Drafts;
 use crate::blocks::block_of;
 use crate::tree::chain::Chain;
-use crate::tree::{Branch, Laws, OutputLaw, assert_same, emitted, enumerate, outputs};
+use crate::tree::{
+    Branch, Distributions, OutputDistribution, assert_same, emitted, enumerate, outputs,
+};
 use speculation::TokenId;
 use speculation::cascade::emission::Emission;
 use speculation::cascade::{CascadeToken, Emitter, Reviewing};
@@ -18,7 +20,7 @@ const DENSE: ProposalForm = ProposalForm::Dense { half: false };
 /// Rounds of a cascade and a target.
 struct Rounds<'a> {
     drafts: Drafts<'a>,
-    target: &'a Laws,
+    target: &'a Distributions,
     prompt: &'a [TokenId],
     verification: Verification,
     form: ProposalForm,
@@ -43,14 +45,19 @@ impl Rounds<'_> {
         let block = self.block(output, branch);
         let ids: Vec<TokenId> = block.iter().map(|token| token.id).collect();
         let vocab = self.target.vocab();
-        let law = |token: &CascadeToken<f64>| {
+        let probs = |token: &CascadeToken<f64>| {
             let mut row = vec![0.0; vocab];
-            token.law.write_law(token.id, &mut row).expect("a law");
-            if !matches!(token.law, Emission::Lenient(_)) {
+            token
+                .probs
+                .write_probs(token.id, &mut row)
+                .expect("a distribution");
+            if !matches!(token.probs, Emission::Lenient(_)) {
                 // Exactly what the verifier is told.
                 let mut told = vec![0.0; vocab];
-                let proposal = token.law.clone().proposal(self.form);
-                proposal.write_law(token.id, &mut told).expect("a law");
+                let proposal = token.probs.clone().proposal(self.form);
+                proposal
+                    .write_probs(token.id, &mut told)
+                    .expect("a distribution");
                 assert_eq!(told, row);
             }
             row
@@ -59,24 +66,30 @@ impl Rounds<'_> {
             self.target
                 .after(&[self.prompt, output, &ids[..len]].concat())
         });
-        let mut laws = Chain::new(target.collect(), block.iter().map(law).collect());
+        let mut distributions = Chain::new(target.collect(), block.iter().map(probs).collect());
         let block = Block {
             ends: &self.drafts.ends,
             ..block_of(&ids, output.len() as u32)
         };
         let noise = Noise::new(0, 0);
-        let verdict = verify(self.verification, &block, &noise, branch, &mut laws);
-        verdict.expect("laws")
+        let verdict = verify(
+            self.verification,
+            &block,
+            &noise,
+            branch,
+            &mut distributions,
+        );
+        verdict.expect("distributions")
     }
 
-    /// Checks that the first `len` tokens follow the target law.
+    /// Checks that the first `len` tokens follow the target model's distribution.
     fn assert_exact(&self, len: usize) {
         let ends = &self.drafts.ends;
         let emitted = emitted(len, ends, |output, _, branch| self.round(output, branch));
-        let law = |prefix: &[TokenId]| self.target.after(&[self.prompt, prefix].concat());
+        let probs = |prefix: &[TokenId]| self.target.after(&[self.prompt, prefix].concat());
         let (config, verification) = (&self.drafts.config, self.verification);
         let what = format!("{config:?} {verification:?} {:?}", self.form);
-        assert_same(&emitted, &outputs(len, ends, law), 1e-12, &what);
+        assert_same(&emitted, &outputs(len, ends, probs), 1e-12, &what);
     }
 }
 
@@ -98,10 +111,10 @@ fn cascades(
         (&[&[1, 1, 1], &[0, 1, 0], &[0, 0, 0]], false),
     ];
     for seed in 0..2 {
-        let models: Vec<Laws> = (0..3)
-            .map(|level| Laws::random(seed + 10 * level, vocab))
+        let models: Vec<Distributions> = (0..3)
+            .map(|level| Distributions::random(seed + 10 * level, vocab))
             .collect();
-        let target = Laws::random(seed + 100, vocab);
+        let target = Distributions::random(seed + 100, vocab);
         for (k, max_gram) in matrices {
             for lenience in [1.0, 1.5, 4.0] {
                 for &form in forms {
@@ -131,7 +144,7 @@ fn cascades(
 }
 
 #[test]
-fn outputs_follow_the_target_law() {
+fn outputs_follow_the_target_distribution() {
     let mut found = 0;
     cascades(2, &[DENSE], &[], |rounds| {
         rounds.assert_exact(4);
@@ -145,14 +158,14 @@ fn outputs_follow_the_target_law() {
 }
 
 #[test]
-fn outputs_that_end_follow_the_target_law() {
+fn outputs_that_end_follow_the_target_distribution() {
     cascades(2, &[DENSE], &[1], |rounds| rounds.assert_exact(4));
     cascades(3, &[DENSE], &[1], |rounds| rounds.assert_exact(3));
 }
 
-/// Laws that are cut and quantised before tokens are drawn from them.
+/// Distributions that are cut and quantised before tokens are drawn from them.
 #[test]
-fn outputs_of_cut_laws_follow_the_target_law() {
+fn outputs_of_cut_distributions_follow_the_target_distribution() {
     let forms = [
         ProposalForm::Sparse { top: 1 },
         ProposalForm::Sparse { top: 2 },
@@ -173,8 +186,8 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
         (&[&[3, 0, 0], &[0, 1, 1], &[0, 0, 2]], true, 1.0),
     ];
     for (k, max_gram, lenience) in matrices {
-        let models: Vec<Laws> = (0..3)
-            .map(|level| Laws::random(3 + 10 * level, 3))
+        let models: Vec<Distributions> = (0..3)
+            .map(|level| Distributions::random(3 + 10 * level, 3))
             .collect();
         let config = config(k, max_gram, lenience, 2);
         let largest = &models[0];
@@ -186,7 +199,7 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
             form: DENSE,
             max_tokens: 3,
         };
-        let mut off = OutputLaw::new();
+        let mut off = OutputDistribution::new();
         enumerate(|branch| {
             let block = rounds.block(&[], branch);
             assert!(block.iter().all(|token| token.emitter == Emitter::Model(1)));
@@ -196,10 +209,10 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
         for (ids, mass) in &mut off {
             assert_eq!(ids.len(), 3);
             for at in 0..3 {
-                let law = largest.after(&[rounds.prompt, &ids[..at]].concat());
+                let probs = largest.after(&[rounds.prompt, &ids[..at]].concat());
                 // Told in single precision, and then drawn from.
-                let told: f64 = law.iter().map(|&each| f64::from(each as f32)).sum();
-                let each = f64::from(law[ids[at] as usize] as f32) / told;
+                let told: f64 = probs.iter().map(|&each| f64::from(each as f32)).sum();
+                let each = f64::from(probs[ids[at] as usize] as f32) / told;
                 if at == 0 {
                     *mass = -*mass;
                 }

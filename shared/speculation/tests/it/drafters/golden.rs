@@ -17,8 +17,9 @@ struct Table(Vec<Vec<Vec<f64>>>);
 impl Table {
     fn of(value: &Value) -> Self {
         let rows = value.as_array().expect("a table").iter();
-        let laws = |row: &Value| row.as_array().expect("rows").iter().map(numbers).collect();
-        Self(rows.map(laws).collect())
+        let distributions =
+            |row: &Value| row.as_array().expect("rows").iter().map(numbers).collect();
+        Self(rows.map(distributions).collect())
     }
 }
 
@@ -27,8 +28,8 @@ impl Model for Table {
         let [.., before, last] = context else {
             panic!("a context of two tokens");
         };
-        let law = self.0[*before as usize][*last as usize].clone();
-        (law.clone(), law)
+        let probs = self.0[*before as usize][*last as usize].clone();
+        (probs.clone(), probs)
     }
 }
 
@@ -93,7 +94,7 @@ fn greedy_cascades_draft_what_was_recorded() {
 }
 
 #[test]
-fn a_review_emits_the_recorded_law() {
+fn a_review_emits_the_recorded_distribution() {
     let mut found = 0;
     for case in cases_of("csdraft", "emission") {
         let (q, p): (Vec<f64>, Vec<f64>) = (row(&case["q"]), row(&case["p"]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::models::{AtZero, Drafts, Model};
 use super::{config, every_k};
 use crate::blocks::{block_of, seeded};
-use crate::tree::Laws;
+use crate::tree::Distributions;
 use crate::tree::chain::Chain;
 use speculation::TokenId;
 use speculation::cascade::{CallNoise, CascadeConfig, CascadeToken, Emitter, Reviewing};
@@ -26,12 +26,12 @@ fn continuation(model: &dyn Model, context: &[TokenId], count: usize) -> Vec<Tok
     text.split_off(context.len())
 }
 
-fn drafts(config: Arc<CascadeConfig>, models: &[AtZero<Laws>]) -> Drafts<'_> {
+fn drafts(config: Arc<CascadeConfig>, models: &[AtZero<Distributions>]) -> Drafts<'_> {
     Drafts::new(config, models, vec![2, 3, 0, 0])
 }
 
-fn models(seed: u64) -> Vec<AtZero<Laws>> {
-    let model = |level: u64| AtZero(Laws::random(seed + 50 * level, VOCAB));
+fn models(seed: u64) -> Vec<AtZero<Distributions>> {
+    let model = |level: u64| AtZero(Distributions::random(seed + 50 * level, VOCAB));
     (0..3).map(model).collect()
 }
 
@@ -48,7 +48,7 @@ fn outputs_are_the_targets_own() {
                     let config = Arc::new(config.expect("a cascade"));
                     for seed in 0..3 {
                         let (models, target) =
-                            (models(seed), AtZero(Laws::random(seed + 7, VOCAB)));
+                            (models(seed), AtZero(Distributions::random(seed + 7, VOCAB)));
                         let drafts = drafts(config.clone(), &models);
                         for verification in [Verification::Token, Verification::Block] {
                             let output = generate(&drafts, &target, verification);
@@ -75,15 +75,15 @@ fn generate(drafts: &Drafts<'_>, target: &dyn Model, verification: Verification)
         let ids: Vec<TokenId> = tokens.iter().map(|token| token.id).collect();
         let told = |token: &CascadeToken<f64>| {
             let mut row = vec![0.0; VOCAB];
-            let law = token.law.clone().proposal(ProposalForm::Point);
-            law.write_law(token.id, &mut row).expect("a point");
+            let probs = token.probs.clone().proposal(ProposalForm::Point);
+            probs.write_probs(token.id, &mut row).expect("a point");
             row
         };
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()).0);
-        let laws = Chain::new(rows.collect(), tokens.iter().map(told).collect());
+        let distributions = Chain::new(rows.collect(), tokens.iter().map(told).collect());
         let block = block_of(&ids, base_len);
-        let verdict = seeded(verification, &block, Noise::new(5, 0), laws);
-        context.extend(verdict.expect("laws").emitted);
+        let verdict = seeded(verification, &block, Noise::new(5, 0), distributions);
+        context.extend(verdict.expect("distributions").emitted);
     }
     context.split_off(prompt.len())
 }
@@ -115,7 +115,7 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
     }
 }
 
-/// A model with one law everywhere.
+/// A model with one distribution everywhere.
 struct Always(Vec<f64>);
 
 impl Model for Always {
@@ -129,7 +129,7 @@ impl Model for Always {
 #[test]
 fn lenience_compares_with_the_last_emitter() {
     let [large, middle, small] =
-        [[0.8, 0.15, 0.05], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05]].map(|law| Always(law.to_vec()));
+        [[0.8, 0.15, 0.05], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05]].map(|probs| Always(probs.to_vec()));
     let kept = |lenience: f64, three: bool| {
         let (models, k): (Vec<&dyn Model>, &[&[u32]]) = if three {
             (

@@ -2,10 +2,10 @@
 
 use super::config;
 use super::models::{Drafts, Model, Rows};
-use crate::tree::Laws;
+use crate::tree::Distributions;
 use speculation::TokenId;
 use speculation::cascade::{
-    CallChance, CallNoise, Cascade, DraftBlock, DraftLaws, Emitter, Grams, Next, Reviewing,
+    CallChance, CallNoise, Cascade, DraftBlock, DraftDistributions, Emitter, Grams, Next, Reviewing,
 };
 use speculation::chance::{Chance, RoundChance};
 use speculation::max_gram::{Bigram, MaxGram};
@@ -17,7 +17,9 @@ const DENSE: ProposalForm = ProposalForm::Dense { half: false };
 /// At every level a block stops at its first end, and at the cap.
 #[test]
 fn a_block_ends_with_its_first_end_and_is_never_too_long() {
-    let models: Vec<Laws> = (0..2).map(|level| Laws::random(4 + level, 4)).collect();
+    let models: Vec<Distributions> = (0..2)
+        .map(|level| Distributions::random(4 + level, 4))
+        .collect();
     let matrices: [(&[&[u32]], bool); 3] = [
         (&[&[2, 4], &[0, 3]], true),
         (&[&[2, 4], &[0, 3]], false),
@@ -56,10 +58,10 @@ struct Says(TokenId);
 
 impl Model for Says {
     fn after(&self, _: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
-        let law: Vec<f64> = (0..4)
+        let probs: Vec<f64> = (0..4)
             .map(|token| f64::from(u8::from(token == self.0)))
             .collect();
-        (law.clone(), law)
+        (probs.clone(), probs)
     }
 }
 
@@ -128,7 +130,9 @@ impl CallChance<f64> for Recorder<'_> {
 /// Draws are keyed by the reviewer's level and the start of its call; level 0 is the verifier's own.
 #[test]
 fn draws_are_keyed_by_level_and_start() {
-    let models: Vec<Laws> = (0..2).map(|level| Laws::random(4 + level, 4)).collect();
+    let models: Vec<Distributions> = (0..2)
+        .map(|level| Distributions::random(4 + level, 4))
+        .collect();
     let config = config(&[&[2, 1], &[0, 1]], false, 1.0, 1);
     let drafts = Drafts::new(config, &models, vec![0; 4]);
     let mut calls = Vec::new();
@@ -148,8 +152,8 @@ fn draws_are_keyed_by_level_and_start() {
     let mut noise = CallNoise::new(Noise::new(9, 0), 5);
     let draw = |noise: &mut CallNoise, level, start| {
         let mut chance = CallChance::<f64>::of(noise, InnerCall { level, start });
-        let law = vec![1.0 / 4096.0; 4096];
-        Chance::<f64>::token(&mut chance, Purpose::Bonus, 3, &law)
+        let probs = vec![1.0 / 4096.0; 4096];
+        Chance::<f64>::token(&mut chance, Purpose::Bonus, 3, &probs)
     };
     let drawn = draw(&mut noise, 1, 0);
     assert_eq!(drawn, draw(&mut noise, 1, 0));
@@ -158,10 +162,10 @@ fn draws_are_keyed_by_level_and_start() {
     assert_ne!(drawn, draw(&mut CallNoise::new(Noise::new(9, 0), 6), 1, 0));
 }
 
-/// The largest model's laws are shown at every token it emits, before anything is cut from them.
+/// The largest model's distributions are shown at every token it emits, before anything is cut from them.
 #[test]
-fn laws_of_the_largest_model_are_shown_for_siblings() {
-    let model = Laws::random(8, 4);
+fn distributions_of_the_largest_model_are_shown_for_siblings() {
+    let model = Distributions::random(8, 4);
     let config = config(&[&[3, 1], &[0, 0]], true, 1.0, 1);
     let reviewing = Reviewing::Sampling {
         chance: CallNoise::new(Noise::new(1, 0), 0),
@@ -188,17 +192,17 @@ fn laws_of_the_largest_model_are_shown_for_siblings() {
             row: Default::default(),
             next: from,
         };
-        let mut see = |node: usize, laws: &DraftLaws<'_, f64>| {
-            shown.push((node, laws.law.to_vec()));
+        let mut see = |node: usize, distributions: &DraftDistributions<'_, f64>| {
+            shown.push((node, distributions.probs.to_vec()));
         };
         cascade.supply(&mut rows, &mut see).expect("rows");
     }
     let tokens = cascade.finish();
     assert_eq!((tokens.len(), shown.len()), (4, 3));
-    for (at, (node, law)) in shown.into_iter().enumerate() {
+    for (at, (node, probs)) in shown.into_iter().enumerate() {
         let before: Vec<TokenId> = tokens[..at].iter().map(|token| token.id).collect();
         assert_eq!(
-            (node, law),
+            (node, probs),
             (at, model.after(&[&[1], before.as_slice()].concat()))
         );
     }

@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use speculation::TokenId;
 use speculation::cascade::{
-    CallChance, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftLaws, DraftRows, Grams,
-    Next, Reviewing,
+    CallChance, Cascade, CascadeConfig, CascadeToken, DraftBlock, DraftDistributions, DraftRows,
+    Grams, Next, Reviewing,
 };
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::BadProposal;
 
-use crate::tree::Laws;
+use crate::tree::Distributions;
 
-/// What a model says after a context: its sampling law and its unscaled law.
+/// What a model says after a context: its sampling distribution and its unscaled distribution.
 pub(crate) trait Model {
     fn after(&self, context: &[TokenId]) -> (Vec<f64>, Vec<f64>);
 }
 
-impl Model for Laws {
+impl Model for Distributions {
     fn after(&self, context: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
-        let law = Laws::after(self, context);
-        (law.clone(), law)
+        let probs = Distributions::after(self, context);
+        (probs.clone(), probs)
     }
 }
 
-/// A model at temperature 0: a one-hot sampling law.
+/// A model at temperature 0: a one-hot sampling distribution.
 pub(crate) struct AtZero<M>(pub(crate) M);
 
 impl<M: Model> Model for AtZero<M> {
     fn after(&self, context: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
         let (_, unscaled) = self.0.after(context);
         let best = speculation::real::argmax(&unscaled);
-        let law = (0..unscaled.len()).map(|token| f64::from(u8::from(token == best)));
-        (law.collect(), unscaled)
+        let probs = (0..unscaled.len()).map(|token| f64::from(u8::from(token == best)));
+        (probs.collect(), unscaled)
     }
 }
 
@@ -58,13 +58,13 @@ impl From<BadProposal> for NoRow {
 impl DraftRows<f64> for Rows<'_> {
     type Error = NoRow;
 
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f64>, NoRow> {
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f64>, NoRow> {
         assert_eq!(offset, self.next, "rows are asked for in order");
         self.next += 1;
         let prefix = [self.context, &self.tokens[..offset]].concat();
         self.row = self.model.after(&prefix);
-        Ok(DraftLaws {
-            law: &mut self.row.0,
+        Ok(DraftDistributions {
+            probs: &mut self.row.0,
             unscaled: Some(&self.row.1),
         })
     }
@@ -129,15 +129,18 @@ impl<'a> Drafts<'a> {
             );
             let tokens = cascade.tokens().to_vec();
             assert!(rows > 0 && from + rows <= tokens.len() + 1 && from + rows <= max_tokens);
-            let mut laws = Rows {
+            let mut distributions = Rows {
                 model: self.models[level - 1],
                 context,
                 tokens: &tokens,
                 row: Default::default(),
                 next: from,
             };
-            cascade.supply(&mut laws, |_, _| ()).expect("rows");
-            assert!(laws.next <= from + rows, "no more rows than were wanted");
+            cascade.supply(&mut distributions, |_, _| ()).expect("rows");
+            assert!(
+                distributions.next <= from + rows,
+                "no more rows than were wanted"
+            );
         }
         let calls = cascade.calls().to_vec();
         (cascade.finish(), calls)

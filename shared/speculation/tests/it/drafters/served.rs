@@ -1,17 +1,18 @@
 //! Cascades in single precision with seeded noise, as they are served.
 
 use super::config;
-use crate::tree::Laws;
+use crate::tree::Distributions;
 use speculation::TokenId;
 use speculation::cascade::{
-    CallNoise, Cascade, CascadeToken, DraftBlock, DraftLaws, DraftRows, Emitter, Next, Reviewing,
+    CallNoise, Cascade, CascadeToken, DraftBlock, DraftDistributions, DraftRows, Emitter, Next,
+    Reviewing,
 };
 use speculation::noise::Noise;
-use speculation::proposal::{BadProposal, ProposalForm, ProposalLaw};
+use speculation::proposal::{BadProposal, ProposalForm, ProposalProbs};
 
 /// A model's rows along a block.
 struct Single<'a> {
-    model: &'a Laws,
+    model: &'a Distributions,
     tokens: Vec<TokenId>,
     row: Vec<f32>,
 }
@@ -19,17 +20,22 @@ struct Single<'a> {
 impl DraftRows<f32> for Single<'_> {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<DraftLaws<'_, f32>, BadProposal> {
-        let law = self.model.after(&self.tokens[..offset]);
-        self.row = law.into_iter().map(|mass| mass as f32).collect();
-        Ok(DraftLaws {
-            law: &mut self.row,
+    fn distributions(&mut self, offset: usize) -> Result<DraftDistributions<'_, f32>, BadProposal> {
+        let probs = self.model.after(&self.tokens[..offset]);
+        self.row = probs.into_iter().map(|mass| mass as f32).collect();
+        Ok(DraftDistributions {
+            probs: &mut self.row,
             unscaled: None,
         })
     }
 }
 
-fn draft(models: &[Laws], lenience: f64, form: ProposalForm, seed: u64) -> Vec<CascadeToken<f32>> {
+fn draft(
+    models: &[Distributions],
+    lenience: f64,
+    form: ProposalForm,
+    seed: u64,
+) -> Vec<CascadeToken<f32>> {
     let config = config(&[&[3, 1], &[0, 2]], false, lenience, 1);
     let reviewing = Reviewing::Sampling {
         chance: CallNoise::new(Noise::new(seed, 0), 0),
@@ -51,10 +57,10 @@ fn draft(models: &[Laws], lenience: f64, form: ProposalForm, seed: u64) -> Vec<C
     cascade.finish()
 }
 
-/// The verifier gets a law for each token, with mass for the token, and a seed repeats its block.
+/// The verifier gets a distribution for each token, with mass for the token, and a seed repeats its block.
 #[test]
-fn each_token_comes_with_the_law_it_was_drawn_from() {
-    let models = [Laws::random(1, 9), Laws::random(2, 9)];
+fn each_token_comes_with_the_distribution_it_was_drawn_from() {
+    let models = [Distributions::random(1, 9), Distributions::random(2, 9)];
     let (sparse, dense) = (
         ProposalForm::Sparse { top: 3 },
         ProposalForm::Dense { half: false },
@@ -71,13 +77,18 @@ fn each_token_comes_with_the_law_it_was_drawn_from() {
                     Emitter::MaxGram => panic!("there is none"),
                 }
                 let (mut kept, mut told) = ([0.0_f32; 9], [0.0_f32; 9]);
-                token.law.write_law(token.id, &mut kept).expect("a law");
-                let law = token.law.proposal(form);
-                law.write_law(token.id, &mut told).expect("a law with mass");
+                token
+                    .probs
+                    .write_probs(token.id, &mut kept)
+                    .expect("a distribution");
+                let probs = token.probs.proposal(form);
+                probs
+                    .write_probs(token.id, &mut told)
+                    .expect("a distribution with mass");
                 assert_eq!(
-                    matches!(law, ProposalLaw::Sparse { .. }),
+                    matches!(probs, ProposalProbs::Sparse { .. }),
                     form == sparse,
-                    "{law:?}"
+                    "{probs:?}"
                 );
                 for (kept, told) in kept.iter().zip(told) {
                     assert!((kept - told).abs() < 1e-6);

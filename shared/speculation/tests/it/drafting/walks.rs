@@ -9,16 +9,16 @@ use speculation::draft_tree::DraftTree;
 use speculation::drafting::{Growth, TreeShape, siblings};
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
-use speculation::verification::tree::{NodeLaws, verify};
-use speculation::verification::{Block, LastToken, Position, RoundLaws, Verdict, coupled};
+use speculation::verification::tree::{NodeDistributions, verify};
+use speculation::verification::{Block, LastToken, Position, RoundDistributions, Verdict, coupled};
 
 use crate::blocks::block_of;
 
 const VOCAB_SIZE: usize = 9;
 const END: TokenId = 2;
 
-/// A law (vocab) after `context`; greedy at temperature 0, and cut: some tokens are left out.
-fn law(model: &ToyModel, context: &[TokenId], greedy: bool) -> Vec<f64> {
+/// A distribution (vocab) after `context`; greedy at temperature 0, and cut: some tokens are left out.
+fn probs(model: &ToyModel, context: &[TokenId], greedy: bool) -> Vec<f64> {
     let mut logits = vec![0.0; VOCAB_SIZE];
     model.logits(context, &mut logits);
     let most = logits.iter().copied().fold(f32::MIN, f32::max);
@@ -40,7 +40,7 @@ struct Target<'a> {
     greedy: bool,
     base: &'a [TokenId],
     drafts: &'a DraftTree,
-    law: Vec<f64>,
+    probs: Vec<f64>,
     asked: Vec<Option<usize>>,
 }
 
@@ -57,20 +57,20 @@ impl Target<'_> {
     }
 }
 
-impl NodeLaws<f64> for Target<'_> {
+impl NodeDistributions<f64> for Target<'_> {
     type Error = Infallible;
 
     fn after(&mut self, node: Option<usize>) -> Result<&[f64], Infallible> {
         self.asked.push(node);
-        self.law = law(self.model, &self.context(node), self.greedy);
-        Ok(&self.law)
+        self.probs = probs(self.model, &self.context(node), self.greedy);
+        Ok(&self.probs)
     }
 }
 
-/// The same as a chain's laws.
+/// The same as a chain's distributions.
 struct Chain<'a>(Target<'a>);
 
-impl RoundLaws<f64> for Chain<'_> {
+impl RoundDistributions<f64> for Chain<'_> {
     type Error = BadProposal;
 
     fn at(&mut self, offset: usize) -> Result<Position<'_, f64>, BadProposal> {
@@ -115,8 +115,8 @@ impl Request {
         let mut context = self.base.clone();
         let mut emitted = Vec::new();
         while emitted.len() < len && emitted.last() != Some(&END) {
-            let law = law(&self.target, &context, self.greedy);
-            let token = choice(&law, &self.noise, context.len() as u32);
+            let probs = probs(&self.target, &context, self.greedy);
+            let token = choice(&probs, &self.noise, context.len() as u32);
             context.push(token);
             emitted.push(token);
         }
@@ -129,8 +129,8 @@ impl Request {
         let mut growth = Growth::default();
         while growth.levels() < levels {
             let position = context.len() as u32;
-            let cut = law(&self.draft, &context, self.greedy);
-            let unscaled = law(&self.draft, &context, false);
+            let cut = probs(&self.draft, &context, self.greedy);
+            let unscaled = probs(&self.draft, &context, false);
             let lead = choice(&cut, &self.noise, position);
             let others = siblings(shape, &cut, &unscaled, lead, &self.noise, position);
             growth.push(lead, &others);
@@ -142,20 +142,26 @@ impl Request {
         growth.finish()
     }
 
-    fn laws<'a>(&'a self, drafts: &'a DraftTree) -> Target<'a> {
+    fn distributions<'a>(&'a self, drafts: &'a DraftTree) -> Target<'a> {
         Target {
             model: &self.target,
             greedy: self.greedy,
             base: &self.base,
             drafts,
-            law: Vec::new(),
+            probs: Vec::new(),
             asked: Vec::new(),
         }
     }
 
     fn walk(&self, drafts: &DraftTree) -> Verdict {
-        let mut laws = self.laws(drafts);
-        let verdict = verify(drafts, self.base_len(), &[END], &self.noise, &mut laws);
+        let mut distributions = self.distributions(drafts);
+        let verdict = verify(
+            drafts,
+            self.base_len(),
+            &[END],
+            &self.noise,
+            &mut distributions,
+        );
         let verdict = verdict.unwrap_or_else(|never| match never {});
         // Nothing is asked for beside the path.
         let path = verdict.path.iter().map(|&node| Some(node as usize));
@@ -163,7 +169,7 @@ impl Request {
         if verdict.last == LastToken::AcceptedEnd {
             expected.pop();
         }
-        assert_eq!(laws.asked, expected);
+        assert_eq!(distributions.asked, expected);
         verdict
     }
 }
@@ -246,8 +252,12 @@ fn a_grown_tree_accepts_at_least_what_its_lead_path_does() {
             ends: &[END],
             ..block_of(chain.tokens(), request.base_len())
         };
-        let by_chain = coupled::verify(&block, &request.noise, &mut Chain(request.laws(&chain)));
-        let by_chain = by_chain.expect("laws");
+        let by_chain = coupled::verify(
+            &block,
+            &request.noise,
+            &mut Chain(request.distributions(&chain)),
+        );
+        let by_chain = by_chain.expect("distributions");
         assert_eq!(walked, by_chain);
         accepted += walked.path.len();
         for (index, shape) in shapes.into_iter().enumerate() {

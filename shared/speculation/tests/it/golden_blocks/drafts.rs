@@ -1,4 +1,4 @@
-//! The accept tests and next laws of single drafts.
+//! The accept tests and next distributions of single drafts.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use speculation::chance::Chance;
 use speculation::noise::Purpose;
 use speculation::real::Real;
 use speculation::verification::Verification;
-use speculation::verification::expected::length_law;
+use speculation::verification::expected::length_distribution;
 use speculation::verification::layers::{Layer, Layers};
 
 use super::{METHODS, along, decide};
 use crate::read::{Tree, cases, close, ids, numbers};
 use crate::tree::chain::Chain;
 
-/// Lets one length pass, and writes down the probabilities of the tests made and the law of the
+/// Lets one length pass, and writes down the probabilities of the tests made and the distribution of the
 /// token after the block.
 struct Forced<F> {
     verification: Verification,
@@ -24,7 +24,7 @@ struct Forced<F> {
     next: TokenId,
     /// By length from 1 on.
     tested: BTreeMap<usize, f64>,
-    law: Vec<F>,
+    probs: Vec<F>,
 }
 
 impl<F: Real> Forced<F> {
@@ -35,14 +35,17 @@ impl<F: Real> Forced<F> {
             passes,
             next,
             tested: BTreeMap::new(),
-            law: Vec::new(),
+            probs: Vec::new(),
         }
     }
 
-    /// The law of the next token, normalised.
-    fn law(&self) -> Vec<f64> {
-        let total: f64 = self.law.iter().map(|mass| mass.as_f64()).sum();
-        self.law.iter().map(|mass| mass.as_f64() / total).collect()
+    /// The distribution of the next token, normalised.
+    fn probs(&self) -> Vec<f64> {
+        let total: f64 = self.probs.iter().map(|mass| mass.as_f64()).sum();
+        self.probs
+            .iter()
+            .map(|mass| mass.as_f64() / total)
+            .collect()
     }
 }
 
@@ -59,20 +62,21 @@ impl<F: Real> Chance<F> for Forced<F> {
         }
     }
 
-    fn token(&mut self, _purpose: Purpose, _offset: u32, law: &[F]) -> TokenId {
-        self.law = law.to_vec();
+    fn token(&mut self, _purpose: Purpose, _offset: u32, probs: &[F]) -> TokenId {
+        self.probs = probs.to_vec();
         self.next
     }
 }
 
-/// The accept probabilities, the law of the length and the next laws of one draft.
+/// The accept probabilities, the distribution of the length and the next distributions of one draft.
 fn check_draft<F: Real>(case: &Value, given: &Value, tolerance: f64) {
     let (p, q) = (Tree::of(&case["p_tree"]), Tree::of(&case["q_tree"]));
     let draft = ids(&given["draft"]);
     let length = draft.len();
     let chain = || Chain::<F>::new(along(&p, &draft), along(&q, &draft));
     for (method, verification) in METHODS {
-        let lengths = length_law(verification, &draft, &mut chain()).expect("laws");
+        let lengths =
+            length_distribution(verification, &draft, &mut chain()).expect("distributions");
         close(
             &lengths,
             &numbers(&given[format!("tau_{method}")]),
@@ -95,30 +99,33 @@ fn check_draft<F: Real>(case: &Value, given: &Value, tolerance: f64) {
             _ => numbers(&given["v1_accept_desc"])[1..].to_vec(),
         };
         close(&tested, &expected, tolerance);
-        for (passes, next) in given["next_law"][method].as_object().expect("laws") {
+        for (passes, next) in given["next_law"][method]
+            .as_object()
+            .expect("distributions")
+        {
             let passes: usize = passes.parse().expect("a length");
             let forced = |next| {
                 let mut forced = Forced::<F>::new(verification, length, passes, next);
                 let verdict = decide(verification, &draft, &[], &[], &mut forced, &mut chain());
                 assert_eq!(verdict.accepted(), passes);
-                (forced.law(), verdict)
+                (forced.probs(), verdict)
             };
             close(&forced(0).0, &numbers(&next["first"]), tolerance);
             let seconds = next["second_given_first"].as_object();
             for (first, expected) in seconds.into_iter().flatten() {
                 let (_, verdict) = forced(first.parse().expect("a token"));
-                let law = layered::<F>(&p, &q, &verdict.emitted, &verdict.layers);
-                close(&law, &numbers(expected), tolerance);
+                let probs = layered::<F>(&p, &q, &verdict.emitted, &verdict.layers);
+                close(&probs, &numbers(expected), tolerance);
             }
         }
     }
 }
 
-/// The layered law after `output`.
+/// The layered distribution after `output`.
 fn layered<F: Real>(p: &Tree, q: &Tree, output: &[TokenId], layers: &[Layer]) -> Vec<f64> {
-    let mut law = Vec::<F>::new();
-    Layers::new(layers).law(&p.law(output), &q.law(output), &mut law);
-    law.into_iter().map(F::as_f64).collect()
+    let mut probs = Vec::<F>::new();
+    Layers::new(layers).probs(&p.probs(output), &q.probs(output), &mut probs);
+    probs.into_iter().map(F::as_f64).collect()
 }
 
 /// A round on top of the residual that the first left.
@@ -134,20 +141,22 @@ fn check_second_round<F: Real>(case: &Value, given: &Value, tolerance: f64) {
     let draft = ids(&given["second_draft"]);
     let output = |at: usize| [verdict.emitted.as_slice(), &draft[..at]].concat();
     let rows = |tree: &Tree| -> Vec<Vec<F>> {
-        (0..=draft.len()).map(|at| tree.law(&output(at))).collect()
+        (0..=draft.len())
+            .map(|at| tree.probs(&output(at)))
+            .collect()
     };
     let (targets, drafted) = (rows(&p), rows(&q));
     let mut layers = Layers::new(&verdict.layers);
     for (at, expected) in given["target_laws"]
         .as_array()
-        .expect("laws")
+        .expect("distributions")
         .iter()
         .enumerate()
     {
-        let mut law = Vec::new();
-        layers.law(&targets[at], &drafted[at], &mut law);
+        let mut probs = Vec::new();
+        layers.probs(&targets[at], &drafted[at], &mut probs);
         close(
-            &law.into_iter().map(F::as_f64).collect::<Vec<_>>(),
+            &probs.into_iter().map(F::as_f64).collect::<Vec<_>>(),
             &numbers(expected),
             tolerance,
         );
@@ -173,14 +182,14 @@ fn check_second_round<F: Real>(case: &Value, given: &Value, tolerance: f64) {
         .map(|length| tests.tested.get(&length).copied().unwrap_or(0.0))
         .collect();
     close(&tested, &numbers(&given["accept_desc"])[1..], tolerance);
-    for (passes, expected) in given["next_law"].as_object().expect("laws") {
+    for (passes, expected) in given["next_law"].as_object().expect("distributions") {
         let forced = second(passes.parse().expect("a length"));
-        close(&forced.law(), &numbers(expected), tolerance);
+        close(&forced.probs(), &numbers(expected), tolerance);
     }
 }
 
 #[test]
-fn tests_and_next_laws_of_every_draft_are_the_references() {
+fn tests_and_next_distributions_of_every_draft_are_the_references() {
     for case in cases("block_verify") {
         for draft in case["drafts"].as_array().expect("drafts") {
             check_draft::<f64>(&case, draft, 1e-9);

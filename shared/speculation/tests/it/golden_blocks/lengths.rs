@@ -1,4 +1,4 @@
-//! The law of the accepted length and the number of rounds, on trees.
+//! The distribution of the accepted length and the number of rounds, on trees.
 
 use serde_json::Value;
 use speculation::TokenId;
@@ -37,8 +37,8 @@ impl<'a> Play<'a> {
     fn round<F: Real>(&self, output: &[TokenId], layers: &[Layer], branch: &mut Branch) -> Verdict {
         let mut context = output.to_vec();
         for offset in 0..self.length {
-            let law: Vec<F> = self.q.law(&context);
-            context.push(branch.token(Purpose::Draft, offset as u32, &law));
+            let probs: Vec<F> = self.q.probs(&context);
+            context.push(branch.token(Purpose::Draft, offset as u32, &probs));
             if self
                 .stops
                 .is_some_and(|stops| stops[Tree::key(&context)] == true)
@@ -48,7 +48,7 @@ impl<'a> Play<'a> {
         }
         let rows = |tree: &Tree| -> Vec<Vec<F>> {
             (output.len()..=context.len())
-                .map(|at| tree.law(&context[..at]))
+                .map(|at| tree.probs(&context[..at]))
                 .collect()
         };
         let mut chain = Chain::new(rows(&self.p), rows(&self.q));
@@ -62,14 +62,14 @@ impl<'a> Play<'a> {
         )
     }
 
-    /// The law of the first round's accepted length.
+    /// The distribution of the first round's accepted length.
     fn accepted<F: Real>(&self) -> Vec<f64> {
-        let mut law = vec![0.0; self.length + 1];
+        let mut probs = vec![0.0; self.length + 1];
         enumerate(|branch| {
             let verdict = self.round::<F>(&[], &[], branch);
-            law[verdict.accepted()] += branch.weight();
+            probs[verdict.accepted()] += branch.weight();
         });
-        law
+        probs
     }
 
     /// The expected number of rounds until there are `len` tokens.
@@ -87,27 +87,27 @@ impl<'a> Play<'a> {
     }
 }
 
-/// The law of the first round's accepted length, whose mean and the rounds needed are as `given`.
+/// The distribution of the first round's accepted length, whose mean and the rounds needed are as `given`.
 fn check_means<F: Real>(play: &Play<'_>, case: &Value, given: &Value, tolerance: f64) -> Vec<f64> {
-    let law = play.accepted::<F>();
+    let probs = play.accepted::<F>();
     let rounds = play.expected_rounds::<F>(case["n"].as_u64().expect("a length") as usize);
     for (found, name) in [
-        (mean(&law), "expected_tau"),
+        (mean(&probs), "expected_tau"),
         (rounds, "expected_calls_for_n"),
     ] {
         close(&[found], &numbers(&given[name]), tolerance);
     }
-    law
+    probs
 }
 
 fn check_lengths<F: Real>(tolerance: f64) {
     for case in cases("block_verify") {
         for (method, verification) in METHODS {
             let (play, given) = (Play::new(&case, verification), &case[method]);
-            let law = check_means::<F>(&play, &case, given, tolerance);
-            close(&law, &numbers(&given["tau_law"]), tolerance);
+            let probs = check_means::<F>(&play, &case, given, tolerance);
+            close(&probs, &numbers(&given["tau_law"]), tolerance);
             if verification == Verification::BlockGreedy {
-                close(&[mean(&law)], &numbers(&case["sum_min_joint"]), tolerance);
+                close(&[mean(&probs)], &numbers(&case["sum_min_joint"]), tolerance);
             }
         }
     }

@@ -13,7 +13,7 @@ pub(crate) fn rule_named(name: &str) -> Option<Rule> {
     Rule::find(&name)
 }
 
-/// π, from sampling laws and unscaled laws.
+/// π, from sampling distributions and unscaled distributions.
 pub(crate) fn mixed<F: Real>(
     distribution: TargetDistribution,
     (q, p): (&[F], &[F]),

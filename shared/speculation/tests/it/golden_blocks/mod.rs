@@ -1,4 +1,4 @@
-//! Blocks against reference values computed apart: accept probabilities, laws of the length, laws of
+//! Blocks against reference values computed apart: accept probabilities, distributions of the length, distributions of
 //! the next token, traces, and whole rounds, in double and in single precision.
 
 mod drafts;
@@ -15,7 +15,7 @@ use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
 use speculation::verification::layers::Layer;
-use speculation::verification::{Block, RoundLaws, Verdict, Verification, verify};
+use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
 
 /// The names of the files' methods.
 const METHODS: [(&str, Verification); 3] = [
@@ -24,29 +24,39 @@ const METHODS: [(&str, Verification); 3] = [
     ("v1", Verification::BlockGreedy),
 ];
 
-fn decide<F: Real, L: RoundLaws<F, Error = BadProposal>>(
+fn decide<F: Real, L: RoundDistributions<F, Error = BadProposal>>(
     verification: Verification,
     drafts: &[TokenId],
     layers: &[Layer],
     ends: &[TokenId],
     chance: &mut impl Chance<F>,
-    laws: &mut L,
+    distributions: &mut L,
 ) -> Verdict {
     let block = Block {
         ends,
         layers,
         ..block_of(drafts, 0)
     };
-    verify(verification, &block, &Noise::new(0, 0), chance, laws).expect("well-formed laws")
+    verify(
+        verification,
+        &block,
+        &Noise::new(0, 0),
+        chance,
+        distributions,
+    )
+    .expect("well-formed distributions")
 }
 
-/// The laws after each prefix of `draft`.
+/// The distributions after each prefix of `draft`.
 fn along<F: Real>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
-    (0..=draft.len()).map(|at| tree.law(&draft[..at])).collect()
+    (0..=draft.len())
+        .map(|at| tree.probs(&draft[..at]))
+        .collect()
 }
 
-fn mean(law: &[f64]) -> f64 {
-    law.iter()
+fn mean(probs: &[f64]) -> f64 {
+    probs
+        .iter()
         .enumerate()
         .map(|(length, mass)| length as f64 * mass)
         .sum()

@@ -6,11 +6,11 @@ use serde_json::Value;
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Purpose;
-use speculation::proposal::{BadProposal, Proposal, ProposalLaw};
+use speculation::proposal::{BadProposal, Proposal, ProposalProbs};
 use speculation::real::Real;
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{TargetDistribution, TargetLaw};
-use speculation::verification::{RoundLaws, Verdict, Verification};
+use speculation::target::{TargetDistribution, TargetProbs};
+use speculation::verification::{RoundDistributions, Verdict, Verification};
 
 use super::mixture::{mixed, rule_named};
 use super::{along, decide, mean};
@@ -52,7 +52,7 @@ impl<'a> RuleRound<'a> {
         self.temperature == 0.0
     }
 
-    /// The sampling law of an unscaled law.
+    /// The sampling distribution of an unscaled distribution.
     fn sampled<F: Real>(&self, unscaled: &[F]) -> Vec<F> {
         let unscaled: Vec<f64> = unscaled.iter().map(|mass| mass.as_f64()).collect();
         let most = unscaled.iter().copied().fold(0.0, f64::max);
@@ -77,8 +77,8 @@ impl<'a> RuleRound<'a> {
     fn draft<F: Real>(&self, branch: &mut Branch) -> Vec<TokenId> {
         let mut drafts = Vec::new();
         while drafts.len() < self.length {
-            let law = self.sampled::<F>(&self.q.law(&drafts));
-            drafts.push(branch.token(Purpose::Draft, drafts.len() as u32, &law));
+            let probs = self.sampled::<F>(&self.q.probs(&drafts));
+            drafts.push(branch.token(Purpose::Draft, drafts.len() as u32, &probs));
             if self.ends.contains(&drafts[drafts.len() - 1]) {
                 break;
             }
@@ -86,21 +86,21 @@ impl<'a> RuleRound<'a> {
         drafts
     }
 
-    /// Compares the law of what `round` emits.
+    /// Compares the distribution of what `round` emits.
     fn check<F: Real>(
         &self,
         tolerance: f64,
         round: impl Fn(&Self, &[TokenId], &mut Branch) -> Verdict,
     ) {
         let mut accepted = vec![0.0; self.length + 1];
-        let mut law: BTreeMap<String, f64> = BTreeMap::new();
+        let mut probs: BTreeMap<String, f64> = BTreeMap::new();
         let mut tokens = 0.0;
         enumerate(|branch| {
             let drafts = self.draft::<F>(branch);
             let verdict = round(self, &drafts, branch);
             accepted[verdict.accepted()] += branch.weight();
             tokens += branch.weight() * verdict.emitted.len() as f64;
-            *law.entry(Tree::key(&verdict.emitted)).or_default() += branch.weight();
+            *probs.entry(Tree::key(&verdict.emitted)).or_default() += branch.weight();
         });
         close(&accepted, &numbers(&self.case["accepted_law"]), tolerance);
         for (found, name) in [
@@ -109,10 +109,10 @@ impl<'a> RuleRound<'a> {
         ] {
             close(&[found], &numbers(&self.case[name]), tolerance);
         }
-        for (output, mass) in self.case["law"].as_object().expect("a law") {
-            *law.entry(output.clone()).or_default() -= mass.as_f64().expect("a number");
+        for (output, mass) in self.case["law"].as_object().expect("a distribution") {
+            *probs.entry(output.clone()).or_default() -= mass.as_f64().expect("a number");
         }
-        let off: Vec<f64> = law.into_values().collect();
+        let off: Vec<f64> = probs.into_values().collect();
         close(&off, &vec![0.0; off.len()], tolerance);
     }
 }
@@ -123,7 +123,7 @@ fn rounds_under_a_rule_are_the_references() {
         RuleRound::new(case).check::<f64>(1e-9, |setup, drafts, branch| {
             let (mut targets, mut drafted) = (Vec::new(), Vec::new());
             for at in 0..=drafts.len() {
-                let (q, p) = (setup.q.law(&drafts[..at]), setup.p.law(&drafts[..at]));
+                let (q, p) = (setup.q.probs(&drafts[..at]), setup.p.probs(&drafts[..at]));
                 let (sampled_q, sampled_p) = (setup.sampled::<f64>(&q), setup.sampled(&p));
                 let (sampled, unscaled) = ((&sampled_q[..], &sampled_p[..]), (&q[..], &p[..]));
                 let target = mixed(setup.distribution, sampled, unscaled, setup.greedy());
@@ -152,8 +152,8 @@ fn rounds_under_a_rule_are_the_references() {
                 vocab_size: case["vocab"].as_u64().expect("a size") as usize,
             };
             let mut scratch = Scratch::default();
-            let mut laws = Round::new(inputs, rows, &mut scratch);
-            setup.decide(drafts, branch, &mut laws)
+            let mut distributions = Round::new(inputs, rows, &mut scratch);
+            setup.decide(drafts, branch, &mut distributions)
         });
     }
 }
@@ -163,15 +163,22 @@ impl RuleRound<'_> {
         &self,
         drafts: &[TokenId],
         branch: &mut Branch,
-        laws: &mut impl RoundLaws<F, Error = BadProposal>,
+        distributions: &mut impl RoundDistributions<F, Error = BadProposal>,
     ) -> Verdict {
-        decide(Verification::Token, drafts, &[], &self.ends, branch, laws)
+        decide(
+            Verification::Token,
+            drafts,
+            &[],
+            &self.ends,
+            branch,
+            distributions,
+        )
     }
 
     fn proposal(&self, prefix: &[TokenId]) -> Proposal {
-        let unscaled: Vec<f32> = self.q.law(prefix);
+        let unscaled: Vec<f32> = self.q.probs(prefix);
         Proposal {
-            law: ProposalLaw::Dense(self.sampled(&unscaled)),
+            probs: ProposalProbs::Dense(self.sampled(&unscaled)),
             confidence: Some(confidence(&unscaled)),
             unscaled: Some(unscaled),
             logprob: None,
@@ -180,31 +187,34 @@ impl RuleRound<'_> {
 }
 
 struct Rows {
-    laws: Vec<Vec<f32>>,
+    distributions: Vec<Vec<f32>>,
     unscaled: Vec<Vec<f32>>,
 }
 
 impl Rows {
     fn new(setup: &RuleRound<'_>, drafts: &[TokenId]) -> Self {
         let unscaled: Vec<Vec<f32>> = along(&setup.p, drafts);
-        let laws = unscaled.iter().map(|row| setup.sampled(row)).collect();
-        Self { laws, unscaled }
+        let distributions = unscaled.iter().map(|row| setup.sampled(row)).collect();
+        Self {
+            distributions,
+            unscaled,
+        }
     }
 }
 
 impl TargetRows<f32> for Rows {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {
         let unscaled = self.unscaled[offset].as_slice();
-        Ok(TargetLaw {
-            law: &mut self.laws[offset],
+        Ok(TargetProbs {
+            probs: &mut self.distributions[offset],
             unscaled: Some(unscaled),
             confidence: confidence(unscaled),
         })
     }
 
     fn row(&self, offset: usize) -> &[f32] {
-        &self.laws[offset]
+        &self.distributions[offset]
     }
 }

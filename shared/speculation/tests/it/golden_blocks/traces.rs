@@ -16,7 +16,7 @@ use crate::tree::chain::Chain;
 struct Trace<F> {
     eta: Vec<f64>,
     last: f64,
-    law: Vec<F>,
+    probs: Vec<F>,
 }
 
 impl<F: Real> Chance<F> for Trace<F> {
@@ -24,11 +24,14 @@ impl<F: Real> Chance<F> for Trace<F> {
         self.eta[offset as usize] < ratio.as_f64()
     }
 
-    fn token(&mut self, _purpose: Purpose, _offset: u32, law: &[F]) -> TokenId {
-        let total: f64 = law.iter().map(|mass| mass.as_f64()).sum();
-        self.law = law.iter().map(|&mass| mass / F::from_f64(total)).collect();
+    fn token(&mut self, _purpose: Purpose, _offset: u32, probs: &[F]) -> TokenId {
+        let total: f64 = probs.iter().map(|mass| mass.as_f64()).sum();
+        self.probs = probs
+            .iter()
+            .map(|&mass| mass / F::from_f64(total))
+            .collect();
         let mut mass = 0.0;
-        let drawn = law.iter().position(|probability| {
+        let drawn = probs.iter().position(|probability| {
             mass += probability.as_f64() / total;
             mass > self.last
         });
@@ -61,7 +64,7 @@ fn check_traces<F: Real>(tolerance: f64) {
         let mut trace = Trace::<F> {
             eta: numbers(&case["eta"]),
             last: case["final_uniform"].as_f64().expect("a number"),
-            law: Vec::new(),
+            probs: Vec::new(),
         };
         let draft = ids(&case["draft"]);
         let mut chain = Chain::new(targets, drafted);
@@ -71,8 +74,8 @@ fn check_traces<F: Real>(tolerance: f64) {
             case["tau"].as_u64().expect("a length")
         );
         assert_eq!(verdict.emitted, ids(&case["emitted"]));
-        let law: Vec<f64> = trace.law.into_iter().map(F::as_f64).collect();
-        close(&law, &numbers(&case["final_law"]), tolerance);
+        let probs: Vec<f64> = trace.probs.into_iter().map(F::as_f64).collect();
+        close(&probs, &numbers(&case["final_law"]), tolerance);
     }
 }
 

@@ -30,14 +30,14 @@ fn a_target_given_replaces_the_methods() {
     assert!(!choice.is_lossless() && choice.is_reproducible() && choice.bonus_q());
     let exact = aimed(TargetAsked::Exact, "spec-cascade");
     let choice = resolve(&exact).expect("fits");
-    assert!(choice.is_lossless() && !choice.needs_draft_law() && !choice.bonus_q());
+    assert!(choice.is_lossless() && !choice.needs_draft_probs() && !choice.bonus_q());
     for rule in RULES.iter().copied() {
         for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
             let asked = aimed(TargetAsked::Rule(rule), method);
             let choice = resolve(&asked).expect(method);
             let alpha = rule.alpha.default;
             assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
-            assert!(choice.bonus_q() && choice.needs().draft_law && !choice.is_lossless());
+            assert!(choice.bonus_q() && choice.needs().draft_probs && !choice.is_lossless());
         }
     }
 }

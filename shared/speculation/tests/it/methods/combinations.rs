@@ -64,18 +64,24 @@ fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
     assert_eq!(kind, asked.plan.unwrap_or(choice.method.plan));
     let is_bild = matches!(choice.verification, Verification::Bild { .. });
     assert_eq!(is_bild, kind == PlanKind::Bild, "{asked:?}");
-    let compares_laws = !is_bild && choice.verification != Verification::Coupled;
-    assert!(!compares_laws || kind == PlanKind::Speculative, "{asked:?}");
+    let compares_distributions = !is_bild && choice.verification != Verification::Coupled;
+    assert!(
+        !compares_distributions || kind == PlanKind::Speculative,
+        "{asked:?}"
+    );
     choice.target.validate().expect("in range");
-    let (law, point) = match choice.proposal {
+    let (probs, point) = match choice.proposal {
         ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => (true, false),
         ProposalForm::Point => (false, true),
         ProposalForm::None => (false, false),
     };
     let needs = choice.needs();
-    assert!(law || !(needs.draft_law || choice.bonus_q()), "{asked:?}");
     assert!(
-        law || (point && temperature == 0.0) || !compares_laws,
+        probs || !(needs.draft_probs || choice.bonus_q()),
+        "{asked:?}"
+    );
+    assert!(
+        probs || (point && temperature == 0.0) || !compares_distributions,
         "{asked:?}"
     );
     assert!(!point || temperature == 0.0, "{asked:?}");
@@ -89,7 +95,11 @@ fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
     );
     let lossless = from_target && choice.target == TargetDistribution::Exact;
     assert_eq!(choice.is_lossless(), lossless, "{asked:?}");
-    assert_eq!(choice.is_reproducible(), !compares_laws, "{asked:?}");
+    assert_eq!(
+        choice.is_reproducible(),
+        !compares_distributions,
+        "{asked:?}"
+    );
 }
 
 fn is_about_what_was_asked(asked: &Asked<'_>, error: &BadValue) {

@@ -61,10 +61,10 @@ fn fit(
     let exact = method.target == TargetDistribution::Exact;
     let greedy = method.verification == Verification::BlockGreedy;
     let coupled = method.verification == Verification::Coupled;
-    let has_laws = drafting != MaxGram;
+    let has_distributions = drafting != MaxGram;
     (drafting == Model || exact && !stops)
         && (!greedy || drafting != Cascade && !stops)
-        && (is_chain || exact && coupled && has_laws && !at_coordinator)
+        && (is_chain || exact && coupled && has_distributions && !at_coordinator)
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
             };
             let max_gram = choice(MaxGram);
             assert_eq!(max_gram.proposal, point);
-            assert!(!max_gram.needs_draft_law() && !max_gram.bonus_q());
-            assert!(!max_gram.sends_emission_law());
+            assert!(!max_gram.needs_draft_probs() && !max_gram.bonus_q());
+            assert!(!max_gram.sends_emission_probs());
             let cascade = choice(Cascade);
             let coupled = method == "coupled";
             let told = if draws { sampled } else { point };
             assert_eq!(cascade.proposal, told, "{method}");
-            assert_eq!(cascade.sends_emission_law(), draws && !coupled);
-            assert!(!choice(Model).sends_emission_law());
+            assert_eq!(cascade.sends_emission_probs(), draws && !coupled);
+            assert!(!choice(Model).sends_emission_probs());
             // How a seed's tokens come about does not depend on who proposes.
             assert_eq!(cascade.is_reproducible(), coupled);
             assert!(cascade.is_lossless());
@@ -170,7 +170,7 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
 #[test]
 fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
     const TAKEN: &str = "";
-    let law = "sparse:K or dense";
+    let probs = "sparse:K or dense";
     for (method, drafting, tree, proposal, temperature, expected) in [
         ("rejection", MaxGram, CHAIN, SPARSE, 1.0, "point"),
         ("rejection", MaxGram, CHAIN, WHOLE, 0.0, "point"),
@@ -178,8 +178,8 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
         ("coupled", MaxGram, CHAIN, SPARSE, 1.0, "none"),
         ("coupled", Cascade, CHAIN, SPARSE, 1.0, "none"),
         ("block", Cascade, CHAIN, WHOLE, 0.0, "point"),
-        ("block", Cascade, CHAIN, Point, 1.0, law),
-        ("block", Cascade, CHAIN, NONE, 1.0, law),
+        ("block", Cascade, CHAIN, Point, 1.0, probs),
+        ("block", Cascade, CHAIN, NONE, 1.0, probs),
         ("coupled", Model, COMB, SPARSE, 1.0, "none"),
         ("coupled", Model, COMB, Point, 0.0, "none"),
         ("rejection", MaxGram, CHAIN, Point, 1.0, TAKEN),

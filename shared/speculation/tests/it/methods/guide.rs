@@ -30,7 +30,7 @@ fn every_method_has_its_row_and_its_section() {
             names::of_verification(method.verification),
             yes_no(method.is_lossless()),
             yes_no(method.is_reproducible()),
-            yes_no(method.needs_draft_law()),
+            yes_no(method.needs_draft_probs()),
         ];
         assert_eq!(
             row(GUIDE, &format!("| [`{name}`](#{name})"))[2..8],

@@ -1,4 +1,4 @@
-//! What the verifier is told of the draft law.
+//! What the verifier is told of the draft distribution.
 
 use speculation::drafting::Telling;
 use speculation::methods::{Asked, Choice, METHODS, SPARSE_TOP, TargetAsked, names};
@@ -42,7 +42,7 @@ fn no_more_is_told_by_default_than_is_needed() {
 }
 
 #[test]
-fn any_law_may_be_told_where_none_is_needed() {
+fn any_distribution_may_be_told_where_none_is_needed() {
     for method in METHODS {
         for temperature in [0.0, 1.0] {
             for proposal in [ONE, SPARSE, WHOLE, HALF] {
@@ -54,7 +54,7 @@ fn any_law_may_be_told_where_none_is_needed() {
 }
 
 #[test]
-fn a_law_that_is_needed_cannot_be_left_out() {
+fn a_distribution_that_is_needed_cannot_be_left_out() {
     for method in METHODS {
         for proposal in [ProposalForm::None, ProposalForm::Point] {
             for temperature in [0.0, 1.0] {
@@ -79,7 +79,7 @@ fn a_law_that_is_needed_cannot_be_left_out() {
 }
 
 #[test]
-fn a_part_of_the_law_will_not_do_for_a_rule_that_averages_over_it() {
+fn a_part_of_the_distribution_will_not_do_for_a_rule_that_averages_over_it() {
     for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
         let asked = |proposal| Asked {
             proposal: Some(proposal),
@@ -94,7 +94,7 @@ fn a_part_of_the_law_will_not_do_for_a_rule_that_averages_over_it() {
 }
 
 #[test]
-fn a_sparse_law_has_between_one_and_the_most_tokens() {
+fn a_sparse_distribution_has_between_one_and_the_most_tokens() {
     for top in [0, SPARSE_MOST + 1] {
         let asked = proposed(ProposalForm::Sparse { top }, "rejection");
         assert_eq!(refused(&asked, 1.0).0, "proposal");
@@ -124,7 +124,7 @@ fn a_sparse_law_has_between_one_and_the_most_tokens() {
 }
 
 #[test]
-fn what_a_rule_judges_by_is_told_beside_the_law() {
+fn what_a_rule_judges_by_is_told_beside_the_distribution() {
     let told = |rule_: Rule, proposal, temperature, cuts| {
         let asked = Asked {
             proposal,
@@ -147,7 +147,7 @@ fn what_a_rule_judges_by_is_told_beside_the_law() {
             assert_eq!(telling, expected, "{rule:?}");
         }
     }
-    // A whole law that nothing was done to is the unscaled law; cut or scaled it is not.
+    // A whole distribution that nothing was done to is the unscaled distribution; cut or scaled it is not.
     let unscaled = |proposal, temperature, cuts| {
         told(rules::TOKEN_V1, Some(proposal), temperature, cuts).unscaled
     };

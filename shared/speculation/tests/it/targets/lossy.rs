@@ -8,8 +8,8 @@ use crate::model::{Model, apply};
 
 const ALPHAS: [f64; 6] = [0.0, 0.05, 0.3, 0.6, 0.9, 0.999];
 
-/// All pairs of sampling laws.
-fn laws() -> Vec<(Vec<f64>, Vec<f64>)> {
+/// All pairs of sampling distributions.
+fn distributions() -> Vec<(Vec<f64>, Vec<f64>)> {
     let positions = positions().into_iter();
     positions.map(|at| (at.q.sampling, at.p.sampling)).collect()
 }
@@ -34,9 +34,9 @@ fn residual(beta: f64, q: &[f64], p: &[f64]) -> Vec<f64> {
     pairs.map(|(q, p)| (p / beta - q).max(0.0)).collect()
 }
 
-fn normalised(law: &[f64]) -> Vec<f64> {
-    let mass: f64 = law.iter().sum();
-    law.iter().map(|value| value / mass).collect()
+fn normalised(probs: &[f64]) -> Vec<f64> {
+    let mass: f64 = probs.iter().sum();
+    probs.iter().map(|value| value / mass).collect()
 }
 
 /// min(1, p/((1 - α) q)), 1 where q = 0.
@@ -71,7 +71,7 @@ fn tuned_by_sorting(alpha: f64, q: &[f64], p: &[f64]) -> f64 {
 #[test]
 fn tuned_beta_solves_its_equation() {
     let mut solved = 0;
-    for (q, p) in laws() {
+    for (q, p) in distributions() {
         for alpha in ALPHAS {
             let beta = tuned_beta(&q, &p, alpha);
             assert!(beta >= 1.0, "{beta}");
@@ -100,7 +100,7 @@ fn tuned_beta_solves_its_equation() {
 
 /// Breakpoints of all magnitudes, where the solution lies far from where the search starts.
 #[test]
-fn tuned_beta_is_found_among_steep_laws() {
+fn tuned_beta_is_found_among_steep_distributions() {
     for (q_step, p_step) in [(0.5, 0.9), (0.9, 0.3), (0.2, 0.8), (0.999, 0.5)] {
         let power = |step: f64| (0..200).map(|v| step.powi(v)).collect::<Vec<_>>();
         let (q, p) = (normalised(&power(q_step)), normalised(&power(p_step)));
@@ -114,7 +114,7 @@ fn tuned_beta_is_found_among_steep_laws() {
 
 #[test]
 fn what_comes_out_is_what_the_procedure_emits() {
-    for (q, p) in laws() {
+    for (q, p) in distributions() {
         for alpha in ALPHAS {
             for beta in [1.0 - alpha, 1.0 - alpha / 2.0, 1.0, 1.7, 40.0] {
                 let out = emitted(alpha, Beta::Fixed(beta), &q, &p);
@@ -126,8 +126,8 @@ fn what_comes_out_is_what_the_procedure_emits() {
                     normalised(&again)
                 };
                 let refused = refused(alpha, &q, &p);
-                let law = |v: usize| q[v] * kept(alpha, q[v], p[v]) + refused * again[v];
-                let expected: Vec<f64> = (0..q.len()).map(law).collect();
+                let probs = |v: usize| q[v] * kept(alpha, q[v], p[v]) + refused * again[v];
+                let expected: Vec<f64> = (0..q.len()).map(probs).collect();
                 assert_close(&out, &expected, "out");
                 assert_close(&[out.iter().sum()], &[1.0], "mass");
             }
@@ -140,7 +140,7 @@ fn what_comes_out_is_what_the_procedure_emits() {
 #[test]
 fn token_verification_of_what_comes_out_is_lossy_sampling() {
     let mut refusals = 0;
-    for (q, p) in laws() {
+    for (q, p) in distributions() {
         for alpha in ALPHAS {
             for beta in [Beta::Tuned, Beta::Fixed(1.0), Beta::Fixed(1.0 - alpha)] {
                 let out = emitted(alpha, beta, &q, &p);
@@ -170,7 +170,7 @@ fn token_verification_of_what_comes_out_is_lossy_sampling() {
     assert!(refusals > 3_000, "{refusals}");
 }
 
-/// Table 1 of the paper is the law that comes out iff β is tuned; at β = 1 its mass is
+/// Table 1 of the paper is the distribution that comes out iff β is tuned; at β = 1 its mass is
 /// 1 + TV(p, q) - r.
 #[test]
 fn table_1_is_what_comes_out_where_beta_is_tuned() {
@@ -180,7 +180,7 @@ fn table_1_is_what_comes_out_where_beta_is_tuned() {
             .map(|(q, p)| q.min(p / (1.0 - alpha)).max(p / beta))
             .collect()
     };
-    for (q, p) in laws() {
+    for (q, p) in distributions() {
         for alpha in ALPHAS {
             let tuned = table(alpha, tuned_beta(&q, &p, alpha), &q, &p);
             assert_close(&emitted(alpha, Beta::Tuned, &q, &p), &tuned, "tuned");
@@ -192,8 +192,8 @@ fn table_1_is_what_comes_out_where_beta_is_tuned() {
 }
 
 #[test]
-fn without_loss_the_target_law_is_left_bit_for_bit() {
-    for (q, p) in laws() {
+fn without_loss_the_target_distribution_is_left_bit_for_bit() {
+    for (q, p) in distributions() {
         assert_eq!(emitted(0.0, Beta::Fixed(1.0), &q, &p), p);
         assert_eq!(emitted(0.0, Beta::Tuned, &q, &p), p);
     }

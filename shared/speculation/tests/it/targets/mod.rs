@@ -1,4 +1,4 @@
-//! What the target distributions are, held against their definitions on small random laws.
+//! What the target distributions are, held against their definitions on small random distributions.
 
 mod lossy;
 mod positions;

@@ -25,12 +25,12 @@ fn alphas(rule: Rule) -> Vec<f64> {
     [least].into_iter().chain(inner).chain([most]).collect()
 }
 
-fn largest(law: &[f64]) -> f64 {
-    law.iter().copied().fold(0.0, f64::max)
+fn largest(probs: &[f64]) -> f64 {
+    probs.iter().copied().fold(0.0, f64::max)
 }
 
-fn entropy(law: &[f64]) -> f64 {
-    let positive = law.iter().filter(|&&mass| mass > 0.0);
+fn entropy(probs: &[f64]) -> f64 {
+    let positive = probs.iter().filter(|&&mass| mass > 0.0);
     -positive.map(|mass| mass * mass.ln()).sum::<f64>()
 }
 
@@ -48,7 +48,7 @@ fn margin(rule: Rule, alpha: f64, at: &Position) -> f64 {
         "opt-log" => entropy(q) - alpha * tv - entropy(p),
         "bild" if at.greedy => {
             let taken = at.q.sampling.iter().position(|&mass| mass == 1.0);
-            -p[taken.expect("a one-hot law")].ln() - alpha
+            -p[taken.expect("a one-hot distribution")].ln() - alpha
         }
         "bild" => (0..q.len()).map(by_token).sum::<f64>() - alpha,
         other => unreachable!("{other} judges tokens"),
@@ -75,7 +75,7 @@ fn judging_tokens() -> impl Iterator<Item = Rule> {
 
 /// And Lemma 3: a draft token is refused with probability δ TV(p, q).
 #[test]
-fn a_rule_that_judges_positions_gives_one_law_or_the_other() {
+fn a_rule_that_judges_positions_gives_one_distribution_or_the_other() {
     let positions = positions();
     for rule in judging_positions() {
         let mut decided = [0, 0];
@@ -114,11 +114,11 @@ fn a_rule_that_judges_positions_gives_one_law_or_the_other() {
     }
 }
 
-/// In single precision too, where laws have a mass of nearly 1 only: at the ends of α the law is one model's
-/// to the bit, and the deferral is 0 or 1.
+/// In single precision too, where distributions have a mass of nearly 1 only: at the ends of α the distribution is
+/// one model's to the bit, and the deferral is 0 or 1.
 #[test]
-fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
-    let law = |seed: u32| -> Vec<f32> {
+fn a_rule_that_refuses_all_or_nothing_leaves_a_distribution_as_it_is() {
+    let probs = |seed: u32| -> Vec<f32> {
         let noise = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 12;
         let weights: Vec<f32> = (0..1000).map(|i| noise(i) as f32 + 1.0).collect();
         let mass: f32 = weights.iter().sum();
@@ -126,7 +126,7 @@ fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
     };
     let mut inexact = 0;
     for seed in 0..20 {
-        let (q, p) = (law(seed), law(seed + 100));
+        let (q, p) = (probs(seed), probs(seed + 100));
         let mass: f64 = q.iter().map(|&each| f64::from(each)).sum();
         inexact += u32::from(mass as f32 != 1.0);
         for (rule, alpha, deferral, expected) in [
@@ -136,7 +136,7 @@ fn a_rule_that_refuses_all_or_nothing_leaves_a_law_as_it_is() {
             (rules::TOKEN_V2, 1.0, 0.0, &q),
             (rules::TOKEN_V3, 1.0, 0.0, &q),
         ] {
-            let [draft, target] = [&q, &p].map(|law| Model::scaled(law, law));
+            let [draft, target] = [&q, &p].map(|probs| Model::scaled(probs, probs));
             let aim = TargetDistribution::Deferral { rule, alpha };
             let (found, pi) = apply(aim, &draft, &target, false);
             assert_eq!(found, Some(deferral), "{rule:?}");
@@ -170,8 +170,8 @@ fn a_rule_that_judges_tokens_replaces_the_refused_mass() {
                 let expected_eta: f64 = tokens.clone().filter(refused).map(|v| q[v]).sum();
                 let (eta, pi) = decide(rule, alpha, at);
                 assert_close(&[eta], &[expected_eta], rule.name);
-                let law = |v: usize| if refused(&v) { 0.0 } else { q[v] } + p[v] * expected_eta;
-                let expected: Vec<f64> = tokens.map(law).collect();
+                let probs = |v: usize| if refused(&v) { 0.0 } else { q[v] } + p[v] * expected_eta;
+                let expected: Vec<f64> = tokens.map(probs).collect();
                 assert_close(&pi, &expected, rule.name);
                 assert_close(&[pi.iter().sum()], &[1.0], rule.name);
                 partial += u32::from(eta > 0.01 && eta < 0.99);
@@ -196,7 +196,7 @@ fn a_larger_alpha_never_defers_more() {
     }
 }
 
-/// Lemma 8: at temperature 0 the distance is 0 or 1, and where it is 0 both laws are one.
+/// Lemma 8: at temperature 0 the distance is 0 or 1, and where it is 0 both distributions are one.
 #[test]
 fn greedy_opt_emits_what_diff_emits() {
     for at in positions().iter().filter(|at| at.greedy) {
@@ -209,7 +209,7 @@ fn greedy_opt_emits_what_diff_emits() {
 }
 
 #[test]
-fn equal_models_give_their_law_where_positions_are_judged() {
+fn equal_models_give_their_distribution_where_positions_are_judged() {
     let positions = positions();
     let equal = positions.iter().filter(|at| at.equal);
     assert!(equal.clone().count() > 100);
@@ -273,9 +273,9 @@ fn in_a_tie_the_draft_model_speaks() {
     assert_eq!(decide(rules::BILD, ln_2 - 1e-9, &greedy).0, 1.0);
 }
 
-/// TokenV1 is told the unscaled draft law of a sparse proposal's ids only.
+/// TokenV1 is told the unscaled draft distribution of a sparse proposal's ids only.
 #[test]
-fn token_v1_reads_the_unscaled_draft_law_only_where_the_draft_law_has_mass() {
+fn token_v1_reads_the_unscaled_draft_distribution_only_where_the_draft_distribution_has_mass() {
     for at in positions() {
         let told = at.q.unscaled().iter().zip(&at.q.sampling);
         let told = told.map(|(&unscaled, &mass)| if mass > 0.0 { unscaled } else { 0.0 });

@@ -45,9 +45,9 @@ impl Branch {
         self.weight
     }
 
-    /// A token of `law`, drawn with noise that serves nothing else, as coupled noise does.
-    pub(crate) fn choice(&mut self, law: &[f64]) -> TokenId {
-        self.token(Purpose::Coupled, self.taken as u32, law)
+    /// A token of `probs`, drawn with noise that serves nothing else, as coupled noise does.
+    pub(crate) fn choice(&mut self, probs: &[f64]) -> TokenId {
+        self.token(Purpose::Coupled, self.taken as u32, probs)
     }
 
     /// Takes one of the outcomes of the uniform `key`, which lie between neighbours of
@@ -82,8 +82,8 @@ impl<F: Real> Chance<F> for Branch {
         Within(self, (0, 0)).accepts(offset, ratio)
     }
 
-    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
-        Within(self, (0, 0)).token(purpose, offset, law)
+    fn token(&mut self, purpose: Purpose, offset: u32, probs: &[F]) -> TokenId {
+        Within(self, (0, 0)).token(purpose, offset, probs)
     }
 }
 
@@ -94,17 +94,17 @@ impl<F: Real> Chance<F> for Within<'_> {
         self.0.decide(key, &boundaries) == 0
     }
 
-    fn token(&mut self, purpose: Purpose, offset: u32, law: &[F]) -> TokenId {
-        let total: f64 = law.iter().map(|mass| mass.as_f64()).sum();
+    fn token(&mut self, purpose: Purpose, offset: u32, probs: &[F]) -> TokenId {
+        let total: f64 = probs.iter().map(|mass| mass.as_f64()).sum();
         let mut boundaries = vec![0.0];
         let mut cumulated = 0.0;
-        for mass in law {
+        for mass in probs {
             cumulated += mass.as_f64() / total;
             boundaries.push(cumulated);
         }
         // Rounding must neither leave a gap at the end nor give it to a token without mass.
-        let last = law.iter().rposition(|&mass| mass > F::zero());
-        boundaries[last.expect("a law has mass") + 1..].fill(1.0);
+        let last = probs.iter().rposition(|&mass| mass > F::zero());
+        boundaries[last.expect("a distribution has mass") + 1..].fill(1.0);
         self.0.decide((self.1, purpose, offset), &boundaries) as TokenId
     }
 }

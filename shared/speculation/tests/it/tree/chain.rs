@@ -1,11 +1,11 @@
-//! The laws of one block, given as rows.
+//! The distributions of one block, given as rows.
 
 use speculation::proposal::BadProposal;
 use speculation::real::Real;
-use speculation::verification::{Position, RoundLaws};
+use speculation::verification::{Position, RoundDistributions};
 
-/// Target laws and draft laws along a block, without rounding on the way. A draft law that is not
-/// given is not told.
+/// Target model's distributions and draft distributions along a block, without rounding on the way. A draft
+/// distribution that is not given is not told.
 pub(crate) struct Chain<F> {
     target: Vec<Vec<F>>,
     draft: Vec<Vec<F>>,
@@ -22,7 +22,7 @@ impl<F: Real> Chain<F> {
     }
 }
 
-impl<F: Real> RoundLaws<F> for Chain<F> {
+impl<F: Real> RoundDistributions<F> for Chain<F> {
     type Error = BadProposal;
 
     fn at(&mut self, offset: usize) -> Result<Position<'_, F>, BadProposal> {

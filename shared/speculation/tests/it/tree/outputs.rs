@@ -1,4 +1,4 @@
-//! Laws over outputs.
+//! Distributions over outputs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use speculation::verification::layers::Layer;
 use super::{Branch, enumerate};
 
 /// The probability of each output.
-pub(crate) type OutputLaw = BTreeMap<Vec<TokenId>, f64>;
+pub(crate) type OutputDistribution = BTreeMap<Vec<TokenId>, f64>;
 
 /// Whether an output ends here: after `len` tokens, or with one of `ends`.
 fn is_done(output: &[TokenId], len: usize, ends: &[TokenId]) -> bool {
@@ -17,20 +17,20 @@ fn is_done(output: &[TokenId], len: usize, ends: &[TokenId]) -> bool {
     ended || output.len() >= len
 }
 
-/// The law of outputs each token of which follows `law`, which is told the tokens before.
+/// The distribution of outputs each token of which follows `probs`, which is told the tokens before.
 pub(crate) fn outputs(
     len: usize,
     ends: &[TokenId],
-    law: impl Fn(&[TokenId]) -> Vec<f64>,
-) -> OutputLaw {
-    let mut outputs = OutputLaw::new();
+    probs: impl Fn(&[TokenId]) -> Vec<f64>,
+) -> OutputDistribution {
+    let mut outputs = OutputDistribution::new();
     let mut open = vec![(Vec::new(), 1.0)];
     while let Some((prefix, weight)) = open.pop() {
         if is_done(&prefix, len, ends) {
             *outputs.entry(prefix).or_default() += weight;
             continue;
         }
-        for (token, mass) in law(&prefix).into_iter().enumerate() {
+        for (token, mass) in probs(&prefix).into_iter().enumerate() {
             if mass > 0.0 {
                 let longer = [prefix.as_slice(), &[token as TokenId]].concat();
                 open.push((longer, weight * mass));
@@ -41,9 +41,14 @@ pub(crate) fn outputs(
 }
 
 /// Fails if any output is more or less likely by `tolerance` than in `expected`.
-pub(crate) fn assert_same(found: &OutputLaw, expected: &OutputLaw, tolerance: f64, what: &str) {
+pub(crate) fn assert_same(
+    found: &OutputDistribution,
+    expected: &OutputDistribution,
+    tolerance: f64,
+    what: &str,
+) {
     for output in found.keys().chain(expected.keys()) {
-        let [found, expected] = [found, expected].map(|law| law.get(output).unwrap_or(&0.0));
+        let [found, expected] = [found, expected].map(|probs| probs.get(output).unwrap_or(&0.0));
         assert!(
             (found - expected).abs() < tolerance,
             "{what}: {output:?} has probability {found}, expected {expected}"
@@ -80,21 +85,21 @@ pub(crate) fn play(
     }
 }
 
-/// The law of the first `len` tokens that such rounds emit, or of all if the output ends before.
+/// The distribution of the first `len` tokens that such rounds emit, or of all if the output ends before.
 pub(crate) fn emitted(
     len: usize,
     ends: &[TokenId],
     round: impl Fn(&[TokenId], &[Layer], &mut Branch) -> Verdict,
-) -> OutputLaw {
-    let mut law = OutputLaw::new();
+) -> OutputDistribution {
+    let mut probs = OutputDistribution::new();
     let ended = |output: &[TokenId], weight: f64| {
         let done = is_done(output, len, ends);
         if done {
             let cut = output[..output.len().min(len)].to_vec();
-            *law.entry(cut).or_default() += weight;
+            *probs.entry(cut).or_default() += weight;
         }
         done
     };
     play(ended, round);
-    law
+    probs
 }

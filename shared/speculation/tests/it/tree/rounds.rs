@@ -1,24 +1,24 @@
 //! Rounds through the shipped functions: drafting as told, `Round`, `verify`.
 
-use super::{Laws, OutputLaw, assert_same, emitted, outputs};
+use super::{Distributions, OutputDistribution, assert_same, emitted, outputs};
 use crate::model::{Model, apply, confidence};
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::confidence::Confidence;
 use speculation::drafting::{Telling, draw, propose};
 use speculation::noise::Noise;
-use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalLaw};
+use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalProbs};
 use speculation::real::argmax;
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{TargetDistribution, TargetLaw};
+use speculation::target::{TargetDistribution, TargetProbs};
 use speculation::verification::layers::Layer;
 use speculation::verification::{Block, LastToken, Verdict, Verification, verify};
 
 /// How rounds are made.
 #[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
-    pub(crate) draft: &'a Laws,
-    pub(crate) target: &'a Laws,
+    pub(crate) draft: &'a Distributions,
+    pub(crate) target: &'a Distributions,
     pub(crate) verification: Verification,
     pub(crate) form: ProposalForm,
     pub(crate) distribution: &'a TargetDistribution,
@@ -29,16 +29,16 @@ pub(crate) struct Setup<'a> {
     pub(crate) length: fn(u32) -> u32,
 }
 
-/// The target's rows along a draft: sampling law and unscaled law.
+/// The target's rows along a draft: sampling distribution and unscaled distribution.
 struct TreeRows(Vec<(Vec<f64>, Vec<f64>)>);
 
 impl TargetRows<f64> for TreeRows {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f64>, BadProposal> {
-        let (law, unscaled) = &mut self.0[offset];
-        Ok(TargetLaw {
-            law,
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f64>, BadProposal> {
+        let (probs, unscaled) = &mut self.0[offset];
+        Ok(TargetProbs {
+            probs,
             unscaled: Some(unscaled),
             confidence: confidence(unscaled),
         })
@@ -50,21 +50,21 @@ impl TargetRows<f64> for TreeRows {
 }
 
 impl Setup<'_> {
-    /// What the drafter tells at `prefix`, and the law it then draws from.
+    /// What the drafter tells at `prefix`, and the distribution it then draws from.
     fn propose(&self, prefix: &[TokenId]) -> (Proposal, Vec<f64>) {
         let unscaled = self.draft.after(prefix);
-        let mut law = self.at_temperature(&unscaled);
+        let mut probs = self.at_temperature(&unscaled);
         let sure = confidence(&unscaled);
         let telling = Telling {
             form: self.form,
             confidence: true,
             unscaled: true,
         };
-        let proposal = propose(&mut law, Some(&unscaled), sure, telling);
-        (proposal, law)
+        let proposal = propose(&mut probs, Some(&unscaled), sure, telling);
+        (proposal, probs)
     }
 
-    /// The sampling law of an unscaled one.
+    /// The sampling distribution of an unscaled one.
     fn at_temperature(&self, unscaled: &[f64]) -> Vec<f64> {
         if self.temperature == 0.0 {
             let best = argmax(unscaled);
@@ -79,8 +79,8 @@ impl Setup<'_> {
         unscaled.iter().map(|mass| power(mass) / total).collect()
     }
 
-    /// The target model's laws after `prefix`: sampling and unscaled.
-    fn target_laws(&self, prefix: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
+    /// The target model's distributions after `prefix`: sampling and unscaled.
+    fn target_distributions(&self, prefix: &[TokenId]) -> (Vec<f64>, Vec<f64>) {
         let unscaled = self.target.after(prefix);
         (self.at_temperature(&unscaled), unscaled)
     }
@@ -98,8 +98,14 @@ impl Setup<'_> {
         let mut context = prefix.to_vec();
         let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
         for offset in 0..horizon {
-            let (proposal, law) = self.propose(&context);
-            let token = draw(&law, self.verification, &noise, (base_len, offset), chance);
+            let (proposal, probs) = self.propose(&context);
+            let token = draw(
+                &probs,
+                self.verification,
+                &noise,
+                (base_len, offset),
+                chance,
+            );
             context.push(token);
             drafts.push(token);
             proposals.push(proposal);
@@ -108,7 +114,7 @@ impl Setup<'_> {
             }
         }
         let rows = (0..=drafts.len())
-            .map(|offset| self.target_laws(&context[..prefix.len() + offset]))
+            .map(|offset| self.target_distributions(&context[..prefix.len() + offset]))
             .collect();
         let inputs = RoundInputs {
             target: self.distribution,
@@ -120,7 +126,7 @@ impl Setup<'_> {
             vocab_size: self.draft.vocab(),
         };
         let mut scratch = Scratch::default();
-        let mut laws = Round::new(inputs, TreeRows(rows), &mut scratch);
+        let mut distributions = Round::new(inputs, TreeRows(rows), &mut scratch);
         let block = Block {
             drafts: &drafts,
             base_len,
@@ -128,8 +134,14 @@ impl Setup<'_> {
             horizon,
             layers,
         };
-        let verdict = verify(self.verification, &block, &noise, chance, &mut laws)
-            .expect("well-formed proposals");
+        let verdict = verify(
+            self.verification,
+            &block,
+            &noise,
+            chance,
+            &mut distributions,
+        )
+        .expect("well-formed proposals");
         assert_eq!(
             verdict.emitted[..verdict.accepted()],
             drafts[..verdict.accepted()]
@@ -141,16 +153,16 @@ impl Setup<'_> {
         verdict
     }
 
-    /// The exact law of the first `len` output tokens, or of all if the output ends before, round
+    /// The exact distribution of the first `len` output tokens, or of all if the output ends before, round
     /// after round.
-    fn emitted(&self, len: usize) -> OutputLaw {
+    fn emitted(&self, len: usize) -> OutputDistribution {
         emitted(len, self.ends, |output, layers, branch| {
             self.round(output, layers, branch)
         })
     }
 
-    /// What that law should be: the target distribution's own.
-    pub(crate) fn expected(&self, len: usize) -> OutputLaw {
+    /// What that distribution should be: the target distribution's own.
+    pub(crate) fn expected(&self, len: usize) -> OutputDistribution {
         outputs(len, self.ends, |prefix| self.aimed_at(prefix))
     }
 
@@ -162,12 +174,12 @@ impl Setup<'_> {
 
     /// The target distribution (vocab) after `prefix`, from what is told of the draft model there.
     fn aimed_at(&self, prefix: &[TokenId]) -> Vec<f64> {
-        let (target, target_unscaled) = self.target_laws(prefix);
+        let (target, target_unscaled) = self.target_distributions(prefix);
         let (told, draft) = self.propose(prefix);
         let sure = told.confidence.expect("told");
         let mut unscaled = vec![0.0; target.len()];
-        match (&told.law, told.unscaled) {
-            (ProposalLaw::Sparse { ids, .. }, Some(masses)) => {
+        match (&told.probs, told.unscaled) {
+            (ProposalProbs::Sparse { ids, .. }, Some(masses)) => {
                 for (&id, mass) in ids.iter().zip(masses) {
                     unscaled[id as usize] = f64::from(mass);
                 }

@@ -1,22 +1,22 @@
-//! What cutting laws changes, and what it does not.
+//! What cutting distributions changes, and what it does not.
 
 use speculation::confidence::Confidence;
 use speculation::target::{Rule, TargetDistribution, rules};
 use speculation::verification::Verification;
 
-use super::laws::{Model, recorded};
+use super::distributions::{Model, recorded};
 use super::{aims, close, figures};
-use crate::recording::{RecordedBlock, Rest, WholeLaw, cut};
+use crate::recording::{RecordedBlock, Rest, WholeProbs, cut};
 
-/// Where laws are cut, what a rule judges by is whole and the overlap of the two laws is too: for the
+/// Where distributions are cut, what a rule judges by is whole and the overlap of the two distributions is too: for the
 /// exact target and for rules that judge positions nothing changes. Elsewhere no more than the rest.
 #[test]
-fn a_cut_changes_nothing_where_pi_is_one_of_the_two_laws() {
+fn a_cut_changes_nothing_where_pi_is_one_of_the_two_distributions() {
     let mut token_rules = 0;
     for seed in 0..20 {
         let (draft, target) = (Model::new(seed, 40), Model::new(seed + 100, 40));
-        let law = draft.after(&[]).law;
-        let token = (0..40).find(|&v| law[v] > 0.0).expect("a token") as u32;
+        let probs = draft.after(&[]).probs;
+        let token = (0..40).find(|&v| probs[v] > 0.0).expect("a token") as u32;
         let whole = recorded(draft, target, &[token], 0);
         let cut = recorded(draft, target, &[token], 6);
         let position = &cut.positions[0];
@@ -59,10 +59,10 @@ fn token_rules_judge_the_rest_as_unlikely_whatever_its_mass() {
     draft[0] = 0.25;
     let mut target = vec![1.0 / 64.0_f32; 25];
     target[0] = 0.625;
-    let [draft, target] = [&draft, &target].map(|law| WholeLaw {
-        law,
+    let [draft, target] = [&draft, &target].map(|probs| WholeProbs {
+        probs,
         unscaled: None,
-        confidence: Confidence::of(law, true),
+        confidence: Confidence::of(probs, true),
     });
     let block = RecordedBlock {
         drafts: vec![0],

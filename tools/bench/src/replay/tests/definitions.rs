@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::target::{Beta, TargetDistribution};
 use speculation::verification::Verification;
 
-use super::laws::{Model, Said};
+use super::distributions::{Model, Said};
 
 fn tv(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
@@ -12,22 +12,22 @@ fn tv(a: &[f64], b: &[f64]) -> f64 {
 
 /// π and the deferral at a position.
 pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, Option<f64>) {
-    let of = |mass: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..q.law.len()).map(mass).collect() };
+    let of = |mass: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..q.probs.len()).map(mass).collect() };
     let (rule, alpha) = match *aim {
-        TargetDistribution::Exact => return (p.law.clone(), None),
+        TargetDistribution::Exact => return (p.probs.clone(), None),
         TargetDistribution::Lossy { alpha, beta } => {
             let Beta::Fixed(beta) = beta else {
                 panic!("not defined here");
             };
-            let kept = |v: usize| q.law[v].min(p.law[v] / (1.0 - alpha));
-            let over = |v: usize| (p.law[v] / beta - q.law[v]).max(0.0);
-            let refused = 1.0 - (0..q.law.len()).map(kept).sum::<f64>();
-            let total: f64 = (0..q.law.len()).map(over).sum();
+            let kept = |v: usize| q.probs[v].min(p.probs[v] / (1.0 - alpha));
+            let over = |v: usize| (p.probs[v] / beta - q.probs[v]).max(0.0);
+            let refused = 1.0 - (0..q.probs.len()).map(kept).sum::<f64>();
+            let total: f64 = (0..q.probs.len()).map(over).sum();
             let drawn = |v: usize| {
                 if total > 0.0 {
                     over(v) / total
                 } else {
-                    p.law[v]
+                    p.probs[v]
                 }
             };
             return (of(&|v| kept(v) + refused * drawn(v)), None);
@@ -38,7 +38,7 @@ pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, 
         .filter(|(q, _)| **q > 0.0)
         .map(|(q, p)| -q * p.ln())
         .sum();
-    let distance = tv(&q.law, &p.law);
+    let distance = tv(&q.probs, &p.probs);
     let refused = |v: usize| match rule.name {
         "token-v1" => q.unscaled[v] < p.max() - alpha,
         "token-v2" => p.unscaled[v] < p.max() - alpha,
@@ -53,14 +53,14 @@ pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, 
         "opt-log" => p.entropy() < q.entropy() - alpha * distance,
         "bild" => cross > alpha,
         _ => {
-            let masses = (0..q.law.len()).filter(|&v| refused(v));
-            let eta: f64 = masses.map(|v| q.law[v]).sum();
-            let kept = |v: usize| if refused(v) { 0.0 } else { q.law[v] };
-            return (of(&|v| kept(v) + eta * p.law[v]), Some(eta));
+            let masses = (0..q.probs.len()).filter(|&v| refused(v));
+            let eta: f64 = masses.map(|v| q.probs[v]).sum();
+            let kept = |v: usize| if refused(v) { 0.0 } else { q.probs[v] };
+            return (of(&|v| kept(v) + eta * p.probs[v]), Some(eta));
         }
     };
-    let law = if defers { &p.law } else { &q.law };
-    (law.clone(), Some(f64::from(u8::from(defers))))
+    let probs = if defers { &p.probs } else { &q.probs };
+    (probs.clone(), Some(f64::from(u8::from(defers))))
 }
 
 /// The acceptance of a position.
@@ -117,13 +117,13 @@ pub(super) fn efficiency(
         for (tokens, path) in &paths {
             let (q, p) = (draft.after(tokens), target.after(tokens));
             let (pi, _) = aimed(aim, &q, &p);
-            for v in (0..pi.len()).filter(|&v| q.law[v] > 0.0 && pi[v] > 0.0) {
+            for v in (0..pi.len()).filter(|&v| q.probs[v] > 0.0 && pi[v] > 0.0) {
                 let along = Path {
-                    drafted: path.drafted * q.law[v],
+                    drafted: path.drafted * q.probs[v],
                     target: path.target * pi[v],
-                    clipped: (path.clipped * pi[v] / q.law[v]).min(1.0),
-                    least: path.least * q.law[v].min(pi[v]),
-                    both: path.both * both(&q.law, &pi, v),
+                    clipped: (path.clipped * pi[v] / q.probs[v]).min(1.0),
+                    least: path.least * q.probs[v].min(pi[v]),
+                    both: path.both * both(&q.probs, &pi, v),
                 };
                 longer.push(([&tokens[..], &[v as TokenId]].concat(), along));
             }

@@ -3,7 +3,7 @@
 //! What a block of K tokens emits is approximated by 1 + Σ_j Π_{i≤j} P_i, as if the probability that its
 //! first j tokens stand were the product of their labels. It is not quite: the label of Y_2 was taken after
 //! the response's own X_1, and in a round it would be after the accepted Y_1, which need not be X_1 and has
-//! another law. The predictions that K comes from are along the response likewise. Every position is tried
+//! another distribution. The predictions that K comes from are along the response likewise. Every position is tried
 //! as a start. Time is modelled as K t_draft + t_target.
 
 use speculation::drafting::{StopRule, Stopping};

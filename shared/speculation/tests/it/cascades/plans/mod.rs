@@ -1,4 +1,4 @@
-//! Peers that answer a shipped session with every token their laws allow, each with its probability.
+//! Peers that answer a shipped session with every token their distributions allow, each with its probability.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use speculation::target::TargetDistribution;
 use speculation::verification::{LastToken, Verdict};
 
 use crate::model::{self, apply};
-use crate::tree::{Branch, OutputLaw, enumerate};
+use crate::tree::{Branch, OutputDistribution, enumerate};
 
-/// A language model: the law after a prefix.
+/// A language model: the distribution after a prefix.
 pub(crate) type Model<'a> = &'a dyn Fn(&[TokenId]) -> Vec<f64>;
 
 /// A request from beginning to end.
@@ -96,19 +96,19 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// The law of a session's outputs; `see` is shown every way it may go, with its probability.
-    pub(crate) fn law(
+    /// The distribution of a session's outputs; `see` is shown every way it may go, with its probability.
+    pub(crate) fn probs(
         &self,
         config: &SessionConfig,
         mut see: impl FnMut(f64, &Finished),
-    ) -> OutputLaw {
-        let mut law = OutputLaw::new();
+    ) -> OutputDistribution {
+        let mut probs = OutputDistribution::new();
         enumerate(|branch| {
             let finished = self.run(config.clone(), branch);
             see(branch.weight(), &finished);
-            *law.entry(finished.tokens()).or_default() += branch.weight();
+            *probs.entry(finished.tokens()).or_default() += branch.weight();
         });
-        law
+        probs
     }
 
     /// Runs a session of `config` with these peers.
@@ -128,13 +128,13 @@ impl<'a> Peers<'a> {
         let mut logprobs = Vec::new();
         let mut stop = DraftStop::Length;
         for _ in 0..max.min(self.most) {
-            let law = (self.draft)(&context);
-            if self.stop.stops(Confidence::of(&law, true)) {
+            let probs = (self.draft)(&context);
+            if self.stop.stops(Confidence::of(&probs, true)) {
                 stop = DraftStop::Policy;
                 break;
             }
-            let token = branch.choice(&law);
-            logprobs.push(law[token as usize].ln() as f32);
+            let token = branch.choice(&probs);
+            logprobs.push(probs[token as usize].ln() as f32);
             context.push(token);
             if self.ends.contains(&token) {
                 stop = DraftStop::EndToken;
@@ -155,11 +155,11 @@ impl<'a> Peers<'a> {
     fn verified(&self, round: u64, output: &[TokenId], branch: &mut Branch) -> Input {
         let [draft, target] =
             [self.draft, self.target].map(|model| model::Model::plain(&model(output)));
-        let (deferred, law) = apply(self.distribution, &draft, &target, false);
+        let (deferred, probs) = apply(self.distribution, &draft, &target, false);
         Input::Verified {
             round,
             verdict: Verdict {
-                emitted: vec![branch.choice(&law)],
+                emitted: vec![branch.choice(&probs)],
                 path: Vec::new(),
                 last: LastToken::Bonus,
                 deferral: deferred.map(|share| share as f32).into_iter().collect(),

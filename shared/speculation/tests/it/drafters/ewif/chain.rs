@@ -25,17 +25,17 @@ pub(crate) struct Expected {
 /// If `acceptance` has no entry where K has one.
 pub(crate) fn expected(config: &CascadeConfig, acceptance: &[Vec<f64>]) -> Expected {
     // The calls of each draft, the smallest first: those of larger ones are made of them.
-    let mut drafts: Vec<CallLaw> = vec![CallLaw::default(); config.drafts()];
+    let mut drafts: Vec<CallDistribution> = vec![CallDistribution::default(); config.drafts()];
     for draft in (0..config.drafts()).rev() {
         let mut call = if is_max_gram(config, draft) {
-            CallLaw::of_max_gram(config)
+            CallDistribution::of_max_gram(config)
         } else {
-            CallLaw::of_review(config, draft + 1, &drafts, acceptance)
+            CallDistribution::of_review(config, draft + 1, &drafts, acceptance)
         };
         call.calls[draft] += 1.0;
         drafts[draft] = call;
     }
-    let target = CallLaw::of_review(config, 0, &drafts, acceptance);
+    let target = CallDistribution::of_review(config, 0, &drafts, acceptance);
     let mean = |(tokens, chance): (usize, &f64)| tokens as f64 * chance;
     Expected {
         tokens: target.tokens.iter().enumerate().map(mean).sum(),
@@ -45,14 +45,14 @@ pub(crate) fn expected(config: &CascadeConfig, acceptance: &[Vec<f64>]) -> Expec
 
 /// What one call gives.
 #[derive(Clone, Debug, Default)]
-struct CallLaw {
+struct CallDistribution {
     /// How likely each number of tokens is.
     tokens: Vec<f64>,
     /// The expected calls of each draft in it.
     calls: Vec<f64>,
 }
 
-impl CallLaw {
+impl CallDistribution {
     fn of_max_gram(config: &CascadeConfig) -> Self {
         let count = config.mag_tokens() as usize;
         let mut tokens = vec![0.0; count + 1];

@@ -16,15 +16,15 @@ const SEEN: usize = 1024;
 
 const TOP_P: f32 = 0.95;
 
-/// A row's way from logits to its law.
+/// A row's way from logits to its distribution.
 pub(super) struct Cut {
     pub(super) name: &'static str,
     /// Softmaxes that it may cost, the one that it contains included.
     pub(super) goal: f64,
-    law: Law,
+    probs: Probs,
 }
 
-enum Law {
+enum Probs {
     Served(SamplingParams),
     /// Top-p by sorting the whole vocabulary, to compare with.
     Sorted,
@@ -44,7 +44,7 @@ impl Cut {
         let served = |name, goal, params| Self {
             name,
             goal,
-            law: Law::Served(params),
+            probs: Probs::Served(params),
         };
         vec![
             served(
@@ -58,7 +58,7 @@ impl Cut {
             Self {
                 name: "top-p 0.95, by sorting",
                 goal: f64::INFINITY,
-                law: Law::Sorted,
+                probs: Probs::Sorted,
             },
             served(
                 "top-k 50",
@@ -90,9 +90,9 @@ impl Cut {
 
     /// Measures `repeats` times over all rows, block by block between softmaxes of the same rows.
     pub(super) fn measure(&self, inputs: &mut Inputs, repeats: usize) -> Figures {
-        let params = match &self.law {
-            Law::Served(params) => params.clone(),
-            Law::Sorted => SamplingParams::default(),
+        let params = match &self.probs {
+            Probs::Served(params) => params.clone(),
+            Probs::Sorted => SamplingParams::default(),
         };
         let seen: Vec<TokenId> = (0..SEEN)
             .map(|i| (i * 7919 % inputs.vocab) as TokenId)
@@ -100,10 +100,10 @@ impl Cut {
         let history = History::new(&params, &[], &seen);
         let mut pipeline = Pipeline::new(params);
         let mut order = Vec::new();
-        let mut law = |row: &mut [f32]| {
-            let made = pipeline.law(row, &history, 0);
-            made.expect("finite logits give a law");
-            if matches!(self.law, Law::Sorted) {
+        let mut probs = |row: &mut [f32]| {
+            let made = pipeline.probs(row, &history, 0);
+            made.expect("finite logits give a distribution");
+            if matches!(self.probs, Probs::Sorted) {
                 cut_by_sorting(row, &mut order);
             }
         };
@@ -114,7 +114,7 @@ impl Cut {
             let (mut baseline, mut measured) = (Duration::ZERO, Duration::ZERO);
             for block in 0..inputs.blocks {
                 baseline += time(inputs, block, |row| softmax(&mut plain, row));
-                measured += time(inputs, block, &mut law);
+                measured += time(inputs, block, &mut probs);
             }
             if repeat > 0 {
                 let rows = (inputs.blocks * POSITIONS) as f64;
@@ -131,13 +131,13 @@ impl Cut {
     }
 }
 
-/// How long `law` takes for the rows of `block`.
-fn time(inputs: &mut Inputs, block: usize, mut law: impl FnMut(&mut [f32])) -> Duration {
+/// How long `probs` takes for the rows of `block`.
+fn time(inputs: &mut Inputs, block: usize, mut probs: impl FnMut(&mut [f32])) -> Duration {
     let mut work = std::mem::take(&mut inputs.work);
     work.copy_from_slice(inputs.of_block(&inputs.logits, block));
     let began = Instant::now();
     for row in work.chunks_mut(inputs.vocab) {
-        law(row);
+        probs(row);
     }
     let took = began.elapsed();
     inputs.work = work;
@@ -145,23 +145,23 @@ fn time(inputs: &mut Inputs, block: usize, mut law: impl FnMut(&mut [f32])) -> D
 }
 
 /// Top-p as it is defined: in the order of probabilities until they suffice.
-fn cut_by_sorting(law: &mut [f32], order: &mut Vec<u32>) {
+fn cut_by_sorting(probs: &mut [f32], order: &mut Vec<u32>) {
     order.clear();
-    order.extend(0..law.len() as u32);
+    order.extend(0..probs.len() as u32);
     order.sort_unstable_by(|&a, &b| {
-        let by_law = law[b as usize].partial_cmp(&law[a as usize]);
-        by_law.unwrap_or(Ordering::Equal).then(a.cmp(&b))
+        let by_probs = probs[b as usize].partial_cmp(&probs[a as usize]);
+        by_probs.unwrap_or(Ordering::Equal).then(a.cmp(&b))
     });
     let mut mass = 0.0;
     let kept = order.iter().position(|&token| {
-        mass += law[token as usize];
+        mass += probs[token as usize];
         mass >= TOP_P
     });
     for &token in &order[kept.map_or(order.len(), |last| last + 1)..] {
-        law[token as usize] = 0.0;
+        probs[token as usize] = 0.0;
     }
-    let total: f32 = law.iter().sum();
-    for value in law {
+    let total: f32 = probs.iter().sum();
+    for value in probs {
         *value /= total;
     }
 }

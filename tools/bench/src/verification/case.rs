@@ -10,7 +10,7 @@ use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
-use speculation::target::{Beta, RULES, TargetLaw};
+use speculation::target::{Beta, RULES, TargetProbs};
 use speculation::verification::{Block, Verification, verify};
 use speculation::{TokenId, methods};
 
@@ -20,7 +20,7 @@ use crate::timing::{median, microseconds};
 /// Tokens of a sparse proposal.
 pub(super) const TOP: u32 = methods::SPARSE_TOP;
 
-/// Least vocabulary: a sparse law must leave something out.
+/// Least vocabulary: a sparse distribution must leave something out.
 pub(super) const LEAST_VOCAB: usize = TOP as usize + 1;
 
 /// The seed of all noise.
@@ -158,14 +158,14 @@ impl Case {
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
         let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
         let rows = inputs.of_block(&inputs.draft, block);
-        for (offset, law) in rows.chunks(inputs.vocab).enumerate() {
-            let mut law = law.to_vec();
-            let confidence = Confidence::of(&law, true);
-            proposals.push(propose(&mut law, None, confidence, telling));
+        for (offset, probs) in rows.chunks(inputs.vocab).enumerate() {
+            let mut probs = probs.to_vec();
+            let confidence = Confidence::of(&probs, true);
+            proposals.push(propose(&mut probs, None, confidence, telling));
             if offset < DRAFTS {
                 let at = (base_len(block), offset as u32);
                 let verification = self.choice.verification;
-                drafts.push(draw(&law, verification, &noise, at, &mut chance));
+                drafts.push(draw(&probs, verification, &noise, at, &mut chance));
             }
         }
         let bonus = proposals.pop().filter(|_| self.choice.bonus_q());
@@ -191,7 +191,7 @@ impl Case {
         let noise = Noise::new(SEED, 0);
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
         let began = Instant::now();
-        let rows = Laws {
+        let rows = Distributions {
             rows: &mut work,
             vocab: vocab_size,
             want: Want::of_target(self.choice.needs()),
@@ -228,7 +228,7 @@ fn base_len(block: usize) -> u32 {
     (block * POSITIONS) as u32
 }
 
-/// How long it takes to make laws of the rows of `block`.
+/// How long it takes to make distributions of the rows of `block`.
 fn time_softmax(inputs: &mut Inputs, block: usize) -> Duration {
     let mut work = std::mem::take(&mut inputs.work);
     work.copy_from_slice(inputs.of_block(&inputs.logits, block));
@@ -241,8 +241,8 @@ fn time_softmax(inputs: &mut Inputs, block: usize) -> Duration {
     took
 }
 
-/// The target's rows, which are laws already.
-struct Laws<'a> {
+/// The target's rows, which are distributions already.
+struct Distributions<'a> {
     rows: &'a mut [f32],
     vocab: usize,
     want: Want,
@@ -250,17 +250,17 @@ struct Laws<'a> {
     made: &'a mut usize,
 }
 
-impl TargetRows<f32> for Laws<'_> {
+impl TargetRows<f32> for Distributions<'_> {
     type Error = BadProposal;
 
-    fn laws(&mut self, offset: usize) -> Result<TargetLaw<'_, f32>, BadProposal> {
+    fn distributions(&mut self, offset: usize) -> Result<TargetProbs<'_, f32>, BadProposal> {
         *self.made += 1;
-        let law = &mut self.rows[offset * self.vocab..][..self.vocab];
-        // At temperature 1, nothing cut, a law is its own unscaled law.
+        let probs = &mut self.rows[offset * self.vocab..][..self.vocab];
+        // At temperature 1, nothing cut, a distribution is its own unscaled distribution.
         let seen = self.want.max || self.want.entropy;
-        let confidence = seen.then(|| Confidence::of(law, self.want.entropy));
-        Ok(TargetLaw {
-            law,
+        let confidence = seen.then(|| Confidence::of(probs, self.want.entropy));
+        Ok(TargetProbs {
+            probs,
             unscaled: None,
             confidence: confidence.unwrap_or_default(),
         })

@@ -3,32 +3,32 @@
 use speculation::TokenId;
 use speculation::noise::Noise;
 use speculation::philox::philox;
-use speculation::proposal::{ProposalForm, ProposalLaw};
+use speculation::proposal::{ProposalForm, ProposalProbs};
 
-/// What the masses of a law look like.
+/// What the masses of a distribution look like.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     /// Any; now and then one is 0.
     Plain,
-    /// Multiples of one number, so that there are ties, within a law and between laws.
+    /// Multiples of one number, so that there are ties, within a distribution and between distributions.
     Coarse,
     /// Half of the tokens at some contexts: even ones for one model, odd ones for the other.
     Parity(u32),
 }
 
-/// A language model as a function from prefixes to laws in double precision.
+/// A language model as a function from prefixes to distributions in double precision.
 #[derive(Clone)]
-pub(crate) struct Laws {
+pub(crate) struct Distributions {
     seed: u64,
     vocab: usize,
     shape: Shape,
     greedy: bool,
-    /// Each law is what such a proposal says of it.
+    /// Each distribution is what such a proposal says of it.
     form: ProposalForm,
 }
 
-impl Laws {
-    /// Laws drawn by `seed`; now and then one without full support.
+impl Distributions {
+    /// Distributions drawn by `seed`; now and then one without full support.
     pub(crate) fn random(seed: u64, vocab: usize) -> Self {
         Self {
             seed,
@@ -39,7 +39,7 @@ impl Laws {
         }
     }
 
-    /// The same laws at temperature 0.
+    /// The same distributions at temperature 0.
     pub(crate) fn greedy(self) -> Self {
         Self {
             greedy: true,
@@ -47,7 +47,7 @@ impl Laws {
         }
     }
 
-    /// The same laws, each as a proposal of `form` says it.
+    /// The same distributions, each as a proposal of `form` says it.
     pub(crate) fn told(&self, form: ProposalForm) -> Self {
         Self {
             form,
@@ -59,12 +59,12 @@ impl Laws {
         self.vocab
     }
 
-    /// The law (vocab) after `prefix`.
+    /// The distribution (vocab) after `prefix`.
     pub(crate) fn after(&self, prefix: &[TokenId]) -> Vec<f64> {
         let context = prefix.iter().fold(1_u32, |hash, &token| {
             hash.wrapping_mul(7).wrapping_add(token + 1)
         });
-        let mut law: Vec<f64> = (0..self.vocab as u32)
+        let mut probs: Vec<f64> = (0..self.vocab as u32)
             .map(|v| Noise::new(self.seed, 0).coupled(context, v)[0])
             .map(|u| match self.shape {
                 Shape::Coarse => (u * 4.0).floor(),
@@ -73,45 +73,48 @@ impl Laws {
             .collect();
         let word = philox([context; 4], [self.seed as u32, 1])[0];
         match self.shape {
-            Shape::Plain if word.is_multiple_of(4) => law[context as usize % self.vocab] = 0.0,
+            Shape::Plain if word.is_multiple_of(4) => probs[context as usize % self.vocab] = 0.0,
             Shape::Parity(parity) if context.is_multiple_of(2) => {
-                for mass in law.iter_mut().skip(parity as usize).step_by(2) {
+                for mass in probs.iter_mut().skip(parity as usize).step_by(2) {
                     *mass = 0.0;
                 }
             }
-            Shape::Coarse if law.iter().all(|&mass| mass == 0.0) => law.fill(1.0),
+            Shape::Coarse if probs.iter().all(|&mass| mass == 0.0) => probs.fill(1.0),
             _ => {}
         }
-        let total: f64 = law.iter().sum();
-        for mass in &mut law {
+        let total: f64 = probs.iter().sum();
+        for mass in &mut probs {
             *mass /= total;
         }
         if self.greedy {
-            let best = (0..law.len()).max_by(|&a, &b| law[a].total_cmp(&law[b]));
-            law.fill(0.0);
-            law[best.expect("a token")] = 1.0;
+            let best = (0..probs.len()).max_by(|&a, &b| probs[a].total_cmp(&probs[b]));
+            probs.fill(0.0);
+            probs[best.expect("a token")] = 1.0;
         }
-        ProposalLaw::of(&mut law, self.form);
-        law
+        ProposalProbs::of(&mut probs, self.form);
+        probs
     }
 }
 
 /// A draft model and a target model.
 pub(crate) struct Pair {
     pub(crate) name: String,
-    pub(crate) draft: Laws,
-    pub(crate) target: Laws,
+    pub(crate) draft: Distributions,
+    pub(crate) target: Distributions,
 }
 
 /// Pairs of models of every kind, each kind drawn by `seeds`.
 pub(crate) fn pairs(seeds: std::ops::Range<u64>, vocab: usize) -> Vec<Pair> {
-    let shaped = |shape, seed| Laws {
+    let shaped = |shape, seed| Distributions {
         shape,
-        ..Laws::random(seed, vocab)
+        ..Distributions::random(seed, vocab)
     };
     let mut pairs = Vec::new();
     for seed in seeds {
-        let (draft, target) = (Laws::random(seed, vocab), Laws::random(seed + 100, vocab));
+        let (draft, target) = (
+            Distributions::random(seed, vocab),
+            Distributions::random(seed + 100, vocab),
+        );
         let (even, odd) = (Shape::Parity(1), Shape::Parity(0));
         let kinds = [
             ("random", draft.clone(), target.clone()),

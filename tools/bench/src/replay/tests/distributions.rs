@@ -4,7 +4,7 @@ use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::philox::philox;
 
-use crate::recording::{RecordedBlock, WholeLaw, cut};
+use crate::recording::{RecordedBlock, WholeProbs, cut};
 
 pub(super) const VOCAB: usize = 4;
 
@@ -15,10 +15,10 @@ pub(super) struct Model {
     vocab: usize,
 }
 
-/// Both laws of a model at one position.
+/// Both distributions of a model at one position.
 #[derive(Clone)]
 pub(super) struct Said {
-    pub(super) law: Vec<f64>,
+    pub(super) probs: Vec<f64>,
     pub(super) unscaled: Vec<f64>,
 }
 
@@ -38,10 +38,10 @@ impl Model {
         Self { seed, vocab }
     }
 
-    /// What it says after `context`. The unscaled law is another one.
+    /// What it says after `context`. The unscaled distribution is another one.
     pub(super) fn after(self, context: &[TokenId]) -> Said {
         Said {
-            law: self.drawn(context, 1),
+            probs: self.drawn(context, 1),
             unscaled: self.drawn(context, 2),
         }
     }
@@ -79,10 +79,10 @@ pub(super) fn recorded(
     let single = |row: &[f64]| row.iter().map(|&mass| mass as f32).collect::<Vec<_>>();
     let positions = (0..drafts.len()).map(|at| {
         let said = [draft, target].map(|model| model.after(&drafts[..at]));
-        let laws = said.each_ref().map(|said| single(&said.law));
+        let distributions = said.each_ref().map(|said| single(&said.probs));
         let unscaled = said.each_ref().map(|said| single(&said.unscaled));
-        let whole = |which: usize| WholeLaw {
-            law: &laws[which],
+        let whole = |which: usize| WholeProbs {
+            probs: &distributions[which],
             unscaled: Some(&unscaled[which]),
             confidence: Confidence {
                 max: said[which].max() as f32,
@@ -106,8 +106,8 @@ pub(super) fn paths(draft: Model, len: usize) -> Vec<(Vec<TokenId>, f64)> {
     let mut paths = vec![(Vec::new(), 1.0)];
     for _ in 0..len {
         let longer = paths.iter().flat_map(|(path, probability)| {
-            let law = draft.after(path).law.into_iter().enumerate();
-            let possible = law.filter(|&(_, mass)| mass > 0.0);
+            let probs = draft.after(path).probs.into_iter().enumerate();
+            let possible = probs.filter(|&(_, mass)| mass > 0.0);
             possible.map(move |(token, mass)| {
                 let path: Vec<TokenId> = [&path[..], &[token as TokenId]].concat();
                 (path, probability * mass)

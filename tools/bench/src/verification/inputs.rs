@@ -1,4 +1,4 @@
-//! Laws to measure on: heavy-tailed, and the draft model near the target model.
+//! Distributions to measure on: heavy-tailed, and the draft model near the target model.
 
 use speculation::history::History;
 use speculation::noise::{InnerCall, Noise, Purpose};
@@ -30,9 +30,9 @@ pub(super) struct Inputs {
     pub(super) blocks: usize,
     /// The target's logits.
     pub(super) logits: Vec<f32>,
-    /// The target's laws.
+    /// The target's distributions.
     pub(super) target: Vec<f32>,
-    /// The draft model's laws.
+    /// The draft model's distributions.
     pub(super) draft: Vec<f32>,
     /// Rows of one block, to be overwritten.
     pub(super) work: Vec<f32>,
@@ -86,10 +86,10 @@ impl Inputs {
     }
 }
 
-/// Turns a logits row into its law, as a verifier does.
+/// Turns a logits row into its distribution, as a verifier does.
 pub(super) fn softmax(pipeline: &mut Pipeline, row: &mut [f32]) {
-    let law = pipeline.law(row, &History::default(), 0);
-    law.expect("finite logits give a law");
+    let probs = pipeline.probs(row, &History::default(), 0);
+    probs.expect("finite logits give a distribution");
 }
 
 /// A rank for each token id, in a seeded order: likely tokens stand anywhere in a vocabulary.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn laws_are_laws_and_heavy_tailed() {
+    fn distributions_are_distributions_and_heavy_tailed() {
         let inputs = Inputs::new(4096, 1);
         for row in inputs.target.chunks(4096).chain(inputs.draft.chunks(4096)) {
             let mass: f32 = row.iter().sum();

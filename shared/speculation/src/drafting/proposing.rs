@@ -5,27 +5,27 @@ use crate::chance::Chance;
 use crate::confidence::Confidence;
 use crate::coupled::choice;
 use crate::noise::{Noise, Purpose};
-use crate::proposal::{Proposal, ProposalForm, ProposalLaw};
+use crate::proposal::{Proposal, ProposalForm, ProposalProbs};
 use crate::real::Real;
 use crate::verification::Verification;
 
-/// A draft token and what the verifier is told of its law.
+/// A draft token and what the verifier is told of its distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftToken {
     /// The token.
     pub id: TokenId,
-    /// Its law, as sent.
+    /// Its distribution, as sent.
     pub proposal: Proposal,
 }
 
-/// What the verifier is told of a draft law.
+/// What the verifier is told of a draft distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Telling {
-    /// How much of the sampling law.
+    /// How much of the sampling distribution.
     pub form: ProposalForm,
-    /// Whether the confidence of the unscaled law.
+    /// Whether the confidence of the unscaled distribution.
     pub confidence: bool,
-    /// Whether unscaled probabilities, beside a sparse or dense law.
+    /// Whether unscaled probabilities, beside a sparse or dense distribution.
     pub unscaled: bool,
 }
 
@@ -39,15 +39,15 @@ impl Default for Telling {
     }
 }
 
-/// Cuts the draft law `law` (vocab) to what can be told, in place, and returns what is told. The draft
-/// token must be drawn from `law` as it stands afterwards.
+/// Cuts the draft distribution `probs` (vocab) to what can be told, in place, and returns what is told. The draft
+/// token must be drawn from `probs` as it stands afterwards.
 ///
-/// `unscaled` is the unscaled law (vocab); none if it is `law` as it comes. A sparse or half-precision
+/// `unscaled` is the unscaled distribution (vocab); none if it is `probs` as it comes. A sparse or half-precision
 /// proposal always carries unscaled probabilities where they are wanted, since cutting and rounding
-/// change the law; a dense one in single precision only if they are another row. For that a law that
+/// change the distribution; a dense one in single precision only if they are another row. For that a distribution that
 /// comes without an unscaled one is copied first.
 pub fn propose<F: Real>(
-    law: &mut [F],
+    probs: &mut [F],
     unscaled: Option<&[F]>,
     confidence: Confidence<F>,
     telling: Telling,
@@ -56,19 +56,19 @@ pub fn propose<F: Real>(
         telling.form,
         ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
     );
-    let copy = (telling.unscaled && changes && unscaled.is_none()).then(|| law.to_vec());
+    let copy = (telling.unscaled && changes && unscaled.is_none()).then(|| probs.to_vec());
     let unscaled = unscaled.or(copy.as_deref()).filter(|_| telling.unscaled);
-    let law = ProposalLaw::of(law, telling.form);
+    let probs = ProposalProbs::of(probs, telling.form);
     let single = |value: F| value.as_f64() as f32;
-    let unscaled = unscaled.and_then(|row| match &law {
-        ProposalLaw::Sparse { ids, .. } => {
+    let unscaled = unscaled.and_then(|row| match &probs {
+        ProposalProbs::Sparse { ids, .. } => {
             Some(ids.iter().map(|&id| single(row[id as usize])).collect())
         }
-        ProposalLaw::Dense(_) => Some(row.iter().map(|&value| single(value)).collect()),
-        ProposalLaw::None | ProposalLaw::Point => None,
+        ProposalProbs::Dense(_) => Some(row.iter().map(|&value| single(value)).collect()),
+        ProposalProbs::None | ProposalProbs::Point => None,
     });
     Proposal {
-        law,
+        probs,
         confidence: telling.confidence.then(|| Confidence {
             max: single(confidence.max),
             entropy: single(confidence.entropy),
@@ -78,29 +78,31 @@ pub fn propose<F: Real>(
     }
 }
 
-/// Draws the draft token at `offset` after `base_len` output tokens from `law` (vocab), as
+/// Draws the draft token at `offset` after `base_len` output tokens from `probs` (vocab), as
 /// [`propose`] left it.
 ///
 /// Where the verifier compares tokens it is the drafter's choice under the shared noise; where it
-/// compares laws it is drawn by `chance`.
+/// compares distributions it is drawn by `chance`.
 pub fn draw<F: Real>(
-    law: &[F],
+    probs: &[F],
     verification: Verification,
     noise: &Noise,
     (base_len, offset): (u32, u32),
     chance: &mut impl Chance<F>,
 ) -> TokenId {
     match verification {
-        Verification::Coupled | Verification::Bild { .. } => choice(law, noise, base_len + offset),
+        Verification::Coupled | Verification::Bild { .. } => {
+            choice(probs, noise, base_len + offset)
+        }
         Verification::Token | Verification::Block | Verification::BlockGreedy => {
-            chance.token(Purpose::Draft, offset, law)
+            chance.token(Purpose::Draft, offset, probs)
         }
     }
 }
 
-/// [`propose`], then [`draw`], telling nothing but the law.
+/// [`propose`], then [`draw`], telling nothing but the distribution.
 pub fn draft_token<F: Real>(
-    law: &mut [F],
+    probs: &mut [F],
     verification: Verification,
     form: ProposalForm,
     noise: &Noise,
@@ -111,8 +113,8 @@ pub fn draft_token<F: Real>(
         form,
         ..Default::default()
     };
-    let proposal = propose(law, None, Confidence::default(), telling);
-    let id = draw(law, verification, noise, at, chance);
+    let proposal = propose(probs, None, Confidence::default(), telling);
+    let id = draw(probs, verification, noise, at, chance);
     DraftToken { id, proposal }
 }
 
@@ -133,11 +135,14 @@ mod tests {
             confidence: true,
             unscaled: true,
         };
-        let mut law = LAW;
-        let proposal = propose(&mut law, unscaled, SURE, telling);
+        let mut probs = LAW;
+        let proposal = propose(&mut probs, unscaled, SURE, telling);
         let mut sent = LAW;
-        assert_eq!(proposal.law, ProposalLaw::of(&mut sent, form));
-        assert_eq!(law, sent, "the law to draw from is the law sent");
+        assert_eq!(proposal.probs, ProposalProbs::of(&mut sent, form));
+        assert_eq!(
+            probs, sent,
+            "the distribution to draw from is the distribution sent"
+        );
         let (max, entropy) = (0.3, 1.5);
         assert_eq!(proposal.confidence, Some(Confidence { max, entropy }));
         proposal
@@ -148,12 +153,12 @@ mod tests {
         let form = ProposalForm::Sparse { top: 2 };
         let expected = |row: [f64; 5]| Some(vec![row[1] as f32, row[3] as f32]);
         assert_eq!(told(form, Some(&UNSCALED)).unscaled, expected(UNSCALED));
-        // The unscaled law is the law before the cut, not what the cut left of it.
+        // The unscaled distribution is the distribution before the cut, not what the cut left of it.
         assert_eq!(told(form, None).unscaled, expected(LAW));
     }
 
     #[test]
-    fn a_dense_proposal_tells_the_unscaled_law_if_it_is_another() {
+    fn a_dense_proposal_tells_the_unscaled_distribution_if_it_is_another() {
         let form = ProposalForm::Dense { half: false };
         let expected = UNSCALED.map(|mass| mass as f32).to_vec();
         assert_eq!(told(form, Some(&UNSCALED)).unscaled, Some(expected));

@@ -1,9 +1,9 @@
-//! `outrider-bench laws`: what acceptance costs by itself, without a model.
+//! `outrider-bench verification`: what acceptance costs by itself, without a model.
 //!
-//! Counted is what a verifier does between its rows being laws and its verdict, through the shipped
+//! Counted is what a verifier does between its rows being distributions and its verdict, through the shipped
 //! `Round` and `verify`: reading the proposals, the target model's confidence where the rule needs
 //! one, the target distribution, the accept tests, the residual and its draw. Not counted: the
-//! forward, and the softmax that makes a law of a logits row. That softmax is the unit: the shipped
+//! forward, and the softmax that makes a distribution of a logits row. That softmax is the unit: the shipped
 //! pipeline at temperature 1 without cuts (largest logit, a look for NaN, exponential, sum, division).
 //!
 //! A second table has what that pipeline costs with cuts or penalties, in the same unit.
@@ -23,9 +23,9 @@ use case::{Case, Figures, VERIFICATIONS};
 use cuts::Cut;
 use inputs::Inputs;
 
-/// Arguments of `outrider-bench laws`.
+/// Arguments of `outrider-bench verification`.
 #[derive(Debug, Args)]
-pub(super) struct LawsArgs {
+pub(super) struct VerificationArgs {
     /// Vocabulary sizes.
     #[arg(
         long,
@@ -43,7 +43,7 @@ pub(super) struct LawsArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &LawsArgs, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Result<()> {
     ensure!(
         args.repeats > 0,
         "--repeats: 0 is out of range, expected at least 1"
@@ -60,7 +60,7 @@ pub(super) fn run(args: &LawsArgs, report: &mut Report) -> anyhow::Result<()> {
             case::LEAST_VOCAB,
             inputs::MOST_VOCAB
         );
-        eprintln!("V={vocab}: making laws");
+        eprintln!("V={vocab}: making distributions");
         let mut inputs = Inputs::new(vocab, args.blocks);
         measure(&mut inputs, args.repeats, report)?;
         measure_cuts(&mut inputs, args.repeats, report)?;
@@ -77,10 +77,10 @@ fn measure(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> anyhow::
     for case in Case::all() {
         let figures = case.measure(inputs, repeats)?;
         softmaxes.push(figures.softmax_us);
-        report.row("laws", row(inputs, &case, &figures))?;
+        report.row("verification", row(inputs, &case, &figures))?;
     }
     report.note(format!(
-        "V={}: one softmax takes {:.2} us; laws overlap by {:.2}.",
+        "V={}: one softmax takes {:.2} us; distributions overlap by {:.2}.",
         inputs.vocab,
         median(softmaxes),
         inputs.overlap()
@@ -137,9 +137,9 @@ mod tests {
         measure(&mut inputs, 2, &mut report).expect("measured");
         measure_cuts(&mut inputs, 2, &mut report).expect("measured");
         assert_eq!(report.objects("cuts").len(), Cut::all().len());
-        let rows = report.objects("laws");
+        let rows = report.objects("verification");
         // Exact, two lossy and ten rules, under four verifications, with two forms but for the rule
-        // that needs the whole law.
+        // that needs the whole distribution.
         assert_eq!(rows.len(), (12 * 2 + 1) * 4);
         for row in &rows {
             // Between one position a block and all of them.
