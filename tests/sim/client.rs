@@ -8,7 +8,7 @@ use crate::message::{Answer, Ask, Reply};
 
 /// A request to a peer that is under way.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     round: u64,
     base_len: usize,
     /// Where the tokens began that were sent with it.
@@ -19,7 +19,7 @@ struct Asked {
 /// A session with its links.
 pub(crate) struct Client {
     pub(crate) session: Session,
-    asked: Option<Asked>,
+    asked: Option<PendingRequest>,
     /// Output tokens each peer is believed to hold.
     held: [usize; 2],
     /// The round that was drafted last, and the distributions of its block.
@@ -46,7 +46,7 @@ impl Client {
                 request,
                 ..
             } => {
-                self.asked = Some(Asked {
+                self.asked = Some(PendingRequest {
                     round: *round,
                     base_len: *base_len as usize,
                     from_len: 0,

@@ -10,7 +10,7 @@ use speculation::verification::Verdict;
 
 use crate::case::{Case, MOST_DRAFTED};
 use crate::message::{Answer, Ask};
-use crate::sequence::{BlockAsked, Sequence};
+use crate::sequence::{BlockRequest, Sequence};
 
 /// A block as the verifier saw it, and what it made of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl<'a> SimPeer<'a> {
                 horizon,
                 layers,
             } => match sequence.verify(
-                &BlockAsked {
+                &BlockRequest {
                     drafts: drafts.tokens(),
                     horizon: *horizon,
                     layers,

@@ -8,7 +8,7 @@ use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
 use speculation::draft_tree::DraftTree;
-use speculation::drafting::{Growth, Telling, TreeShape, draw, propose, siblings};
+use speculation::drafting::{Growth, ProposalOptions, TreeShape, draw, propose, siblings};
 use speculation::history::History;
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Pipeline;
@@ -146,18 +146,18 @@ impl<'a> Sequence<'a> {
     /// Cuts a draft distribution to what the verifier is told of it.
     fn propose(&self, probs: &mut [f32]) -> Proposal {
         let confidence = Confidence::of(probs, true);
-        let telling = Telling {
+        let proposal_options = ProposalOptions {
             form: self.case.form(),
             confidence: true,
             unscaled: false,
         };
-        propose(probs, None, confidence, telling)
+        propose(probs, None, confidence, proposal_options)
     }
 
     /// Decides a block, of whose draft distributions `proposals` tell, the one after the block last.
     pub(crate) fn verify(
         mut self,
-        request: &BlockAsked<'_>,
+        request: &BlockRequest<'_>,
         proposals: &[Proposal],
     ) -> Result<Verdict, BadProposal> {
         let (verification, target) = (self.case.verification(), self.case.target());
@@ -209,7 +209,7 @@ impl<'a> Sequence<'a> {
 }
 
 /// What is asked about a block.
-pub(crate) struct BlockAsked<'a> {
+pub(crate) struct BlockRequest<'a> {
     pub(crate) drafts: &'a [TokenId],
     pub(crate) horizon: u32,
     pub(crate) layers: &'a [Layer],

@@ -23,7 +23,7 @@ use tonic::Status;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::asked::Asked;
+use crate::draft_params::DraftParams;
 use crate::grams;
 use crate::proposers::{DraftSession, Proposers};
 use crate::report::{Drafted, Drawn, Ending};
@@ -35,7 +35,7 @@ use crate::report::{Drafted, Drawn, Ending};
 pub(crate) async fn draft(
     proposers: &Proposers,
     session: &mut DraftSession,
-    asked: &Asked,
+    asked: &DraftParams,
     progress: Reporter,
 ) -> Result<Vec<Drafted>, RoundError> {
     let mut grams = None;
@@ -64,7 +64,7 @@ struct Block {
     cascade: Cascade<f32, CallNoise>,
     grams: Option<(MaxGram, Arc<Bigram>)>,
     spec: Arc<SessionSpec>,
-    asked: Asked,
+    asked: DraftParams,
     pipeline: Pipeline,
     /// What the penalties count, before the block.
     history: CountedHistory,
@@ -85,7 +85,7 @@ impl Block {
     fn new(
         proposers: &Proposers,
         session: &DraftSession,
-        asked: &Asked,
+        asked: &DraftParams,
         grams: Option<(MaxGram, Arc<Bigram>)>,
         progress: Reporter,
     ) -> Result<Self, RoundError> {
@@ -149,9 +149,9 @@ impl Block {
 
     /// Lets the model whose rows are here review.
     fn review(&mut self, from: usize, rows: StepRows<'_>) -> Result<(), RoundError> {
-        let figures = rows.figures();
-        self.progress.step(figures.forwarded_tokens);
-        self.cost.add(&Cost::of(figures));
+        let timing = rows.timing();
+        self.progress.step(timing.forwarded_tokens);
+        self.cost.add(&Cost::of(timing));
         // What an earlier review counted of drafts is taken back.
         let output = self.spec.lead().len()..self.context_len;
         self.history.follow(&self.tokens[output]);

@@ -6,7 +6,7 @@ use speculation::max_gram::{Bigram, MaxGram};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
-use crate::asked::Asked;
+use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
 use crate::report::{Drafted, Drawn, Ending};
 
@@ -33,7 +33,7 @@ pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
 pub(crate) async fn draft(
     session: &mut DraftSession,
     bigram: &Bigram,
-    asked: &Asked,
+    asked: &DraftParams,
 ) -> Vec<Drafted> {
     let mut index = take_index(session).await;
     let tokens = index.propose(asked.max_tokens as usize, bigram);

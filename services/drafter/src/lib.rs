@@ -7,11 +7,11 @@
 //!
 //! What it has in common with a verifier is in [`peer`].
 
-mod asked;
 mod block;
 mod cascade;
 mod config;
 mod describe;
+mod draft_params;
 mod grams;
 mod loaded;
 mod proposers;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use peer::{Asked as Request, Peer, Replies, Role, RoundError, Said, Turn, traced};
+use peer::{Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn, traced};
 use server::progress::{self, Reporter};
 use server::trace::names;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -18,9 +18,9 @@ use v1::draft_request;
 use wire::v1::drafter_server::DrafterServer;
 use wire::{round, v1};
 
-use crate::asked::Asked;
 use crate::block::Draft;
 use crate::config::ROLE;
+use crate::draft_params::DraftParams;
 use crate::proposers::{DraftSession, Drafter, Proposers};
 use crate::report::Drafted;
 use crate::service::Service;
@@ -69,7 +69,7 @@ impl Role for Proposers {
         replies: &Replies<v1::DraftReply>,
     ) -> Result<(), Status> {
         let began = Instant::now();
-        let wanted = Asked::from_wire(drafter, &session.spec, &wire)?;
+        let wanted = DraftParams::from_wire(drafter, &session.spec, &wire)?;
         let round = round::from_wire(wire.header, epoch, session.spec.vocab_size)?;
         let trace_context = &round.trace_context;
         let mut span = drafter.traces.round(names::DRAFT, trace_context, began);
@@ -138,7 +138,7 @@ fn reply(reply: Reply) -> v1::DraftReply {
 async fn propose(
     drafter: &Drafter,
     session: &mut DraftSession,
-    asked: Asked,
+    asked: DraftParams,
     draft: &mut Draft,
     replies: &Replies<v1::DraftReply>,
     reporter: Reporter,
@@ -173,7 +173,7 @@ async fn propose(
 fn draft_alone(
     proposers: &Proposers,
     session: &DraftSession,
-    asked: Asked,
+    asked: DraftParams,
     reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
     let head = match asked.stop_rule {

@@ -17,14 +17,14 @@ use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
-use crate::asked::Asked;
+use crate::draft_params::DraftParams;
 use crate::proposers::DraftSession;
 use crate::report::{Drafted, Drawn, Ending};
 
 /// Drafts one block.
 pub(crate) struct DraftTask {
     spec: Arc<SessionSpec>,
-    asked: Asked,
+    asked: DraftParams,
     pipeline: Pipeline,
     history: CountedHistory,
     chance: RoundChance,
@@ -52,7 +52,7 @@ impl DraftTask {
     /// goes to `progress`.
     pub(crate) fn new(
         session: &DraftSession,
-        asked: Asked,
+        asked: DraftParams,
         head: Option<Arc<AcceptanceHead>>,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
@@ -97,15 +97,15 @@ impl DraftTask {
         )?;
         let unscaled = observed.unscaled.then_some(&self.unscaled[..]);
         let confidence = observed.confidence.unwrap_or_default();
-        let telling = drafting::Telling {
+        let options = drafting::ProposalOptions {
             form: spec.proposal_form,
-            confidence: spec.telling.confidences,
-            unscaled: spec.telling.unscaled,
+            confidence: spec.proposal_fields.confidences,
+            unscaled: spec.proposal_fields.unscaled,
         };
         let is_full = self.drafted == self.asked.max_tokens;
         self.has_stopped |= !is_full && self.stopping.stops_before(confidence);
         if is_full || self.has_stopped {
-            let propose = || drafting::propose(probs, unscaled, confidence, telling);
+            let propose = || drafting::propose(probs, unscaled, confidence, options);
             let bonus = self.asked.bonus_q.then(propose);
             let cause = if self.has_stopped {
                 StopCause::Policy
@@ -125,12 +125,12 @@ impl DraftTask {
         // The distribution is cut in place, so an unscaled distribution that is the distribution itself is kept
         // beside it.
         let is_cut = !matches!(spec.proposal_form, ProposalForm::None | ProposalForm::Point);
-        let keep = spec.telling.logprobs && is_cut && unscaled.is_none();
+        let keep = spec.proposal_fields.logprobs && is_cut && unscaled.is_none();
         let kept = keep.then(|| probs.to_vec());
-        let mut proposal = drafting::propose(probs, unscaled, confidence, telling);
+        let mut proposal = drafting::propose(probs, unscaled, confidence, options);
         let at = (self.base_len, self.drafted);
         let id = drafting::draw(probs, spec.verification, &spec.noise, at, &mut self.chance);
-        if spec.telling.logprobs {
+        if spec.proposal_fields.logprobs {
             let unscaled = unscaled.or(kept.as_deref()).unwrap_or(probs);
             proposal.logprob = Some(unscaled[id as usize].ln_portable());
         }
@@ -175,12 +175,12 @@ impl DraftTask {
 }
 
 /// What must be known of each distribution beside itself.
-fn want(spec: &SessionSpec, asked: &Asked) -> Want {
-    let (telling, rule) = (spec.telling, asked.stop_rule);
+fn want(spec: &SessionSpec, asked: &DraftParams) -> Want {
+    let (fields, rule) = (spec.proposal_fields, asked.stop_rule);
     Want {
-        max: telling.confidences || matches!(rule, StopRule::MaxBelow(_)),
-        entropy: telling.entropies || matches!(rule, StopRule::EntropyAbove(_)),
-        unscaled: telling.unscaled || telling.logprobs || asked.tree != TreeShape::Chain,
+        max: fields.confidences || matches!(rule, StopRule::MaxBelow(_)),
+        entropy: fields.entropies || matches!(rule, StopRule::EntropyAbove(_)),
+        unscaled: fields.unscaled || fields.logprobs || asked.tree != TreeShape::Chain,
     }
 }
 
@@ -202,7 +202,7 @@ impl Task for DraftTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
+        let timing = rows.timing();
         self.forwards[0] += 1;
         if let Some(head) = &self.head
             && self.stopping.wants_prediction()
@@ -211,10 +211,10 @@ impl Task for DraftTask {
             let accept = head.accept_probability(rows.hidden(0), &mut self.scratch);
             self.stopping.predicted(f64::from(accept));
         }
-        let drafted = self.draft(rows.row_mut(0), Cost::of(figures));
+        let drafted = self.draft(rows.row_mut(0), Cost::of(timing));
         let goes_on = matches!(&drafted, Ok(Drafted { ending: None, .. }));
         self.report(drafted.map_err(RoundError::from));
-        self.progress.step(figures.forwarded_tokens);
+        self.progress.step(timing.forwarded_tokens);
         if goes_on {
             Progress::Continue
         } else {

@@ -9,15 +9,15 @@ use server::causes::in_one_line;
 
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]
-pub(crate) struct Told(pub(crate) anyhow::Error);
+pub(crate) struct AlreadyReported(pub(crate) anyhow::Error);
 
-impl fmt::Display for Told {
+impl fmt::Display for AlreadyReported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&one_line(&self.0))
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for AlreadyReported {}
 
 /// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
@@ -28,7 +28,7 @@ pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool 
 /// Tells why a command failed.
 pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
     let message = one_line(error);
-    if as_json && !error.is::<Told>() {
+    if as_json && !error.is::<AlreadyReported>() {
         print(&message);
     }
     anstream::eprintln!("error: {message}");

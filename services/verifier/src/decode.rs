@@ -80,7 +80,7 @@ impl Task for DecodeTask {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let step = rows.figures();
+        let step = rows.timing();
         self.progress.count(step.forwarded_tokens);
         let began = Instant::now();
         let chosen = self.choose(rows.row_mut(0));

@@ -118,7 +118,7 @@ impl<J: Judge> Task for ScoringTask<J> {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let (step, row_len) = (rows.figures(), rows.vocab_size());
+        let (step, row_len) = (rows.timing(), rows.vocab_size());
         let began = Instant::now();
         let judged = self
             .judge

@@ -5,7 +5,7 @@ mod decode;
 
 use std::sync::Arc;
 
-use peer::{Asked, Peer, Replies, Role, RoundError, Said, Session};
+use peer::{Peer, Replies, Role, RoundError, Said, Session, StreamRequest};
 use server::transport::MAX_MESSAGE_BYTES;
 use speculation::proposal::BadProposal;
 use tonic::Status;
@@ -40,13 +40,13 @@ impl Role for Target {
     type Answer = v1::Verdict;
     type Memory = ();
 
-    fn read(request: v1::VerifyRequest) -> Option<Asked<Round>> {
+    fn read(request: v1::VerifyRequest) -> Option<StreamRequest<Round>> {
         Some(match request.request? {
-            Request::Open(open) => Asked::Open(open.into()),
-            Request::Round(round) => Asked::Round(Round::Block(round.into())),
-            Request::Decode(round) => Asked::Round(Round::Decode(round)),
-            Request::Append(_) | Request::Commit(_) => Asked::Reserved,
-            Request::Close(_) => Asked::Close,
+            Request::Open(open) => StreamRequest::Open(open.into()),
+            Request::Round(round) => StreamRequest::Round(Round::Block(round.into())),
+            Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
+            Request::Append(_) | Request::Commit(_) => StreamRequest::Reserved,
+            Request::Close(_) => StreamRequest::Close,
         })
     }
 

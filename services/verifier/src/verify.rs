@@ -21,7 +21,7 @@ thread_local! {
 
 /// What is to be decided.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct VerifyInput {
     pub(crate) drafts: Vec<TokenId>,
     /// What was told of the draft model, at each draft token.
     pub(crate) proposals: Vec<Proposal>,
@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub(crate) layers: Vec<Layer>,
 }
 
-impl Judge for Asked {
+impl Judge for VerifyInput {
     type Verdict = Verdict;
 
     fn judge(

@@ -37,7 +37,7 @@ use self::{budget::Budget, handle::Shared, worker::Worker};
 pub use self::{
     handle::{EngineHandle, Gauges, MemoryGauges, Rejected, Totals},
     slot::Slot,
-    task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
+    task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task},
 };
 
 /// Bounds of an engine, as a section of a service's configuration.

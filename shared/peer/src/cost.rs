@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::engine::StepFigures;
+use model::engine::StepTiming;
 use server::metrics::PeerMetrics;
 use server::trace::Share;
 use wire::v1;
@@ -11,14 +11,14 @@ use wire::v1;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// The forwards.
-    pub step: StepFigures,
+    pub step: StepTiming,
     /// Deciding.
     pub accept: Duration,
 }
 
 impl Cost {
     /// The cost of forwards alone.
-    pub fn of(step: StepFigures) -> Self {
+    pub fn of(step: StepTiming) -> Self {
         let accept = Duration::ZERO;
         Self { step, accept }
     }

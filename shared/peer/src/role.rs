@@ -45,7 +45,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     type Memory: Default + Send + 'static;
 
     /// What a request asks; none of a later version's.
-    fn read(request: Self::Request) -> Option<Asked<Self::Round>>;
+    fn read(request: Self::Request) -> Option<StreamRequest<Self::Round>>;
 
     /// What is said, as a reply.
     fn write(said: Said) -> Self::Reply;
@@ -69,7 +69,7 @@ pub trait Role: Sized + Send + Sync + 'static {
 
 /// What a coordinator asks on a session's stream.
 #[derive(Debug)]
-pub enum Asked<Round> {
+pub enum StreamRequest<Round> {
     /// That the session be opened.
     Open(Box<v1::Open>),
     /// A round.

@@ -60,7 +60,7 @@ impl<R: Role> Peer<R> {
             server: bounds.server.clone(),
             process,
         });
-        peer.tell(bounds, load_times);
+        peer.register_metrics(bounds, load_times);
         peer
     }
 

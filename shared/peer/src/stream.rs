@@ -18,7 +18,7 @@ use wire::v1;
 
 use crate::counted::HistoryHome;
 use crate::replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
-use crate::role::{Asked, Peer, Role, Said, Session};
+use crate::role::{Peer, Role, Said, Session, StreamRequest};
 
 /// How long a stream may take to say which session it is.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ async fn serve<R: Role>(
     let Some(first) = first.map_err(late)?? else {
         return Ok(());
     };
-    let Some(Asked::Open(opening)) = R::read(first) else {
+    let Some(StreamRequest::Open(opening)) = R::read(first) else {
         return Err(open::missing().into());
     };
     let epoch = opening.epoch;
@@ -173,17 +173,19 @@ async fn answer<R: Role>(
     epoch: u32,
 ) -> Result<ControlFlow<End>, Status> {
     match R::read(request) {
-        Some(Asked::Round(asked)) => {
+        Some(StreamRequest::Round(asked)) => {
             let answered = R::round(peer, session, asked, epoch, replies).await;
             peer.metrics.round(&answered);
             answered.map(ControlFlow::Continue)
         }
-        Some(Asked::Close) => {
+        Some(StreamRequest::Close) => {
             replies.send(R::write(Said::Closed(v1::Closed {}))).await?;
             Ok(ControlFlow::Break(End::Closed))
         }
-        Some(Asked::Reserved) => Err(Status::unimplemented("append and commit are reserved")),
-        Some(Asked::Open(_)) => Err(open::repeated().into()),
+        Some(StreamRequest::Reserved) => {
+            Err(Status::unimplemented("append and commit are reserved"))
+        }
+        Some(StreamRequest::Open(_)) => Err(open::repeated().into()),
         None => Err(BadField::new("request", "missing, or of a later version").into()),
     }
 }

@@ -24,7 +24,7 @@ use crate::listen::{BindError, ExposedError, Listen, ListenError, check_exposed}
 use crate::process::Process;
 use crate::severable::Severable;
 
-pub use ask::{AskError, Asked, readiness};
+pub use ask::{AskError, Readiness, readiness};
 
 /// Where the admin port is unless it is said.
 const DEFAULT_ADDRESS: SocketAddr =

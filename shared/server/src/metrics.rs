@@ -8,7 +8,7 @@ mod definition;
 mod histogram;
 pub mod names;
 mod peer;
-mod process_figures;
+mod process;
 mod registered;
 mod samples;
 

@@ -63,7 +63,7 @@ pub fn exit_within(stop: CancellationToken, limit: Duration) {
 
 /// A signal that ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct StopSignal {
     /// What it is called.
     pub name: &'static str,
     /// What the process exits with, as a shell would have it: 128 and the signal's number.
@@ -98,7 +98,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> StopSignal {
         let hang_up = async {
             match &mut self.hang_up {
                 Some(signal) => signal.recv().await,
@@ -111,7 +111,7 @@ impl Signals {
             _ = hang_up => ("SIGHUP", 1),
         };
         let exit_code = 128 + number;
-        Told { name, exit_code }
+        StopSignal { name, exit_code }
     }
 }
 
@@ -130,9 +130,9 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> StopSignal {
         self.0.recv().await;
-        Told {
+        StopSignal {
             name: "CTRL-C",
             exit_code: 130,
         }

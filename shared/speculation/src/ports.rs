@@ -180,7 +180,7 @@ pub trait LanguageModel {
     }
 
     /// Pages that its caches may take besides those they have, as far as the memory tells that they are in; none if
-    /// it does not. Asked once, before there is any sequence.
+    /// it does not. MethodRequest once, before there is any sequence.
     fn free_pages(&self) -> Option<usize> {
         None
     }

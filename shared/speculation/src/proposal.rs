@@ -90,7 +90,7 @@ pub enum BadProposal {
     MissingBonus,
     /// The target distribution reads something else of the draft model that did not come.
     #[error("the target distribution needs the draft model's {0}, and none came")]
-    Untold(&'static str),
+    NotKept(&'static str),
     /// Something else told of the draft model is out of range.
     #[error("the draft model's {0} is out of range")]
     OutOfRange(&'static str),

@@ -15,7 +15,7 @@ pub trait TargetRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The distributions after the first `offset` draft tokens. Asked for once each, in order; the row is
+    /// The distributions after the first `offset` draft tokens. MethodRequest for once each, in order; the row is
     /// then turned into the target distribution in place.
     ///
     /// # Errors
@@ -165,14 +165,14 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         };
         let told = self.proposal(offset)?.confidence;
         if self.needs.max {
-            let max = told.ok_or(BadProposal::Untold(MAX))?.max;
+            let max = told.ok_or(BadProposal::NotKept(MAX))?.max;
             if !(max > 0.0 && max <= 1.0) {
                 return Err(BadProposal::OutOfRange(MAX));
             }
             confidence.max = F::from_f32(max);
         }
         if self.needs.entropy {
-            let entropy = told.ok_or(BadProposal::Untold(ENTROPY))?.entropy;
+            let entropy = told.ok_or(BadProposal::NotKept(ENTROPY))?.entropy;
             if !(entropy >= 0.0 && entropy.is_finite()) {
                 return Err(BadProposal::OutOfRange(ENTROPY));
             }
@@ -199,7 +199,7 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         let told = match (&proposal.unscaled, ids) {
             (Some(told), _) if ids.is_none() || !self.needs.dense => told,
             (None, None) => return Ok(()),
-            _ => return Err(BadProposal::Untold(UNSCALED)),
+            _ => return Err(BadProposal::NotKept(UNSCALED)),
         };
         let expected = ids.map_or(self.inputs.vocab_size, <[_]>::len);
         if told.len() != expected {

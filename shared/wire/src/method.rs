@@ -1,7 +1,7 @@
 //! Which method a request asks for: axes and parameters, read from the message.
 
 use speculation::methods::names::{beta_of, rule};
-use speculation::methods::{Asked, Parameters, PlanKind, TargetAsked};
+use speculation::methods::{MethodRequest, Parameters, PlanKind, TargetKind};
 
 use crate::drafting_request::DraftingRequest;
 use crate::status::BadField;
@@ -15,7 +15,7 @@ use crate::{open, proposal, v1};
 pub fn from_wire<'a>(
     request: &'a v1::GenerateRequest,
     drafting: &DraftingRequest,
-) -> Result<Asked<'a>, BadField> {
+) -> Result<MethodRequest<'a>, BadField> {
     let (target, parameters) = target_and_parameters(request)?;
     let is_sparse = request.proposal_form == i32::from(v1::ProposalForm::Sparse);
     if request.proposal_top != 0 && !is_sparse {
@@ -34,7 +34,7 @@ pub fn from_wire<'a>(
         }
         wire => Some(open::verification_from_wire(wire, 0.0)?),
     };
-    Ok(Asked {
+    Ok(MethodRequest {
         method: &request.method,
         plan: plan(request.plan)?,
         target,
@@ -50,7 +50,7 @@ pub fn from_wire<'a>(
 
 fn target_and_parameters(
     request: &v1::GenerateRequest,
-) -> Result<(Option<TargetAsked>, Parameters), BadField> {
+) -> Result<(Option<TargetKind>, Parameters), BadField> {
     let asked = request.parameters.clone().unwrap_or_default();
     let mut parameters = Parameters {
         rule: asked.rule.as_deref().map(rule).transpose()?,
@@ -77,11 +77,11 @@ fn target_and_parameters(
         return Err(BadField::new("target.rule", problem));
     }
     let target = match kind {
-        Ok(Kind::Exact) => TargetAsked::Exact,
-        Ok(Kind::Lossy) => TargetAsked::Lossy,
+        Ok(Kind::Exact) => TargetKind::Exact,
+        Ok(Kind::Lossy) => TargetKind::Lossy,
         Ok(Kind::Deferral) => {
             let rule = rule(&target.rule);
-            TargetAsked::Rule(rule.map_err(|error| BadField::new("target.rule", error.problem))?)
+            TargetKind::Rule(rule.map_err(|error| BadField::new("target.rule", error.problem))?)
         }
         Ok(Kind::Unspecified) => return Err(BadField::new("target.kind", "missing")),
         Err(_) => {

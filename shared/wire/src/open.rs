@@ -9,7 +9,7 @@ use speculation::sampling::SamplingParams;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
-pub use crate::proposal::Telling;
+pub use crate::proposal::ProposalFields;
 use crate::status::BadField;
 use crate::{describe, proposal, sampling, target, v1};
 
@@ -33,7 +33,7 @@ pub struct SessionSpec {
     /// What is sent of the draft distribution.
     pub proposal_form: ProposalForm,
     /// What is told of the draft distribution beside itself.
-    pub telling: Telling,
+    pub proposal_fields: ProposalFields,
     /// The distribution aimed at.
     pub target: TargetDistribution,
     /// Whether the coordinator decides acceptance.
@@ -157,7 +157,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         },
         vocab_size,
         verification: verification_from_wire(open.verification, open.rollback)?,
-        telling: Telling {
+        proposal_fields: ProposalFields {
             confidences: open.confidences,
             entropies: open.entropies,
             unscaled: open.unscaled,

@@ -15,7 +15,7 @@ use crate::v1;
     clippy::struct_excessive_bools,
     reason = "numbers that are asked for one by one"
 )]
-pub struct Telling {
+pub struct ProposalFields {
     /// Maximum of the unscaled distribution.
     pub confidences: bool,
     /// Its entropy too.
@@ -149,7 +149,7 @@ fn half_row(row: &[f32]) -> v1::DenseDistribution {
 }
 
 /// Reads what is told of a block of `drafts` tokens whose session is told distributions in `form` and
-/// `telling`.
+/// `proposal_fields`.
 ///
 /// # Errors
 /// If there is not one for each token, or one is not in the session's form. Whether it is a distribution,
@@ -158,7 +158,7 @@ pub fn from_wire(
     wire: Vec<v1::Proposal>,
     drafts: usize,
     form: ProposalForm,
-    telling: Telling,
+    proposal_fields: ProposalFields,
 ) -> Result<Vec<Proposal>, BadField> {
     let silent = |probs| {
         let proposal = Proposal {
@@ -168,8 +168,10 @@ pub fn from_wire(
         Ok(vec![proposal; drafts])
     };
     match form {
-        ProposalForm::None if telling == Telling::default() => return silent(ProposalProbs::None),
-        ProposalForm::Point if telling == Telling::default() => {
+        ProposalForm::None if proposal_fields == ProposalFields::default() => {
+            return silent(ProposalProbs::None);
+        }
+        ProposalForm::Point if proposal_fields == ProposalFields::default() => {
             return silent(ProposalProbs::Point);
         }
         _ => {}
@@ -179,7 +181,7 @@ pub fn from_wire(
         return Err(BadField::new("proposals", problem));
     }
     wire.into_iter()
-        .map(|proposal| one_from_wire(proposal, form, telling))
+        .map(|proposal| one_from_wire(proposal, form, proposal_fields))
         .collect()
 }
 
@@ -190,28 +192,28 @@ pub fn from_wire(
 pub fn one_from_wire(
     wire: v1::Proposal,
     form: ProposalForm,
-    telling: Telling,
+    proposal_fields: ProposalFields,
 ) -> Result<Proposal, BadField> {
     let missing = |what: &str| BadField::new("proposals", format!("{what} is missing"));
     let confidence = match (wire.max_probability, wire.entropy) {
         (Some(max), Some(entropy)) => Some(Confidence { max, entropy }),
-        _ if telling.confidences => return Err(missing("max_probability or entropy")),
+        _ if proposal_fields.confidences => return Err(missing("max_probability or entropy")),
         _ => None,
     };
-    if telling.logprobs && wire.logprob.is_none() {
+    if proposal_fields.logprobs && wire.logprob.is_none() {
         return Err(missing("logprob"));
     }
     let (probs, beside) = probs_from_wire(wire.probs, form)?;
     let dense = wire.unscaled.as_ref().map(row_from_wire).transpose()?;
     let unscaled = match &probs {
-        _ if !telling.unscaled => None,
+        _ if !proposal_fields.unscaled => None,
         ProposalProbs::Dense(row) => dense.filter(|dense| dense.len() == row.len()),
         ProposalProbs::Sparse { ids, .. } => {
             Some(beside).filter(|beside| beside.len() == ids.len())
         }
         ProposalProbs::None | ProposalProbs::Point => None,
     };
-    if telling.unscaled && tells_distributions(form) && unscaled.is_none() {
+    if proposal_fields.unscaled && tells_distributions(form) && unscaled.is_none() {
         return Err(missing("unscaled, one for each probability,"));
     }
     Ok(Proposal {

@@ -13,7 +13,7 @@ use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
 use speculation::verification::Verification;
 use wire::draft_block::ProposalBounds;
-use wire::open::Telling;
+use wire::open::ProposalFields;
 use wire::v1;
 
 pub(crate) use opening::open;
@@ -87,14 +87,14 @@ impl AdmittedRequest {
     }
 
     /// What a drafter sends beside its distributions.
-    pub(crate) fn proposal_fields(&self) -> Telling {
-        let telling = self.method.telling();
-        let is_whole = telling.form == ProposalForm::Dense { half: false };
+    pub(crate) fn proposal_fields(&self) -> ProposalFields {
+        let options = self.method.proposal_options();
+        let is_whole = options.form == ProposalForm::Dense { half: false };
         let reports = self.report_distributions;
-        Telling {
-            confidences: telling.confidence || reports,
+        ProposalFields {
+            confidences: options.confidence || reports,
             entropies: self.method.needs().entropy || reports,
-            unscaled: telling.unscaled || reports && (self.is_scaled() || !is_whole),
+            unscaled: options.unscaled || reports && (self.is_scaled() || !is_whole),
             logprobs: self.method.scores(),
         }
     }

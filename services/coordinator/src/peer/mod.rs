@@ -43,11 +43,11 @@ pub(crate) struct PendingRequest {
     pub(crate) round: u64,
     pub(crate) request: Request,
     /// What its peer was asked, once it was.
-    asked: Option<Asked>,
+    asked: Option<StartedRound>,
 }
 
 /// What a peer was asked.
-enum Asked {
+enum StartedRound {
     Draft(PendingDraft),
     Verify(PendingVerify),
     Decode(PendingDecode),
@@ -121,15 +121,15 @@ impl Peers {
         let request = Arc::clone(&self.opener.request);
         let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
         let block = match &mut pending.asked {
-            Some(Asked::Draft(draft)) => {
+            Some(StartedRound::Draft(draft)) => {
                 let answer = draft.next(drafter, &request, position).await;
                 return answer.map_err(failed);
             }
-            Some(Asked::Decode(decode)) => {
+            Some(StartedRound::Decode(decode)) => {
                 let answer = decode.next(verifier, &mut self.opener, position).await;
                 return answer.map_err(failed);
             }
-            Some(Asked::Verify(verify)) => {
+            Some(StartedRound::Verify(verify)) => {
                 let answer = verify.next(verifier, request.vocab_size, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
@@ -146,7 +146,7 @@ impl Peers {
         request: &Request,
         position: Position<'_>,
         proposals: &RoundProposals,
-    ) -> Result<Asked, PeerError> {
+    ) -> Result<StartedRound, PeerError> {
         let (opener, drafter, verifier) = (&mut self.opener, &mut self.drafter, &mut self.verifier);
         match request {
             Request::Draft {
@@ -155,7 +155,7 @@ impl Peers {
             } => {
                 let levels = (*max_tokens, *bonus_q);
                 let started = PendingDraft::start(drafter, opener, position, levels).await;
-                started.map(Asked::Draft)
+                started.map(StartedRound::Draft)
             }
             Request::Verify {
                 drafts,
@@ -164,11 +164,11 @@ impl Peers {
             } => {
                 let block = (drafts, *horizon, &layers[..]);
                 let started = PendingVerify::start(verifier, opener, position, block, proposals);
-                started.await.map(Asked::Verify)
+                started.await.map(StartedRound::Verify)
             }
             Request::Decode { max_tokens } => {
                 let started = PendingDecode::start(verifier, opener, position, *max_tokens);
-                started.await.map(Asked::Decode)
+                started.await.map(StartedRound::Decode)
             }
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn levels(
 
 #[cfg(test)]
 mod tests {
-    use speculation::methods::Asked;
+    use speculation::methods::MethodRequest;
     use v1::draft_length::Policy;
     use v1::tree_shape::Shape;
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn levels(request: &v1::GenerateRequest, most_nodes: u32) -> Result<u32, BadField> {
         let asked = DraftingRequest::read(request)?;
-        let method = Asked {
+        let method = MethodRequest {
             drafting: asked.drafting,
             draft_len: asked.draft_len,
             tree: asked.tree,

@@ -26,7 +26,7 @@ fn positions(method: &Choice, draft_len: u32) -> u64 {
 
 /// Bytes of what a drafter sends of its distributions in a round, where it sends them whole.
 fn drafted(method: &Choice, draft_len: u32, vocab_size: u32) -> u64 {
-    let fields = method.telling();
+    let fields = method.proposal_options();
     let row = match fields.form {
         ProposalForm::Dense { half: true } => NUMBER / 2,
         ProposalForm::Dense { half: false } => NUMBER,
@@ -87,14 +87,14 @@ pub(crate) fn distribution_bytes(request: &AdmittedRequest) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use speculation::methods::Asked;
+    use speculation::methods::MethodRequest;
 
     use super::*;
 
     #[test]
     fn distributions_that_fit_no_message_are_refused() {
         let method = |proposal| {
-            let asked = Asked {
+            let asked = MethodRequest {
                 method: "rejection",
                 proposal: Some(proposal),
                 ..Default::default()

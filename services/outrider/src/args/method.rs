@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use speculation::methods::{self, PlanKind, TargetAsked};
+use speculation::methods::{self, PlanKind, TargetKind};
 use speculation::target::Beta;
 use wire::v1::target_distribution::Kind;
 use wire::{open, proposal, v1};
@@ -126,11 +126,11 @@ fn plan_to_wire(plan: PlanKind) -> v1::Plan {
     }
 }
 
-fn target_to_wire(target: TargetAsked) -> v1::TargetDistribution {
+fn target_to_wire(target: TargetKind) -> v1::TargetDistribution {
     let (kind, rule) = match target {
-        TargetAsked::Exact => (Kind::Exact, String::new()),
-        TargetAsked::Lossy => (Kind::Lossy, String::new()),
-        TargetAsked::Rule(rule) => (Kind::Deferral, rule.name.to_owned()),
+        TargetKind::Exact => (Kind::Exact, String::new()),
+        TargetKind::Lossy => (Kind::Lossy, String::new()),
+        TargetKind::Rule(rule) => (Kind::Deferral, rule.name.to_owned()),
     };
     v1::TargetDistribution {
         kind: kind.into(),

@@ -19,7 +19,7 @@ use wire::v1;
 
 use crate::config::Config;
 use crate::connect::{self, Coordinator};
-use crate::failure::Told;
+use crate::failure::AlreadyReported;
 
 /// How long services may take to start up before they count as unreachable.
 const STARTING_UP: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ pub(crate) async fn read(
                     let code = Code::from(finished.error_code as i32);
                     // A printer of JSON has told it with the rest.
                     let error = anyhow!("{} ({code:?})", finished.error);
-                    return Err(Told(error).into());
+                    return Err(AlreadyReported(error).into());
                 }
                 return Ok(answer);
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use speculation::methods::{
-    self, Axis, METHODS, Method, Range, Setting, TargetAsked, axes_listing, names,
+    self, Axis, METHODS, Method, Range, Setting, TargetKind, axes_listing, names,
 };
 use speculation::target::{Beta, RULES};
 
@@ -46,7 +46,7 @@ pub(super) fn method(method: &Method) -> Value {
         "aliases": method.aliases,
         "summary": method.summary,
         "plan": method.plan.name(),
-        "target": TargetAsked::of(method.target).name(),
+        "target": TargetKind::of(method.target).name(),
         "verification": names::of_verification(method.verification),
         "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
         "lossless": method.is_lossless(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use speculation::methods::{AxisValue, Method, Setting, TargetAsked, Value, axes_listing, names};
+use speculation::methods::{AxisValue, Method, Setting, TargetKind, Value, axes_listing, names};
 use speculation::target::RULES;
 
 /// Everything there is to choose from.
@@ -48,7 +48,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
     for (name, value) in [
         ("aliases", &aliases[..]),
         ("plan", method.plan.name()),
-        ("target", TargetAsked::of(method.target).name()),
+        ("target", TargetKind::of(method.target).name()),
         ("verification", names::of_verification(method.verification)),
         ("lossless", yes_no(method.is_lossless())),
         ("reproducible", yes_no(method.is_reproducible())),

@@ -6,7 +6,7 @@ use std::io::Write;
 use super::Report;
 use super::scoring::{Position, Summary};
 use crate::failure::one_line;
-use crate::failure::{self, Told};
+use crate::failure::{self, AlreadyReported};
 
 /// Writes `{positions: [...], perplexity}`.
 pub(super) struct Json<'a, W> {
@@ -35,7 +35,7 @@ impl<W: Write> Report for Json<'_, W> {
         // The object that was begun tells it, without its opening brace.
         let rest = &failure::object(&one_line(&error))[1..];
         match writeln!(self.out, "],{rest}") {
-            Ok(()) => Told(error).into(),
+            Ok(()) => AlreadyReported(error).into(),
             Err(_) => error,
         }
     }
@@ -55,14 +55,17 @@ mod tests {
             is_begun: false,
         };
         let untouched = json.fail(anyhow::anyhow!("at once"));
-        assert!(!untouched.is::<Told>());
+        assert!(!untouched.is::<AlreadyReported>());
         let position = Position {
             token_id: 7,
             logprob: None,
             top: Vec::new(),
         };
         json.position(0, &position).expect("written");
-        assert!(json.fail(anyhow::anyhow!("too late")).is::<Told>());
+        assert!(
+            json.fail(anyhow::anyhow!("too late"))
+                .is::<AlreadyReported>()
+        );
         let told: Value = serde_json::from_slice(&out).expect("one object");
         assert_eq!(told["positions"][0]["token_id"], 7);
         assert_eq!(told["error"]["message"], "too late");

@@ -16,12 +16,12 @@ use crate::score::Wanted;
 use crate::scoring::score;
 use crate::target::{Target, Verifier, VerifySession};
 use crate::tree::{self, Tree};
-use crate::verify::Asked;
+use crate::verify::VerifyInput;
 
 /// A block that is to be scored, and what is to come of it.
 struct Block {
     drafts: DraftTree,
-    asked: Asked,
+    asked: VerifyInput,
     slices: Option<v1::SliceRequest>,
 }
 
@@ -129,7 +129,7 @@ fn asked(
     verifier: &Verifier,
     session: &VerifySession,
     wire: v1::VerifyRound,
-) -> Result<(DraftTree, Asked), BadField> {
+) -> Result<(DraftTree, VerifyInput), BadField> {
     let spec = &session.spec;
     let limits = verifier.description.limits.unwrap_or_default();
     let limit = limits.max_draft_tokens as usize;
@@ -147,21 +147,21 @@ fn asked(
         }
     }
     if spec.accept_at_coordinator {
-        return Ok((drafts, Asked::default()));
+        return Ok((drafts, VerifyInput::default()));
     }
     if wire.slices.is_some() {
         let problem = "come only where the coordinator decides";
         return Err(BadField::new("slices", problem));
     }
     if !drafts.is_chain() {
-        return Ok((drafts, Asked::default()));
+        return Ok((drafts, VerifyInput::default()));
     }
-    let (form, telling) = (spec.proposal_form, spec.telling);
+    let (form, fields) = (spec.proposal_form, spec.proposal_fields);
     let bonus = wire
         .bonus_q
-        .map(|bonus| proposal::one_from_wire(bonus, form, telling));
-    let asked = Asked {
-        proposals: proposal::from_wire(wire.proposals, drafts.len(), form, telling)?,
+        .map(|bonus| proposal::one_from_wire(bonus, form, fields));
+    let asked = VerifyInput {
+        proposals: proposal::from_wire(wire.proposals, drafts.len(), form, fields)?,
         bonus: bonus.transpose()?,
         horizon: horizon(wire.horizon, drafts.len(), limit)?,
         layers: verdict::layers_from_wire(&wire.layers)?,

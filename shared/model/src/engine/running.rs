@@ -13,7 +13,7 @@ use speculation::{
 
 use super::{
     handle::Queued,
-    task::{EngineError, Progress, SlotId, StepFigures, StepRows, Task},
+    task::{EngineError, Progress, SlotId, StepRows, StepTiming, Task},
 };
 use crate::{
     forward_error::{ForwardError, check_len, check_source, check_tokens},
@@ -40,7 +40,7 @@ pub(super) struct Running<C> {
     tree: TreePaths,
     /// When the task was submitted; `None` from its first forward on.
     submitted: Option<Instant>,
-    figures: StepFigures,
+    figures: StepTiming,
 }
 
 /// What the next forward does for a task.
@@ -76,7 +76,7 @@ impl<C: KvCache> Running<C> {
             plan: Plan::default(),
             tree: TreePaths::default(),
             submitted: Some(queued.since),
-            figures: StepFigures::default(),
+            figures: StepTiming::default(),
         }
     }
 

@@ -91,7 +91,7 @@ pub struct StepRows<'a> {
     pub(super) hidden: &'a [f32],
     pub(super) vocab_size: usize,
     pub(super) hidden_size: usize,
-    pub(super) figures: StepFigures,
+    pub(super) figures: StepTiming,
 }
 
 impl<'a> StepRows<'a> {
@@ -102,7 +102,7 @@ impl<'a> StepRows<'a> {
         vocab_size: usize,
         hidden: &'a [f32],
         hidden_size: usize,
-        figures: StepFigures,
+        figures: StepTiming,
     ) -> Self {
         Self {
             logits,
@@ -153,14 +153,14 @@ impl<'a> StepRows<'a> {
     }
 
     /// What the step cost.
-    pub fn figures(&self) -> StepFigures {
+    pub fn timing(&self) -> StepTiming {
         self.figures
     }
 }
 
 /// What a step cost, for traces and verdicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepFigures {
+pub struct StepTiming {
     /// From submission to the task's first forward; zero from its second step on.
     pub queue: Duration,
     /// Time in forwards since the task's last step, chunks of its prefill and its encoding included.

@@ -26,14 +26,14 @@ struct Requests {
 }
 
 impl Decoder for Requests {
-    type Item = Asked<()>;
+    type Item = StreamRequest<()>;
     type Error = Status;
 
-    fn decode(&mut self, _source: &mut DecodeBuf<'_>) -> Result<Option<Asked<()>>, Status> {
+    fn decode(&mut self, _source: &mut DecodeBuf<'_>) -> Result<Option<StreamRequest<()>>, Status> {
         if std::mem::replace(&mut self.is_open, true) {
-            return Ok(Some(Asked::Round(())));
+            return Ok(Some(StreamRequest::Round(())));
         }
-        Ok(Some(Asked::Open(Box::new(v1::Open {
+        Ok(Some(StreamRequest::Open(Box::new(v1::Open {
             session_id: vec![1; 16],
             epoch: 1,
             prompt_token_ids: vec![0],
@@ -71,13 +71,13 @@ impl Role for Left {
     const MODEL: &'static str = "model";
     const ANSWER: &'static str = "answer";
 
-    type Request = Asked<()>;
+    type Request = StreamRequest<()>;
     type Reply = &'static str;
     type Round = ();
     type Answer = ();
     type Memory = ();
 
-    fn read(request: Asked<()>) -> Option<Asked<()>> {
+    fn read(request: StreamRequest<()>) -> Option<StreamRequest<()>> {
         Some(request)
     }
 

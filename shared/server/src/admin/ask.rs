@@ -19,7 +19,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 /// What an admin port said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Readiness {
     /// Whether it is ready.
     pub is_ready: bool,
     /// One line why.
@@ -65,7 +65,7 @@ pub enum AskError {
 ///
 /// # Errors
 /// [`AskError`] quoting the URL.
-pub async fn readiness(url: &str) -> Result<Asked, AskError> {
+pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
     if url.starts_with("https://") {
         let url = url.to_owned();
         return Err(AskError::Tls { url });
@@ -97,7 +97,7 @@ pub async fn readiness(url: &str) -> Result<Asked, AskError> {
                 return Err(AskError::Foreign { url, status });
             }
         };
-        Ok(Asked { is_ready, line })
+        Ok(Readiness { is_ready, line })
     };
     let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
     tokio::time::timeout(TIMEOUT, asked).await.map_err(late)?

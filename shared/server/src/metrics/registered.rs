@@ -10,7 +10,7 @@ use prometheus_client::registry::{self, Registry};
 use super::Counter;
 use super::definition::{Kind, Labels, Metric};
 use super::names;
-use super::process_figures;
+use super::process;
 use super::samples::Sources;
 
 type Histograms = Family<Labels, HistogramWithExemplars<Labels>, Bounds>;
@@ -62,7 +62,7 @@ impl Registered {
         }
         registry.register_collector(Box::new(registered.sources.clone()));
         registered.sources.add(Box::new(|samples| {
-            process_figures::sample(samples);
+            process::sample(samples);
             Some(())
         }));
         registered

@@ -14,11 +14,11 @@ use crate::real::{Real, sum_of_pairs};
 pub enum Emission<F> {
     /// Not kept: where tokens are compared instead of distributions.
     #[default]
-    Untold,
+    NotKept,
     /// The one-hot distribution of the token: Max-Gram's, and everybody's at temperature 0.
     Point,
     /// The reviewer's own distribution, as it was cut and told before the token was drawn from it.
-    Told(ProposalProbs),
+    Sent(ProposalProbs),
     /// The distribution of a lenient review (vocab).
     Lenient(Vec<F>),
 }
@@ -28,9 +28,9 @@ impl<F: Real> Emission<F> {
     pub fn proposal(self, form: ProposalForm) -> ProposalProbs {
         match self {
             _ if form == ProposalForm::None => ProposalProbs::None,
-            Self::Untold => ProposalProbs::None,
+            Self::NotKept => ProposalProbs::None,
             Self::Point => ProposalProbs::Point,
-            Self::Told(probs) => probs,
+            Self::Sent(probs) => probs,
             Self::Lenient(probs) => {
                 ProposalProbs::Dense(probs.iter().map(|mass| mass.as_f64() as f32).collect())
             }
@@ -44,9 +44,9 @@ impl<F: Real> Emission<F> {
     /// If it is not kept, or of another vocabulary.
     pub fn write_probs(&self, token: TokenId, probs: &mut [F]) -> Result<(), BadProposal> {
         match self {
-            Self::Untold => Err(BadProposal::Missing),
+            Self::NotKept => Err(BadProposal::Missing),
             Self::Point => ProposalProbs::Point.write_probs(token, probs),
-            Self::Told(told) => told.write_probs(token, probs),
+            Self::Sent(told) => told.write_probs(token, probs),
             Self::Lenient(row) if row.len() == probs.len() => {
                 probs.copy_from_slice(row);
                 Ok(())
@@ -129,6 +129,6 @@ mod tests {
             .write_probs(2, &mut row)
             .expect("a distribution");
         assert_eq!(row, [0.0, 0.0, 1.0, 0.0]);
-        assert!(Emission::Untold.write_probs(2, &mut row).is_err());
+        assert!(Emission::NotKept.write_probs(2, &mut row).is_err());
     }
 }

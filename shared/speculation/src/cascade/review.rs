@@ -25,7 +25,7 @@ pub trait DraftRows<F> {
     /// Why there are none.
     type Error: From<BadProposal>;
 
-    /// The distributions after the first `offset` draft tokens. Asked for once each, in order.
+    /// The distributions after the first `offset` draft tokens. MethodRequest for once each, in order.
     ///
     /// # Errors
     /// If the model's row gives no distribution.
@@ -117,7 +117,7 @@ impl<F: Real> Draft<F> {
                 emitter: Emitter::MaxGram,
                 probs: match reviewing {
                     Reviewing::Greedy | Reviewing::Sampling { .. } => Emission::Point,
-                    Reviewing::Coupled { .. } => Emission::Untold,
+                    Reviewing::Coupled { .. } => Emission::NotKept,
                 },
             },
             probability: F::one(),
@@ -144,7 +144,7 @@ impl Place {
             }
             Reviewing::Coupled { noise } => (
                 self.coupled(proposed, distributions.probs, noise),
-                Emission::Untold,
+                Emission::NotKept,
             ),
             Reviewing::Sampling { chance, form } => {
                 let mut chance = chance.of(self.call);
@@ -221,14 +221,14 @@ impl Place {
         let told = (lenience == 1.0).then(|| ProposalProbs::of(probs, form));
         let Some(draft) = proposed else {
             let id = chance.token(Purpose::Bonus, self.offset, probs);
-            return Ok((id, Emission::Told(told.unwrap_or_default())));
+            return Ok((id, Emission::Sent(told.unwrap_or_default())));
         };
         let id = draft.token.id;
         scratch.resize(probs.len(), F::zero());
         draft.token.probs.write_probs(id, scratch)?;
         let ratio = acceptance_ratio(scratch, probs, lenience, id);
         let emission = match told {
-            Some(told) => Emission::Told(told),
+            Some(told) => Emission::Sent(told),
             None => Emission::Lenient(emitted(scratch, probs, lenience)),
         };
         if chance.accepts(self.offset, ratio) {

@@ -9,6 +9,6 @@ mod tree;
 
 pub use axes::{DraftLen, Drafting, TreeShape};
 pub use label::{AcceptanceLabel, UnknownLabel, point_label};
-pub use proposing::{DraftToken, Telling, draft_token, draw, propose};
+pub use proposing::{DraftToken, ProposalOptions, draft_token, draw, propose};
 pub use stop::{StopRule, Stopping};
 pub use tree::{Growth, siblings};

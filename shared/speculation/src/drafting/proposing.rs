@@ -20,7 +20,7 @@ pub struct DraftToken {
 
 /// What the verifier is told of a draft distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Telling {
+pub struct ProposalOptions {
     /// How much of the sampling distribution.
     pub form: ProposalForm,
     /// Whether the confidence of the unscaled distribution.
@@ -29,7 +29,7 @@ pub struct Telling {
     pub unscaled: bool,
 }
 
-impl Default for Telling {
+impl Default for ProposalOptions {
     fn default() -> Self {
         Self {
             form: ProposalForm::None,
@@ -50,15 +50,17 @@ pub fn propose<F: Real>(
     probs: &mut [F],
     unscaled: Option<&[F]>,
     confidence: Confidence<F>,
-    telling: Telling,
+    proposal_options: ProposalOptions,
 ) -> Proposal {
     let changes = matches!(
-        telling.form,
+        proposal_options.form,
         ProposalForm::Sparse { .. } | ProposalForm::Dense { half: true }
     );
-    let copy = (telling.unscaled && changes && unscaled.is_none()).then(|| probs.to_vec());
-    let unscaled = unscaled.or(copy.as_deref()).filter(|_| telling.unscaled);
-    let probs = ProposalProbs::of(probs, telling.form);
+    let copy = (proposal_options.unscaled && changes && unscaled.is_none()).then(|| probs.to_vec());
+    let unscaled = unscaled
+        .or(copy.as_deref())
+        .filter(|_| proposal_options.unscaled);
+    let probs = ProposalProbs::of(probs, proposal_options.form);
     let single = |value: F| value.as_f64() as f32;
     let unscaled = unscaled.and_then(|row| match &probs {
         ProposalProbs::Sparse { ids, .. } => {
@@ -69,7 +71,7 @@ pub fn propose<F: Real>(
     });
     Proposal {
         probs,
-        confidence: telling.confidence.then(|| Confidence {
+        confidence: proposal_options.confidence.then(|| Confidence {
             max: single(confidence.max),
             entropy: single(confidence.entropy),
         }),
@@ -100,7 +102,7 @@ pub fn draw<F: Real>(
     }
 }
 
-/// [`propose`], then [`draw`], telling nothing but the distribution.
+/// [`propose`], then [`draw`], proposal_options nothing but the distribution.
 pub fn draft_token<F: Real>(
     probs: &mut [F],
     verification: Verification,
@@ -109,11 +111,11 @@ pub fn draft_token<F: Real>(
     at: (u32, u32),
     chance: &mut impl Chance<F>,
 ) -> DraftToken {
-    let telling = Telling {
+    let proposal_options = ProposalOptions {
         form,
         ..Default::default()
     };
-    let proposal = propose(probs, None, Confidence::default(), telling);
+    let proposal = propose(probs, None, Confidence::default(), proposal_options);
     let id = draw(probs, verification, noise, at, chance);
     DraftToken { id, proposal }
 }
@@ -130,13 +132,13 @@ mod tests {
     };
 
     fn told(form: ProposalForm, unscaled: Option<&[f64]>) -> Proposal {
-        let telling = Telling {
+        let proposal_options = ProposalOptions {
             form,
             confidence: true,
             unscaled: true,
         };
         let mut probs = LAW;
-        let proposal = propose(&mut probs, unscaled, SURE, telling);
+        let proposal = propose(&mut probs, unscaled, SURE, proposal_options);
         let mut sent = LAW;
         assert_eq!(proposal.probs, ProposalProbs::of(&mut sent, form));
         assert_eq!(
@@ -168,15 +170,15 @@ mod tests {
     #[test]
     fn nothing_is_told_that_was_not_asked_for() {
         let form = ProposalForm::Sparse { top: 2 };
-        let telling = Telling {
+        let proposal_options = ProposalOptions {
             form,
             ..Default::default()
         };
-        let proposal = propose(&mut { LAW }, Some(&UNSCALED), SURE, telling);
+        let proposal = propose(&mut { LAW }, Some(&UNSCALED), SURE, proposal_options);
         assert_eq!((proposal.confidence, proposal.unscaled), (None, None));
         assert_eq!(told(ProposalForm::None, Some(&UNSCALED)).unscaled, None);
         assert_eq!(told(ProposalForm::Point, Some(&UNSCALED)).unscaled, None);
-        let untold = propose(&mut { LAW }, None, SURE, Telling::default());
+        let untold = propose(&mut { LAW }, None, SURE, ProposalOptions::default());
         assert_eq!(untold, Proposal::default());
     }
 

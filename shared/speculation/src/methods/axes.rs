@@ -1,8 +1,8 @@
 //! The axes in effect: what was asked for, else the preset, and what does not go together.
 
-use super::names::{self, PlanKind, TargetAsked};
+use super::names::{self, PlanKind, TargetKind};
 use super::registry::{LOSSY, METHODS, Method};
-use super::{Asked, BadValue};
+use super::{BadValue, MethodRequest};
 use crate::target::{RULES, Rule, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -27,14 +27,14 @@ pub(super) fn rules_of(plan: PlanKind) -> &'static [Rule] {
 
 /// The effective target distribution, its parameters as preset.
 pub(super) fn target_of(
-    asked: &Asked<'_>,
+    asked: &MethodRequest<'_>,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<TargetDistribution, BadValue> {
     let Some(target) = asked.target else {
         return Ok(preset.target);
     };
-    if let (TargetAsked::Rule(target), Some(rule)) = (target, asked.parameters.rule)
+    if let (TargetKind::Rule(target), Some(rule)) = (target, asked.parameters.rule)
         && target != rule
     {
         let (rule, target) = (rule.name, target.name);
@@ -43,10 +43,10 @@ pub(super) fn target_of(
     }
     let fits = match target {
         _ if plan.takes_any_target() => true,
-        TargetAsked::Rule(rule) => {
-            TargetAsked::of(preset.target) != TargetAsked::Exact && rules_of(plan).contains(&rule)
+        TargetKind::Rule(rule) => {
+            TargetKind::of(preset.target) != TargetKind::Exact && rules_of(plan).contains(&rule)
         }
-        target => target == TargetAsked::of(preset.target),
+        target => target == TargetKind::of(preset.target),
     };
     if !fits {
         let expected = match preset.target {
@@ -54,7 +54,7 @@ pub(super) fn target_of(
                 let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name).collect();
                 names.join(" or ")
             }
-            other => TargetAsked::of(other).name().to_owned(),
+            other => TargetKind::of(other).name().to_owned(),
         };
         let problem = format!(
             "'{}' does not go with plan '{}', expected {expected}; or choose plan speculative or \
@@ -64,13 +64,13 @@ pub(super) fn target_of(
         );
         return Err(BadValue::new("target", problem));
     }
-    if target == TargetAsked::of(preset.target) {
+    if target == TargetKind::of(preset.target) {
         return Ok(preset.target);
     }
     Ok(match target {
-        TargetAsked::Exact => TargetDistribution::Exact,
-        TargetAsked::Lossy => LOSSY,
-        TargetAsked::Rule(rule) => TargetDistribution::Deferral {
+        TargetKind::Exact => TargetDistribution::Exact,
+        TargetKind::Lossy => LOSSY,
+        TargetKind::Rule(rule) => TargetDistribution::Deferral {
             rule,
             alpha: rule.alpha.default,
         },
@@ -79,7 +79,7 @@ pub(super) fn target_of(
 
 /// The effective verification, its parameter as preset.
 pub(super) fn verification_of(
-    asked: &Asked<'_>,
+    asked: &MethodRequest<'_>,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {

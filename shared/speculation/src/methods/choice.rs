@@ -1,12 +1,12 @@
 //! What a choice means for drafter, verifier and session.
 
 use super::names::{
-    DRAFT_CAP, DRAFT_LEN, PlanKind, TargetAsked, of_draft_len, of_drafting, of_proposal, of_tree,
+    DRAFT_CAP, DRAFT_LEN, PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree,
     of_verification,
 };
 use super::proposals::Axes;
 use super::{METHODS, Method, Setting};
-use crate::drafting::{DraftLen, Drafting, StopRule, Telling, TreeShape};
+use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Needs, TargetDistribution};
@@ -37,7 +37,7 @@ pub struct Choice {
     /// The shape of blocks.
     pub tree: TreeShape,
     /// Like `target`, with the rule that acts through the plan, if one does.
-    pub(super) aim: TargetAsked,
+    pub(super) aim: TargetKind,
     pub(super) axes: Axes,
     /// Whether the pipeline's sampling distribution is the unscaled distribution.
     pub(super) unscaled_is_probs: bool,
@@ -54,9 +54,9 @@ impl Choice {
     /// the method asked for into it; the one asked for where they made something without a name.
     pub fn effective_name(&self) -> &'static str {
         let plan = PlanKind::of(self.plan);
-        let family = |target: TargetAsked| std::mem::discriminant(&target);
+        let family = |target: TargetKind| std::mem::discriminant(&target);
         let is_it = |method: &&Method| {
-            let same_axes = family(TargetAsked::of(method.target)) == family(self.aim)
+            let same_axes = family(TargetKind::of(method.target)) == family(self.aim)
                 && method.verification == self.verification;
             method.plan == plan && (same_axes || plan != PlanKind::Speculative)
         };
@@ -65,7 +65,7 @@ impl Choice {
         }
         // Where no method has this verification, the one of the same plan and target says most.
         let is_near = |method: &&Method| {
-            let same_target = family(TargetAsked::of(method.target)) == family(self.aim);
+            let same_target = family(TargetKind::of(method.target)) == family(self.aim);
             method.plan == plan && same_target
         };
         let near = [self.method].into_iter().chain(METHODS).find(is_near);
@@ -180,11 +180,11 @@ impl Choice {
     }
 
     /// What the drafter tells the verifier of its distributions.
-    pub fn telling(&self) -> Telling {
+    pub fn proposal_options(&self) -> ProposalOptions {
         let needs = self.needs();
         // A whole distribution that was not cut, rounded or scaled is the unscaled distribution itself.
         let is_dense = self.proposal == ProposalForm::Dense { half: false };
-        Telling {
+        ProposalOptions {
             form: self.proposal,
             confidence: needs.max || needs.entropy,
             unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_probs),

@@ -1,7 +1,7 @@
 //! The axes of drafting in effect, and what does not go together with them.
 
-use super::names::{self, PlanKind, TargetAsked, of_verification};
-use super::{Asked, BadValue};
+use super::names::{self, PlanKind, TargetKind, of_verification};
+use super::{BadValue, MethodRequest};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::target::TargetDistribution;
 use crate::verification::Verification;
@@ -16,7 +16,7 @@ pub(super) struct DraftingAxes {
 
 /// The effective axes of drafting, beside the other axes in effect.
 pub(super) fn drafting_of(
-    asked: &Asked<'_>,
+    asked: &MethodRequest<'_>,
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
@@ -69,7 +69,7 @@ impl DraftingAxes {
         if target == TargetDistribution::Exact {
             return Ok(());
         }
-        let target = TargetAsked::of(target).name();
+        let target = TargetKind::of(target).name();
         if self.drafting != Drafting::Model {
             return Err(self.refused_drafting(&format!(
                 "needs target 'exact': target '{target}' is made of the draft model's distribution at every \

@@ -2,7 +2,7 @@
 //!
 //! A request picks a point on independent axes: which plan the session follows, which distribution it aims at, who
 //! drafts, how much and in which shape, how a draft block is verified, what the verifier is told of the draft
-//! distribution, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`Asked`]
+//! distribution, and who decides. A [`Method`] is a named preset over them ([`METHODS`]); what a request [`MethodRequest`]
 //! for on an axis of its own replaces the preset. [`Choice::resolve`] turns the two into what is carried out, or
 //! says which field does not fit and why. Whether the output is lossless or reproducible is computed from the axes,
 //! so that it is right for every combination.
@@ -29,11 +29,11 @@ mod values;
 
 pub use choice::Choice;
 pub use listing::{Axis, AxisValue, axes_listing};
-pub use names::{PlanKind, TargetAsked};
+pub use names::{PlanKind, TargetKind};
 pub use parameters::Parameters;
 pub use proposals::SPARSE_TOP;
 pub use registry::{METHODS, Method, find, names};
-pub use resolve::Asked;
+pub use resolve::MethodRequest;
 pub use values::{Range, Setting, Value};
 
 use crate::bad_value::BadValue;

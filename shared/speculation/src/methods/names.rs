@@ -82,7 +82,7 @@ impl PlanKind {
 
 /// A target distribution by name; its parameters stand in [`super::Parameters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TargetAsked {
+pub enum TargetKind {
     /// The target model's distribution itself.
     Exact,
     /// Lossy speculative sampling.
@@ -91,7 +91,7 @@ pub enum TargetAsked {
     Rule(Rule),
 }
 
-impl TargetAsked {
+impl TargetKind {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -127,12 +127,12 @@ pub fn plans() -> Vec<&'static str> {
 
 /// The names of all target distributions.
 pub fn targets() -> Vec<&'static str> {
-    let whole = [TargetAsked::Exact, TargetAsked::Lossy];
-    let rules = RULES.iter().copied().map(TargetAsked::Rule);
+    let whole = [TargetKind::Exact, TargetKind::Lossy];
+    let rules = RULES.iter().copied().map(TargetKind::Rule);
     whole
         .into_iter()
         .chain(rules)
-        .map(TargetAsked::name)
+        .map(TargetKind::name)
         .collect()
 }
 
@@ -161,12 +161,12 @@ pub fn plan(text: &str) -> Result<PlanKind, BadValue> {
 }
 
 /// The target distribution called `text`: exact, lossy, or a deferral rule.
-pub fn target(text: &str) -> Result<TargetAsked, BadValue> {
+pub fn target(text: &str) -> Result<TargetKind, BadValue> {
     match text {
-        "exact" => Ok(TargetAsked::Exact),
-        "lossy" => Ok(TargetAsked::Lossy),
+        "exact" => Ok(TargetKind::Exact),
+        "lossy" => Ok(TargetKind::Lossy),
         _ => match Rule::find(text) {
-            Some(rule) => Ok(TargetAsked::Rule(rule)),
+            Some(rule) => Ok(TargetKind::Rule(rule)),
             None => Err(unknown("target", text, &targets())),
         },
     }

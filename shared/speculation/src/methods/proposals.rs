@@ -1,7 +1,7 @@
 //! What the verifier must be told of the draft distribution: the default, and what will not do.
 
 use super::BadValue;
-use super::names::{TargetAsked, of_drafting, of_proposal, of_verification};
+use super::names::{TargetKind, of_drafting, of_proposal, of_verification};
 use crate::drafting::Drafting;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::target::{Needs, TargetDistribution};
@@ -90,7 +90,7 @@ impl Axes {
         };
         let who = || {
             if self.in_target() {
-                format!("target '{}'", TargetAsked::of(self.target).name())
+                format!("target '{}'", TargetKind::of(self.target).name())
             } else {
                 format!("verification '{}'", of_verification(self.verification))
             }

@@ -1,6 +1,6 @@
 //! The methods.
 
-use super::{Asked, BadValue, Choice, PlanKind, Setting};
+use super::{BadValue, Choice, MethodRequest, PlanKind, Setting};
 use crate::target::{Beta, TargetDistribution, rules};
 use crate::verification::Verification;
 
@@ -190,9 +190,9 @@ impl Method {
     /// # Panics
     /// Never: every preset of [`METHODS`] fits together, at every temperature.
     pub fn preset(&self, temperature: f32) -> Choice {
-        let asked = Asked {
+        let asked = MethodRequest {
             method: self.name,
-            ..Asked::default()
+            ..MethodRequest::default()
         };
         Choice::resolve(&asked, temperature, false).expect("presets fit together")
     }

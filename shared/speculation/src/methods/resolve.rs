@@ -2,7 +2,7 @@
 
 use super::axes::{method_of, rules_of, target_of, verification_of};
 use super::drafting::drafting_of;
-use super::names::{PlanKind, TargetAsked};
+use super::names::{PlanKind, TargetKind};
 use super::parameters::{
     self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA, VERIFY_ON_FINISH, WINDOW,
 };
@@ -17,13 +17,13 @@ use crate::verification::Verification;
 
 /// What a request asked for. The default asks for the default method.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked<'a> {
+pub struct MethodRequest<'a> {
     /// Name or alias of the method; empty is the default one.
     pub method: &'a str,
     /// The plan, if not the method's.
     pub plan: Option<PlanKind>,
     /// The target distribution, if not the method's.
-    pub target: Option<TargetAsked>,
+    pub target: Option<TargetKind>,
     /// The verification, if not the method's.
     pub verification: Option<Verification>,
     /// What the verifier is told of the draft distribution, if not what it needs.
@@ -57,7 +57,11 @@ impl Choice {
     ///
     /// # Errors
     /// Names the field that is unknown, out of range, not taken, or does not go with another.
-    pub fn resolve(asked: &Asked<'_>, temperature: f32, cuts: bool) -> Result<Self, BadValue> {
+    pub fn resolve(
+        asked: &MethodRequest<'_>,
+        temperature: f32,
+        cuts: bool,
+    ) -> Result<Self, BadValue> {
         let method = find(asked.method)?;
         let plan = asked.plan.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
@@ -100,7 +104,7 @@ impl Choice {
             drafting: drafting.drafting,
             goodput: drafting.len == DraftLen::Goodput,
             tree: drafting.tree,
-            aim: TargetAsked::of(carried.aim),
+            aim: TargetKind::of(carried.aim),
             axes,
             unscaled_is_probs: temperature == 1.0 && !cuts,
             settings,
@@ -196,7 +200,7 @@ fn parameters_of_target(
 }
 
 /// The method and the axes asked for beside it, in words.
-fn described(asked: &Asked<'_>, method: &Method) -> String {
+fn described(asked: &MethodRequest<'_>, method: &Method) -> String {
     let plan = asked
         .plan
         .map(|plan| format!(" with plan '{}'", plan.name()));

@@ -187,11 +187,11 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         unscaled,
         ..told()
     };
-    let untold_max = BadProposal::Untold("max_probability");
+    let untold_max = BadProposal::NotKept("max_probability");
     let bad_max = BadProposal::OutOfRange("max_probability");
     let bad_entropy = BadProposal::OutOfRange("entropy");
     let bad_unscaled = BadProposal::OutOfRange("unscaled");
-    let untold_unscaled = BadProposal::Untold("unscaled");
+    let untold_unscaled = BadProposal::NotKept("unscaled");
     let length = |found, expected| BadProposal::Length { found, expected };
     let (found_two, found_one) = (length(2, 3), length(1, 2));
     for (rule_read, proposal, error) in [
@@ -202,7 +202,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         (
             rules::CHOW_LOG,
             confident(None),
-            BadProposal::Untold("entropy"),
+            BadProposal::NotKept("entropy"),
         ),
         (rules::CHOW_LOG, entropy(-0.1), bad_entropy.clone()),
         (rules::CHOW_LOG, entropy(f32::INFINITY), bad_entropy),

@@ -14,7 +14,7 @@ fn distributions_survive_the_wire() {
         weights: vec![65_535, 9],
     };
     let dense = ProposalProbs::Dense(vec![0.25, 0.75]);
-    let all = Telling {
+    let all = ProposalFields {
         confidences: true,
         entropies: true,
         unscaled: true,
@@ -39,14 +39,17 @@ fn distributions_survive_the_wire() {
             logprob: Some(-2.5),
         };
         let wire = to_wire(vec![bare.clone()], form);
-        assert_eq!(from_wire(wire, 1, form, Telling::default()), Ok(vec![bare]));
+        assert_eq!(
+            from_wire(wire, 1, form, ProposalFields::default()),
+            Ok(vec![bare])
+        );
         let wire = to_wire(vec![full.clone()], form);
-        let telling = Telling {
+        let proposal_fields = ProposalFields {
             unscaled: has_probs,
             ..all
         };
         assert!(fits(&wire[0], form, 2), "{form:?}");
-        assert_eq!(from_wire(wire, 1, form, telling), Ok(vec![full]));
+        assert_eq!(from_wire(wire, 1, form, proposal_fields), Ok(vec![full]));
         let (wire_form, top) = form_to_wire(form);
         assert_eq!(form_from_wire(wire_form.into(), top), Ok(form));
     }
@@ -77,7 +80,7 @@ fn distributions_in_another_form_or_number_are_refused() {
         let proposal = bare(ProposalProbs::Sparse { ids, weights });
         vec![one_to_wire(proposal, form)]
     };
-    let read = |wire| from_wire(wire, 1, form, Telling::default());
+    let read = |wire| from_wire(wire, 1, form, ProposalFields::default());
     assert!(read(sparse(vec![1], vec![1])).is_ok());
     assert!(read(vec![]).is_err());
     assert!(read(sparse(vec![1, 2], vec![1, 1])).is_err());
@@ -85,8 +88,8 @@ fn distributions_in_another_form_or_number_are_refused() {
     let dense = |form| vec![one_to_wire(bare(ProposalProbs::Dense(vec![1.0])), form)];
     assert!(read(dense(whole)).is_err());
     let half = dense(ProposalForm::Dense { half: true });
-    assert!(from_wire(half, 1, whole, Telling::default()).is_err());
-    let confidences = Telling {
+    assert!(from_wire(half, 1, whole, ProposalFields::default()).is_err());
+    let confidences = ProposalFields {
         confidences: true,
         ..Default::default()
     };
@@ -142,7 +145,7 @@ fn one_hot_distributions_stand_among_others() {
     let read = |block: Vec<Proposal>, form| {
         let wire = to_wire(block, form);
         assert!(wire.iter().all(|told| fits(told, form, 2)));
-        from_wire(wire, 2, form, Telling::default())
+        from_wire(wire, 2, form, ProposalFields::default())
     };
     assert_eq!(read(block.clone(), form), Ok(block));
     // Where all are one-hot it must be said too, since the form alone does not say it.
@@ -153,14 +156,14 @@ fn one_hot_distributions_stand_among_others() {
     }
     assert!(to_wire(points, ProposalForm::Point).is_empty());
     // Nobody may hide behind one what a deferral rule must read, nor tell what nobody asked for.
-    let telling = Telling {
+    let proposal_fields = ProposalFields {
         unscaled: true,
         ..Default::default()
     };
     let wire = one_to_wire(bare(ProposalProbs::Point), form);
-    assert!(one_from_wire(wire.clone(), form, telling).is_err());
+    assert!(one_from_wire(wire.clone(), form, proposal_fields).is_err());
     for form in [ProposalForm::None, ProposalForm::Point] {
         assert!(!fits(&wire, form, 2));
-        assert!(one_from_wire(wire.clone(), form, Telling::default()).is_err());
+        assert!(one_from_wire(wire.clone(), form, ProposalFields::default()).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! `outrider-bench decode`: what a decoding step costs, how much of it is not spent in matrix
 //! products, how near it is to what memory allows, and what more positions cost.
 
-mod figures;
 mod llama_cpp;
+mod metrics;
 mod subject;
 
 use std::io::Write;
@@ -15,7 +15,7 @@ use model::gguf::{self, FileFormat};
 use model::kernels::Threads;
 use model::{Checkpoint, WeightFormat};
 
-use self::{figures::Figures, llama_cpp::LlamaCpp, subject::Subject};
+use self::{llama_cpp::LlamaCpp, metrics::Figures, subject::Subject};
 use super::models::{self, ModelsArgs, Which};
 use super::timing::in_turn;
 use crate::read_probe::ReadProbe;
@@ -126,7 +126,7 @@ pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> 
             figures.tell(report)?;
         }
     }
-    figures::explain(report);
+    metrics::explain(report);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use v1::generate_response::Part;
-use wire::open::Telling;
+use wire::open::ProposalFields;
 use wire::{proposal, slice, v1};
 
 use super::file::File;
@@ -70,13 +70,13 @@ impl Recorded<'_> {
             bail!("the coordinator reports no distributions; it is of an earlier version");
         };
         let drafts = distributions.draft_token_ids;
-        let telling = Telling {
+        let fields = ProposalFields {
             confidences: true,
             entropies: true,
             unscaled: self.is_scaled,
             logprobs: false,
         };
-        let proposals = proposal::from_wire(distributions.draft, drafts.len(), FORM, telling);
+        let proposals = proposal::from_wire(distributions.draft, drafts.len(), FORM, fields);
         let proposals = proposals.context("the draft model's distributions")?;
         ensure!(
             distributions.target.len() == drafts.len() + 1,

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::methods::names::{self, of_verification};
-use speculation::methods::{Asked, Choice, Parameters, Value};
+use speculation::methods::{Choice, MethodRequest, Parameters, Value};
 use speculation::session::Plan;
 use speculation::target::{Rule, TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -130,7 +130,7 @@ impl ChoiceArgs {
         alpha: Option<f64>,
         sampling: &v1::SamplingParams,
     ) -> Result<Row> {
-        let asked = Asked {
+        let asked = MethodRequest {
             method: axes.method,
             plan: self.plan.as_deref().map(names::plan).transpose()?,
             target: axes.target.map(names::target).transpose()?,

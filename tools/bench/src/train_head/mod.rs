@@ -34,7 +34,7 @@ use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
 use report::Found;
-use target::{Asked, Target};
+use target::{ResponseRequest, Target};
 
 /// Fewest prompts: with these, one response is held out.
 const LEAST_PROMPTS: usize = 10;
@@ -124,7 +124,7 @@ async fn train(
         context_len,
         args.max_tokens,
     )?;
-    let asked = Asked {
+    let asked = ResponseRequest {
         prompt: prompts[0].clone(),
         sampling: sampling::settings(args.temperature, &described.eos_token_ids),
         seed: args.seed,
@@ -226,12 +226,12 @@ async fn costs(
     args: &TrainHeadArgs,
     draft: &mut Draft,
     target: &Target,
-    asked: &Asked,
+    asked: &ResponseRequest,
 ) -> anyhow::Result<Costs> {
     let target_ms = if let Some(ms) = args.target_ms {
         ms
     } else {
-        let asked = Asked {
+        let asked = ResponseRequest {
             max_tokens: TIMED.min(asked.max_tokens),
             ..asked.clone()
         };

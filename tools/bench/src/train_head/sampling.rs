@@ -13,7 +13,7 @@ use speculation::sampling::SamplingParams;
 
 use super::dataset::{Dataset, Drafts, Sample};
 use super::draft::Draft;
-use super::target::{Asked, Response, Target};
+use super::target::{Response, ResponseRequest, Target};
 use outrider::progress;
 
 /// Responses asked for at once, so that the verifier can batch them.
@@ -30,13 +30,13 @@ pub(super) async fn complete(
     dataset: &mut Dataset,
     draft: &mut Draft,
     target: &Target,
-    (prompts, asked): (&[Vec<TokenId>], &Asked),
+    (prompts, asked): (&[Vec<TokenId>], &ResponseRequest),
 ) -> anyhow::Result<()> {
     let mut coming = VecDeque::new();
     let mut next = dataset.samples.len();
     while dataset.samples.len() < prompts.len() {
         while next < prompts.len() && coming.len() < AT_ONCE {
-            let asked = Asked {
+            let asked = ResponseRequest {
                 prompt: prompts[next].clone(),
                 seed: asked.seed.wrapping_add(next as u64),
                 ..asked.clone()
@@ -70,7 +70,7 @@ pub(super) async fn complete(
 }
 
 /// Draws what would have been drafted along `response`, and labels it.
-fn label(draft: &mut Draft, asked: &Asked, response: Response) -> anyhow::Result<Sample> {
+fn label(draft: &mut Draft, asked: &ResponseRequest, response: Response) -> anyhow::Result<Sample> {
     let distributions = draft.distributions(&asked.prompt, &response.tokens, &asked.sampling)?;
     let noise = Noise::new(asked.seed, 0);
     let mut chance = RoundChance::new(noise, 0, InnerCall::default());

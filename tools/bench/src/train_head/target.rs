@@ -27,7 +27,7 @@ pub(super) struct Target {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ResponseRequest {
     pub(super) prompt: Vec<TokenId>,
     pub(super) sampling: SamplingParams,
     pub(super) seed: u64,
@@ -80,7 +80,7 @@ impl Target {
     ///
     /// # Errors
     /// If the verifier refuses or is lost.
-    pub(super) async fn decode(&self, asked: &Asked) -> anyhow::Result<Decoded> {
+    pub(super) async fn decode(&self, asked: &ResponseRequest) -> anyhow::Result<Decoded> {
         let mut session = self.open(asked).await?;
         session.decode(asked.max_tokens).await
     }
@@ -89,7 +89,7 @@ impl Target {
     ///
     /// # Errors
     /// If the verifier refuses or is lost, or a distribution is none.
-    pub(super) async fn respond(&self, asked: &Asked) -> anyhow::Result<Response> {
+    pub(super) async fn respond(&self, asked: &ResponseRequest) -> anyhow::Result<Response> {
         let mut session = self.open(asked).await?;
         let tokens = session.decode(asked.max_tokens).await?.tokens;
         let limits = self.description.limits.unwrap_or_default();
@@ -111,7 +111,7 @@ impl Target {
         })
     }
 
-    async fn open(&self, asked: &Asked) -> anyhow::Result<Session> {
+    async fn open(&self, asked: &ResponseRequest) -> anyhow::Result<Session> {
         let description = &self.description;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&asked.seed.to_le_bytes());

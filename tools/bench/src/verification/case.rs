@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use speculation::chance::RoundChance;
 use speculation::confidence::Confidence;
 use speculation::drafting::{draw, propose};
-use speculation::methods::{Asked, Choice, Parameters, TargetAsked};
+use speculation::methods::{Choice, MethodRequest, Parameters, TargetKind};
 use speculation::noise::{InnerCall, Noise};
 use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
@@ -71,9 +71,9 @@ struct Drafted {
 impl Case {
     /// Every target distribution under every verification with every form that goes with it.
     pub(super) fn all() -> Vec<Self> {
-        let lossy = [Beta::Fixed(1.0), Beta::Tuned].map(|beta| (TargetAsked::Lossy, Some(beta)));
-        let rules = RULES.iter().map(|&rule| (TargetAsked::Rule(rule), None));
-        let targets = [(TargetAsked::Exact, None)]
+        let lossy = [Beta::Fixed(1.0), Beta::Tuned].map(|beta| (TargetKind::Lossy, Some(beta)));
+        let rules = RULES.iter().map(|&rule| (TargetKind::Rule(rule), None));
+        let targets = [(TargetKind::Exact, None)]
             .into_iter()
             .chain(lossy)
             .chain(rules);
@@ -81,7 +81,7 @@ impl Case {
         for (target, beta) in targets {
             for (verification, goal) in VERIFICATIONS {
                 for form in FORMS {
-                    let asked = Asked {
+                    let asked = MethodRequest {
                         target: Some(target),
                         verification: Some(verification),
                         proposal: Some(form),
@@ -153,7 +153,7 @@ impl Case {
 
     /// Drafts a block as a drafter does.
     fn draft(&self, inputs: &Inputs, block: usize) -> Drafted {
-        let telling = self.choice.telling();
+        let options = self.choice.proposal_options();
         let noise = Noise::new(SEED, 0);
         let mut chance = RoundChance::new(noise, base_len(block), InnerCall::default());
         let (mut drafts, mut proposals) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ impl Case {
         for (offset, probs) in rows.chunks(inputs.vocab).enumerate() {
             let mut probs = probs.to_vec();
             let confidence = Confidence::of(&probs, true);
-            proposals.push(propose(&mut probs, None, confidence, telling));
+            proposals.push(propose(&mut probs, None, confidence, options));
             if offset < DRAFTS {
                 let at = (base_len(block), offset as u32);
                 let verification = self.choice.verification;

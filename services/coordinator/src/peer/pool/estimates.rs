@@ -74,12 +74,12 @@ impl Estimates {
 #[cfg(test)]
 mod tests {
     use speculation::goodput::Round;
-    use speculation::methods::{Asked, Parameters};
+    use speculation::methods::{MethodRequest, Parameters};
 
     use super::*;
 
     fn kind(drafting: Drafting, tree: TreeShape, temperature: f32) -> EstimateKind {
-        let asked = Asked {
+        let asked = MethodRequest {
             drafting: Some(drafting),
             tree: Some(tree),
             ..Default::default()
@@ -118,7 +118,7 @@ mod tests {
         }
         // Verified alike, and accepted differently.
         let lossy = |alpha| {
-            let asked = Asked {
+            let asked = MethodRequest {
                 method: "lossy",
                 parameters: Parameters {
                     alpha: Some(alpha),
@@ -130,7 +130,7 @@ mod tests {
         };
         assert_eq!(lossy(0.5), lossy(0.5));
         assert_ne!(lossy(0.5), lossy(0.25));
-        let rejection = Asked {
+        let rejection = MethodRequest {
             method: "rejection",
             ..Default::default()
         };

@@ -61,10 +61,10 @@ impl WireBlock {
         let unscaled = request.needs_target_unscaled();
         let read = |(at, slice)| slice::from_wire(slice, at, request.vocab_size, unscaled);
         let scored: Result<Vec<_>, _> = self.slices.into_iter().enumerate().map(read).collect();
-        let (form, telling) = (request.method.proposal, request.proposal_fields());
+        let (form, fields) = (request.method.proposal, request.proposal_fields());
         let bonus = self.bonus;
-        let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, telling));
-        let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, telling);
+        let bonus = bonus.map(|bonus| proposal::one_from_wire(bonus, form, fields));
+        let proposals = proposal::from_wire(self.proposals, self.drafts.len(), form, fields);
         Ok(ScoredBlock {
             base_len: self.base_len,
             scored: scored.map_err(|bad| failure(PeerError::Malformed(bad.to_string())))?,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use speculation::draft_tree::DraftTree;
-use speculation::session::{Input, Peer, Request as Asked};
+use speculation::session::{Input, Peer, Request as SessionRequest};
 use speculation::verification::layers::Layer;
 use v1::verify_reply::Reply;
 use v1::verify_request::Request;
@@ -122,11 +122,11 @@ impl PendingVerify {
     /// The block as it is to be decided here: what the verifier and the drafter sent of it.
     pub(crate) fn scored(
         &mut self,
-        asked: &Asked,
+        asked: &SessionRequest,
         position: Position<'_>,
         proposals: &RoundProposals,
     ) -> Result<WireBlock, PeerError> {
-        let Asked::Verify {
+        let SessionRequest::Verify {
             drafts,
             horizon,
             layers,

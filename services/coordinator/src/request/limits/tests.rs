@@ -1,4 +1,4 @@
-use speculation::methods::Asked;
+use speculation::methods::MethodRequest;
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn the_least_length_is_at_most_the_greatest() {
 #[test]
 fn a_tree_is_for_a_verifier_that_understands_it() {
     let method = |tree| {
-        let asked = Asked {
+        let asked = MethodRequest {
             tree: Some(tree),
             ..Default::default()
         };

@@ -31,7 +31,7 @@ impl Task for Listen {
 
     fn step(&mut self, rows: StepRows<'_>) -> Progress {
         let _gate = self.gate.lock();
-        let forwarded = rows.figures().forwarded_tokens;
+        let forwarded = rows.timing().forwarded_tokens;
         self.told.send(Told::Step(forwarded)).unwrap();
         if self.extra == 0 {
             return Progress::Done;

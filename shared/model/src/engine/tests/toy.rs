@@ -115,7 +115,7 @@ impl LanguageModel for Toy {
     }
 }
 
-pub(super) type Report = Result<(Vec<f32>, StepFigures), EngineError>;
+pub(super) type Report = Result<(Vec<f32>, StepTiming), EngineError>;
 
 /// Scores from `scored_from` on, then goes on with `next` if it is given, then decodes `extra` tokens more,
 /// each a 1.
@@ -186,7 +186,7 @@ impl Task for Score {
     }
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
-        let figures = rows.figures();
+        let figures = rows.timing();
         let told = if self.is_toy {
             let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
             assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));

@@ -69,7 +69,7 @@ fn generate(drafts: &Drafts<'_>, target: &Distributions, noise: &Noise) -> Vec<T
         let base_len = (context.len() - PROMPT.len()) as u32;
         let reviewing = Reviewing::<CallNoise>::Coupled { noise: *noise };
         let (tokens, _) = drafts.draft(&context, base_len, 4, reviewing);
-        assert!(tokens.iter().all(|token| token.probs == Emission::Untold));
+        assert!(tokens.iter().all(|token| token.probs == Emission::NotKept));
         let ids: Vec<TokenId> = tokens.iter().map(|token| token.id).collect();
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()));
         let distributions = Chain::new(rows.collect(), vec![]);

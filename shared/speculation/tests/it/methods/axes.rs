@@ -1,7 +1,7 @@
 //! Axes given beside a method.
 
 use speculation::drafting::StopRule;
-use speculation::methods::{Asked, METHODS, Parameters, PlanKind, TargetAsked, names};
+use speculation::methods::{METHODS, MethodRequest, Parameters, PlanKind, TargetKind, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -18,7 +18,7 @@ const ONE_TARGET: [&str; 5] = [
 
 #[test]
 fn a_target_given_replaces_the_methods() {
-    let asked = aimed(TargetAsked::Lossy, "coupled");
+    let asked = aimed(TargetKind::Lossy, "coupled");
     let choice = resolve(&asked).expect("fits");
     assert_eq!(
         choice.target,
@@ -28,12 +28,12 @@ fn a_target_given_replaces_the_methods() {
         }
     );
     assert!(!choice.is_lossless() && choice.is_reproducible() && choice.bonus_q());
-    let exact = aimed(TargetAsked::Exact, "spec-cascade");
+    let exact = aimed(TargetKind::Exact, "spec-cascade");
     let choice = resolve(&exact).expect("fits");
     assert!(choice.is_lossless() && !choice.needs_draft_probs() && !choice.bonus_q());
     for rule in RULES.iter().copied() {
         for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
-            let asked = aimed(TargetAsked::Rule(rule), method);
+            let asked = aimed(TargetKind::Rule(rule), method);
             let choice = resolve(&asked).expect(method);
             let alpha = rule.alpha.default;
             assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
@@ -140,8 +140,8 @@ fn plans_without_a_block_to_verify_refuse_a_verification() {
 
 #[test]
 fn a_rule_that_contradicts_the_target_is_refused() {
-    let asked = |rule| Asked {
-        target: Some(TargetAsked::Rule(rules::OPT)),
+    let asked = |rule| MethodRequest {
+        target: Some(TargetKind::Rule(rules::OPT)),
         parameters: Parameters {
             rule: Some(rule),
             ..Parameters::default()
@@ -175,7 +175,7 @@ fn only_a_lossy_target_that_loses_nothing_is_lossless() {
 #[test]
 fn acceptance_is_decided_where_asked() {
     for at_coordinator in [false, true] {
-        let asked = Asked {
+        let asked = MethodRequest {
             accept_at_coordinator: at_coordinator,
             ..of("block")
         };
@@ -192,7 +192,7 @@ fn names_and_values_of_the_axes_belong_together() {
         assert_eq!(names::plan(name).map(PlanKind::name), Ok(name));
     }
     for name in names::targets() {
-        assert_eq!(names::target(name).map(TargetAsked::name), Ok(name));
+        assert_eq!(names::target(name).map(TargetKind::name), Ok(name));
     }
     for name in names::verifications() {
         let verification = names::verification(name).expect(name);

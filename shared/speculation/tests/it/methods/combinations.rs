@@ -1,7 +1,7 @@
 //! Every combination of the axes, with every method.
 
 use speculation::bad_value::BadValue;
-use speculation::methods::{Asked, Choice, METHODS, PlanKind, names};
+use speculation::methods::{Choice, METHODS, MethodRequest, PlanKind, names};
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
@@ -33,7 +33,7 @@ fn whatever_is_accepted_fits_together() {
                 for &verification in &verifications {
                     for &proposal in &proposals {
                         for temperature in [0.0, 1.0] {
-                            let asked = Asked {
+                            let asked = MethodRequest {
                                 plan,
                                 target,
                                 verification,
@@ -59,7 +59,7 @@ fn whatever_is_accepted_fits_together() {
     assert!(accepted > 10_000 && refused > 10_000);
 }
 
-fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
+fn fits_together(asked: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
     let kind = PlanKind::of(choice.plan);
     assert_eq!(kind, asked.plan.unwrap_or(choice.method.plan));
     let is_bild = matches!(choice.verification, Verification::Bild { .. });
@@ -102,7 +102,7 @@ fn fits_together(asked: &Asked<'_>, choice: &Choice, temperature: f32) {
     );
 }
 
-fn is_about_what_was_asked(asked: &Asked<'_>, error: &BadValue) {
+fn is_about_what_was_asked(asked: &MethodRequest<'_>, error: &BadValue) {
     let given = match error.field.as_str() {
         "target" => asked.target.is_some(),
         "verification" => asked.verification.is_some(),

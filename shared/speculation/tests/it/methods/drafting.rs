@@ -2,7 +2,7 @@
 
 use speculation::drafting::Drafting::{self, Cascade, MaxGram, Model};
 use speculation::drafting::{DraftLen, StopRule, TreeShape};
-use speculation::methods::{Asked, Choice, METHODS, Method, PlanKind, names};
+use speculation::methods::{Choice, METHODS, Method, MethodRequest, PlanKind, names};
 use speculation::proposal::ProposalForm::{self, Dense, Point, Sparse};
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
@@ -31,8 +31,13 @@ const WHOLE: ProposalForm = Dense { half: false };
 const SPARSE: ProposalForm = Sparse { top: 32 };
 const NONE: ProposalForm = ProposalForm::None;
 
-pub(super) fn with(method: &str, drafting: Drafting, len: DraftLen, tree: TreeShape) -> Asked<'_> {
-    Asked {
+pub(super) fn with(
+    method: &str,
+    drafting: Drafting,
+    len: DraftLen,
+    tree: TreeShape,
+) -> MethodRequest<'_> {
+    MethodRequest {
         drafting: Some(drafting),
         draft_len: Some(len),
         tree: Some(tree),
@@ -41,7 +46,7 @@ pub(super) fn with(method: &str, drafting: Drafting, len: DraftLen, tree: TreeSh
 }
 
 /// A chain of a fixed length.
-fn drafted(method: &str, drafting: Drafting) -> Asked<'_> {
+fn drafted(method: &str, drafting: Drafting) -> MethodRequest<'_> {
     with(method, drafting, DraftLen::Fixed, CHAIN)
 }
 
@@ -75,7 +80,7 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
             for len in LENS {
                 for tree in TREES {
                     for accept_at_coordinator in [false, true] {
-                        let asked = Asked {
+                        let asked = MethodRequest {
                             accept_at_coordinator,
                             ..with(method.name, drafting, len, tree)
                         };
@@ -187,7 +192,7 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
         ("block", Cascade, CHAIN, SPARSE, 1.0, TAKEN),
         ("block", Cascade, CHAIN, Point, 0.0, TAKEN),
     ] {
-        let asked = Asked {
+        let asked = MethodRequest {
             proposal: Some(proposal),
             ..with(method, drafting, DraftLen::Fixed, tree)
         };

@@ -1,7 +1,7 @@
 //! Names, values and ranges of the drafting axes, and their listing.
 
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
-use speculation::methods::{TargetAsked, axes_listing, names};
+use speculation::methods::{TargetKind, axes_listing, names};
 
 use super::drafting::{LENS, TREES, with};
 use super::{of, refused, resolve};
@@ -117,7 +117,7 @@ fn every_axis_is_listed_with_values_that_can_be_asked_for() {
             assert_eq!(!value.range.is_empty(), takes_a_number, "{form}");
             let found = match axis.name {
                 "plan" => names::plan(&form).map(|_| ()),
-                "target" => names::target(&form).map(|_: TargetAsked| ()),
+                "target" => names::target(&form).map(|_: TargetKind| ()),
                 "verification" => names::verification(&form).map(|_| ()),
                 "proposal" => names::proposal(&form).map(|_| ()),
                 "accept_at" => names::accepts_at_coordinator(&form).map(|_| ()),

@@ -1,6 +1,6 @@
 //! The guide in `docs` says what the registry says.
 
-use speculation::methods::{METHODS, TargetAsked, names};
+use speculation::methods::{METHODS, TargetKind, names};
 use speculation::target::RULES;
 
 const GUIDE: &str = include_str!("../../../../../docs/methods.md");
@@ -26,7 +26,7 @@ fn every_method_has_its_row_and_its_section() {
         let name = method.name;
         let expected = [
             method.plan.name(),
-            TargetAsked::of(method.target).name(),
+            TargetKind::of(method.target).name(),
             names::of_verification(method.verification),
             yes_no(method.is_lossless()),
             yes_no(method.is_reproducible()),

@@ -10,59 +10,59 @@ mod presets;
 mod proposals;
 
 use speculation::bad_value::BadValue;
-use speculation::methods::{Asked, Choice, Parameters, PlanKind, TargetAsked};
+use speculation::methods::{Choice, MethodRequest, Parameters, PlanKind, TargetKind};
 use speculation::proposal::ProposalForm;
 use speculation::verification::Verification;
 
 /// `asked` at temperature 1, nothing cut.
-fn resolve(asked: &Asked<'_>) -> Result<Choice, BadValue> {
+fn resolve(asked: &MethodRequest<'_>) -> Result<Choice, BadValue> {
     Choice::resolve(asked, 1.0, false)
 }
 
-fn of(method: &str) -> Asked<'_> {
-    Asked {
+fn of(method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         method,
-        ..Asked::default()
+        ..MethodRequest::default()
     }
 }
 
-fn planned(plan: PlanKind, method: &str) -> Asked<'_> {
-    Asked {
+fn planned(plan: PlanKind, method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         plan: Some(plan),
         ..of(method)
     }
 }
 
-fn aimed(target: TargetAsked, method: &str) -> Asked<'_> {
-    Asked {
+fn aimed(target: TargetKind, method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         target: Some(target),
         ..of(method)
     }
 }
 
-fn verified(verification: Verification, method: &str) -> Asked<'_> {
-    Asked {
+fn verified(verification: Verification, method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         verification: Some(verification),
         ..of(method)
     }
 }
 
-fn proposed(proposal: ProposalForm, method: &str) -> Asked<'_> {
-    Asked {
+fn proposed(proposal: ProposalForm, method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         proposal: Some(proposal),
         ..of(method)
     }
 }
 
-fn set(parameters: Parameters, method: &str) -> Asked<'_> {
-    Asked {
+fn set(parameters: Parameters, method: &str) -> MethodRequest<'_> {
+    MethodRequest {
         parameters,
         ..of(method)
     }
 }
 
 /// The field and the problem that `asked` is refused for.
-fn refused(asked: &Asked<'_>, temperature: f32) -> (String, String) {
+fn refused(asked: &MethodRequest<'_>, temperature: f32) -> (String, String) {
     match Choice::resolve(asked, temperature, false) {
         Ok(choice) => panic!("{asked:?} came to {choice:?}"),
         Err(BadValue { field, problem }) => (field, problem),

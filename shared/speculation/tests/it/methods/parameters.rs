@@ -1,7 +1,7 @@
 //! Parameters: taken, defaulted, held to their ranges.
 
 use speculation::drafting::StopRule;
-use speculation::methods::{Asked, METHODS, Parameters, Range, TargetAsked, Value, names};
+use speculation::methods::{METHODS, MethodRequest, Parameters, Range, TargetKind, Value, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -162,7 +162,7 @@ fn every_parameter_is_held_to_its_range() {
 fn alpha_has_the_range_and_default_of_its_rule() {
     for method in ["spec-cascade", "oracle-cascade"] {
         for rule in RULES.iter().copied() {
-            let with_alpha = |alpha| Asked {
+            let with_alpha = |alpha| MethodRequest {
                 parameters: Parameters {
                     rule: Some(rule),
                     alpha,
@@ -190,8 +190,8 @@ fn alpha_has_the_range_and_default_of_its_rule() {
 
 #[test]
 fn parameters_follow_the_axes_and_not_the_methods_name() {
-    let asked = Asked {
-        target: Some(TargetAsked::Lossy),
+    let asked = MethodRequest {
+        target: Some(TargetKind::Lossy),
         parameters: Parameters {
             alpha: Some(0.5),
             beta: Some(Beta::Tuned),
@@ -204,8 +204,8 @@ fn parameters_follow_the_axes_and_not_the_methods_name() {
         beta: Beta::Tuned,
     };
     assert_eq!(resolve(&asked).expect("taken").target, lossy);
-    let asked = Asked {
-        target: Some(TargetAsked::Exact),
+    let asked = MethodRequest {
+        target: Some(TargetKind::Exact),
         parameters: with("alpha", Value::Number(0.1)),
         ..of("lossy")
     };
@@ -219,7 +219,7 @@ fn parameters_follow_the_axes_and_not_the_methods_name() {
 
 #[test]
 fn beta_is_at_least_what_alpha_leaves() {
-    let asked = |alpha, beta| Asked {
+    let asked = |alpha, beta| MethodRequest {
         parameters: Parameters {
             alpha: Some(alpha),
             beta: Some(Beta::Fixed(beta)),

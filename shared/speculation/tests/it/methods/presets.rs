@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use speculation::drafting::{StopRule, Telling};
-use speculation::methods::{METHODS, PlanKind, TargetAsked, find, names};
+use speculation::drafting::{ProposalOptions, StopRule};
+use speculation::methods::{METHODS, PlanKind, TargetKind, find, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, TargetDistribution, rules};
 use speculation::verification::Verification;
@@ -131,13 +131,18 @@ fn the_drafter_is_told_when_to_stop_and_what_to_send() {
             "bild" => StopRule::MaxBelow(0.6),
             _ => StopRule::Never,
         };
-        let telling = Telling {
+        let proposal_options = ProposalOptions {
             form: choice.proposal,
             confidence: ["spec-cascade", "oracle-cascade"].contains(&method.name),
             unscaled: false,
         };
         assert_eq!(choice.stop_rule, stop, "{}", method.name);
-        assert_eq!(choice.telling(), telling, "{}", method.name);
+        assert_eq!(
+            choice.proposal_options(),
+            proposal_options,
+            "{}",
+            method.name
+        );
         let scored = method.name == "sequence-cascade";
         assert_eq!((choice.scores(), choice.regenerates()), (scored, scored));
     }
@@ -157,7 +162,7 @@ fn reports_name_every_axis_and_parameter() {
     assert_eq!(parameters, expected);
     for method in METHODS {
         let [_, (axis, target), ..] = resolve(&of(method.name)).expect("fits").effective_axes();
-        let expected = TargetAsked::of(method.target).name();
+        let expected = TargetKind::of(method.target).name();
         assert_eq!((axis, &target[..]), ("target", expected), "{}", method.name);
     }
     let choice = resolve(&of("spec-cascade")).expect("spec-cascade");

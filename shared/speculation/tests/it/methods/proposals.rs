@@ -1,7 +1,7 @@
 //! What the verifier is told of the draft distribution.
 
-use speculation::drafting::Telling;
-use speculation::methods::{Asked, Choice, METHODS, SPARSE_TOP, TargetAsked, names};
+use speculation::drafting::ProposalOptions;
+use speculation::methods::{Choice, METHODS, MethodRequest, SPARSE_TOP, TargetKind, names};
 use speculation::proposal::{ProposalForm, SPARSE_MOST};
 use speculation::target::{RULES, Rule, TargetDistribution, rules};
 
@@ -13,11 +13,11 @@ const ONE: ProposalForm = ProposalForm::Sparse { top: 1 };
 const WHOLE: ProposalForm = ProposalForm::Dense { half: false };
 const HALF: ProposalForm = ProposalForm::Dense { half: true };
 
-fn rule(rule: Rule, method: &str) -> Asked<'_> {
-    aimed(TargetAsked::Rule(rule), method)
+fn rule(rule: Rule, method: &str) -> MethodRequest<'_> {
+    aimed(TargetKind::Rule(rule), method)
 }
 
-fn form(asked: &Asked<'_>, temperature: f32) -> ProposalForm {
+fn form(asked: &MethodRequest<'_>, temperature: f32) -> ProposalForm {
     Choice::resolve(asked, temperature, false)
         .expect("fits")
         .proposal
@@ -81,7 +81,7 @@ fn a_distribution_that_is_needed_cannot_be_left_out() {
 #[test]
 fn a_part_of_the_distribution_will_not_do_for_a_rule_that_averages_over_it() {
     for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
-        let asked = |proposal| Asked {
+        let asked = |proposal| MethodRequest {
             proposal: Some(proposal),
             ..rule(rules::BILD, method)
         };
@@ -126,25 +126,25 @@ fn a_sparse_distribution_has_between_one_and_the_most_tokens() {
 #[test]
 fn what_a_rule_judges_by_is_told_beside_the_distribution() {
     let told = |rule_: Rule, proposal, temperature, cuts| {
-        let asked = Asked {
+        let asked = MethodRequest {
             proposal,
             ..rule(rule_, "coupled")
         };
         Choice::resolve(&asked, temperature, cuts)
             .expect("fits")
-            .telling()
+            .proposal_options()
     };
     for rule in RULES.iter().copied() {
         for temperature in [0.0, 0.5, 1.0] {
             let alpha = rule.alpha.default;
             let needs = TargetDistribution::Deferral { rule, alpha }.needs(temperature == 0.0);
-            let telling = told(rule, None, temperature, true);
-            let expected = Telling {
+            let proposal_options = told(rule, None, temperature, true);
+            let expected = ProposalOptions {
                 form: form(&self::rule(rule, "coupled"), temperature),
                 confidence: needs.max || needs.entropy,
                 unscaled: needs.draft_unscaled,
             };
-            assert_eq!(telling, expected, "{rule:?}");
+            assert_eq!(proposal_options, expected, "{rule:?}");
         }
     }
     // A whole distribution that nothing was done to is the unscaled distribution; cut or scaled it is not.

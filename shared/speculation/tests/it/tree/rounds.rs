@@ -5,7 +5,7 @@ use crate::model::{Model, apply, confidence};
 use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::confidence::Confidence;
-use speculation::drafting::{Telling, draw, propose};
+use speculation::drafting::{ProposalOptions, draw, propose};
 use speculation::noise::Noise;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm, ProposalProbs};
 use speculation::real::argmax;
@@ -55,12 +55,12 @@ impl Setup<'_> {
         let unscaled = self.draft.after(prefix);
         let mut probs = self.at_temperature(&unscaled);
         let sure = confidence(&unscaled);
-        let telling = Telling {
+        let proposal_options = ProposalOptions {
             form: self.form,
             confidence: true,
             unscaled: true,
         };
-        let proposal = propose(&mut probs, Some(&unscaled), sure, telling);
+        let proposal = propose(&mut probs, Some(&unscaled), sure, proposal_options);
         (proposal, probs)
     }
 

@@ -6,7 +6,7 @@ use speculation::methods::names::of_drafting;
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
-use wire::open::{SessionSpec, Telling};
+use wire::open::{ProposalFields, SessionSpec};
 use wire::status::BadField;
 use wire::{drafting, v1};
 
@@ -14,7 +14,7 @@ use crate::proposers::{self, DraftSession, Drafter};
 
 /// What is asked of a drafter in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct DraftParams {
     /// Who drafts.
     pub(crate) drafting: Drafting,
     /// Most tokens; of a tree, most levels.
@@ -29,7 +29,7 @@ pub(crate) struct Asked {
     pub(crate) tree: TreeShape,
 }
 
-impl Asked {
+impl DraftParams {
     /// Why a block of `drafted` tokens, or levels, with no end token and no stop rule behind it, ends.
     pub(crate) fn cause(&self) -> v1::StopCause {
         if self.is_cut {
@@ -90,7 +90,7 @@ impl Asked {
         if self.bonus_q {
             return refused("has no distribution at the position after a block".to_owned());
         }
-        if spec.telling != Telling::default() {
+        if spec.proposal_fields != ProposalFields::default() {
             return refused("tells of its tokens nothing but their distributions".to_owned());
         }
         let form = spec.proposal_form;
@@ -166,7 +166,9 @@ impl Asked {
             {
                 refused("goes with coupled verification and the exact target only".to_owned())
             }
-            _ if spec.proposal_form != ProposalForm::None || spec.telling != Telling::default() => {
+            _ if spec.proposal_form != ProposalForm::None
+                || spec.proposal_fields != ProposalFields::default() =>
+            {
                 refused(
                     "distributions are not told of a tree, expected proposal form NONE".to_owned(),
                 )

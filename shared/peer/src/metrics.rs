@@ -1,4 +1,4 @@
-//! What a peer tells of itself when somebody looks; of several models' engines the sum.
+//! The metrics of a peer that are read when somebody looks; of several engines they are sums.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,11 @@ impl<R: Role> Peer<R> {
 
     /// Tells, at every scrape and for as long as it lives, how the peer is, and how long each of its models
     /// took to load.
-    pub(crate) fn tell(self: &Arc<Self>, bounds: &Bounds, load_times: Vec<(String, Duration)>) {
+    pub(crate) fn register_metrics(
+        self: &Arc<Self>,
+        bounds: &Bounds,
+        load_times: Vec<(String, Duration)>,
+    ) {
         let looked_at = Arc::downgrade(self);
         let max_sessions = bounds.max_sessions.get();
         let max_running = bounds.engine.max_batch.get() * self.engines.len();
