@@ -4,7 +4,7 @@
 
 // The laboratory is a program; its reader needs nothing else of it.
 #[allow(dead_code, unused_imports)]
-#[path = "../../tools/bench/src/recording/mod.rs"]
+#[path = "../../tools/bench/src/recording.rs"]
 mod recording;
 
 use libfuzzer_sys::fuzz_target;
