@@ -6,6 +6,7 @@ use outrider_tests::toy::ToyModel;
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::coupled::choice;
+use speculation::drafting::policies::CONFIDENCE;
 use speculation::drafting::{StopRule, TreeShape};
 use speculation::goodput::Estimator;
 use speculation::methods::{self, Method};
@@ -187,7 +188,9 @@ impl Case {
     /// What the deferral rule says of a draft distribution.
     pub(crate) fn defers(&self, draft_probs: &[f32]) -> bool {
         let confidence = Confidence::of(draft_probs, false);
-        let rule = self.defers_below.map(StopRule::MaxBelow);
+        let rule = self
+            .defers_below
+            .map(|least| StopRule::new(&CONFIDENCE, least));
         rule.is_some_and(|rule| rule.stops(confidence))
     }
 

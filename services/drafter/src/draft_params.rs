@@ -55,7 +55,8 @@ impl DraftParams {
             let problem = format!("{asked} is out of range, expected {least} to {limit}");
             return Err(BadField::new("max_tokens", problem));
         }
-        let (stop_rule, max_tokens) = drafting::rule_from_wire(wire.draft_length, wire.max_tokens)?;
+        let (stop_rule, max_tokens) =
+            drafting::rule_from_wire(wire.draft_length.as_ref(), wire.max_tokens)?;
         let asked = Self {
             drafting: who(drafter, wire.drafting)?,
             max_tokens,
@@ -122,23 +123,25 @@ impl DraftParams {
     /// Whether drafting can stop as asked.
     fn check_length(&self, drafter: &Drafter, spec: &SessionSpec) -> Result<(), BadField> {
         let refused = |problem: &str| Err(BadField::new("draft_length", problem));
-        match self.stop_rule {
-            StopRule::Never => return Ok(()),
-            _ if self.drafting != Drafting::Model => {
-                let problem = format!(
-                    "a stop rule reads a draft model, and '{}' drafts",
-                    of_drafting(self.drafting)
-                );
-                return refused(&problem);
-            }
-            _ if spec.verification == Verification::BlockGreedy => {
-                return refused(
-                    "greedy block verification needs a length that does not depend on what is drafted; \
-                     leave the policy out, or choose block verification",
-                );
-            }
-            StopRule::MaxBelow(_) | StopRule::EntropyAbove(_) => return Ok(()),
-            StopRule::Learned { .. } => {}
+        let Some((policy, _)) = self.stop_rule.policy() else {
+            return Ok(());
+        };
+        if self.drafting != Drafting::Model {
+            let problem = format!(
+                "'{}' reads a draft model, and '{}' drafts",
+                policy.name,
+                of_drafting(self.drafting)
+            );
+            return refused(&problem);
+        }
+        if spec.verification == Verification::BlockGreedy {
+            return refused(
+                "greedy block verification needs a length that does not depend on what is drafted; \
+                 leave the policy out, or choose block verification",
+            );
+        }
+        if !self.stop_rule.needs_head() {
+            return Ok(());
         }
         let Some(label) = AcceptanceLabel::of(spec.verification) else {
             return refused("no acceptance head predicts what BiLD keeps");

@@ -7,7 +7,7 @@ use peer::{Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn
 use server::progress::{self, Reporter};
 use server::trace::names;
 use server::transport::MAX_MESSAGE_BYTES;
-use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
+use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use tokio::sync::mpsc;
@@ -176,13 +176,9 @@ fn draft_alone(
     asked: DraftParams,
     reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
-    let head = match asked.stop_rule {
-        StopRule::Learned { .. } => {
-            let label = AcceptanceLabel::of(session.spec.verification);
-            label.and_then(|label| proposers.head(label))
-        }
-        _ => None,
-    };
+    let label = AcceptanceLabel::of(session.spec.verification);
+    let label = label.filter(|_| asked.stop_rule.needs_head());
+    let head = label.and_then(|label| proposers.head(label));
     let (task, reports) = DraftTask::new(session, asked, head.cloned(), reporter);
     session.submit(task)?;
     Ok(reports)

@@ -8,7 +8,8 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::chance::RoundChance;
-use speculation::drafting::{self, DraftToken, StopRule, Stopping, TreeShape};
+use speculation::drafting::policies::Reads;
+use speculation::drafting::{self, DraftToken, Stopping, TreeShape};
 use speculation::noise::InnerCall;
 use speculation::pipeline::{DistributionError, Pipeline, Want};
 use speculation::proposal::ProposalForm;
@@ -178,8 +179,8 @@ impl DraftTask {
 fn want(spec: &SessionSpec, asked: &DraftParams) -> Want {
     let (fields, rule) = (spec.proposal_fields, asked.stop_rule);
     Want {
-        max: fields.confidences || matches!(rule, StopRule::MaxBelow(_)),
-        entropy: fields.entropies || matches!(rule, StopRule::EntropyAbove(_)),
+        max: fields.confidences || rule.reads(Reads::Max),
+        entropy: fields.entropies || rule.reads(Reads::Entropy),
         unscaled: fields.unscaled || fields.logprobs || asked.tree != TreeShape::Chain,
     }
 }

@@ -3,6 +3,7 @@
 
 mod axes;
 mod label;
+pub mod policies;
 mod proposing;
 mod stop;
 mod tree;

@@ -1,6 +1,7 @@
 //! Who drafts, how much, and in which shape, on the wire; and draft blocks themselves.
 
 use speculation::draft_tree::{BadTree, DraftTree};
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
 use speculation::drafting::{AcceptanceLabel, DraftLen, Drafting, StopRule, TreeShape};
 use v1::draft_length::Policy;
 use v1::tree_shape::Shape;
@@ -15,8 +16,6 @@ mod tests;
 pub const MAX_COMB: u32 = 64;
 /// Most alternatives to a node of the chain.
 pub const MAX_ALTERNATES: u32 = 16;
-/// Largest entropy that a threshold may name, in nats: that of a distribution over every token id there can be.
-const MAX_ENTROPY: f64 = 23.0;
 
 /// Reads who drafts; none if it is left open.
 ///
@@ -67,31 +66,32 @@ pub enum Length {
 ///
 /// # Errors
 /// Names the policy whose threshold is out of range.
-pub fn length_from_wire(wire: Option<v1::DraftLength>) -> Result<Option<Length>, BadField> {
-    let Some(policy) = wire.and_then(|length| length.policy) else {
+pub fn length_from_wire(wire: Option<&v1::DraftLength>) -> Result<Option<Length>, BadField> {
+    let Some(policy) = wire.and_then(|length| length.policy.as_ref()) else {
         return Ok(None);
     };
-    let stop = |rule| Ok(Some(Length::Policy(DraftLen::Stop(rule))));
     match policy {
         Policy::Fixed(0) => {
             let problem = "0 is out of range, expected at least 1";
             Err(BadField::new("draft_length.fixed", problem))
         }
-        Policy::Fixed(tokens) => Ok(Some(Length::Fixed(tokens))),
-        Policy::Confidence(least) => {
-            in_range("draft_length.confidence", least, 1.0)?;
-            stop(StopRule::MaxBelow(least))
-        }
-        Policy::Entropy(most) => {
-            in_range("draft_length.entropy", most, MAX_ENTROPY)?;
-            stop(StopRule::EntropyAbove(most))
-        }
-        Policy::Learned(learned) => {
-            in_range("draft_length.learned.threshold", learned.threshold, 1.0)?;
-            stop(StopRule::Learned {
-                threshold: learned.threshold,
-                least: learned.min_tokens,
-            })
+        &Policy::Fixed(tokens) => Ok(Some(Length::Fixed(tokens))),
+        &Policy::Confidence(least) => stop("confidence", &CONFIDENCE, least, 0),
+        &Policy::Entropy(most) => stop("entropy", &ENTROPY, most, 0),
+        Policy::Learned(learned) => stop(
+            "learned.threshold",
+            &LEARNED,
+            learned.threshold,
+            learned.min_tokens,
+        ),
+        Policy::Named(named) => {
+            let Some(policy) = StopPolicy::find(&named.name) else {
+                let known: Vec<_> = POLICIES.iter().map(|policy| policy.name).collect();
+                let (name, known) = (&named.name, known.join(", "));
+                let problem = format!("'{name}' is unknown, expected one of {known}");
+                return Err(BadField::new("draft_length.named.name", problem));
+            };
+            stop("named.threshold", policy, named.threshold, named.min_tokens)
         }
         Policy::Goodput(true) => Ok(Some(Length::Policy(DraftLen::Goodput))),
         Policy::Goodput(false) => {
@@ -99,6 +99,23 @@ pub fn length_from_wire(wire: Option<v1::DraftLength>) -> Result<Option<Length>,
             Err(BadField::new("draft_length.goodput", problem))
         }
     }
+}
+
+/// The rule of `policy`, whose threshold stands in `field` of the message.
+fn stop(
+    field: &str,
+    policy: &'static StopPolicy,
+    threshold: f64,
+    least_tokens: u32,
+) -> Result<Option<Length>, BadField> {
+    let (least, most) = policy.range;
+    // What is no number is in no range.
+    if !(least..=most).contains(&threshold) {
+        let problem = format!("{threshold} is out of range, expected {least} to {most}");
+        return Err(BadField::new(format!("draft_length.{field}"), problem));
+    }
+    let rule = StopRule::new(policy, threshold).with_least(least_tokens);
+    Ok(Some(Length::Policy(DraftLen::Stop(rule))))
 }
 
 /// Writes when drafting stops, for a client's request.
@@ -118,12 +135,12 @@ pub fn length_to_wire(length: Length) -> v1::DraftLength {
 /// Names the threshold that is out of range; and `goodput`, which a drafter cannot carry out, since it
 /// measures nothing.
 pub fn rule_from_wire(
-    wire: Option<v1::DraftLength>,
+    wire: Option<&v1::DraftLength>,
     max_tokens: u32,
 ) -> Result<(StopRule, u32), BadField> {
     match length_from_wire(wire)? {
-        Some(Length::Fixed(tokens)) => Ok((StopRule::Never, tokens.min(max_tokens))),
-        None | Some(Length::Policy(DraftLen::Fixed)) => Ok((StopRule::Never, max_tokens)),
+        Some(Length::Fixed(tokens)) => Ok((StopRule::NEVER, tokens.min(max_tokens))),
+        None | Some(Length::Policy(DraftLen::Fixed)) => Ok((StopRule::NEVER, max_tokens)),
         Some(Length::Policy(DraftLen::Stop(rule))) => Ok((rule, max_tokens)),
         Some(Length::Policy(DraftLen::Goodput)) => {
             let problem = "goes in a GenerateRequest only: the coordinator measures, and asks for as \
@@ -141,25 +158,26 @@ pub fn rule_to_wire(rule: StopRule) -> Option<v1::DraftLength> {
     })
 }
 
+/// The policies that came first have fields of their own, which every version reads.
 fn policy_of(rule: StopRule) -> Option<Policy> {
-    match rule {
-        StopRule::Never => None,
-        StopRule::MaxBelow(least) => Some(Policy::Confidence(least)),
-        StopRule::EntropyAbove(most) => Some(Policy::Entropy(most)),
-        StopRule::Learned { threshold, least } => Some(Policy::Learned(v1::LearnedStop {
+    let (policy, threshold) = rule.policy()?;
+    let min_tokens = rule.least();
+    Some(if *policy == CONFIDENCE {
+        Policy::Confidence(threshold)
+    } else if *policy == ENTROPY {
+        Policy::Entropy(threshold)
+    } else if *policy == LEARNED {
+        Policy::Learned(v1::LearnedStop {
             threshold,
-            min_tokens: least,
-        })),
-    }
-}
-
-/// Also refuses what is no number.
-fn in_range(field: &str, value: f64, most: f64) -> Result<(), BadField> {
-    if (0.0..=most).contains(&value) {
-        return Ok(());
-    }
-    let problem = format!("{value} is out of range, expected 0 to {most}");
-    Err(BadField::new(field, problem))
+            min_tokens,
+        })
+    } else {
+        Policy::Named(v1::NamedStop {
+            name: policy.name.to_owned(),
+            threshold,
+            min_tokens,
+        })
+    })
 }
 
 /// Reads the shape of a block; absent is a chain.

@@ -37,7 +37,7 @@ impl DraftingRequest {
             },
             most: request.draft_len,
         };
-        match drafting::length_from_wire(request.draft_length)? {
+        match drafting::length_from_wire(request.draft_length.as_ref())? {
             None => {}
             Some(Length::Policy(policy)) => asked.draft_len = Some(policy),
             Some(Length::Fixed(tokens)) => {

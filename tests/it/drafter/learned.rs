@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use model::head::{AcceptanceHead, HeadInfo, HeadWeights, Scratch};
 use speculation::chance::RoundChance;
+use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{AcceptanceLabel, StopRule, Stopping};
 use speculation::noise::InnerCall;
 use speculation::proposal::ProposalForm;
@@ -134,7 +135,7 @@ async fn drafting_stops_where_the_definition_says() {
                     let mut question = asked(Drafting::Model, 12);
                     question.draft_length = Some(learned(threshold, least));
                     let block = rounds.ask(&output, question).await;
-                    let rule = StopRule::Learned { threshold, least };
+                    let rule = StopRule::new(&LEARNED, threshold).with_least(least);
                     let way = (verification, form);
                     let (expected, by_rule) =
                         drafted(&mut reference, &head, way, &output, 12, rule);

@@ -152,7 +152,7 @@ async fn stop_rules_read_a_draft_model_and_blocks_have_a_length() {
     let mut cases = Vec::new();
     for rule in [Policy::Confidence(0.5), Policy::Entropy(1.0)] {
         for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-            cases.push(("draft_length", open(|_| {}), under(drafting, rule)));
+            cases.push(("draft_length", open(|_| {}), under(drafting, rule.clone())));
         }
     }
     let greedy = form(Verification::BlockGreedy, ProposalForm::Sparse);

@@ -26,7 +26,10 @@ async fn the_settings_tell_what_was_drafted_how() {
             asked().policy(Policy::Fixed(3)),
             ["model", "3", "", "chain"],
         ),
-        (asked().policy(goodput), ["model", "goodput", "20", "chain"]),
+        (
+            asked().policy(goodput.clone()),
+            ["model", "goodput", "20", "chain"],
+        ),
         (unsure, ["model", "confidence:0.4", "9", "chain"]),
         (comb(), ["model", "4", "", "comb:8"]),
         (comb().policy(goodput), ["model", "goodput", "8", "comb:8"]),

@@ -141,8 +141,8 @@ mod tests {
     fn what_cannot_be_run_is_named_with_its_line() {
         for (command, words) in [
             (
-                "distributions --repaets 3",
-                "line 3: distributions --repaets 3: unexpected argument '--repaets'",
+                "verification --repaets 3",
+                "line 3: verification --repaets 3: unexpected argument '--repaets'",
             ),
             ("nonsense", "line 3: nonsense: unrecognized subcommand"),
             ("bigram build --text a --out b", "prints no report"),

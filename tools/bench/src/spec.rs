@@ -237,7 +237,7 @@ mod tests {
     fn values_with_colons_do_not_swallow_what_follows() {
         use v1::draft_length::Policy;
         let policy_of = |request: &v1::GenerateRequest| {
-            let length = request.draft_length;
+            let length = request.draft_length.clone();
             length.and_then(|length| length.policy)
         };
         let drafted = request("coupled:draft-len=confidence:0.4:draft-cap=12:tree=comb:8");

@@ -1,6 +1,6 @@
 //! What a drafter must be able to do for a request.
 
-use speculation::drafting::{AcceptanceLabel, Drafting, StopRule};
+use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use wire::status::BadField;
@@ -21,7 +21,7 @@ pub(crate) struct DrafterRequirements {
 impl DrafterRequirements {
     /// What `method` needs.
     pub(crate) fn of(method: &Choice) -> Self {
-        let learned = matches!(method.stop_rule, StopRule::Learned { .. });
+        let learned = method.stop_rule.needs_head();
         let label = AcceptanceLabel::of(method.verification);
         Self {
             drafting: method.drafting,

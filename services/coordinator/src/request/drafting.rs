@@ -81,9 +81,9 @@ mod tests {
         assert_eq!(levels(&request(Some(7), None), 64), Ok(7));
         assert_eq!(levels(&request(None, Some(Policy::Fixed(7))), 64), Ok(7));
         assert_eq!(levels(&request(Some(7), Some(Policy::Fixed(7))), 64), Ok(7));
-        let stops = Policy::Confidence(0.4);
-        assert_eq!(levels(&request(None, Some(stops)), 64), Ok(20));
-        assert_eq!(levels(&request(Some(9), Some(stops)), 64), Ok(9));
+        let stops = || Some(Policy::Confidence(0.4));
+        assert_eq!(levels(&request(None, stops()), 64), Ok(20));
+        assert_eq!(levels(&request(Some(9), stops()), 64), Ok(9));
         assert_eq!(
             levels(&request(None, Some(Policy::Goodput(true))), 64),
             Ok(20)

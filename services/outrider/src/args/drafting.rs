@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(told(&len("7", None)), (Some(7), None));
         // Not the number that stands there for fixed lengths.
         let goodput = Some(Policy::Goodput(true));
-        assert_eq!(told(&len("goodput", None)), (None, goodput));
+        assert_eq!(told(&len("goodput", None)), (None, goodput.clone()));
         assert_eq!(told(&len("goodput", Some(9))), (Some(9), goodput));
         let unsure = Some(Policy::Confidence(0.4));
         assert_eq!(told(&len("confidence:0.4", None)), (None, unsure));

@@ -5,39 +5,90 @@
 //! is submitted. [`Stopping`] keeps to that by what it can be told: no function of it takes a token, and the
 //! acceptance predicted of a token can only end drafting after the next one.
 
+use super::policies::{Reads, StopPolicy, Stops};
 use crate::confidence::Confidence;
 use crate::real::Real;
 
-/// When a drafter stops before drawing the next token. It reads the distribution and earlier tokens only, never
-/// a drawn token, so that what is drafted stays a sample of the distribution.
+/// When a drafter stops: a [`StopPolicy`] with its threshold, or never.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum StopRule {
-    /// Never.
-    #[default]
-    Never,
-    /// Where the unscaled distribution's maximum is below this.
-    MaxBelow(f64),
-    /// Where the unscaled distribution's entropy is above this, in nats.
-    EntropyAbove(f64),
-    /// SpecDec++: where the predicted probability that one of the tokens so far is refused exceeds the
-    /// threshold.
-    Learned {
-        /// Threshold h.
-        threshold: f64,
-        /// Fewest draft tokens.
-        least: u32,
-    },
+pub struct StopRule(Option<Stop>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stop {
+    policy: &'static StopPolicy,
+    threshold: f64,
+    least: u32,
 }
 
 impl StopRule {
-    /// Whether drafting stops before a token of a distribution with this confidence. Never for a learned rule,
-    /// which stops after tokens.
-    pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
-        match *self {
-            Self::Never | Self::Learned { .. } => false,
-            Self::MaxBelow(least) => confidence.max.as_f64() < least,
-            Self::EntropyAbove(most) => confidence.entropy.as_f64() > most,
+    /// The rule that never stops.
+    pub const NEVER: Self = Self(None);
+
+    /// The rule of `policy` with `threshold`.
+    pub const fn new(policy: &'static StopPolicy, threshold: f64) -> Self {
+        Self(Some(Stop {
+            policy,
+            threshold,
+            least: 0,
+        }))
+    }
+
+    /// The same rule with at least `least` draft tokens, if its policy stops after tokens; others know no fewest.
+    #[must_use]
+    pub const fn with_least(self, least: u32) -> Self {
+        match self.0 {
+            Some(stop) if matches!(stop.policy.stops, Stops::After(_)) => {
+                Self(Some(Stop { least, ..stop }))
+            }
+            _ => self,
         }
+    }
+
+    /// Its policy with the threshold; none if it never stops.
+    pub fn policy(&self) -> Option<(&'static StopPolicy, f64)> {
+        self.0.map(|stop| (stop.policy, stop.threshold))
+    }
+
+    /// Fewest draft tokens.
+    pub fn least(&self) -> u32 {
+        self.0.map_or(0, |stop| stop.least)
+    }
+
+    /// Whether `part` of each distribution's confidence must be known.
+    pub fn reads(&self, part: Reads) -> bool {
+        self.0.is_some_and(|stop| match stop.policy.stops {
+            Stops::Before { reads, .. } => reads == part,
+            Stops::After(_) => false,
+        })
+    }
+
+    /// Whether the acceptance of tokens must be predicted, by a head that was trained for it.
+    pub fn needs_head(&self) -> bool {
+        self.0.is_some_and(|stop| match stop.policy.stops {
+            Stops::Before { .. } => false,
+            Stops::After(_) => true,
+        })
+    }
+
+    /// Whether drafting stops before a token of a distribution with this confidence, of which what
+    /// [`StopRule::reads`] names must be there. Never for a policy that stops after tokens.
+    pub fn stops<F: Real>(&self, confidence: Confidence<F>) -> bool {
+        let confidence = Confidence {
+            max: confidence.max.as_f64(),
+            entropy: confidence.entropy.as_f64(),
+        };
+        self.0.is_some_and(|stop| match stop.policy.stops {
+            Stops::Before { test, .. } => test(confidence, stop.threshold),
+            Stops::After(_) => false,
+        })
+    }
+
+    /// Whether drafting stops after `drawn` tokens, of which all but the last are accepted with this probability.
+    fn stops_after(&self, drawn: u32, all_accepted: f64) -> bool {
+        self.0.is_some_and(|stop| match stop.policy.stops {
+            Stops::Before { .. } => false,
+            Stops::After(test) => drawn >= stop.least && test(all_accepted, stop.threshold),
+        })
     }
 }
 
@@ -79,7 +130,7 @@ impl Stopping {
     /// Whether the acceptance of the last drawn token is to be predicted, before the next is drawn. Its
     /// hidden state is a row of the forward that gives the next distribution.
     pub fn wants_prediction(&self) -> bool {
-        matches!(self.rule, StopRule::Learned { .. }) && self.judged < self.drawn
+        self.rule.needs_head() && self.judged < self.drawn
     }
 
     /// Takes note that the last drawn token is accepted with probability `accept`, given that those
@@ -94,12 +145,7 @@ impl Stopping {
     /// Takes note that a token was drawn, and will be submitted. Whether drafting stops after it.
     pub fn drawn(&mut self) -> bool {
         self.drawn += 1;
-        match self.rule {
-            StopRule::Learned { threshold, least } => {
-                self.drawn >= least && 1.0 - self.all_accepted > threshold
-            }
-            StopRule::Never | StopRule::MaxBelow(_) | StopRule::EntropyAbove(_) => false,
-        }
+        self.rule.stops_after(self.drawn, self.all_accepted)
     }
 
     /// Tokens drawn so far.
@@ -121,6 +167,7 @@ impl Stopping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
 
     fn sure<F: Real>(max: F, entropy: F) -> Confidence<F> {
         Confidence { max, entropy }
@@ -128,8 +175,11 @@ mod tests {
 
     #[test]
     fn a_stop_rule_is_strict() {
-        let (below, above) = (StopRule::MaxBelow(0.5), StopRule::EntropyAbove(0.5));
-        assert!(!StopRule::Never.stops(sure(0.0, 99.0)));
+        let (below, above) = (
+            StopRule::new(&CONFIDENCE, 0.5),
+            StopRule::new(&ENTROPY, 0.5),
+        );
+        assert!(!StopRule::NEVER.stops(sure(0.0, 99.0)));
         assert!(!below.stops(sure(0.5_f64, 99.0)));
         assert!(below.stops(sure(0.5_f64.next_down(), 0.0)));
         assert!(!above.stops(sure(0.0, 0.5_f64)));
@@ -143,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_rule_on_the_distribution_stops_before_a_token_and_wants_no_prediction() {
-        let mut stopping = Stopping::new(StopRule::MaxBelow(0.5));
+        let mut stopping = Stopping::new(StopRule::new(&CONFIDENCE, 0.5));
         for _ in 0..3 {
             assert!(!stopping.stops_before(sure(0.6, 0.0)));
             assert!(!stopping.drawn() && !stopping.wants_prediction());
@@ -152,16 +202,13 @@ mod tests {
         assert_eq!(stopping.len(), 3);
     }
 
-    const LEARNED: StopRule = StopRule::Learned {
-        threshold: 0.5,
-        least: 1,
-    };
+    const IN_DOUBT: StopRule = StopRule::new(&LEARNED, 0.5).with_least(1);
 
     /// h = .5. The first token is judged .6 while the second is drawn: 1 - .6 < .5, go on. The second is
     /// judged .8 while the third is drawn: 1 - .48 > .5, so the third is the last.
     #[test]
     fn a_learned_rule_stops_after_the_token_that_follows_the_one_in_doubt() {
-        let mut stopping = Stopping::new(LEARNED);
+        let mut stopping = Stopping::new(IN_DOUBT);
         // However flat the distribution: no learned rule reads it.
         assert!(!stopping.stops_before(sure(0.0, 99.0)));
         assert!(!stopping.wants_prediction(), "no token was drawn");
@@ -179,7 +226,7 @@ mod tests {
     fn a_learned_rule_never_stops_after_the_first_token_nor_before_the_fewest() {
         for least in [0, 1, 2, 5] {
             let threshold = 0.0;
-            let mut stopping = Stopping::new(StopRule::Learned { threshold, least });
+            let mut stopping = Stopping::new(StopRule::new(&LEARNED, threshold).with_least(least));
             let mut len = 1;
             while !stopping.drawn() {
                 stopping.predicted(0.1);
@@ -191,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_token_is_judged_once_and_by_a_probability() {
-        let mut stopping = Stopping::new(LEARNED);
+        let mut stopping = Stopping::new(IN_DOUBT);
         stopping.predicted(0.1);
         assert_eq!(stopping.all_accepted(), 1.0, "nothing was drawn");
         stopping.drawn();

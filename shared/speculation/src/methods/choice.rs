@@ -157,8 +157,9 @@ impl Choice {
     pub fn draft_len(&self) -> DraftLen {
         match self.stop_rule {
             _ if self.goodput => DraftLen::Goodput,
-            StopRule::Never => DraftLen::Fixed,
-            rule if self.plan == Plan::Speculative => DraftLen::Stop(rule),
+            rule if self.plan == Plan::Speculative && rule.policy().is_some() => {
+                DraftLen::Stop(rule)
+            }
             _ => DraftLen::Fixed,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::names::{self, PlanKind, TargetKind, of_verification};
 use super::{BadValue, MethodRequest};
-use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
+use crate::drafting::{DraftLen, Drafting, TreeShape};
 use crate::target::TargetDistribution;
 use crate::verification::Verification;
 
@@ -24,7 +24,8 @@ pub(super) fn drafting_of(
     let axes = DraftingAxes {
         drafting: asked.drafting.unwrap_or_default(),
         len: match asked.draft_len {
-            None | Some(DraftLen::Stop(StopRule::Never)) => DraftLen::Fixed,
+            None => DraftLen::Fixed,
+            Some(DraftLen::Stop(rule)) if rule.policy().is_none() => DraftLen::Fixed,
             Some(len) => len,
         },
         tree: asked.tree.unwrap_or_default(),

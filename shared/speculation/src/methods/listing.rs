@@ -2,6 +2,7 @@
 
 use super::SPARSE_TOP;
 use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST};
+use crate::drafting::policies::POLICIES;
 use crate::proposal::SPARSE_MOST;
 
 /// An axis of a request.
@@ -100,28 +101,21 @@ fn draft_len() -> Axis {
         name: "draft_len",
         help: "how many tokens are drafted in a round; a policy's blocks have a most of their own",
         default: format!("{DRAFT_LEN}; at most {DRAFT_CAP} where a policy decides"),
-        values: vec![
-            ranged("K", format!("1 to {DRAFT_MOST}"), "always this many"),
-            ranged(
-                "confidence:MIN",
-                "0 to 1".to_owned(),
-                "stop before a token where the draft distribution's maximum is below this",
-            ),
-            ranged(
-                "entropy:MAX",
-                "at least 0".to_owned(),
-                "stop before a token where the draft distribution's entropy is above this, in nats",
-            ),
-            ranged(
-                "specdec++:H",
-                "0 to 1".to_owned(),
-                "stop where a trained head says that a refusal is likelier than this",
-            ),
-            plain(
-                "goodput",
-                "as many as give most tokens a second, by measured acceptance and times",
-            ),
-        ],
+        values: [ranged(
+            "K",
+            format!("1 to {DRAFT_MOST}"),
+            "always this many",
+        )]
+        .into_iter()
+        .chain(POLICIES.iter().map(|policy| {
+            let (least, most) = policy.range;
+            ranged(policy.form, format!("{least} to {most}"), policy.summary)
+        }))
+        .chain([plain(
+            "goodput",
+            "as many as give most tokens a second, by measured acceptance and times",
+        )])
+        .collect(),
     }
 }
 

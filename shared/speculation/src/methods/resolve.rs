@@ -9,6 +9,7 @@ use super::parameters::{
 use super::proposals::Axes;
 use super::registry::{Method, find};
 use super::{BadValue, Choice};
+use crate::drafting::policies::CONFIDENCE;
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
@@ -126,7 +127,7 @@ fn carried(
         aim: target,
         target,
         verification,
-        stop_rule: StopRule::Never,
+        stop_rule: StopRule::NEVER,
     };
     match plan {
         PlanKind::Speculative => {}
@@ -160,7 +161,7 @@ fn carried(
                 let rollback = reader.take(parameters::rollback(rollback), asked.alpha)?;
                 carried.verification = Verification::Bild { rollback };
             }
-            carried.stop_rule = StopRule::MaxBelow(reader.take(FALLBACK, asked.fallback)?);
+            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.take(FALLBACK, asked.fallback)?);
             carried.plan = Plan::Bild {
                 window: reader.take(WINDOW, asked.window)?,
                 verify_on_finish: reader.take(VERIFY_ON_FINISH, asked.verify_on_finish)?,

@@ -11,6 +11,7 @@ use plans::{Finished, Peers};
 use serde_json::Value;
 use speculation::TokenId;
 use speculation::drafting::StopRule;
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
 use speculation::session::{Plan, SessionConfig};
 use speculation::target::{TargetDistribution, rules};
 
@@ -134,8 +135,8 @@ fn a_token_cascade_emits_its_distribution_and_asks_the_target_as_often_as_expect
     for case in Case::all("token") {
         let alpha = case.number("alpha");
         let stop = match case.0["rule"].as_str() {
-            Some("chow") => StopRule::MaxBelow(1.0 - alpha),
-            Some("chow_log") => StopRule::EntropyAbove(alpha),
+            Some("chow") => StopRule::new(&CONFIDENCE, 1.0 - alpha),
+            Some("chow_log") => StopRule::new(&ENTROPY, alpha),
             other => panic!("the drafter cannot test {other:?}"),
         };
         let max_run = case.0["cap"].as_u64().map_or(u32::MAX, |cap| cap as u32);
@@ -160,7 +161,7 @@ fn an_oracle_cascade_emits_the_target_distribution() {
             rule: rules::DIFF_LOG,
             alpha: case.number("alpha"),
         };
-        for means in case.assert_probs(Plan::OracleCascade, StopRule::Never, distribution) {
+        for means in case.assert_probs(Plan::OracleCascade, StopRule::NEVER, distribution) {
             let expected = case.number("expected_deferrals");
             assert_close(means.deferrals, expected, case.name());
             assert_close(means.target_forwards, case.number("n"), case.name());
@@ -175,7 +176,7 @@ fn a_sequence_cascade_emits_its_distribution_and_defers_as_often_as_expected() {
             threshold: (1.0 - case.number("alpha")).max(0.0).ln(),
             mean: case.0["length_norm"] == true,
         };
-        for means in case.assert_probs(plan, StopRule::Never, TargetDistribution::Exact) {
+        for means in case.assert_probs(plan, StopRule::NEVER, TargetDistribution::Exact) {
             assert_close(
                 means.second_responses,
                 case.number("defer_prob"),

@@ -1,4 +1,5 @@
 use super::*;
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
 
 #[test]
 fn ways_of_drafting_survive_the_wire() {
@@ -11,41 +12,73 @@ fn ways_of_drafting_survive_the_wire() {
 
 #[test]
 fn lengths_survive_the_wire() {
-    let learned = StopRule::Learned {
-        threshold: 0.7,
-        least: 3,
-    };
+    let learned = StopRule::new(&LEARNED, 0.7).with_least(3);
     for length in [
         Length::Fixed(7),
         Length::Policy(DraftLen::Goodput),
-        Length::Policy(DraftLen::Stop(StopRule::MaxBelow(0.25))),
-        Length::Policy(DraftLen::Stop(StopRule::EntropyAbove(2.5))),
+        Length::Policy(DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.25))),
+        Length::Policy(DraftLen::Stop(StopRule::new(&ENTROPY, 2.5))),
         Length::Policy(DraftLen::Stop(learned)),
     ] {
         let wire = length_to_wire(length);
-        assert_eq!(length_from_wire(Some(wire)), Ok(Some(length)));
+        assert_eq!(length_from_wire(Some(&wire)), Ok(Some(length)));
     }
     assert_eq!(length_from_wire(None), Ok(None));
-    assert_eq!(length_from_wire(Some(v1::DraftLength::default())), Ok(None));
-    let flat = StopRule::EntropyAbove(0.0);
-    for rule in [StopRule::MaxBelow(1.0), flat, learned] {
-        assert_eq!(rule_from_wire(rule_to_wire(rule), 9), Ok((rule, 9)));
+    assert_eq!(
+        length_from_wire(Some(&v1::DraftLength::default())),
+        Ok(None)
+    );
+    let flat = StopRule::new(&ENTROPY, 0.0);
+    for rule in [StopRule::new(&CONFIDENCE, 1.0), flat, learned] {
+        assert_eq!(
+            rule_from_wire(rule_to_wire(rule).as_ref(), 9),
+            Ok((rule, 9))
+        );
     }
-    assert_eq!(rule_to_wire(StopRule::Never), None);
-    assert_eq!(rule_from_wire(None, 9), Ok((StopRule::Never, 9)));
+    assert_eq!(rule_to_wire(StopRule::NEVER), None);
+    assert_eq!(rule_from_wire(None, 9), Ok((StopRule::NEVER, 9)));
+}
+
+/// Every policy has its name, also those that have fields of their own.
+#[test]
+fn a_policy_is_read_by_its_name() {
+    for policy in POLICIES {
+        let wire = v1::DraftLength {
+            policy: Some(Policy::Named(v1::NamedStop {
+                name: policy.name.to_owned(),
+                threshold: 0.5,
+                min_tokens: 2,
+            })),
+        };
+        let rule = StopRule::new(policy, 0.5).with_least(2);
+        assert_eq!(rule_from_wire(Some(&wire), 9), Ok((rule, 9)));
+    }
 }
 
 #[test]
 fn a_fixed_length_never_lengthens_a_round() {
     let fixed = |tokens| Some(length_to_wire(Length::Fixed(tokens)));
-    assert_eq!(rule_from_wire(fixed(4), 9), Ok((StopRule::Never, 4)));
-    assert_eq!(rule_from_wire(fixed(14), 9), Ok((StopRule::Never, 9)));
+    assert_eq!(
+        rule_from_wire(fixed(4).as_ref(), 9),
+        Ok((StopRule::NEVER, 4))
+    );
+    assert_eq!(
+        rule_from_wire(fixed(14).as_ref(), 9),
+        Ok((StopRule::NEVER, 9))
+    );
 }
 
 #[test]
 fn thresholds_out_of_range_are_named() {
     let learned = |threshold| {
         Policy::Learned(v1::LearnedStop {
+            threshold,
+            min_tokens: 0,
+        })
+    };
+    let named = |name: &str, threshold| {
+        Policy::Named(v1::NamedStop {
+            name: name.to_owned(),
             threshold,
             min_tokens: 0,
         })
@@ -59,19 +92,28 @@ fn thresholds_out_of_range_are_named() {
         ("draft_length.learned.threshold", learned(-0.1)),
         ("draft_length.learned.threshold", learned(f64::NAN)),
         ("draft_length.goodput", Policy::Goodput(false)),
+        ("draft_length.named.name", named("fixed", 1.0)),
+        ("draft_length.named.threshold", named("confidence", 1.01)),
+        ("draft_length.named.threshold", named("specdec++", f64::NAN)),
     ] {
         let wire = Some(v1::DraftLength {
             policy: Some(policy),
         });
-        assert_eq!(length_from_wire(wire).expect_err(field).field, field);
-        assert_eq!(rule_from_wire(wire, 4).expect_err(field).field, field);
+        assert_eq!(
+            length_from_wire(wire.as_ref()).expect_err(field).field,
+            field
+        );
+        assert_eq!(
+            rule_from_wire(wire.as_ref(), 4).expect_err(field).field,
+            field
+        );
     }
 }
 
 #[test]
 fn a_drafter_is_never_asked_to_measure() {
     let goodput = length_to_wire(Length::Policy(DraftLen::Goodput));
-    let error = rule_from_wire(Some(goodput), 4).expect_err("refused");
+    let error = rule_from_wire(Some(&goodput), 4).expect_err("refused");
     assert_eq!(error.field, "draft_length.goodput");
     assert!(error.problem.contains("GenerateRequest"), "{error}");
 }

@@ -49,7 +49,7 @@ fn methods_with_parameters_are_compared_in_one_run() {
 #[test]
 fn acceptance_alone_is_timed_over_a_small_vocabulary() {
     let rows = rows(&words(
-        "distributions --vocab 64 --repeats 1 --blocks 1 --json",
+        "verification --vocab 64 --repeats 1 --blocks 1 --json",
     ));
     for (table, count) in [("verification", 100), ("cuts", 5)] {
         let of_table = rows.iter().filter(|row| row["table"] == table);

@@ -5,7 +5,7 @@ use std::fs;
 use super::{program, refused, says, succeeds};
 
 const LAWS: &str =
-    "distributions --vocab 64 --repeats 1 --blocks 1 --columns target,verification,proposal,ratio";
+    "verification --vocab 64 --repeats 1 --blocks 1 --columns target,verification,proposal,ratio";
 
 fn page(command: &str) -> String {
     format!(
@@ -49,10 +49,10 @@ fn a_page_with_a_wrong_command_or_one_that_fails_stays_as_it_is() {
     let file = folder.path().join("page.md");
     for (command, words) in [
         (
-            "distributions --vcoab 64",
-            "line 5: distributions --vcoab 64: unexpected argument '--vcoab'",
+            "verification --vcoab 64",
+            "line 5: verification --vcoab 64: unexpected argument '--vcoab'",
         ),
-        ("distributions --vocab 3", "distributions --vocab 3 failed"),
+        ("verification --vocab 3", "verification --vocab 3 failed"),
     ] {
         fs::write(&file, page(command)).expect("written");
         let said = refused(&["results", "--file", file.to_str().expect("UTF-8")]);

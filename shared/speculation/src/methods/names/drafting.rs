@@ -1,6 +1,7 @@
 //! Names and values of the axes of drafting: who proposes, how much, in which shape.
 
 use super::{BadValue, unknown};
+use crate::drafting::policies::{POLICIES, StopPolicy};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 
 /// Most draft tokens of a round where a request does not say and a policy decides how many there are.
@@ -31,13 +32,12 @@ pub fn draftings() -> Vec<&'static str> {
 
 /// The forms of draft lengths, the default first; K and the letters stand for numbers.
 pub fn draft_lens() -> Vec<&'static str> {
-    vec![
-        "K",
-        "confidence:MIN",
-        "entropy:MAX",
-        "specdec++:H",
-        "goodput",
-    ]
+    let policies = POLICIES.iter().map(|policy| policy.form);
+    ["K"]
+        .into_iter()
+        .chain(policies)
+        .chain(["goodput"])
+        .collect()
 }
 
 /// The forms of blocks, the default first; N stands for a number.
@@ -68,12 +68,6 @@ pub fn of_drafting(drafting: Drafting) -> &'static str {
 /// If it is none of them, or its number is out of range.
 pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
     let bad = || unknown("draft_len", text, &draft_lens());
-    let stop = |rule| {
-        let len = DraftLen::Stop(rule);
-        check_draft_len(len)?;
-        Ok((len, None))
-    };
-    let number = |text: &str| text.parse::<f64>().map_err(|_| bad());
     match text.split_once(':') {
         None if text == "fixed" => Ok((DraftLen::Fixed, None)),
         None if text == "goodput" => Ok((DraftLen::Goodput, None)),
@@ -91,23 +85,24 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
                 len.ok_or_else(|| out_of_range("draft_len", text, &format!("1 to {DRAFT_MOST}")))?;
             Ok((DraftLen::Fixed, Some(len)))
         }
-        Some(("confidence", least)) => stop(StopRule::MaxBelow(number(least)?)),
-        Some(("entropy", most)) => stop(StopRule::EntropyAbove(number(most)?)),
-        Some(("specdec++", threshold)) => stop(StopRule::Learned {
-            threshold: number(threshold)?,
-            least: 1,
-        }),
-        Some(_) => Err(bad()),
+        Some((name, threshold)) => {
+            let policy = StopPolicy::find(name).ok_or_else(bad)?;
+            let threshold = threshold.parse().map_err(|_| bad())?;
+            let len = DraftLen::Stop(StopRule::new(policy, threshold).with_least(1));
+            check_draft_len(len)?;
+            Ok((len, None))
+        }
     }
 }
 
 /// The name of `len`; a fixed one's number stands elsewhere.
 pub fn of_draft_len(len: DraftLen) -> String {
     match len {
-        DraftLen::Fixed | DraftLen::Stop(StopRule::Never) => "fixed".to_owned(),
-        DraftLen::Stop(StopRule::MaxBelow(least)) => format!("confidence:{least}"),
-        DraftLen::Stop(StopRule::EntropyAbove(most)) => format!("entropy:{most}"),
-        DraftLen::Stop(StopRule::Learned { threshold, .. }) => format!("specdec++:{threshold}"),
+        DraftLen::Fixed => "fixed".to_owned(),
+        DraftLen::Stop(rule) => match rule.policy() {
+            Some((policy, threshold)) => format!("{}:{threshold}", policy.name),
+            None => "fixed".to_owned(),
+        },
         DraftLen::Goodput => "goodput".to_owned(),
     }
 }
@@ -140,40 +135,26 @@ pub fn of_tree(shape: TreeShape) -> String {
 
 /// Whether the numbers of `len` lie in their ranges. NaN lies in none.
 pub(in super::super) fn check_draft_len(len: DraftLen) -> Result<(), BadValue> {
-    let (number, range, fits) = match len {
-        DraftLen::Fixed | DraftLen::Goodput | DraftLen::Stop(StopRule::Never) => return Ok(()),
-        DraftLen::Stop(StopRule::MaxBelow(least)) => (
-            least,
-            "a probability of 0 to 1",
-            (0.0..=1.0).contains(&least),
-        ),
-        DraftLen::Stop(StopRule::EntropyAbove(most)) => {
-            let fits = most.is_finite() && most >= 0.0;
-            (most, "an entropy of at least 0, in nats", fits)
-        }
-        DraftLen::Stop(StopRule::Learned { threshold, least }) => {
-            if least > DRAFT_MOST {
-                let least = format!("{least} tokens at least");
-                return Err(out_of_range(
-                    "draft_len",
-                    &least,
-                    &format!("0 to {DRAFT_MOST}"),
-                ));
-            }
-            let fits = (0.0..=1.0).contains(&threshold);
-            (threshold, "a threshold of 0 to 1", fits)
-        }
+    let DraftLen::Stop(rule) = len else {
+        return Ok(());
     };
-    if fits {
+    let Some((policy, threshold)) = rule.policy() else {
+        return Ok(());
+    };
+    if rule.least() > DRAFT_MOST {
+        let least = format!("{} tokens at least", rule.least());
+        return Err(out_of_range(
+            "draft_len",
+            &least,
+            &format!("0 to {DRAFT_MOST}"),
+        ));
+    }
+    let (least, most) = policy.range;
+    if (least..=most).contains(&threshold) {
         return Ok(());
     }
-    let name = of_draft_len(len);
-    let name = name.split(':').next().unwrap_or_default();
-    Err(out_of_range(
-        "draft_len",
-        &format!("{name}:{number}"),
-        range,
-    ))
+    let range = format!("{} of {least} to {most}", policy.threshold);
+    Err(out_of_range("draft_len", &of_draft_len(len), &range))
 }
 
 /// Whether the number of `shape` lies in its range.

@@ -2,6 +2,7 @@
 
 use super::{Alpha, Judge, Rule, RuleSpec};
 use crate::drafting::StopRule;
+use crate::drafting::policies::{CONFIDENCE, ENTROPY};
 use crate::target::Needs;
 
 /// Defers iff max q < 1 - α.
@@ -14,7 +15,7 @@ pub const CHOW: Rule = Rule(&RuleSpec {
     },
     needs: |_| Needs::MAX,
     judge: Judge::Position(|at, alpha| at.draft.max < 1.0 - alpha),
-    stop_rule: Some(|alpha| StopRule::MaxBelow(1.0 - alpha)),
+    stop_rule: Some(|alpha| StopRule::new(&CONFIDENCE, 1.0 - alpha)),
 });
 
 /// Defers iff H(q) > α.
@@ -27,5 +28,5 @@ pub const CHOW_LOG: Rule = Rule(&RuleSpec {
     },
     needs: |_| Needs::ENTROPY,
     judge: Judge::Position(|at, alpha| at.draft.entropy > alpha),
-    stop_rule: Some(StopRule::EntropyAbove),
+    stop_rule: Some(|alpha| StopRule::new(&ENTROPY, alpha)),
 });

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
+use speculation::drafting::policies::CONFIDENCE;
 use speculation::session::{
     DraftBlock, DraftStop, FinishReason, Input, Plan, Request, SessionConfig,
 };
@@ -35,7 +36,7 @@ impl Trace {
     }
 
     fn drafted(&mut self, round: u64, output: &[TokenId], max_tokens: u32) -> Input {
-        let unsure = StopRule::MaxBelow(number(&self.case, "fallback_prob"));
+        let unsure = StopRule::new(&CONFIDENCE, number(&self.case, "fallback_prob"));
         let mut context = output.to_vec();
         let mut stop = DraftStop::Length;
         for _ in 0..max_tokens {

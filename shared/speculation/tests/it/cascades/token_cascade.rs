@@ -3,6 +3,7 @@
 use speculation::TokenId;
 use speculation::confidence::Confidence;
 use speculation::drafting::StopRule;
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
 use speculation::proposal::ProposalForm;
 use speculation::session::{Plan, SessionConfig};
 use speculation::target::{TargetDistribution, rules};
@@ -71,9 +72,9 @@ fn the_session_runs_the_cascade_as_it_is_defined() {
             (draft, target.greedy()),
         ] {
             for stop in [
-                StopRule::Never,
-                StopRule::MaxBelow(0.55),
-                StopRule::EntropyAbove(0.8),
+                StopRule::NEVER,
+                StopRule::new(&CONFIDENCE, 0.55),
+                StopRule::new(&ENTROPY, 0.8),
             ] {
                 for max_run in [1, 2, 3, u32::MAX] {
                     forced += compare(&draft, &target, stop, max_run);
@@ -142,7 +143,7 @@ fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
         let (rule, alpha) = (rules::CHOW, 0.5);
         let peers = Peers {
             distribution: TargetDistribution::Deferral { rule, alpha },
-            ..Peers::new(&draft, &target, StopRule::MaxBelow(0.5))
+            ..Peers::new(&draft, &target, StopRule::new(&CONFIDENCE, 0.5))
         };
         let probs = |plan| {
             let mut rate = 0.0;
@@ -173,7 +174,7 @@ fn always_deferring_leaves_the_target_and_never_deferring_the_draft_model() {
                 |prefix: &[TokenId]| draft.after(prefix),
                 |prefix: &[TokenId]| target.after(prefix),
             );
-            let peers = Peers::new(&draft, &target, StopRule::MaxBelow(least));
+            let peers = Peers::new(&draft, &target, StopRule::new(&CONFIDENCE, least));
             let max_run = u32::MAX;
             let probs = peers.probs(&config(Plan::TokenCascade { max_run }), |_, _| ());
             let expected = outputs(LEN as usize, &[], |prefix| alone.after(prefix));

@@ -1,6 +1,7 @@
 //! The loop of SpecDec++, replayed (Huang et al., "SpecDec++", Algorithm 2).
 
 use speculation::confidence::Confidence;
+use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{StopRule, Stopping};
 use speculation::session::Statistics;
 
@@ -34,10 +35,8 @@ fn the_loop_stops_where_the_authors_code_does() {
     let mut lengths = Vec::new();
     for case in cases_of("specdecpp", "stop") {
         let count = |field: &str| numbers(&case[field])[0] as usize;
-        let rule = StopRule::Learned {
-            threshold: numbers(&case["threshold"])[0],
-            least: count("min_len") as u32,
-        };
+        let rule = StopRule::new(&LEARNED, numbers(&case["threshold"])[0])
+            .with_least(count("min_len") as u32);
         let end_at = case["eos_at"].as_u64().map(|at| at as usize);
         let predicted = numbers(&case["pred"]);
         let products = replay(rule, &predicted, count("max_len"), end_at);
@@ -54,7 +53,7 @@ fn hand_computed_traces() {
     let predicted = [0.9, 0.8, 0.5, 0.9];
     let len = |threshold, least, most, end_at| {
         replay(
-            StopRule::Learned { threshold, least },
+            StopRule::new(&LEARNED, threshold).with_least(least),
             &predicted,
             most,
             end_at,
@@ -72,10 +71,7 @@ fn hand_computed_traces() {
     // At the threshold itself it goes on.
     assert_eq!(len(0.5_f64.next_down(), 1, 5, None), 4);
     let halves = |threshold| {
-        let rule = StopRule::Learned {
-            threshold,
-            least: 1,
-        };
+        let rule = StopRule::new(&LEARNED, threshold).with_least(1);
         replay(rule, &[0.5, 0.5, 0.5], 4, None).len()
     };
     assert_eq!((halves(0.5), halves(0.5_f64.next_down())), (3, 2));

@@ -1,6 +1,7 @@
 //! Axes given beside a method.
 
 use speculation::drafting::StopRule;
+use speculation::drafting::policies::CONFIDENCE;
 use speculation::methods::{METHODS, MethodRequest, Parameters, PlanKind, TargetKind, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
@@ -87,7 +88,7 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
     let asked = planned(PlanKind::TokenCascade, "spec-cascade");
     let choice = resolve(&asked).expect("fits");
     assert_eq!(choice.plan, Plan::TokenCascade { max_run: 10 });
-    assert_eq!(choice.stop_rule, StopRule::MaxBelow(0.5));
+    assert_eq!(choice.stop_rule, StopRule::new(&CONFIDENCE, 0.5));
     let asked = planned(PlanKind::TargetOnly, "lossy");
     assert!(resolve(&asked).expect("fits").is_lossless());
 }

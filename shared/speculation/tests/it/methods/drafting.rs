@@ -1,6 +1,7 @@
 //! The axes of drafting: what goes with what, and what is told of drafts.
 
 use speculation::drafting::Drafting::{self, Cascade, MaxGram, Model};
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
 use speculation::drafting::{DraftLen, StopRule, TreeShape};
 use speculation::methods::{Choice, METHODS, Method, MethodRequest, PlanKind, names};
 use speculation::proposal::ProposalForm::{self, Dense, Point, Sparse};
@@ -12,12 +13,9 @@ use super::{of, refused, resolve};
 const DRAFTINGS: [Drafting; 3] = [Model, MaxGram, Cascade];
 pub(super) const LENS: [DraftLen; 5] = [
     DraftLen::Fixed,
-    DraftLen::Stop(StopRule::MaxBelow(0.4)),
-    DraftLen::Stop(StopRule::EntropyAbove(2.0)),
-    DraftLen::Stop(StopRule::Learned {
-        threshold: 0.7,
-        least: 1,
-    }),
+    DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.4)),
+    DraftLen::Stop(StopRule::new(&ENTROPY, 2.0)),
+    DraftLen::Stop(StopRule::new(&LEARNED, 0.7).with_least(1)),
     DraftLen::Goodput,
 ];
 pub(super) const TREES: [TreeShape; 3] = [
@@ -128,14 +126,14 @@ fn the_drafter_is_told_the_rule_asked_for() {
         let choice = lasting(len);
         let rule = match len {
             DraftLen::Stop(rule) => rule,
-            _ => StopRule::Never,
+            _ => StopRule::NEVER,
         };
         assert_eq!(choice.stop_rule, rule);
         assert_eq!(choice.goodput, len == DraftLen::Goodput);
         let most = if len == DraftLen::Fixed { 4 } else { 20 };
         assert_eq!(choice.default_draft_len(), most);
     }
-    let never = lasting(DraftLen::Stop(StopRule::Never));
+    let never = lasting(DraftLen::Stop(StopRule::NEVER));
     assert_eq!(never.draft_len(), DraftLen::Fixed);
     let cascade = resolve(&drafted("coupled", Cascade)).expect("fits");
     assert_eq!(cascade.default_draft_len(), 20);

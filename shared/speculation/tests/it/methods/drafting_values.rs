@@ -1,5 +1,6 @@
 //! Names, values and ranges of the drafting axes, and their listing.
 
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use speculation::methods::{TargetKind, axes_listing, names};
 
@@ -8,24 +9,25 @@ use super::{of, refused, resolve};
 
 #[test]
 fn numbers_lie_in_their_ranges() {
-    use StopRule::{EntropyAbove, MaxBelow};
-    let learned = |threshold, least| StopRule::Learned { threshold, least };
+    let below = |least| StopRule::new(&CONFIDENCE, least);
+    let above = |most| StopRule::new(&ENTROPY, most);
+    let learned = |threshold, least| StopRule::new(&LEARNED, threshold).with_least(least);
     let (chain, stop) = (TreeShape::Chain, DraftLen::Stop);
     let [zero, one] = [learned(0.0, 0), learned(1.0, 64)];
-    let (sure, flat) = (MaxBelow(1.0), EntropyAbove(1e9));
-    for rule in [MaxBelow(0.0), sure, EntropyAbove(0.0), flat, zero, one] {
+    let (sure, flat) = (below(1.0), above(100.0));
+    for rule in [below(0.0), sure, above(0.0), flat, zero, one] {
         resolve(&with("coupled", Drafting::Model, stop(rule), chain)).expect("in range");
     }
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let probability = "a probability of 0 to 1";
-    let entropy = "an entropy of at least 0";
+    let entropy = "an entropy in nats of 0 to 100";
     let threshold = "a threshold of 0 to 1";
     for (rule, expected) in [
-        (MaxBelow(-0.01), probability),
-        (MaxBelow(1.01), probability),
-        (MaxBelow(nan), probability),
-        (EntropyAbove(-0.5), entropy),
-        (EntropyAbove(inf), entropy),
+        (below(-0.01), probability),
+        (below(1.01), probability),
+        (below(nan), probability),
+        (above(-0.5), entropy),
+        (above(inf), entropy),
         (learned(1.5, 1), threshold),
         (learned(nan, 1), threshold),
         (learned(0.5, 65), "0 to 64"),

@@ -1,6 +1,7 @@
 //! Parameters: taken, defaulted, held to their ranges.
 
 use speculation::drafting::StopRule;
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY};
 use speculation::methods::{METHODS, MethodRequest, Parameters, Range, TargetKind, Value, names};
 use speculation::session::Plan;
 use speculation::target::{Beta, RULES, TargetDistribution, rules};
@@ -247,12 +248,12 @@ fn cascades_hand_over_where_their_rule_says() {
     let choice = |method, parameters| resolve(&set(parameters, method)).expect(method);
     let with_alpha = |alpha| with("alpha", Value::Number(alpha));
     let stop = |parameters| choice("token-cascade", parameters).stop_rule;
-    assert_eq!(stop(with_alpha(0.25)), StopRule::MaxBelow(0.75));
+    assert_eq!(stop(with_alpha(0.25)), StopRule::new(&CONFIDENCE, 0.75));
     let log = Parameters {
         rule: Some(rules::CHOW_LOG),
         ..with_alpha(0.25)
     };
-    assert_eq!(stop(log), StopRule::EntropyAbove(0.25));
+    assert_eq!(stop(log), StopRule::new(&ENTROPY, 0.25));
     let endless = choice("token-cascade", with("max_run", Value::Count(0)));
     assert_eq!(endless.plan, Plan::TokenCascade { max_run: u32::MAX });
     assert!(
@@ -283,7 +284,7 @@ fn cascades_hand_over_where_their_rule_says() {
         },
     );
     assert_eq!(bild.verification, Verification::Bild { rollback: 2.5 });
-    assert_eq!(bild.stop_rule, StopRule::MaxBelow(0.25));
+    assert_eq!(bild.stop_rule, StopRule::new(&CONFIDENCE, 0.25));
     assert_eq!(
         bild.plan,
         Plan::Bild {

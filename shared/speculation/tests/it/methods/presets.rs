@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use speculation::drafting::policies::CONFIDENCE;
 use speculation::drafting::{ProposalOptions, StopRule};
 use speculation::methods::{METHODS, PlanKind, TargetKind, find, names};
 use speculation::session::Plan;
@@ -127,9 +128,9 @@ fn the_drafter_is_told_when_to_stop_and_what_to_send() {
     for method in METHODS {
         let choice = resolve(&of(method.name)).expect(method.name);
         let stop = match method.name {
-            "token-cascade" => StopRule::MaxBelow(0.5),
-            "bild" => StopRule::MaxBelow(0.6),
-            _ => StopRule::Never,
+            "token-cascade" => StopRule::new(&CONFIDENCE, 0.5),
+            "bild" => StopRule::new(&CONFIDENCE, 0.6),
+            _ => StopRule::NEVER,
         };
         let proposal_options = ProposalOptions {
             form: choice.proposal,

@@ -6,6 +6,7 @@
 //! another distribution. The predictions that K comes from are along the response likewise. Every position is tried
 //! as a start. Time is modelled as K t_draft + t_target.
 
+use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{StopRule, Stopping};
 
 /// Predictions and labels of consecutive positions of one response.
@@ -24,7 +25,7 @@ pub(crate) struct Chain {
 pub(crate) enum StopAt {
     /// After this many tokens, at least 1.
     Fixed(usize),
-    /// SpecDec++, algorithm 2, as drafters serve it ([`StopRule::Learned`]): once the probability of a
+    /// SpecDec++, algorithm 2, as drafters serve it ([`LEARNED`]): once the probability of a
     /// refusal among the tokens before exceeds the threshold, or at the cap.
     Refusal {
         /// Threshold h.
@@ -62,7 +63,8 @@ impl StopAt {
             Self::Fixed(len) => len.min(predicted.len()),
             Self::Refusal { threshold, cap } => {
                 let least = 1;
-                let mut stopping = Stopping::new(StopRule::Learned { threshold, least });
+                let mut stopping =
+                    Stopping::new(StopRule::new(&LEARNED, threshold).with_least(least));
                 for &accept in predicted.iter().take(cap) {
                     if stopping.drawn() {
                         break;
