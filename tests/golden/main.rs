@@ -4,6 +4,7 @@
 //! Each folder of `models` holds a checkpoint and `golden.safetensors`: two rows of input ids, the
 //! logits and the last hidden states at every position, and each row's greedy continuation.
 
+mod candle;
 mod gguf;
 mod t5;
 mod trees;

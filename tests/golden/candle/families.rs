@@ -1,0 +1,273 @@
+//! The families: configurations of each, and candle's models of them.
+
+use candle_core::{Device, Result, Tensor};
+use candle_transformers::models::{gemma2, gemma3, llama, mistral, qwen2, qwen3, t5};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use speculation::TokenId;
+
+use super::weights::RandomWeights;
+use super::{TEXT, VOCAB};
+
+/// Tokens of a source.
+const T5_SOURCE: usize = TEXT - 8;
+
+/// Numbers of a T5 model's hidden state.
+const T5_HIDDEN: usize = 32;
+
+/// A family of models.
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// Whether norms multiply by 1 and their weight.
+    pub(super) norm_plus_one: bool,
+    /// Tokens at the beginning of a text that are an encoder's source.
+    pub(super) source_len: usize,
+    /// Largest difference, as a multiple of the largest logit or of 1.
+    pub(super) tolerance: f32,
+    /// The `config.json` of a variant.
+    pub(super) config: fn(u64) -> Value,
+    /// Candle's logits at the last position.
+    pub(super) candle: fn(&Value, &RandomWeights, &[TokenId]) -> Result<Vec<f32>>,
+    /// Keys with values that make another model of variant 0.
+    pub(super) faults: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const FAMILIES: &[Family] = &[
+    Family {
+        name: "llama",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("llama", variant);
+            config.as_object_mut().unwrap().remove("head_dim");
+            config["tie_word_embeddings"] = json!(variant % 2 == 1);
+            if variant >= 2 {
+                config["rope_scaling"] = json!({
+                    "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
+                    "high_freq_factor": 4.0, "original_max_position_embeddings": 16 << (variant % 3),
+                });
+            }
+            config
+        },
+        candle: |config, weights, tokens| {
+            let config = read::<llama::LlamaConfig>(config).into_config(false);
+            let mut cache =
+                llama::Cache::new(false, candle_core::DType::F32, &config, &Device::Cpu)?;
+            let model = llama::Llama::load(weights.builder(), &config)?;
+            logits(&model.forward(&input(tokens)?, 0, &mut cache)?)
+        },
+        faults: &[("rope_theta", "20000.0"), ("rms_norm_eps", "0.01")],
+    },
+    Family {
+        name: "mistral",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("mistral", variant);
+            config["sliding_window"] = if variant % 3 == 2 {
+                Value::Null
+            } else {
+                json!(7 + variant)
+            };
+            config
+        },
+        candle: |config, weights, tokens| {
+            let config: mistral::Config = read(&with_candles_window(config));
+            let mut model = mistral::Model::new(&config, weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[("sliding_window", "8"), ("rope_theta", "20000.0")],
+    },
+    Family {
+        name: "qwen2",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("qwen2", variant);
+            config.as_object_mut().unwrap().remove("head_dim");
+            config["tie_word_embeddings"] = json!(variant % 2 == 0);
+            config["use_sliding_window"] = json!(variant < 3);
+            config["sliding_window"] = json!(if variant < 3 { 9 } else { 10 * TEXT });
+            config["max_window_layers"] = json!(0);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let config: qwen2::Config = read(&with_candles_window(config));
+            let mut model = qwen2::ModelForCausalLM::new(&config, weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[("sliding_window", "8"), ("use_sliding_window", "false")],
+    },
+    Family {
+        name: "qwen3",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("qwen3", variant);
+            config["tie_word_embeddings"] = json!(variant % 2 == 0);
+            config["attention_bias"] = json!(variant >= 3);
+            config["use_sliding_window"] = json!(false);
+            config["sliding_window"] = Value::Null;
+            config["max_window_layers"] = json!(0);
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = qwen3::ModelForCausalLM::new(&read(config), weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[("rope_theta", "20000.0"), ("rms_norm_eps", "0.01")],
+    },
+    Family {
+        name: "gemma2",
+        norm_plus_one: true,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = gemma("gemma2", variant);
+            config["sliding_window"] = json!(10 * TEXT);
+            config["attn_logit_softcapping"] = json!([1.5, 50.0][(variant % 2) as usize]);
+            config["final_logit_softcapping"] = if variant % 3 == 2 {
+                Value::Null
+            } else {
+                json!(2.0)
+            };
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = gemma2::Model::new(false, &read(config), weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[
+            ("attn_logit_softcapping", "null"),
+            ("final_logit_softcapping", "3.0"),
+            ("query_pre_attn_scalar", "20"),
+        ],
+    },
+    Family {
+        name: "gemma3",
+        norm_plus_one: true,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = gemma("gemma3_text", variant);
+            config["sliding_window"] = json!(7 + variant);
+            config["sliding_window_pattern"] = json!(2 + variant % 2);
+            config["rope_local_base_freq"] = json!(1000.0);
+            config["attn_logit_softcapping"] = Value::Null;
+            config["final_logit_softcapping"] = Value::Null;
+            config
+        },
+        candle: |config, weights, tokens| {
+            let mut model = gemma3::Model::new(false, &read(config), weights.builder())?;
+            let mut rows = None;
+            for (at, token) in tokens.iter().enumerate() {
+                rows = Some(model.forward(&input(&[*token])?, at)?);
+            }
+            logits(&rows.unwrap())
+        },
+        faults: &[
+            ("sliding_window", "8"),
+            ("sliding_window_pattern", "3"),
+            ("rope_local_base_freq", "2000.0"),
+        ],
+    },
+    Family {
+        name: "t5",
+        norm_plus_one: false,
+        source_len: T5_SOURCE,
+        tolerance: 2e-3,
+        config: |variant| {
+            json!({
+                "model_type": "t5",
+                "vocab_size": VOCAB,
+                "d_model": T5_HIDDEN,
+                "d_kv": 8 + 4 * (variant % 2),
+                "d_ff": 56,
+                "num_layers": 2,
+                "num_decoder_layers": 2 + variant % 2,
+                "num_heads": 4,
+                "relative_attention_num_buckets": 32 + 4 * (variant % 3),
+                "relative_attention_max_distance": 30,
+                "dropout_rate": 0.0,
+                "initializer_factor": 1.0,
+                "layer_norm_epsilon": 1e-6,
+                "feed_forward_proj": (if variant % 2 == 0 { "relu" } else { "gated-gelu" }),
+                "tie_word_embeddings": variant < 3,
+                "is_encoder_decoder": true,
+                "decoder_start_token_id": 0,
+                "pad_token_id": 0,
+                "eos_token_id": 1,
+            })
+        },
+        candle: |config, weights, tokens| {
+            let (source, tokens) = tokens.split_at(T5_SOURCE);
+            let mut model = t5::T5ForConditionalGeneration::load(weights.builder(), &read(config))?;
+            let rows = model.forward(&input(source)?, &input(tokens)?)?;
+            let tied = config["tie_word_embeddings"] == true;
+            let too_large = if tied { T5_HIDDEN as f64 } else { 1.0 };
+            logits(&(rows / too_large)?)
+        },
+        faults: &[
+            ("relative_attention_max_distance", "40"),
+            ("layer_norm_epsilon", "0.1"),
+        ],
+    },
+];
+
+/// What all files have, with one to four query heads for each head of keys and values.
+fn base(model_type: &str, variant: u64) -> Value {
+    let kv_heads = [2, 1, 4][(variant % 3) as usize];
+    json!({
+        "model_type": model_type,
+        "vocab_size": VOCAB,
+        "hidden_size": 32,
+        "intermediate_size": 56,
+        "num_hidden_layers": 2 + variant % 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": kv_heads,
+        "head_dim": 8 + 4 * (variant % 2),
+        "hidden_act": "silu",
+        "max_position_embeddings": 20 * TEXT,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10_000.0 * (1.0 + variant as f64),
+        "tie_word_embeddings": false,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    })
+}
+
+fn gemma(model_type: &str, variant: u64) -> Value {
+    let mut config = base(model_type, variant);
+    config["num_hidden_layers"] = json!(4);
+    config["attention_bias"] = json!(variant >= 4);
+    config["hidden_activation"] = json!("gelu_pytorch_tanh");
+    config["query_pre_attn_scalar"] = config["head_dim"].clone();
+    config["tie_word_embeddings"] = json!(true);
+    config
+}
+
+/// The same, where the window means to candle what it means to the model.
+fn with_candles_window(config: &Value) -> Value {
+    let mut config = config.clone();
+    if let Some(window) = config["sliding_window"].as_u64() {
+        config["sliding_window"] = json!(window - 1);
+    }
+    config
+}
+
+fn read<T: DeserializeOwned>(config: &Value) -> T {
+    serde_json::from_value(config.clone()).unwrap()
+}
+
+fn input(tokens: &[TokenId]) -> Result<Tensor> {
+    Tensor::new(tokens, &Device::Cpu)?.unsqueeze(0)
+}
+
+fn logits(rows: &Tensor) -> Result<Vec<f32>> {
+    let rows = rows.flatten_all()?.to_vec1::<f32>()?;
+    Ok(rows[rows.len() - VOCAB..].to_vec())
+}
