@@ -4,9 +4,12 @@
 
 // The laboratory is a program; its reader needs nothing else of it.
 #[allow(dead_code, unused_imports)]
-#[path = "../../tools/bench/src/recording.rs"]
-mod recording;
+#[path = "../../tools/bench/src"]
+mod bench {
+    pub(crate) mod recording;
+}
 
+use bench::recording;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -162,7 +162,7 @@ fn draft_stream(open: Open, policy: u32) -> DraftStream {
         max_tokens: 4,
         drafting: Drafting::Model as i32,
         draft_length: Some(DraftLength {
-            policy: Some(policy),
+            policy: Some(policy.clone()),
         }),
         tree: shape,
         ..Default::default()
