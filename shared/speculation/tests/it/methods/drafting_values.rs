@@ -1,6 +1,6 @@
 //! Names, values and ranges of the drafting axes, and their listing.
 
-use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES};
 use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use speculation::methods::{TargetKind, axes_listing, names};
 
@@ -108,12 +108,10 @@ fn every_axis_is_listed_with_values_that_can_be_asked_for() {
     for axis in listing {
         assert!(!axis.help.is_empty() && !axis.default.is_empty() && !axis.values.is_empty());
         for value in axis.values {
-            let form = match value.form {
-                "K" => "4".to_owned(),
-                "confidence:MIN" | "specdec++:H" => {
-                    value.form.replace("MIN", "0.5").replace('H', "0.5")
-                }
-                other => other.replace("MAX", "2").replace(['N', 'K'], "2"),
+            let policy = POLICIES.iter().find(|policy| policy.form == value.form);
+            let form = match policy {
+                Some(policy) => format!("{}:{}", policy.name, policy.range.1),
+                None => value.form.replace(['N', 'K'], "2"),
             };
             let takes_a_number = form != value.form;
             assert_eq!(!value.range.is_empty(), takes_a_number, "{form}");

@@ -87,7 +87,8 @@ fn default_of(name: &str) -> Value {
 
 #[test]
 fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
-    let rules = "chow, chow-log, diff, diff-log, opt, opt-log, token-v1, token-v2, token-v3, bild";
+    let rules = RULES.iter().map(|rule| rule.name);
+    let rules = rules.collect::<Vec<_>>().join(", ");
     let bild = "alpha 5 0 to 100; fallback 0.6 0 to 1; window 10 1 to 64; \
                 verify_on_finish false true or false";
     let lossy = "alpha 0.2 0 to below 1; beta 1 0.8 to 1000000, or tuned";
