@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
 
-use crate::seldom::Seldom;
+use crate::log_throttle::LogThrottle;
 use crate::tls::Tls;
 pub use opening::OPENING_TIMEOUT;
 pub(crate) use opening::Opened;
@@ -44,8 +44,8 @@ pub(crate) struct Incoming {
     /// The same tasks, the oldest first.
     order: VecDeque<AbortHandle>,
     pause: Option<Pin<Box<Sleep>>>,
-    full: Seldom,
-    failed: Arc<Seldom>,
+    full: LogThrottle,
+    failed: Arc<LogThrottle>,
     severed: CancellationToken,
 }
 
@@ -68,7 +68,7 @@ impl Incoming {
             opening: JoinSet::new(),
             order: VecDeque::new(),
             pause: None,
-            full: Seldom::default(),
+            full: LogThrottle::default(),
             failed: Arc::default(),
             severed,
         }

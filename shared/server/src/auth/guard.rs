@@ -6,7 +6,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
 use super::Tokens;
-use crate::seldom::Seldom;
+use crate::log_throttle::LogThrottle;
 
 /// The header a token comes in.
 pub(super) const HEADER: &str = "authorization";
@@ -22,7 +22,7 @@ pub struct Client {
 #[derive(Clone, Debug)]
 pub struct Guard {
     pub(super) asked: Option<Tokens>,
-    pub(super) refused: Arc<Seldom>,
+    pub(super) refused: Arc<LogThrottle>,
 }
 
 impl Guard {

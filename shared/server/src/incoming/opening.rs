@@ -13,8 +13,8 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
+use crate::log_throttle::LogThrottle;
 use crate::receiving::{Connection, ReceivingLayer};
-use crate::seldom::Seldom;
 use crate::severable::Severable;
 use crate::tls::{Side, explain};
 
@@ -50,7 +50,7 @@ pub(super) async fn open(
     acceptor: Option<TlsAcceptor>,
     permit: OwnedSemaphorePermit,
     most_received: usize,
-    failed: Arc<Seldom>,
+    failed: Arc<LogThrottle>,
     severed: CancellationToken,
 ) -> Option<Opened> {
     let info = connection.connect_info();

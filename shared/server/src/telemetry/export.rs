@@ -20,7 +20,7 @@ use tonic::transport::Uri;
 
 use super::settings::{Destination, Protocol};
 use super::{TelemetryError, connection};
-use crate::seldom::Seldom;
+use crate::log_throttle::LogThrottle;
 
 /// How often it is said that a collector takes nothing.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(super) struct Exporting<E> {
     what: &'static str,
     url: String,
     runtime: Handle,
-    failures: Seldom,
+    failures: LogThrottle,
 }
 
 /// Builds an exporter of the library: of spans and of logs they are alike, but share no trait.
@@ -79,7 +79,7 @@ impl<E> Exporting<E> {
             what,
             url: url.to_string(),
             runtime: Handle::current(),
-            failures: Seldom::every(SILENCE),
+            failures: LogThrottle::every(SILENCE),
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
             what: "spans",
             url: "http://collector:4317".to_owned(),
             runtime: runtime.handle().clone(),
-            failures: Seldom::every(SILENCE),
+            failures: LogThrottle::every(SILENCE),
         };
         let log = Arc::new(tempfile::tempfile().unwrap());
         let subscriber = tracing_subscriber::fmt()

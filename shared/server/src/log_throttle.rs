@@ -11,19 +11,19 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Lets the first of many events through, and then one in every interval: whoever can reach a port must not be
 /// able to fill a disk.
 #[derive(Debug)]
-pub(crate) struct Seldom {
+pub(crate) struct LogThrottle {
     interval: Duration,
     /// When one was let through, and how many were not since then.
     latest: Mutex<(Option<Instant>, u64)>,
 }
 
-impl Default for Seldom {
+impl Default for LogThrottle {
     fn default() -> Self {
         Self::every(INTERVAL)
     }
 }
 
-impl Seldom {
+impl LogThrottle {
     /// Lets one through in so much time.
     pub(crate) fn every(interval: Duration) -> Self {
         let latest = Mutex::default();
@@ -55,11 +55,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_of_a_flood_passes_and_counts_the_others() {
-        let seldom = Seldom::default();
-        assert_eq!(seldom.passes(), Some(0));
-        assert_eq!((seldom.passes(), seldom.passes()), (None, None));
+        let throttle = LogThrottle::default();
+        assert_eq!(throttle.passes(), Some(0));
+        assert_eq!((throttle.passes(), throttle.passes()), (None, None));
         tokio::time::advance(INTERVAL).await;
-        assert_eq!(seldom.passes(), Some(2));
-        assert_eq!(seldom.passes(), None);
+        assert_eq!(throttle.passes(), Some(2));
+        assert_eq!(throttle.passes(), None);
     }
 }
