@@ -28,11 +28,11 @@ use crate::relay::Relay;
 pub(crate) enum Mode {
     /// Each draft and each verdict is lost once.
     LoseOnce,
-    /// What the drafter tells of its distributions is falsified.
+    /// The proxy falsifies the distributions that the drafter sends.
     Forge(Forgery),
     /// The verifier's distributions hold what is no probability.
     ForgeSlices,
-    /// The verifier decides where it was asked for distributions.
+    /// The verifier returns a verdict where distributions were requested.
     ForgeVerdicts,
     /// The distribution after a block never comes.
     HoldBonus,
@@ -175,7 +175,7 @@ fn relayed<T: Send + 'static>(
     Box::pin(ReceiverStream::new(receiver))
 }
 
-/// Falsifies what a block tells of its distributions.
+/// Falsifies the proposals of a block.
 fn forge(block: &mut DraftBlock, forgery: Forgery) {
     let tokens = block.tree.clone().unwrap_or_default().token_ids;
     let told = block.proposals.iter_mut().chain(&mut block.bonus);

@@ -213,7 +213,7 @@ impl Case {
         }
     }
 
-    /// What the verifier is told of a draft distribution.
+    /// Which parts of a draft distribution are sent to the verifier.
     pub(crate) fn form(&self) -> ProposalForm {
         if self.verifier_needs_probs() {
             return ProposalForm::Dense { half: false };

@@ -21,8 +21,7 @@ pub(crate) struct Ask {
     pub(crate) request: Request,
     /// Whether it is about a response that takes another's place.
     pub(crate) is_second: bool,
-    /// The distributions of the draft tokens, and the one after them if it was asked for, if it is a block to
-    /// verify.
+    /// The proposals of the draft tokens of a block to verify, and last the one after them if it was requested.
     pub(crate) proposals: Vec<Proposal>,
 }
 

@@ -143,7 +143,7 @@ impl<'a> Sequence<'a> {
         verdict.unwrap_or_else(|never| match never {})
     }
 
-    /// Cuts a draft distribution to what the verifier is told of it.
+    /// Cuts a draft distribution to the part that is sent to the verifier.
     fn propose(&self, probs: &mut [f32]) -> Proposal {
         let confidence = Confidence::of(probs, true);
         let proposal_options = ProposalOptions {
@@ -154,7 +154,7 @@ impl<'a> Sequence<'a> {
         propose(probs, None, confidence, proposal_options)
     }
 
-    /// Decides a block, of whose draft distributions `proposals` tell, the one after the block last.
+    /// Decides a block. `proposals` has the proposal of each draft token, and last the one after the block.
     pub(crate) fn verify(
         mut self,
         request: &BlockRequest<'_>,

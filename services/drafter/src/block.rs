@@ -32,7 +32,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An empty block of shape `tree` that answers the round of `turn` and tells distributions in `form`, cut into
+    /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into
     /// messages of `tokens_per_block` (0: one).
     pub(crate) fn new<R: Role>(
         turn: &Turn<'_, R>,

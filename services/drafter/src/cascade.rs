@@ -247,7 +247,7 @@ fn with_one_more(tree: TreeShape) -> Option<TreeShape> {
     }
 }
 
-/// The distributions of one forward, computed as the review asks for them.
+/// The distributions of one forward, computed when the review reads them.
 struct Distributions<'a> {
     rows: StepRows<'a>,
     /// Draft tokens before the first row.

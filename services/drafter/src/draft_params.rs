@@ -107,7 +107,7 @@ impl DraftParams {
                     .to_owned(),
             ),
             Drafting::Cascade if sends_nothing => Ok(()),
-            // Every distribution is one-hot then, and told as such in each form but none.
+            // Every distribution is one-hot then, and is sent as such in each form but NONE.
             Drafting::Cascade
                 if spec.sampling.temperature == 0.0 && form != ProposalForm::None =>
             {

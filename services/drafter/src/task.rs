@@ -153,7 +153,7 @@ impl DraftTask {
         self.tokens.push(id);
         self.history.push(id);
         self.drafted += 1;
-        // What ends the block after the distribution behind it was told ends it here if that is not wanted.
+        // These end the block here if no distribution behind it is wanted, and after that one otherwise.
         self.has_stopped = self.stopping.drawn();
         let cause = match () {
             () if self.spec.sampling.end_tokens.contains(&id) => StopCause::EndToken,

@@ -18,7 +18,7 @@ pub(crate) struct LogitRows<'a> {
     base_len: u32,
     drafts: &'a [TokenId],
     vocab_size: usize,
-    /// Logits (drafts + 1, `row_len`); rows asked for are distributions already.
+    /// Logits (drafts + 1, `row_len`); a row that was requested has been turned into a distribution.
     rows: &'a mut [f32],
     row_len: usize,
     want: Want,

@@ -75,7 +75,7 @@ impl Judge for Tree {
     }
 }
 
-/// The distributions along the path that is walked, made from the rows of one forward as they are asked for.
+/// The distributions along the path that is walked, computed from the rows of one forward when they are read.
 struct PathDistributions<'a> {
     pipeline: Pipeline,
     /// Of the path so far: penalties count the ancestors of a node, not its siblings.

@@ -121,7 +121,7 @@ impl<F: Real, C: CallChance<F>> Cascade<F, C> {
     /// An empty block.
     ///
     /// # Errors
-    /// If the distributions cannot be told in the form wanted: see [`CascadeConfig::check_form`].
+    /// If the requested form cannot carry the distributions: see [`CascadeConfig::check_form`].
     pub fn new(
         config: Arc<CascadeConfig>,
         reviewing: Reviewing<C>,

@@ -1,6 +1,6 @@
 //! Where rejection-type verification meets randomness.
 //!
-//! Verification asks for two things only: an accept test and a token drawn from a distribution. Served, both
+//! Verification needs two random decisions only: an accept test and a token drawn from a distribution. Served, both
 //! come from the counter-based generator; proved, an enumerator takes every branch of the same
 //! code with its exact probability.
 

@@ -1,4 +1,4 @@
-//! What the verifier is told of the distribution a draft token was drawn from.
+//! What is sent to the verifier of the distribution that a draft token was drawn from.
 
 use half::f16;
 

@@ -1,4 +1,4 @@
-//! The distributions of a round: what the target model scored, what the drafter told, and the target
+//! The distributions of a round: those that the target model scored, the proposals of the drafter, and the target
 //! distribution that combines them.
 
 use crate::TokenId;
@@ -49,7 +49,7 @@ pub struct RoundInputs<'a> {
 /// that it makes no difference who of them does it.
 ///
 /// # Errors
-/// If a row gives no distribution, or what was told of the draft model is malformed or missing.
+/// If a row of logits yields no distribution, or a proposal of the draft model is malformed or missing.
 pub fn decide<F: Real, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
     block: &Block<'_>,
@@ -74,10 +74,10 @@ pub struct Scratch<F> {
     deferral: Vec<f32>,
 }
 
-/// The distributions of one round, made position by position as a verification asks for them.
+/// The distributions of one round, computed position by position when a verification reads them.
 ///
 /// A target distribution that is a mixture applies at the position after the block too, so the draft
-/// distribution is needed there, with the exception that [`TargetDistribution::mixes_bonus`] tells.
+/// distribution is needed there, except where [`TargetDistribution::mixes_bonus`] is false.
 ///
 /// The target's unscaled distribution comes with the first call for a position only. BiLD verification, which
 /// reads it, asks for each position once; it goes with the exact target distribution.

@@ -317,7 +317,7 @@ impl Session {
     fn is_waiting_on(&self, round: u64, peer: Peer) -> bool {
         self.outstanding.as_ref().is_some_and(|outstanding| {
             let request = &outstanding.request;
-            // Whoever decides a block itself may have to ask the drafter for a distribution on the way.
+            // A coordinator that decides blocks itself may have to ask the drafter for a distribution meanwhile.
             let on_the_way = self.config.lazy_bonus && matches!(request, Request::Verify { .. });
             let concerned = request.peer() == peer || on_the_way && peer == Peer::Drafter;
             round == self.round && !outstanding.paused && concerned

@@ -180,7 +180,7 @@ pub struct TargetProbs<'a, F> {
     pub confidence: Confidence<F>,
 }
 
-/// What a target distribution must be told at each position, beside the target's sampling distribution.
+/// What a target distribution reads at each position, beside the target model's sampling distribution.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "a list of independent wants, each named"

@@ -3,6 +3,7 @@
 use speculation::draft_tree::{BadTree, DraftTree};
 use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, POLICIES, StopPolicy};
 use speculation::drafting::{AcceptanceLabel, DraftLen, Drafting, StopRule, TreeShape};
+use speculation::methods::names;
 use v1::draft_length::Policy;
 use v1::tree_shape::Shape;
 
@@ -11,11 +12,6 @@ use crate::v1;
 
 #[cfg(test)]
 mod tests;
-
-/// Most siblings on a level of a comb.
-pub const MAX_COMB: u32 = 64;
-/// Most alternatives to a node of the chain.
-pub const MAX_ALTERNATES: u32 = 16;
 
 /// Reads who drafts; none if it is left open.
 ///
@@ -185,7 +181,7 @@ fn policy_of(rule: StopRule) -> Option<Policy> {
 /// # Errors
 /// Names the number of siblings or alternatives that is out of range.
 pub fn shape_from_wire(wire: Option<v1::TreeShape>) -> Result<TreeShape, BadField> {
-    let bounded = |field: &str, value: u32, least: u32, most: u32| {
+    let bounded = |field: &str, value: u32, (least, most): (u32, u32)| {
         if (least..=most).contains(&value) {
             return Ok(value);
         }
@@ -196,10 +192,10 @@ pub fn shape_from_wire(wire: Option<v1::TreeShape>) -> Result<TreeShape, BadFiel
         None => Ok(TreeShape::Chain),
         Some(None) => Err(BadField::new("tree", "no shape, or one of a later version")),
         Some(Some(Shape::Comb(siblings))) => {
-            bounded("tree.comb", siblings, 2, MAX_COMB).map(TreeShape::Comb)
+            bounded("tree.comb", siblings, names::COMB).map(TreeShape::Comb)
         }
         Some(Some(Shape::Alternates(alternates))) => {
-            bounded("tree.alternates", alternates, 1, MAX_ALTERNATES).map(TreeShape::Alternates)
+            bounded("tree.alternates", alternates, names::ALTERNATES).map(TreeShape::Alternates)
         }
     }
 }

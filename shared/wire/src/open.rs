@@ -32,7 +32,7 @@ pub struct SessionSpec {
     pub verification: Verification,
     /// What is sent of the draft distribution.
     pub proposal_form: ProposalForm,
-    /// What is told of the draft distribution beside itself.
+    /// What a drafter sends beside the draft distribution.
     pub proposal_fields: ProposalFields,
     /// The distribution aimed at.
     pub target: TargetDistribution,

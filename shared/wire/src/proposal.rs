@@ -9,7 +9,7 @@ use v1::proposal::Probs;
 use crate::status::BadField;
 use crate::v1;
 
-/// What a drafter tells of its distribution beside the distribution.
+/// The fields that a drafter sends beside its distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -75,16 +75,16 @@ pub fn to_wire(proposals: Vec<Proposal>, form: ProposalForm) -> Vec<v1::Proposal
 fn is_silent(proposal: &Proposal, form: ProposalForm) -> bool {
     let no_probs = match proposal.probs {
         ProposalProbs::None => true,
-        ProposalProbs::Point => !tells_distributions(form),
+        ProposalProbs::Point => !sends_distributions(form),
         _ => false,
     };
     let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
     no_probs && no_numbers && proposal.unscaled.is_none()
 }
 
-/// Whether a session of `form` is told distributions. A token of a one-hot distribution, such as Max-Gram's among
-/// those of a cascade, is then told as such.
-fn tells_distributions(form: ProposalForm) -> bool {
+/// Whether a drafter sends distributions in a session of `form`. It then sends a one-hot one, such as Max-Gram's
+/// within a cascade, as a point.
+fn sends_distributions(form: ProposalForm) -> bool {
     matches!(
         form,
         ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
@@ -106,7 +106,7 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
         ..Default::default()
     };
     match probs {
-        ProposalProbs::Point if tells_distributions(form) => {
+        ProposalProbs::Point if sends_distributions(form) => {
             wire.probs = Some(Probs::Point(v1::PointDistribution {}));
         }
         ProposalProbs::None | ProposalProbs::Point => {}
@@ -148,7 +148,7 @@ fn half_row(row: &[f32]) -> v1::DenseDistribution {
     }
 }
 
-/// Reads what is told of a block of `drafts` tokens whose session is told distributions in `form` and
+/// Reads the proposals of a block of `drafts` tokens, in a session whose drafter sends `form` and
 /// `proposal_fields`.
 ///
 /// # Errors
@@ -213,7 +213,7 @@ pub fn one_from_wire(
         }
         ProposalProbs::None | ProposalProbs::Point => None,
     };
-    if proposal_fields.unscaled && tells_distributions(form) && unscaled.is_none() {
+    if proposal_fields.unscaled && sends_distributions(form) && unscaled.is_none() {
         return Err(missing("unscaled, one for each probability,"));
     }
     Ok(Proposal {
@@ -224,14 +224,14 @@ pub fn one_from_wire(
     })
 }
 
-/// Whether what is told is of a session's form and within its size. Whether it is a distribution, the
-/// verification checks.
+/// Whether `proposal` has the form of its session and the size of its vocabulary. Verification checks that it is
+/// a distribution.
 pub fn fits(proposal: &v1::Proposal, form: ProposalForm, vocab_size: u32) -> bool {
     let row = 4 * vocab_size as usize;
     let unscaled_fits = |probs: &v1::DenseDistribution| probs.row.len() <= row;
     match (&proposal.probs, form) {
         (None, ProposalForm::None | ProposalForm::Point) => proposal.unscaled.is_none(),
-        (Some(Probs::Point(_)), form) => tells_distributions(form) && proposal.unscaled.is_none(),
+        (Some(Probs::Point(_)), form) => sends_distributions(form) && proposal.unscaled.is_none(),
         (Some(Probs::Sparse(probs)), ProposalForm::Sparse { top }) => {
             let top = top as usize;
             probs.token_ids.len() <= top
@@ -254,7 +254,7 @@ fn probs_from_wire(
     match (probs, form) {
         (None, ProposalForm::None) => Ok((ProposalProbs::None, Vec::new())),
         (None, ProposalForm::Point) => Ok((ProposalProbs::Point, Vec::new())),
-        (Some(Probs::Point(_)), form) if tells_distributions(form) => {
+        (Some(Probs::Point(_)), form) if sends_distributions(form) => {
             Ok((ProposalProbs::Point, Vec::new()))
         }
         (Some(Probs::Sparse(sparse)), ProposalForm::Sparse { top }) => {

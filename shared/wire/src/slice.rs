@@ -15,7 +15,7 @@ const MASS_TOLERANCE: f64 = 1e-3;
 pub struct Scored {
     /// The sampling distribution (vocab).
     pub probs: Vec<f32>,
-    /// The unscaled distribution (vocab), if it was asked for and differs from the sampling distribution.
+    /// The unscaled distribution (vocab), if it was requested and differs from the sampling distribution.
     pub unscaled: Option<Vec<f32>>,
     /// Confidence of the unscaled distribution.
     pub confidence: Confidence<f32>,
@@ -69,8 +69,8 @@ pub fn fits(slice: &v1::Slice, vocab_size: u32) -> bool {
     probs_fits && slice.unscaled.as_ref().is_none_or(row_fits)
 }
 
-/// Reads the distributions at the position after `offset` draft tokens; `unscaled` tells whether the unscaled
-/// distribution was asked for and differs.
+/// Reads the distributions at the position after `offset` draft tokens; `unscaled` is whether the unscaled
+/// distribution was requested and differs.
 ///
 /// # Errors
 /// If the slice is of another position, or holds no distribution: ids out of range or repeated, NaN,

@@ -1,4 +1,4 @@
-//! Random weights that are made as candle asks for them, so that names and shapes are its own.
+//! Random weights that are generated when candle requests them, so that names and shapes are candle's own.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 use safetensors::{Dtype, serialize, tensor::TensorView};
 
-/// The tensors that were asked for, by their names.
+/// The tensors that candle has requested, by name.
 type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Weights of a random model.
@@ -45,7 +45,7 @@ impl RandomWeights {
         VarBuilder::from_backend(Box::new(self.clone()), DType::F32, Device::Cpu)
     }
 
-    /// A safetensors file of all that were asked for.
+    /// A safetensors file of all tensors that candle has requested.
     pub(super) fn file(&self) -> Vec<u8> {
         let tensors = self.tensors.lock().unwrap();
         let bytes: Vec<(&String, &Vec<usize>, Vec<u8>)> = tensors

@@ -189,7 +189,7 @@ async fn header(
 }
 
 impl RecordArgs {
-    /// Refuses ways of drafting that tell no distributions, or distributions of no single chain.
+    /// Refuses ways of drafting that send no distributions, or whose distributions are not those of one chain.
     fn check(&self) -> anyhow::Result<()> {
         for (flag, given, expected) in [
             ("drafting", &self.drafting.drafting, "model"),

@@ -101,9 +101,9 @@ impl CascadeConfig {
         self.k[reviewer][..=draft].iter().sum::<u32>() as usize
     }
 
-    /// Whether reviews that draw can tell their distributions in `form`. With lenience 1 a token leaves its
+    /// Checks that reviews that draw can send their distributions in `form`. With lenience 1 a token leaves its
     /// reviewer by the reviewer's own distribution, which may be cut before it is drawn from; above 1 by a distribution
-    /// that is known only afterwards and must be told as it is.
+    /// that is known only afterwards and must be sent whole.
     ///
     /// # Errors
     /// If not.

@@ -17,14 +17,14 @@ pub enum Emission<F> {
     NotKept,
     /// The one-hot distribution of the token: Max-Gram's, and everybody's at temperature 0.
     Point,
-    /// The reviewer's own distribution, as it was cut and told before the token was drawn from it.
+    /// The reviewer's own distribution, cut to the form in which it is sent; the token was drawn from it.
     Sent(ProposalProbs),
     /// The distribution of a lenient review (vocab).
     Lenient(Vec<F>),
 }
 
 impl<F: Real> Emission<F> {
-    /// What the verifier is told of the distribution, where it asks for proposals of `form`.
+    /// The proposal that is sent to the verifier, in a session of `form`.
     pub fn proposal(self, form: ProposalForm) -> ProposalProbs {
         match self {
             _ if form == ProposalForm::None => ProposalProbs::None,

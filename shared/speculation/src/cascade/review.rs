@@ -79,7 +79,7 @@ pub enum Reviewing<C> {
     Sampling {
         /// Makes the random decisions.
         chance: C,
-        /// How distributions are told.
+        /// The form in which distributions are sent.
         form: ProposalForm,
     },
     /// By the noise that drafter and verifier share: a token stands if it is the reviewer's own
@@ -217,7 +217,7 @@ impl Place {
         scratch: &mut Vec<F>,
     ) -> Result<(TokenId, Emission<F>), BadProposal> {
         let lenience = proposed.map_or(1.0, |draft| self.lenience_for(draft));
-        // A distribution that is emitted as it is may be cut first; what is drawn from is then what is told.
+        // A distribution that is emitted unchanged may be cut first: the cut one is drawn from, and sent.
         let told = (lenience == 1.0).then(|| ProposalProbs::of(probs, form));
         let Some(draft) = proposed else {
             let id = chance.token(Purpose::Bonus, self.offset, probs);

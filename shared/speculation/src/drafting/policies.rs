@@ -34,7 +34,7 @@ pub struct StopPolicy {
     pub stops: Stops,
 }
 
-/// When a policy is asked whether drafting stops, and what it reads. No policy sees a token that was drawn, so that
+/// When a policy decides whether drafting stops, and what it reads. No policy sees a token that was drawn, so that
 /// what is drafted stays a sample of the distribution.
 pub enum Stops {
     /// Before a token is drawn: from the confidence of the unscaled distribution there, and the threshold.

@@ -9,7 +9,7 @@ use crate::proposal::{Proposal, ProposalForm, ProposalProbs};
 use crate::real::Real;
 use crate::verification::Verification;
 
-/// A draft token and what the verifier is told of its distribution.
+/// A draft token with the proposal that is sent to the verifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftToken {
     /// The token.
@@ -18,7 +18,7 @@ pub struct DraftToken {
     pub proposal: Proposal,
 }
 
-/// What the verifier is told of a draft distribution.
+/// Which parts of a draft distribution are sent to the verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProposalOptions {
     /// How much of the sampling distribution.
@@ -39,7 +39,7 @@ impl Default for ProposalOptions {
     }
 }
 
-/// Cuts the draft distribution `probs` (vocab) to what can be told, in place, and returns what is told. The draft
+/// Cuts the draft distribution `probs` (vocab) to what can be sent, in place, and returns the proposal. The draft
 /// token must be drawn from `probs` as it stands afterwards.
 ///
 /// `unscaled` is the unscaled distribution (vocab); none if it is `probs` as it comes. A sparse or half-precision

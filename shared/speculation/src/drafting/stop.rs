@@ -2,7 +2,7 @@
 //!
 //! What is drafted must stay a sample of the distribution, so whether a token is drawn may depend on its
 //! distribution and on what is known of the tokens before it, never on the token itself; and a token that was drawn
-//! is submitted. [`Stopping`] keeps to that by what it can be told: no function of it takes a token, and the
+//! is submitted. [`Stopping`] ensures that by its functions: none takes a token, and the
 //! acceptance predicted of a token can only end drafting after the next one.
 
 use super::policies::{Reads, StopPolicy, Stops};

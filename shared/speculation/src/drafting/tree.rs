@@ -19,7 +19,7 @@ use crate::simd::kernel;
 /// `probs` (vocab) is the sampling distribution that `lead` was drawn from, `unscaled` (vocab) the distribution
 /// before temperature and cuts. Siblings are distinct, and none is `lead`; ties go to the lowest id. Where the
 /// sampling distribution has too few tokens (at temperature 0 it has one), the unscaled distribution ranks further
-/// ones, with the noise if it ranked the others and had a choice. There may be fewer than the shape asks for, where
+/// ones, with the noise if it ranked the others and had a choice. There are fewer than the shape has where
 /// all others are banned.
 pub fn siblings<F: Real>(
     shape: TreeShape,

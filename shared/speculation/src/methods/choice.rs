@@ -24,7 +24,7 @@ pub struct Choice {
     pub target: TargetDistribution,
     /// How a draft block is accepted.
     pub verification: Verification,
-    /// What the verifier is told of the draft distribution.
+    /// The form in which the draft distribution is sent to the verifier.
     pub proposal: ProposalForm,
     /// Whether the coordinator decides acceptance, rather than the verifier.
     pub accept_at_coordinator: bool,
@@ -138,16 +138,16 @@ impl Choice {
         self.axes.needs()
     }
 
-    /// Whether the verifier must be told the draft distribution: for the target distribution, or to test a
-    /// draft token against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
+    /// Whether the verifier needs the draft distribution: for the target distribution, or to test a draft token
+    /// against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
     /// 0, and with Max-Gram.
     pub fn needs_draft_probs(&self) -> bool {
         self.axes.needs_probs()
     }
 
-    /// Whether what is told of each draft token is its emission distribution in a cascade of drafters: what the
-    /// levels that reviewed it made of it, rather than the distribution of one model. It may be sparse where the
-    /// cascade's lenience is 1 only, which is for the drafter to know.
+    /// Whether the drafter sends each draft token's emission distribution in a cascade of drafters: the one that
+    /// the levels which reviewed the token made, rather than the distribution of one model. The drafter refuses a
+    /// sparse form unless its cascade's lenience is 1.
     pub fn sends_emission_probs(&self) -> bool {
         self.drafting == Drafting::Cascade && self.needs_draft_probs()
     }
@@ -180,7 +180,7 @@ impl Choice {
         self.needs().draft_probs && self.target.mixes_bonus(self.verification)
     }
 
-    /// What the drafter tells the verifier of its distributions.
+    /// What the drafter sends to the verifier of its distributions.
     pub fn proposal_options(&self) -> ProposalOptions {
         let needs = self.needs();
         // A whole distribution that was not cut, rounded or scaled is the unscaled distribution itself.

@@ -1,4 +1,4 @@
-//! What the verifier must be told of the draft distribution: the default, and what will not do.
+//! Which forms of proposals a method accepts: the default, and the forms that carry too little.
 
 use super::BadValue;
 use super::names::{TargetKind, of_drafting, of_proposal, of_verification};
@@ -60,8 +60,8 @@ impl Axes {
         self.in_target() || (self.in_verification() && !self.is_point())
     }
 
-    /// Whether there is a distribution to tell of every draft token: none of Max-Gram; of a cascade what its
-    /// levels made of it, where they draw from their distributions.
+    /// Whether every draft token has a distribution that can be sent. Max-Gram's have none; those of a cascade
+    /// have the one that its levels made, where these draw from their distributions.
     fn has_probs(&self) -> bool {
         match self.drafting {
             Drafting::Model => true,
@@ -81,8 +81,8 @@ impl Axes {
         }
     }
 
-    /// Whether `form` will do. A form that tells more than is needed will: it still cuts the distribution
-    /// that draft tokens are drawn from, so it is part of what the request means.
+    /// Checks that proposals in `form` carry what the method needs. A form that carries more is accepted: it
+    /// still cuts the distribution that draft tokens are drawn from, so it is part of what the request means.
     pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadValue> {
         let refused = |problem: String| {
             let name = of_proposal(form);

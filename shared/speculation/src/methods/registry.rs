@@ -213,7 +213,7 @@ impl Method {
         self.preset(1.0).is_reproducible()
     }
 
-    /// Whether, with its defaults and above temperature 0, the verifier must be told the draft distribution.
+    /// Whether, with its defaults and above temperature 0, the verifier needs the draft distribution.
     pub fn needs_draft_probs(&self) -> bool {
         self.preset(1.0).needs_draft_probs()
     }

@@ -27,7 +27,7 @@ pub struct MethodRequest<'a> {
     pub target: Option<TargetKind>,
     /// The verification, if not the method's.
     pub verification: Option<Verification>,
-    /// What the verifier is told of the draft distribution, if not what it needs.
+    /// The form in which the draft distribution is sent to the verifier, if not the least that it needs.
     pub proposal: Option<ProposalForm>,
     /// Whether the coordinator decides acceptance, rather than the verifier.
     pub accept_at_coordinator: bool,

@@ -35,7 +35,7 @@ impl Pipeline {
     }
 }
 
-/// Leaves of `probs` what is kept, all of it where nothing is said, and renormalises it.
+/// Keeps the listed part of `probs`, or all of it without a list, and renormalises it.
 fn keep<F: Real>(probs: &mut [F], kept: Option<Kept<F>>) {
     let Some(Kept { least, surplus }) = kept else {
         return keep_from(probs, F::zero());

@@ -17,7 +17,7 @@ pub struct Want {
     pub unscaled: bool,
 }
 
-/// What was seen of a row beside its sampling distribution.
+/// What the pipeline computed of a row beside its sampling distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed<F> {
     /// Confidence of the unscaled distribution, if its maximum or entropy was wanted.
@@ -48,8 +48,8 @@ impl Want {
 }
 
 impl Pipeline {
-    /// Like [`Pipeline::probs`], and tells what is wanted of the unscaled distribution (temperature 1, no cuts)
-    /// of the same row. `unscaled` is scratch that the caller keeps; it is resized here. Nothing is
+    /// Like [`Pipeline::probs`], and computes what `want` names of the unscaled distribution (temperature 1, no
+    /// cuts) of the same row. `unscaled` is scratch that the caller keeps; it is resized here. Nothing is
     /// computed twice where the two distributions are one.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ pub enum Origin {
 pub enum Request {
     /// Draft at most `max_tokens` tokens after the first `base_len` output tokens.
     Draft {
-        /// Most tokens wanted, for a tree most levels; 0 asks for nothing but the distribution.
+        /// Most draft tokens, or levels of a tree; 0 requests the distribution alone.
         max_tokens: u32,
         /// Whether the distribution at the position after the block is wanted too.
         bonus_q: bool,

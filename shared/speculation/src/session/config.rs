@@ -27,9 +27,9 @@ pub struct SessionConfig {
     /// Whether every verified position needs the draft distribution, the one after the block too, and the
     /// session must ask for it. False where the coordinator decides and fetches it when needed.
     pub bonus_q: bool,
-    /// Whether whoever carries the requests out decides the blocks itself and asks the drafter for a
-    /// distribution only where it turns out to need one. The session then asks for none beforehand, whatever
-    /// [`SessionConfig::bonus_q`] says, but for [`Plan::OracleCascade`].
+    /// Whether the driver of the session decides the blocks itself, and requests a distribution of the drafter
+    /// only where the decision needs one. The session then requests none beforehand, whatever
+    /// [`SessionConfig::bonus_q`] says, except under [`Plan::OracleCascade`].
     pub lazy_bonus: bool,
     /// Whether tokens drawn without the drafter are not what the method promises.
     pub depends_on_draft: bool,

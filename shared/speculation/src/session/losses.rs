@@ -34,8 +34,7 @@ impl Session {
         self.abandon(outstanding, peer, &malformed.to_string());
     }
 
-    /// The verifier found what the drafter said of its distributions malformed: the drafter is to blame, if it
-    /// said anything.
+    /// The verifier found the drafter's proposals malformed. The drafter is to blame, if it sent any.
     pub(super) fn proposals_rejected(&mut self, round: u64, reason: &str) {
         let Some(outstanding) = self.take_outstanding(round, Peer::Verifier) else {
             return;

@@ -7,8 +7,8 @@ use crate::noise::Noise;
 use crate::real::Real;
 
 /// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
-/// not depend on what was drafted. No distribution is asked for beyond the first refusal, and none of the
-/// draft distributions is looked at.
+/// not depend on what was drafted. It reads no distribution beyond the first refusal, and no
+/// draft distribution at all.
 ///
 /// # Errors
 /// Whatever `distributions` fails with.

@@ -1,4 +1,4 @@
-//! How many tokens each verification accepts, what keys its draws, and which distributions it asks for.
+//! How many tokens each verification accepts, what keys its draws, and which distributions it reads.
 
 mod draws;
 mod lengths;

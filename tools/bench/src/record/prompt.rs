@@ -10,7 +10,7 @@ use super::file::File;
 use crate::recording::{RecordedBlock, WholeProbs, cut};
 use outrider::connect::Coordinator;
 
-/// The form in which the draft model's distributions are asked for.
+/// The form in which the draft model's distributions are requested.
 const FORM: ProposalForm = ProposalForm::Dense { half: false };
 
 /// What a prompt's blocks are recorded with.

@@ -84,8 +84,8 @@ impl BadRecord {
 
 impl RecordedBlock {
     /// Checks that the block holds distributions over a vocabulary of `vocab_size` tokens, from which its
-    /// draft tokens can have been drawn. `differ` tells that sampling distributions and unscaled distributions differ,
-    /// so that both must be there.
+    /// draft tokens can have been drawn. `differ` is whether sampling distributions and unscaled distributions
+    /// differ, so that both must be there.
     ///
     /// # Errors
     /// Names the first field that is wrong.

@@ -36,7 +36,7 @@ pub(super) fn block_to_wire(block: RecordedBlock) -> v1::RecordedBlock {
     }
 }
 
-/// Reads a block; whether it holds distributions, [`RecordedBlock::check`] tells.
+/// Reads a block. [`RecordedBlock::check`] checks that it holds distributions.
 ///
 /// # Errors
 /// If a position lacks a distribution.

@@ -142,7 +142,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 #[derive(Debug)]
 pub(super) struct Chain<'a> {
     rows: &'a [Rows],
-    /// The draft distribution at the position asked for last; verifications overwrite it.
+    /// The draft distribution at the position requested last; verifications overwrite it.
     scratch: Vec<f64>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct TrainHeadArgs {
     #[arg(long, value_name = "URL")]
     pub(super) verifier: Option<String>,
     /// Verification the head is meant for: coupled, or rejection for all that test against the draft distribution
-    /// (token, block, block-greedy), where what is drafted and tested against is the distribution as told, by
+    /// (token, block, block-greedy), where drafting and testing use the distribution as it is sent, by
     /// default its 32 most likely tokens. Coupling accepts less, so the heads differ.
     #[arg(long, value_name = "LABEL", default_value_t = AcceptanceLabel::Coupled)]
     pub(super) label: AcceptanceLabel,

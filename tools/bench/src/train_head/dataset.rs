@@ -26,7 +26,7 @@ pub(super) struct Sample {
     pub(super) response: Vec<TokenId>,
     /// What is drafted for coupling: from the whole draft distribution.
     pub(super) coupled: Drafts,
-    /// What is drafted for rejection: from the draft distribution as it is told.
+    /// Tokens drafted for rejection, from the draft distribution as it is sent.
     pub(super) rejection: Drafts,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Key<'a> {
     pub(super) target: &'a str,
     pub(super) temperature: f32,
     pub(super) max_tokens: u32,
-    /// Tokens kept of a draft distribution that is told.
+    /// Tokens kept of a draft distribution that is sent.
     pub(super) proposal_top: u32,
     pub(super) seed: u64,
     pub(super) end_tokens: &'a [TokenId],

@@ -18,7 +18,7 @@ use outrider::progress;
 
 /// Responses asked for at once, so that the verifier can batch them.
 const AT_ONCE: usize = 8;
-/// How a draft distribution is told to verification by rejection, where a request does not say.
+/// The form in which a draft distribution is sent for verification by rejection, where a request names none.
 const TOLD: ProposalForm = ProposalForm::Sparse { top: SPARSE_TOP };
 
 /// Samples what `dataset` lacks of one response a prompt; the response to the prompt at index i has the
@@ -79,8 +79,8 @@ fn label(draft: &mut Draft, asked: &ResponseRequest, response: Response) -> anyh
 
 /// The sample of draft distributions (positions), each (vocab), along `response`.
 ///
-/// For coupling Y comes from the distribution q, for rejection from q', the distribution as it is told where a
-/// request does not say: that is what verification tests against. The drafts are independent of the response:
+/// For coupling Y comes from the distribution q, for rejection from q', the distribution as it is sent where a
+/// request names no form: verification tests against that one. The drafts are independent of the response:
 /// coupled ones would be what the label predicts.
 fn drafts(
     distributions: Vec<Vec<f32>>,

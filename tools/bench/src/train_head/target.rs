@@ -1,4 +1,4 @@
-//! The target model, asked through its verifier service: what it answers, and its distribution at every position.
+//! The target model behind its verifier service: its responses, and its distribution at every position.
 
 use std::time::Duration;
 

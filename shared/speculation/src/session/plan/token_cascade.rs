@@ -20,7 +20,7 @@ pub(in super::super) struct Run {
 }
 
 impl Run {
-    /// Whether the target speaks although no distribution said defer.
+    /// Whether the target decodes a token although the rule did not defer.
     pub(in super::super) fn is_forced(&self) -> bool {
         !self.defers
     }

@@ -197,7 +197,7 @@ fn going_on_from_the_target_is_exact_unless_the_target_distribution_needs_the_dr
     }
 }
 
-/// Whoever decides blocks itself asks the drafter for a distribution in the middle of a verdict.
+/// A coordinator that decides blocks itself requests a distribution of the drafter while it decides.
 #[test]
 fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
     let lazy = SessionConfig {

@@ -23,7 +23,7 @@ fn forwards(session: &Session) -> (u32, u32) {
 
 #[test]
 fn the_oracle_asks_both_models_at_every_position() {
-    // Even if whoever carries it out would fetch distributions by itself.
+    // Also where the executor of the round would fetch distributions by itself.
     let lazy = SessionConfig {
         lazy_bonus: true,
         ..config(ORACLE)

@@ -32,7 +32,7 @@ fn one_target_token_follows_where_the_distribution_defers_and_the_draft_model_go
     assert_eq!(statistics.deferral_rate(), Some(0.5));
     assert_eq!(statistics.verification_rate(), Some(0.5));
     assert_eq!((statistics.target_forwards, statistics.forced), (2, 0));
-    // Two tokens, and two distributions that said defer.
+    // Two tokens, and two positions that the rule deferred.
     assert_eq!(statistics.draft_forwards, 4);
     assert_eq!(statistics.rejection_rate(), None);
     assert!(session.is_exact());
@@ -105,7 +105,7 @@ fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() 
         assert_eq!((fallback.position, &fallback.reason[..]), (emitted, reason));
         assert!(!session.is_exact());
         on(&mut session, decoded(1, emitted, &[20]));
-        // Of what the target said alone no distribution was judged.
+        // A rule judges no position that the target decoded alone.
         let rate = (emitted > 0).then_some(0.0);
         assert_eq!(session.statistics().deferral_rate(), rate);
         assert_eq!(session.statistics().fallback_tokens, 1);

@@ -8,7 +8,7 @@ use crate::real::{Real, argmax, sum_of_pairs};
 use crate::simd::kernel;
 use crate::target::{DraftProbs, TargetProbs};
 
-/// What a rule for positions can read, in double precision. The functions pass over the vocabulary.
+/// The quantities that a rule for positions can read, in double precision. Each function passes over the vocabulary.
 pub(in super::super) struct Evidence<'a> {
     /// Confidence of the draft model's unscaled distribution.
     pub draft: Confidence<f64>,

@@ -1,4 +1,4 @@
-//! Which distributions are asked for, and what is done without them.
+//! Which distributions a round requests, and what it does without them.
 
 use speculation::TokenId;
 use speculation::coupled::choice;

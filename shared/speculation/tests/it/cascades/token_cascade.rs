@@ -26,7 +26,7 @@ struct Definition<'a> {
     stop: StopRule,
     max_run: u32,
     probs: OutputDistribution,
-    /// Expected number of target tokens, and of those that no distribution asked for.
+    /// Expected number of target tokens, and of those where the rule did not defer.
     calls: [f64; 2],
 }
 
@@ -127,8 +127,8 @@ fn compare(draft: &Distributions, target: &Distributions, stop: StopRule, max_ru
     definition.calls[1]
 }
 
-/// Chow's rule reads the draft distribution only, so whoever tests it decides the same: the oracle, which
-/// always asks both, and the cascade, which asks the target where it must.
+/// Chow's rule reads the draft distribution only, so two plans decide alike: the oracle, which
+/// always runs both models, and the cascade, which runs the target where the rule defers.
 #[test]
 fn without_a_longest_run_the_token_cascade_is_the_oracle_cascade() {
     for seed in 0..6 {

@@ -1,4 +1,4 @@
-//! What the verifier is told of the draft distribution.
+//! How the draft distribution is sent to the verifier.
 
 use speculation::drafting::ProposalOptions;
 use speculation::methods::{Choice, METHODS, MethodRequest, SPARSE_TOP, TargetKind, names};

@@ -273,7 +273,7 @@ fn in_a_tie_the_draft_model_speaks() {
     assert_eq!(decide(rules::BILD, ln_2 - 1e-9, &greedy).0, 1.0);
 }
 
-/// TokenV1 is told the unscaled draft distribution of a sparse proposal's ids only.
+/// The rule token-v1 reads the unscaled draft probabilities of a sparse proposal's ids only.
 #[test]
 fn token_v1_reads_the_unscaled_draft_distribution_only_where_the_draft_distribution_has_mass() {
     for at in positions() {

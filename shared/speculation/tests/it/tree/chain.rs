@@ -5,7 +5,7 @@ use speculation::real::Real;
 use speculation::verification::{Position, RoundDistributions};
 
 /// Target model's distributions and draft distributions along a block, without rounding on the way. A draft
-/// distribution that is not given is not told.
+/// distribution that is not given is not sent.
 pub(crate) struct Chain<F> {
     target: Vec<Vec<F>>,
     draft: Vec<Vec<F>>,

@@ -17,7 +17,7 @@ fn is_done(output: &[TokenId], len: usize, ends: &[TokenId]) -> bool {
     ended || output.len() >= len
 }
 
-/// The distribution of outputs each token of which follows `probs`, which is told the tokens before.
+/// The distribution of outputs whose tokens each follow `probs`, a function of the tokens before.
 pub(crate) fn outputs(
     len: usize,
     ends: &[TokenId],

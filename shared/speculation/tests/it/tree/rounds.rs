@@ -50,7 +50,7 @@ impl TargetRows<f64> for TreeRows {
 }
 
 impl Setup<'_> {
-    /// What the drafter tells at `prefix`, and the distribution it then draws from.
+    /// The proposal that the drafter sends at `prefix`, and the distribution it draws from.
     fn propose(&self, prefix: &[TokenId]) -> (Proposal, Vec<f64>) {
         let unscaled = self.draft.after(prefix);
         let mut probs = self.at_temperature(&unscaled);
