@@ -159,7 +159,7 @@ impl Case {
         SessionConfig {
             goodput: self.goodput.then(Estimator::default),
             tree: self.tree,
-            bonus_q: self.verifier_needs_probs() && self.plan == Plan::Speculative,
+            bonus_q: self.verifier_needs_draft_probs() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
             carries_layers: self.verification() == Verification::BlockGreedy,
             end_tokens: vec![END_TOKEN],
@@ -175,7 +175,7 @@ impl Case {
     }
 
     /// Whether it is the verifier that follows the deferral rule, and needs the draft distribution for it.
-    pub(crate) fn verifier_needs_probs(&self) -> bool {
+    pub(crate) fn verifier_needs_draft_probs(&self) -> bool {
         let blocks = matches!(self.plan, Plan::Speculative | Plan::OracleCascade);
         blocks && self.defers_below.is_some()
     }
@@ -205,7 +205,7 @@ impl Case {
     /// What the verifier aims at.
     pub(crate) fn target(&self) -> TargetDistribution {
         match self.defers_below {
-            Some(least) if self.verifier_needs_probs() => TargetDistribution::Deferral {
+            Some(least) if self.verifier_needs_draft_probs() => TargetDistribution::Deferral {
                 rule: rules::CHOW,
                 alpha: 1.0 - least,
             },
@@ -215,7 +215,7 @@ impl Case {
 
     /// Which parts of a draft distribution are sent to the verifier.
     pub(crate) fn form(&self) -> ProposalForm {
-        if self.verifier_needs_probs() {
+        if self.verifier_needs_draft_probs() {
             return ProposalForm::Dense { half: false };
         }
         self.method.preset(self.temperature).proposal

@@ -238,7 +238,7 @@ kernel! {
 
 /// The `top` most likely tokens (lowest ids among equals) and their weights, the largest 65,535.
 fn quantise<F: Real>(probs: &[F], top: usize) -> (Vec<TokenId>, Vec<u16>) {
-    let by_probs = |a: &u32, b: &u32| {
+    let by_probability = |a: &u32, b: &u32| {
         let order = probs[*b as usize].partial_cmp(&probs[*a as usize]);
         order.unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
     };
@@ -255,14 +255,14 @@ fn quantise<F: Real>(probs: &[F], top: usize) -> (Vec<TokenId>, Vec<u16>) {
             if mass > floor {
                 ids.push((block * BLOCK + lane) as TokenId);
                 if ids.len() == 2 * top {
-                    ids.select_nth_unstable_by(top - 1, by_probs);
+                    ids.select_nth_unstable_by(top - 1, by_probability);
                     ids.truncate(top);
                     floor = probs[ids[top - 1] as usize];
                 }
             }
         }
     }
-    ids.sort_unstable_by(by_probs);
+    ids.sort_unstable_by(by_probability);
     ids.truncate(top);
     let largest = ids.first().map_or(1.0, |&id| probs[id as usize].as_f64());
     let weight = |&id: &TokenId| {

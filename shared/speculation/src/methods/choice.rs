@@ -40,7 +40,7 @@ pub struct Choice {
     pub(super) aim: TargetKind,
     pub(super) axes: Axes,
     /// Whether the pipeline's sampling distribution is the unscaled distribution.
-    pub(super) unscaled_is_probs: bool,
+    pub(super) unscaled_is_sampling: bool,
     pub(super) settings: Vec<Setting>,
 }
 
@@ -142,7 +142,7 @@ impl Choice {
     /// against the distribution it was drawn from. Not where that distribution is one-hot: at temperature
     /// 0, and with Max-Gram.
     pub fn needs_draft_probs(&self) -> bool {
-        self.axes.needs_probs()
+        self.axes.needs_draft_probs()
     }
 
     /// Whether the drafter sends each draft token's emission distribution in a cascade of drafters: the one that
@@ -188,7 +188,7 @@ impl Choice {
         ProposalOptions {
             form: self.proposal,
             confidence: needs.max || needs.entropy,
-            unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_probs),
+            unscaled: needs.draft_unscaled && !(is_dense && self.unscaled_is_sampling),
         }
     }
 

@@ -56,17 +56,17 @@ impl Axes {
     }
 
     /// Whether the verifier needs the draft distribution, a one-hot one apart.
-    pub(super) fn needs_probs(&self) -> bool {
+    pub(super) fn needs_draft_probs(&self) -> bool {
         self.in_target() || (self.in_verification() && !self.is_point())
     }
 
     /// Whether every draft token has a distribution that can be sent. Max-Gram's have none; those of a cascade
     /// have the one that its levels made, where these draw from their distributions.
-    fn has_probs(&self) -> bool {
+    fn has_draft_probs(&self) -> bool {
         match self.drafting {
             Drafting::Model => true,
             Drafting::MaxGram => false,
-            Drafting::Cascade => self.needs_probs(),
+            Drafting::Cascade => self.needs_draft_probs(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Axes {
         match self {
             _ if self.whole() => ProposalForm::Dense { half: false },
             _ if self.in_target() && self.greedy => ProposalForm::Sparse { top: 1 },
-            _ if self.needs_probs() => ProposalForm::Sparse { top: SPARSE_TOP },
+            _ if self.needs_draft_probs() => ProposalForm::Sparse { top: SPARSE_TOP },
             _ if self.in_verification() => ProposalForm::Point,
             _ => ProposalForm::None,
         }
@@ -103,7 +103,7 @@ impl Axes {
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
                     .to_owned(),
             ),
-            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_probs() => {
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_draft_probs() => {
                 let (who, form) = (of_drafting(self.drafting), of_proposal(self.default_form()));
                 let when = if self.greedy && self.drafting != Drafting::MaxGram {
                     " at temperature 0"
@@ -115,10 +115,12 @@ impl Axes {
                      '{form}' instead, or leave it to the method"
                 ))
             }
-            ProposalForm::Point | ProposalForm::None if self.needs_probs() => refused(format!(
-                "does not tell the draft distribution, which {} needs, expected sparse:K or dense",
-                who()
-            )),
+            ProposalForm::Point | ProposalForm::None if self.needs_draft_probs() => {
+                refused(format!(
+                    "does not tell the draft distribution, which {} needs, expected sparse:K or dense",
+                    who()
+                ))
+            }
             ProposalForm::None if self.in_verification() => refused(format!(
                 "does not tell how a token was drafted, which {} needs, expected point or sparse:1",
                 who()

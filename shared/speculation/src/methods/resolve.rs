@@ -107,7 +107,7 @@ impl Choice {
             tree: drafting.tree,
             aim: TargetKind::of(carried.aim),
             axes,
-            unscaled_is_probs: temperature == 1.0 && !cuts,
+            unscaled_is_sampling: temperature == 1.0 && !cuts,
             settings,
         })
     }

@@ -29,8 +29,8 @@ impl Session {
             return;
         };
         // With the distribution at the next position the verifier can still go on from both models.
-        let probs_came = bonus_q && self.config.plan == Plan::Speculative;
-        if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !probs_came {
+        let bonus_came = bonus_q && self.config.plan == Plan::Speculative;
+        if answer.drafts.is_empty() && answer.stop == DraftStop::Context && !bonus_came {
             return self.give_up(Peer::Drafter, CONTEXT_IS_FULL);
         }
         if let Err(malformed) = check::draft(&self.config, max_tokens, &answer) {

@@ -134,7 +134,7 @@ fn draft(max_tokens: u32) -> Request {
     }
 }
 
-fn draft_and_probs(max_tokens: u32) -> Request {
+fn draft_with_bonus(max_tokens: u32) -> Request {
     Request::Draft {
         max_tokens,
         bonus_q: true,

@@ -86,7 +86,7 @@ fn distributions(inputs: RoundInputs<'_>) -> Distributions {
 }
 
 /// The distributions of a round of the one draft token 1.
-fn told_distributions(
+fn sent_distributions(
     target: &TargetDistribution,
     verification: Verification,
     proposal: Option<&Proposal>,
@@ -108,17 +108,17 @@ fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
     let (exact, rollback) = (TargetDistribution::Exact, 1.0);
     for verification in [Verification::Coupled, Verification::Bild { rollback }] {
         assert_eq!(
-            told_distributions(&exact, verification, None, None),
+            sent_distributions(&exact, verification, None, None),
             expected
         );
     }
     for verification in REJECTIONS {
         for untold in [None, Some(&Proposal::default())] {
-            let untold = told_distributions(&exact, verification, untold, None);
+            let untold = sent_distributions(&exact, verification, untold, None);
             assert_eq!(untold, Err(BadProposal::Missing));
         }
         let expected = vec![(P.to_vec(), Q.to_vec()), (P.to_vec(), vec![])];
-        let found = told_distributions(&exact, verification, Some(&told()), None);
+        let found = sent_distributions(&exact, verification, Some(&told()), None);
         assert_eq!(found, Ok(expected));
     }
 }
@@ -127,7 +127,7 @@ fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
 fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
     let (exact, good) = (TargetDistribution::Exact, told());
     for verification in REJECTIONS {
-        let distributions = told_distributions(&exact, verification, Some(&good), Some(&good));
+        let distributions = sent_distributions(&exact, verification, Some(&good), Some(&good));
         let given = !distributions.expect("distributions")[1].1.is_empty();
         assert_eq!(given, verification == Verification::BlockGreedy);
     }
@@ -135,7 +135,7 @@ fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
     let probs = ProposalProbs::Point;
     let point = Proposal { probs, ..told() };
     let greedy = Verification::BlockGreedy;
-    let distributions = told_distributions(&exact, greedy, Some(&good), Some(&point));
+    let distributions = sent_distributions(&exact, greedy, Some(&good), Some(&point));
     assert!(distributions.expect("distributions")[1].1.is_empty());
 }
 
@@ -147,7 +147,7 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
     let mixture = rule(rules::CHOW, 0.5);
     let good = told();
     for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
-        let without = |target| told_distributions(target, verification, Some(&good), None);
+        let without = |target| sent_distributions(target, verification, Some(&good), None);
         assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
         match without(&lossy) {
             Ok(distributions) => {
@@ -161,7 +161,7 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
             }
         }
     }
-    let distributions = told_distributions(&lossy, Verification::Coupled, Some(&good), Some(&good))
+    let distributions = sent_distributions(&lossy, Verification::Coupled, Some(&good), Some(&good))
         .expect("distributions");
     assert_eq!(distributions[0], distributions[1]);
     assert_ne!(distributions[1].0, P);
@@ -224,7 +224,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         let (target, good) = (rule(rule_read, 0.2), told());
         for verification in [Verification::Coupled, Verification::Token] {
             for (proposal, bonus) in [(&proposal, &good), (&good, &proposal)] {
-                let found = told_distributions(&target, verification, Some(proposal), Some(bonus));
+                let found = sent_distributions(&target, verification, Some(proposal), Some(bonus));
                 assert_eq!(found, Err(error.clone()));
             }
         }
@@ -235,7 +235,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         ..max(f32::NAN)
     };
     let target = rule(rules::CHOW_LOG, 0.2);
-    told_distributions(&target, Verification::Token, Some(&odd), Some(&told()))
+    sent_distributions(&target, Verification::Token, Some(&odd), Some(&told()))
         .expect("distributions");
 }
 
@@ -252,7 +252,7 @@ fn unscaled_probabilities_of_a_sparse_distribution_stand_at_its_ids() {
         ..told()
     };
     let coupled = |proposal| {
-        let distributions = told_distributions(
+        let distributions = sent_distributions(
             &target,
             Verification::Coupled,
             Some(proposal),

@@ -28,14 +28,14 @@ fn distributions_survive_the_wire() {
         (ProposalProbs::None, ProposalForm::None),
     ] {
         let bare = bare(probs.clone());
-        let has_probs = !matches!(form, ProposalForm::Point | ProposalForm::None);
+        let has_draft_probs = !matches!(form, ProposalForm::Point | ProposalForm::None);
         let full = Proposal {
             probs,
             confidence: Some(Confidence {
                 max: 0.5,
                 entropy: 1.25,
             }),
-            unscaled: has_probs.then(|| vec![0.1, 0.2]),
+            unscaled: has_draft_probs.then(|| vec![0.1, 0.2]),
             logprob: Some(-2.5),
         };
         let wire = to_wire(vec![bare.clone()], form);
@@ -45,7 +45,7 @@ fn distributions_survive_the_wire() {
         );
         let wire = to_wire(vec![full.clone()], form);
         let proposal_fields = ProposalFields {
-            unscaled: has_probs,
+            unscaled: has_draft_probs,
             ..all
         };
         assert!(fits(&wire[0], form, 2), "{form:?}");

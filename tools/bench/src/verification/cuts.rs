@@ -149,8 +149,8 @@ fn cut_by_sorting(probs: &mut [f32], order: &mut Vec<u32>) {
     order.clear();
     order.extend(0..probs.len() as u32);
     order.sort_unstable_by(|&a, &b| {
-        let by_probs = probs[b as usize].partial_cmp(&probs[a as usize]);
-        by_probs.unwrap_or(Ordering::Equal).then(a.cmp(&b))
+        let by_probability = probs[b as usize].partial_cmp(&probs[a as usize]);
+        by_probability.unwrap_or(Ordering::Equal).then(a.cmp(&b))
     });
     let mut mass = 0.0;
     let kept = order.iter().position(|&token| {

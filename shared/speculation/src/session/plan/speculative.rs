@@ -17,7 +17,7 @@ impl Session {
         }
         // The last slot is the token the target adds to every block.
         let max_tokens = len.min(self.remaining() - 1);
-        let bonus_q = self.wants_probs_after(max_tokens);
+        let bonus_q = self.wants_bonus_after(max_tokens);
         if max_tokens == 0 && !bonus_q {
             return self.verify_request(DraftTree::default(), 0);
         }
@@ -31,9 +31,9 @@ impl Session {
     /// does not pay; none where each token needs the drafter's distribution.
     fn rest(&self, len: u32) -> Option<u32> {
         let estimator = self.config.goodput.as_ref().filter(|_| len == 0)?;
-        let needs_probs =
+        let needs_draft_probs =
             self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers();
-        (!needs_probs).then(|| estimator.rest().min(self.remaining()))
+        (!needs_draft_probs).then(|| estimator.rest().min(self.remaining()))
     }
 
     /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
@@ -64,7 +64,7 @@ impl Session {
 
     /// Whether the draft distribution is needed at the position after a block of `len` tokens: there the target
     /// distribution is a function of it, or a layer is active that outlives the block.
-    fn wants_probs_after(&self, len: u32) -> bool {
+    fn wants_bonus_after(&self, len: u32) -> bool {
         let outlived = self.layers.iter().any(|layer| layer.remaining > len);
         !self.config.lazy_bonus && (self.config.bonus_q || outlived)
     }

@@ -31,12 +31,12 @@ fn the_distribution_after_every_block_is_asked_for_where_the_verdict_needs_it() 
         ..config(Plan::Speculative)
     };
     let mut session = Session::new(depends.clone());
-    assert_eq!(actions(&mut session), [send(1, 0, 0, draft_and_probs(4))]);
+    assert_eq!(actions(&mut session), [send(1, 0, 0, draft_with_bonus(4))]);
     on(&mut session, drafted(1, &[10, 11, 12, 13]));
     let all = verified(1, &[10, 11, 12, 13, 14], 4, LastToken::Bonus);
     let next = on(&mut session, all.clone());
     // One slot is left, which the target fills: of the draft model only its distribution is wanted.
-    assert_eq!(next[1..], [send(2, 0, 5, draft_and_probs(0))]);
+    assert_eq!(next[1..], [send(2, 0, 5, draft_with_bonus(0))]);
     let asked = on(&mut session, drafted(2, &[]));
     assert_eq!(asked, [send(2, 0, 5, verify(&[]))]);
     // Four tokens and two distributions.
@@ -127,7 +127,7 @@ fn a_layer_that_outlives_a_block_needs_the_distribution_after_it() {
     let (_, next) = layered(short(5, false), &[layer(0.0, 2), layer(0.0, 1)]);
     assert_eq!(next, [send(2, 0, 2, draft(2))]);
     let (_, next) = layered(short(5, false), &[layer(0.0, 3)]);
-    assert_eq!(next, [send(2, 0, 2, draft_and_probs(2))]);
+    assert_eq!(next, [send(2, 0, 2, draft_with_bonus(2))]);
     let (_, next) = layered(short(5, true), &[layer(0.0, 3)]);
     assert_eq!(next, [send(2, 0, 2, draft(2))]);
 }
@@ -149,7 +149,7 @@ fn the_last_slot_needs_the_distribution_too_while_a_layer_is_live() {
         (session, next)
     };
     let (mut session, next) = after_two(false);
-    assert_eq!(next[1..], [send(2, 0, 2, draft_and_probs(0))]);
+    assert_eq!(next[1..], [send(2, 0, 2, draft_with_bonus(0))]);
     let asked = on(&mut session, drafted(2, &[]));
     let request = verify_layered(&[], 0, &layers);
     assert_eq!(asked, [send(2, 0, 2, request.clone())]);

@@ -32,7 +32,7 @@ fn the_oracle_asks_both_models_at_every_position() {
     let mut sent = actions(&mut session);
     for (at, share) in [0.0, 1.0, 0.25, 0.25].into_iter().enumerate() {
         let (round, at) = (at as u64 + 1, at as u32);
-        assert_eq!(sent.pop(), Some(send(round, 0, at, draft_and_probs(0))));
+        assert_eq!(sent.pop(), Some(send(round, 0, at, draft_with_bonus(0))));
         let asked = on(&mut session, drafted(round, &[]));
         assert_eq!(asked, [send(round, 0, at, verify(&[]))]);
         let token = if at == 3 { 2 } else { 10 + at };

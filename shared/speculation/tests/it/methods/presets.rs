@@ -55,11 +55,11 @@ fn lossless_reproducible_and_the_need_of_q_follow_from_the_axes() {
         ("draft-only", false, true, false),
     ];
     assert_eq!(METHODS.len(), table.len());
-    for (method, (name, lossless, reproducible, needs_probs)) in METHODS.iter().zip(table) {
+    for (method, (name, lossless, reproducible, needs_draft_probs)) in METHODS.iter().zip(table) {
         assert_eq!(method.name, name);
         assert_eq!(method.is_lossless(), lossless, "{name}");
         assert_eq!(method.is_reproducible(), reproducible, "{name}");
-        assert_eq!(method.needs_draft_probs(), needs_probs, "{name}");
+        assert_eq!(method.needs_draft_probs(), needs_draft_probs, "{name}");
         let choice = resolve(&of(name)).expect(name);
         assert_eq!(choice.name(), name);
         assert_eq!(choice.depends_on_draft(), !lossless, "{name}");
