@@ -13,6 +13,9 @@
 //! | qwen3 | ignores windows on a CPU | none |
 //! | gemma2 | windows every layer instead of every second | none, by a window longer than the text |
 //! | gemma3 | takes no prompt of several tokens where there are several heads of keys and values | one token after the other |
+//! | phi3 | multiplies frequencies by LongRoPE's factors, where the model divides | it is given their reciprocals |
+//! | phi3 | takes short factors for the first positions and long ones for the rest | contexts within the original one, or an original one of one token |
+//! | phi3 | reads no factor of attention and no window | 1, none |
 //! | t5 | gives a decoder the buckets of an encoder | outputs of 8 tokens, which are alike in both |
 //! | t5 | multiplies by the root of `d_model` before a tied head, where the model divides | logits are divided by `d_model` |
 //! | gemma2, gemma3 | scales scores by `head_dim`, not by `query_pre_attn_scalar` | the two are equal |

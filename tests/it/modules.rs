@@ -41,13 +41,44 @@ fn code(file: &Path) -> String {
     let text = std::fs::read_to_string(file).expect("a source");
     let all: Vec<&str> = text.lines().collect();
     let opens_tests = |pair: &[&str]| {
-        pair[0] == "#[cfg(test)]" && pair[1].contains("mod ") && pair[1].ends_with('{')
+        pair[0].starts_with("#[cfg(")
+            && pair[0].contains("test")
+            && pair[1].contains("mod ")
+            && pair[1].ends_with('{')
     };
     let end = all.windows(2).position(opens_tests).unwrap_or(all.len());
     let lines = all[..end]
         .iter()
         .map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn path(text: &str) -> Vec<String> {
+    let parts = text.trim().split("::").filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// The paths of a group that `rest` begins with, behind its brace, each with `head` before it.
+fn expand(head: &[String], rest: &mut std::str::Chars<'_>, found: &mut Vec<Vec<String>>) {
+    let mut name = String::new();
+    while let Some(c) = rest.next() {
+        match c {
+            '{' => {
+                expand(&[head, &path(&name)].concat(), rest, found);
+                name.clear();
+            }
+            ',' | '}' => {
+                if !name.trim().is_empty() {
+                    found.push([head, &path(&name)].concat());
+                }
+                name.clear();
+            }
+            c => name.push(c),
+        }
+        if c == '}' {
+            return;
+        }
+    }
 }
 
 /// The paths that begin with `crate::` or `super::`, one for each name of a group.
@@ -64,21 +95,10 @@ fn imports(code: &str) -> Vec<Vec<String>> {
             let end = code[at..]
                 .find(|c| !is_path(c))
                 .map_or(code.len(), |len| at + len);
-            let path = |text: &str| {
-                text.split("::")
-                    .map(str::to_owned)
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-            };
             let head = path(&code[at..end]);
-            if code[end..].starts_with('{') {
-                let group = code[end + 1..].split('}').next().unwrap_or_default();
-                for name in group.split(',').filter(|name| !name.trim().is_empty()) {
-                    let name = name.trim().split("::{").next().unwrap_or_default();
-                    found.push([head.clone(), path(name)].concat());
-                }
-            } else {
-                found.push(head);
+            match code[end..].strip_prefix('{') {
+                Some(group) => expand(&head, &mut group.chars(), &mut found),
+                None => found.push(head),
             }
         }
     }

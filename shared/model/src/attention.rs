@@ -34,6 +34,7 @@ macro_rules! unrolled {
     };
 }
 
+mod item;
 mod kernel;
 mod lanes;
 mod mixing;
@@ -45,7 +46,8 @@ use std::sync::{Mutex, PoisonError};
 use speculation::ports::{KvCache, Segment};
 use speculation::tree_paths::TreePaths;
 
-use self::kernel::{Item, Part, PartScratch};
+use self::item::Item;
+use self::kernel::{Part, PartScratch};
 use crate::{
     cache::{LayerCache, SequenceCache},
     cpu::{Cpu, SharedSlice},

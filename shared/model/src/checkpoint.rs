@@ -3,6 +3,7 @@
 mod fingerprint;
 mod matrices;
 mod random;
+mod shapes;
 mod special_tokens;
 
 use std::{
@@ -21,6 +22,8 @@ use thiserror::Error;
 use tokenizers::Tokenizer;
 
 pub(crate) use self::matrices::Matrices;
+#[cfg(test)]
+pub(crate) use self::random::weights as random_weights;
 pub use self::special_tokens::SpecialTokens;
 
 #[cfg(not(feature = "device"))]
@@ -29,8 +32,8 @@ use crate::computation::PlaceError;
 use crate::device::{DeviceError, DeviceModel};
 use crate::{
     computation::Computation,
-    config::{Architecture, ConfigError, ModelConfig, OneOrMany},
-    decoder::{Decoder, tensors::TensorNames},
+    config::{ConfigError, ModelConfig, OneOrMany},
+    decoder::{Decoder, fused::row_ranges, tensors::TensorNames},
     gguf::{self, GgufError},
     linear::WeightFormat,
     runtime::Model,
@@ -149,9 +152,10 @@ impl Checkpoint {
 
     /// A model without a tokenizer.
     fn of(config: ModelConfig, weights: Weights) -> Self {
+        let fused = row_ranges(&config, TensorNames::of(&weights));
         Self {
+            weights: weights.with_row_ranges(fused),
             config,
-            weights,
             tokenizer: None,
             chat_template: None,
             named_tokens: None,
@@ -290,7 +294,7 @@ impl Checkpoint {
     pub fn load(&self, computation: impl Into<Computation>) -> Result<Model, CheckpointError> {
         let (config, weights) = (&self.config, &self.weights);
         Ok(match computation.into() {
-            Computation::Cpu(format) if config.architecture == Architecture::T5 => {
+            Computation::Cpu(format) if config.encoder.is_some() => {
                 Model::T5(T5::load(config, weights, format)?)
             }
             Computation::Cpu(format) => Model::Decoder(Decoder::load(config, weights, format)?),

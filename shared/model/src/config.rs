@@ -13,6 +13,7 @@ use speculation::TokenId;
 pub use self::error::ConfigError;
 pub(crate) use self::error::unless;
 pub(crate) use self::raw::{OneOrMany, RawConfig};
+pub use crate::rope::RopeConfig;
 use crate::rope::RopeScaling;
 
 /// Families of models.
@@ -30,6 +31,8 @@ pub enum Architecture {
     Gemma2,
     /// Gemma 3, text only: a rotary base of its own for the layers with a window.
     Gemma3,
+    /// Phi 3, 3.5 and 4: fused matrices, LongRoPE.
+    Phi3,
     /// T5, original and v1.1: encoder and decoder.
     T5,
 }
@@ -54,15 +57,6 @@ impl Activation {
             Self::Relu => &["relu"],
         }
     }
-}
-
-/// How positions rotate queries and keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RopeConfig {
-    /// Base of the rotation frequencies.
-    pub theta: f64,
-    /// How the frequencies are stretched.
-    pub scaling: RopeScaling,
 }
 
 /// The encoder of an encoder-decoder model, and how its positions bias attention.
@@ -178,6 +172,7 @@ impl ModelConfig {
             rope: Some(RopeConfig {
                 theta: 10_000.0,
                 scaling: RopeScaling::Default,
+                dims: None,
             }),
             window_rope: None,
             window: None,

@@ -1,6 +1,7 @@
 //! Decoder-only models: layers of grouped-query attention with rotary positions, and gated feed-forward
 //! networks, each behind a root mean square norm. Families differ by what [`ModelConfig`] says.
 
+pub(crate) mod fused;
 mod heads;
 mod layer;
 mod loading;
@@ -90,7 +91,7 @@ impl Decoder {
             };
             Layer::load(config, index, &weights)
         };
-        let rotary = |rope: RopeConfig| Rotary::new(rope.theta, config.head_dim, rope.scaling);
+        let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
             cpu: Cpu::detect(),
             ends: Ends {
@@ -101,8 +102,8 @@ impl Decoder {
                     .transpose()?,
             },
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
-            rotary: config.rope.map(rotary).unwrap_or_default(),
-            window_rotary: config.window_rope.map(rotary),
+            rotary: config.rope.as_ref().map(rotary).unwrap_or_default(),
+            window_rotary: config.window_rope.as_ref().map(rotary),
             pool: PagePool::new(config.kv_heads, config.head_dim, kv),
             states: States::default(),
             scratch: LayerScratch::default(),

@@ -112,7 +112,7 @@ impl DeviceModel {
         let device = backend::open(place)?;
         let dtype = backend::dtype(format);
         let loader = Loader::new(config, weights, &device, dtype);
-        let rotary = |rope: RopeConfig| Rotary::new(rope.theta, config.head_dim, rope.scaling);
+        let rotary = |rope: &RopeConfig| Rotary::new(rope, config.head_dim, config.context_len);
         Ok(Self {
             embedding: loader.embedding()?,
             layers: (0..config.layers)
@@ -120,8 +120,8 @@ impl DeviceModel {
                 .collect::<std::result::Result<_, _>>()?,
             norm: loader.final_norm()?,
             head: loader.head()?,
-            rotary: config.rope.map(rotary),
-            window_rotary: config.window_rope.map(rotary),
+            rotary: config.rope.as_ref().map(rotary),
+            window_rotary: config.window_rope.as_ref().map(rotary),
             memory: CacheMemory::default(),
             max_scores: MAX_SCORES,
             config: config.clone(),

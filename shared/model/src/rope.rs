@@ -1,12 +1,22 @@
-//! Rotary position embedding (Su et al. 2021), with linear frequency scaling and that of
-//! Llama 3.1.
+//! Rotary position embedding (Su et al. 2021), with linear frequency scaling, that of Llama 3.1, and LongRoPE.
 
-use std::f64::consts::PI;
+use std::{f64::consts::PI, sync::Arc};
 
 use speculation::simd::{Kernel, Level};
 
+/// How positions rotate queries and keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeConfig {
+    /// Base of the rotation frequencies.
+    pub theta: f64,
+    /// How the frequencies are stretched.
+    pub scaling: RopeScaling,
+    /// Dimensions of a head that rotate, its first ones, an even number; `None`: all.
+    pub dims: Option<usize>,
+}
+
 /// How rotation frequencies are stretched beyond the context a model was first trained on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RopeScaling {
     /// Not at all.
     Default,
@@ -27,14 +37,47 @@ pub enum RopeScaling {
         /// Context the frequencies were first trained on, in tokens.
         original_context_len: usize,
     },
+    /// Each frequency has a divisor of its own.
+    LongRope(Arc<LongRope>),
+}
+
+/// LongRoPE (Ding et al. 2024): divisors that were searched for, one for each pair of dimensions that rotates.
+///
+/// The paper takes the long ones for sequences longer than the original context. A cache holds keys that were
+/// rotated before a sequence got so long, so it is the model's own context that decides, for all of its sequences.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LongRope {
+    /// For models whose context is not longer than the original one.
+    pub short_factors: Vec<f32>,
+    /// For models whose context is longer.
+    pub long_factors: Vec<f32>,
+    /// Context the frequencies were first trained on, in tokens.
+    pub original_context_len: usize,
+    /// What cosines and sines are multiplied by.
+    pub attention_factor: f32,
+}
+
+impl LongRope {
+    /// The divisors for a model with a context of `context_len` tokens.
+    pub(crate) fn factors(&self, context_len: usize) -> &[f32] {
+        if context_len > self.original_context_len {
+            &self.long_factors
+        } else {
+            &self.short_factors
+        }
+    }
 }
 
 /// Cosines and sines of every position reached so far. The default rotates nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rotary {
-    /// Radians a position, one for each pair of dimensions, `(head_dim / 2)`.
+    /// Radians a position, one for each pair of dimensions that rotates, `(dims / 2)`.
     frequencies: Vec<f32>,
-    /// `(positions, head_dim / 2)`.
+    /// What cosines and sines are multiplied by.
+    scale: f32,
+    /// Dimensions of a head, at least those that rotate.
+    head_dim: usize,
+    /// `(positions, dims / 2)`.
     cos: Vec<f32>,
     sin: Vec<f32>,
 }
@@ -43,15 +86,23 @@ pub(crate) struct Rotary {
 const STEP: usize = 256;
 
 impl Rotary {
-    pub(crate) fn new(theta: f64, head_dim: usize, scaling: RopeScaling) -> Self {
-        let frequencies = (0..head_dim / 2)
-            .map(|i| {
-                let exponent = (2 * i) as f64 / head_dim as f64;
-                scale(1.0 / libm::pow(theta, exponent), scaling) as f32
-            })
-            .collect();
+    /// The rotation `rope` of heads of `head_dim` dimensions, in a model with a context of `context_len` tokens.
+    pub(crate) fn new(rope: &RopeConfig, head_dim: usize, context_len: usize) -> Self {
+        let dims = rope.dims.unwrap_or(head_dim);
+        let frequencies = (0..dims / 2).map(|i| {
+            let exponent = (2 * i) as f64 / dims as f64;
+            let frequency = 1.0 / libm::pow(rope.theta, exponent);
+            scale(i, frequency, &rope.scaling, context_len) as f32
+        });
         Self {
-            frequencies,
+            frequencies: frequencies.collect(),
+            scale: match &rope.scaling {
+                RopeScaling::LongRope(long_rope) => long_rope.attention_factor,
+                RopeScaling::Default | RopeScaling::Linear { .. } | RopeScaling::Llama3 { .. } => {
+                    1.0
+                }
+            },
+            head_dim,
             ..Self::default()
         }
     }
@@ -70,34 +121,40 @@ impl Rotary {
             for &frequency in &self.frequencies {
                 // The angle is rounded to single precision, as it was when the model was trained.
                 let angle = f64::from(position as f32 * frequency);
-                self.cos.push(libm::cos(angle) as f32);
-                self.sin.push(libm::sin(angle) as f32);
+                self.cos.push(libm::cos(angle) as f32 * self.scale);
+                self.sin.push(libm::sin(angle) as f32 * self.scale);
             }
         }
     }
 
-    /// Cosines and sines of `position`, `(head_dim / 2)` each; [`Rotary::reserve`] made sure of it.
+    /// Cosines and sines of `position`, `(dims / 2)` each; [`Rotary::reserve`] made sure of it.
     pub(crate) fn at(&self, position: usize) -> (&[f32], &[f32]) {
         let half = self.frequencies.len();
         let row = position * half..(position + 1) * half;
         (&self.cos[row.clone()], &self.sin[row])
     }
 
-    /// Rotates each head of `heads`, `(heads, head_dim)`, to `position`: dimension `i` is paired
-    /// with `i + head_dim / 2`.
+    /// Rotates each head of `heads`, `(heads, head_dim)`, to `position`: of the dimensions that rotate, `i` is
+    /// paired with `i + dims / 2`.
     pub(crate) fn apply(&self, level: Level, heads: &mut [f32], position: usize) {
-        let half = self.frequencies.len();
-        if half == 0 {
+        if self.frequencies.is_empty() {
             return;
         }
         let (cos, sin) = self.at(position);
-        level.run(Rotation { heads, cos, sin });
+        let head_dim = self.head_dim;
+        level.run(Rotation {
+            heads,
+            head_dim,
+            cos,
+            sin,
+        });
     }
 }
 
 /// Rotates `heads`, `(heads, head_dim)`, by angles whose cosines and sines are given.
 struct Rotation<'a> {
     heads: &'a mut [f32],
+    head_dim: usize,
     cos: &'a [f32],
     sin: &'a [f32],
 }
@@ -109,8 +166,8 @@ impl Kernel for Rotation<'_> {
     fn run(self) {
         let half = self.cos.len();
         let sin = &self.sin[..half];
-        for head in self.heads.chunks_exact_mut(2 * half) {
-            let (first, second) = head.split_at_mut(half);
+        for head in self.heads.chunks_exact_mut(self.head_dim) {
+            let (first, second) = head[..2 * half].split_at_mut(half);
             for i in 0..half {
                 let (a, b) = (first[i], second[i]);
                 first[i] = a * self.cos[i] - b * sin[i];
@@ -120,9 +177,13 @@ impl Kernel for Rotation<'_> {
     }
 }
 
-fn scale(frequency: f64, scaling: RopeScaling) -> f64 {
-    match scaling {
+/// The frequency of pair `i` of dimensions, in a model with a context of `context_len` tokens.
+fn scale(i: usize, frequency: f64, scaling: &RopeScaling, context_len: usize) -> f64 {
+    match *scaling {
         RopeScaling::Default => frequency,
+        RopeScaling::LongRope(ref long_rope) => {
+            frequency / f64::from(long_rope.factors(context_len)[i])
+        }
         RopeScaling::Linear { factor } => frequency / factor,
         RopeScaling::Llama3 {
             factor,
@@ -145,56 +206,4 @@ fn scale(frequency: f64, scaling: RopeScaling) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_level_gives_the_bits_of_the_formula() {
-        let mut rotary = Rotary::new(10_000.0, 38, RopeScaling::Default);
-        rotary.reserve(10);
-        let heads: Vec<f32> = (0..2 * 38).map(|i| (i as f32 * 0.7).sin()).collect();
-        let (cos, sin) = rotary.at(9);
-        for level in Level::all() {
-            let mut rotated = heads.clone();
-            rotary.apply(level, &mut rotated, 9);
-            for (head, rotated) in heads.chunks(38).zip(rotated.chunks(38)) {
-                for i in 0..19 {
-                    let (a, b) = (head[i], head[19 + i]);
-                    assert_eq!(rotated[i], a * cos[i] - b * sin[i], "{level:?} {i}");
-                    assert_eq!(rotated[19 + i], b * cos[i] + a * sin[i], "{level:?} {i}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn linear_scaling_divides_positions() {
-        let rotated = |scaling, position| {
-            let mut rotary = Rotary::new(10_000.0, 8, scaling);
-            rotary.reserve(64);
-            let mut head = [0.3, -1.0, 0.5, 0.2, 0.9, 0.1, -0.4, 0.7];
-            rotary.apply(Level::detect(), &mut head, position);
-            head
-        };
-        let plain = rotated(RopeScaling::Default, 5);
-        let scaled = rotated(RopeScaling::Linear { factor: 8.0 }, 40);
-        for (a, b) in plain.iter().zip(scaled) {
-            assert!((a - b).abs() < 1e-6, "{a} is not {b}");
-        }
-    }
-
-    #[test]
-    fn llama3_keeps_high_and_divides_low_frequencies() {
-        let scaling = RopeScaling::Llama3 {
-            factor: 8.0,
-            low_freq_factor: 1.0,
-            high_freq_factor: 4.0,
-            original_context_len: 8192,
-        };
-        assert_eq!(scale(1.0, scaling), 1.0);
-        assert_eq!(scale(1e-4, scaling), 1e-4 / 8.0);
-        // 2.5 waves in the original context: half way.
-        let middle = 2.5 * 2.0 * PI / 8192.0;
-        assert!((scale(middle, scaling) - middle * (0.5 / 8.0 + 0.5)).abs() < 1e-9);
-    }
-}
+mod tests;

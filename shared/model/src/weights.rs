@@ -2,27 +2,37 @@
 
 mod error;
 pub(crate) mod file;
+pub(crate) mod layout;
+mod matrices;
 pub(crate) mod shards;
 mod stored;
 
-use std::{borrow::Cow, collections::BTreeMap, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path};
 
-use candle_core::quantized::GgmlDType;
 use sha2::{Digest, Sha256};
 
 pub use self::error::WeightsError;
+use self::layout::{Layout, NamedTensor};
 use self::{file::TensorFile, stored::StoredTensor};
-use crate::gguf::{
-    encode,
-    tensor_names::{Layout, NamedTensor},
-};
-use crate::linear::{GgmlFormat, Linear, Order, WeightFormat};
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
     files: Vec<TensorFile>,
     /// Of a GGUF file, what its tensors are in a Hugging Face checkpoint, by the name they have there.
     names: Option<BTreeMap<String, NamedTensor>>,
+    /// Tensors that are rows of others, by their names.
+    row_ranges: BTreeMap<String, RowRange>,
+}
+
+/// Where the rows of a tensor lie in another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RowRange {
+    /// The other tensor's name.
+    pub(crate) of: String,
+    /// The rows of it.
+    pub(crate) rows: Range<usize>,
+    /// How many it has.
+    pub(crate) total: usize,
 }
 
 impl Weights {
@@ -41,6 +51,7 @@ impl Weights {
         Ok(Self {
             files: files.collect::<Result<_, _>>()?,
             names: None,
+            row_ranges: BTreeMap::new(),
         })
     }
 
@@ -54,6 +65,7 @@ impl Weights {
         Ok(Self {
             files: vec![file],
             names: None,
+            row_ranges: BTreeMap::new(),
         })
     }
 
@@ -79,7 +91,13 @@ impl Weights {
         Self {
             files: vec![file],
             names: Some(names),
+            row_ranges: BTreeMap::new(),
         }
+    }
+
+    /// The same, where the tensors that `row_ranges` names are rows of others unless they are there by themselves.
+    pub(crate) fn with_row_ranges(self, row_ranges: BTreeMap<String, RowRange>) -> Self {
+        Self { row_ranges, ..self }
     }
 
     /// The tensor `name` in f32, row by row.
@@ -128,103 +146,6 @@ impl Weights {
         self.names.is_some()
     }
 
-    /// Formats of all matrices that a GGUF file holds for the model; none of other files, which are
-    /// not quantised.
-    pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {
-        let names = self.names.iter().flat_map(BTreeMap::keys);
-        let infos = names.filter_map(|name| Some(self.stored(name)?.info));
-        let matrices = infos.filter(|info| info.shape.len() == 2);
-        matrices.filter_map(|info| info.format).collect()
-    }
-
-    /// Matrices of one input as one, `(outputs, inputs)` each, in `format`, its outputs in `order`.
-    ///
-    /// Blocks that are in that format already are taken as they are; of others no more than this one
-    /// matrix is in f32 at a time.
-    ///
-    /// # Errors
-    /// As [`Weights::tensor`].
-    pub(crate) fn linear(
-        &self,
-        parts: &[(String, [usize; 2])],
-        bias: Option<Vec<f32>>,
-        format: WeightFormat,
-        order: Order,
-    ) -> Result<Linear, WeightsError> {
-        let inputs = parts.first().map_or(0, |(_, [_, inputs])| *inputs);
-        let outputs: usize = parts.iter().map(|(_, [outputs, _])| outputs).sum();
-        if let Some((ggml, dtype)) = blocks_of(format, inputs)
-            && let Some(bytes) = self.stacked_blocks(parts, dtype)?
-            && let Some(linear) =
-                Linear::from_ggml(order, ggml, &bytes, bias.clone(), outputs, inputs)
-        {
-            return Ok(linear);
-        }
-        let mut values = Vec::with_capacity(outputs * inputs);
-        for (name, shape) in parts {
-            self.append(name, shape, &mut values)?;
-        }
-        Ok(Linear::in_order(order, &values, bias, inputs, format))
-    }
-
-    /// Matrices as one, in blocks of the format `wanted`: as they are stored, or quantised where a matrix
-    /// beside them is stored so; `None` if none is.
-    fn stacked_blocks(
-        &self,
-        parts: &[(String, [usize; 2])],
-        wanted: GgmlDType,
-    ) -> Result<Option<Vec<u8>>, WeightsError> {
-        let is_stored = |(name, _): &(String, [usize; 2])| {
-            let stored = self.stored(name);
-            stored.is_some_and(|stored| stored.info.format == Some(wanted))
-        };
-        if !parts.iter().any(is_stored) {
-            return Ok(None);
-        }
-        let mut stacked = Vec::new();
-        for (name, shape) in parts {
-            if let Some(bytes) = self.blocks(name, shape, wanted)? {
-                stacked.extend(bytes);
-                continue;
-            }
-            let values = self.tensor(name, shape)?;
-            let Ok(bytes) = encode(&values, wanted) else {
-                return Ok(None);
-            };
-            stacked.extend(bytes);
-        }
-        Ok(Some(stacked))
-    }
-
-    /// The matrix `name` as it is stored, in blocks of the format `wanted`, rows in their order;
-    /// `None` if it is stored otherwise.
-    ///
-    /// # Errors
-    /// If it is missing, has another shape than `expected`, or holds numbers that are not finite.
-    pub(crate) fn blocks(
-        &self,
-        name: &str,
-        expected: &[usize],
-        wanted: GgmlDType,
-    ) -> Result<Option<Vec<u8>>, WeightsError> {
-        let stored = self.view(name, expected)?;
-        if stored.info.format != Some(wanted) || stored.layout == Layout::PlusOne {
-            return Ok(None);
-        }
-        let bytes = stored.rows(wanted).into_owned();
-        let finite = match stored::scales_are_finite(wanted, &bytes) {
-            Some(finite) => finite,
-            // What is wrong with it is found in its numbers.
-            None => self.tensor(name, expected).map(|_| true)?,
-        };
-        if finite {
-            Ok(Some(bytes))
-        } else {
-            let name = self.described(name);
-            Err(WeightsError::NotFinite { name })
-        }
-    }
-
     /// Feeds names, types, shapes and contents to `hash`, in the order of the names: the same
     /// weights give the same digest however they are sharded.
     pub(crate) fn digest(&self, hash: &mut Sha256) {
@@ -236,7 +157,7 @@ impl Weights {
         }
     }
 
-    /// The tensor as it is stored.
+    /// The tensor as it is stored, if it is there by itself.
     fn stored(&self, name: &str) -> Option<StoredTensor<'_>> {
         let (name, layout) = match &self.names {
             Some(names) => names
@@ -254,6 +175,14 @@ impl Weights {
 
     /// The tensor as it is stored, of the shape `expected`.
     fn view(&self, name: &str, expected: &[usize]) -> Result<StoredTensor<'_>, WeightsError> {
+        if let Some(range) = self.row_ranges.get(name)
+            && self.stored(name).is_none()
+        {
+            let mut all = expected.to_vec();
+            // More or fewer rows than are meant are refused as those of all are.
+            all[0] = range.total + expected[0] - range.rows.len();
+            return Ok(self.view(&range.of, &all)?.of_rows(range.rows.clone()));
+        }
         let stored = self
             .stored(name)
             .ok_or_else(|| WeightsError::Missing(self.described(name)))?;
@@ -272,19 +201,6 @@ impl Weights {
         let named = self.names.as_ref().and_then(|names| names.get(name));
         named.map_or(name, |named| &named.gguf).to_owned()
     }
-}
-
-/// Blocks that a matrix is held in, if its rows are whole ones.
-fn blocks_of(format: WeightFormat, inputs: usize) -> Option<(GgmlFormat, GgmlDType)> {
-    let q4_k = (GgmlFormat::Q4_K, GgmlDType::Q4K);
-    let q8_0 = (GgmlFormat::Q8_0, GgmlDType::Q8_0);
-    let formats: &[(GgmlFormat, GgmlDType)] = match format {
-        WeightFormat::F32 => &[],
-        WeightFormat::Q8_0 => &[q8_0],
-        WeightFormat::Q4_K => &[q4_k, q8_0],
-    };
-    let fits = |(format, _): &&(GgmlFormat, GgmlDType)| inputs.is_multiple_of(format.block());
-    formats.iter().find(fits).copied()
 }
 
 #[cfg(test)]

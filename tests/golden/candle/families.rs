@@ -1,7 +1,7 @@
 //! The families: configurations of each, and candle's models of them.
 
 use candle_core::{Device, Result, Tensor};
-use candle_transformers::models::{gemma2, gemma3, llama, mistral, qwen2, qwen3, t5};
+use candle_transformers::models::{gemma2, gemma3, llama, mistral, phi3, qwen2, qwen3, t5};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use speculation::TokenId;
@@ -176,6 +176,43 @@ pub(super) const FAMILIES: &[Family] = &[
         ],
     },
     Family {
+        name: "phi3",
+        norm_plus_one: false,
+        source_len: 0,
+        tolerance: 1e-4,
+        config: |variant| {
+            let mut config = base("phi3", variant);
+            config["head_dim"] = json!(8);
+            config["tie_word_embeddings"] = json!(variant % 2 == 0);
+            let dims = if variant >= 3 { 4 } else { 8 };
+            config["partial_rotary_factor"] = json!(f64::from(dims) / 8.0);
+            if variant >= 1 {
+                // Candle rotates by position: the first one alone, which does not turn, is in an original context of
+                // one token.
+                let original = if variant % 2 == 0 { 1 } else { 20 * TEXT };
+                config["original_max_position_embeddings"] = json!(original);
+                let factors = |first: f64| -> Vec<f64> {
+                    (0..dims / 2).map(|i| first + 0.3 * f64::from(i)).collect()
+                };
+                config["rope_scaling"] = json!({
+                    "type": "longrope", "short_factor": factors(1.1), "long_factor": factors(1.7),
+                    "attention_factor": 1.0,
+                });
+            }
+            config
+        },
+        candle: |config, weights, tokens| {
+            let config: phi3::Config = read(&with_candles_factors(config));
+            let mut model = phi3::Model::new(&config, weights.builder())?;
+            logits(&model.forward(&input(tokens)?, 0)?)
+        },
+        faults: &[
+            ("rope_theta", "20000.0"),
+            ("partial_rotary_factor", "0.5"),
+            ("sliding_window", "30"),
+        ],
+    },
+    Family {
         name: "t5",
         norm_plus_one: false,
         source_len: T5_SOURCE,
@@ -255,6 +292,20 @@ fn with_candles_window(config: &Value) -> Value {
     let mut config = config.clone();
     if let Some(window) = config["sliding_window"].as_u64() {
         config["sliding_window"] = json!(window - 1);
+    }
+    config
+}
+
+/// The same, where factors of frequencies mean to candle what they mean to the model.
+fn with_candles_factors(config: &Value) -> Value {
+    let mut config = config.clone();
+    let Value::Object(scaling) = &mut config["rope_scaling"] else {
+        return config;
+    };
+    for key in ["short_factor", "long_factor"] {
+        for factor in scaling[key].as_array_mut().unwrap() {
+            *factor = json!(1.0 / factor.as_f64().unwrap());
+        }
     }
     config
 }

@@ -9,31 +9,13 @@ use speculation::simd::Level;
 use super::lanes::x86;
 use super::{
     Attention,
+    item::Item,
     lanes::{Lanes, Loaded},
     mixing::{add_scaled, mix},
     scores::{add_bias, products, scale, softmax},
     spans::{Span, shared_slots, trunk_slots},
 };
 use crate::cache::{KvFormat, LANES, LayerCache, PAGE};
-
-/// The queries of one key head, of some rows of one segment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
-    pub(super) segment: usize,
-    /// First row, counted in its segment.
-    pub(super) row: usize,
-    pub(super) rows: usize,
-    /// First row, counted in the batch.
-    pub(super) batch_row: usize,
-    pub(super) kv_head: usize,
-    /// Query heads of a key head.
-    pub(super) group: usize,
-    pub(super) head_dim: usize,
-    /// Whether the head is to be placed first: this is all of the segment that attends to it.
-    pub(super) places: bool,
-    /// Multiply-adds, about.
-    pub(super) work: usize,
-}
 
 /// Buffers of one thread.
 #[derive(Debug, Default)]
@@ -59,13 +41,6 @@ struct ItemScratch {
 pub(super) struct Part<'a, 'b> {
     pub(super) attention: &'a Attention<'b>,
     pub(super) scratch: &'a mut PartScratch,
-}
-
-impl Item {
-    /// Numbers of a row's queries, and of its results.
-    fn width(&self) -> usize {
-        self.group * self.head_dim
-    }
 }
 
 impl PartScratch {

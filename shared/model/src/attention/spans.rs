@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Attention, kernel::Item};
+use super::{Attention, item::Item};
 use crate::cache::PAGE;
 
 /// What one query sees.

@@ -10,9 +10,12 @@ use crate::rope::RopeScaling;
 /// Everything of `config` that changes numbers and is no size of a tensor, as the tensors are digested by
 /// themselves; of models that are no Llama all but what only bounds a text.
 pub(super) fn constants(config: &ModelConfig) -> String {
-    let (theta, scaling) = match config.rope {
-        Some(rope) => (rope.theta, self::scaling(rope.scaling)),
-        None => (0.0, self::scaling(RopeScaling::Default)),
+    let (theta, scaling) = match &config.rope {
+        Some(rope) => (rope.theta, self::scaling(&rope.scaling, config.context_len)),
+        None => (
+            0.0,
+            self::scaling(&RopeScaling::Default, config.context_len),
+        ),
     };
     let text = format!(
         "({}, {}, {}) {:?} {theta:?} {scaling}",
@@ -55,14 +58,15 @@ fn all(config: &ModelConfig) -> String {
         window_rope,
         window,
         windowed,
-        context_len: _,
+        context_len,
         tie_word_embeddings,
         encoder,
         bos_token_id: _,
         eos_token_ids: _,
     } = config;
-    let (architecture, activation) = (family(*architecture), function(*activation));
-    let [rope, window_rope] = [rope, window_rope].map(|rope| optional(rope.map(self::rope)));
+    let (architecture, activation) = (architecture.family().name, function(*activation));
+    let [rope, window_rope] = [rope, window_rope]
+        .map(|rope| optional(rope.as_ref().map(|rope| self::rope(rope, *context_len))));
     let encoder = optional(encoder.map(self::encoder));
     format!(
         "ModelConfig {{ architecture: {architecture}, vocab_size: {vocab_size}, hidden_size: {hidden_size}, \
@@ -77,18 +81,6 @@ fn all(config: &ModelConfig) -> String {
     )
 }
 
-fn family(architecture: Architecture) -> &'static str {
-    match architecture {
-        Architecture::Llama => "Llama",
-        Architecture::Mistral => "Mistral",
-        Architecture::Qwen2 => "Qwen2",
-        Architecture::Qwen3 => "Qwen3",
-        Architecture::Gemma2 => "Gemma2",
-        Architecture::Gemma3 => "Gemma3",
-        Architecture::T5 => "T5",
-    }
-}
-
 fn function(activation: Activation) -> &'static str {
     match activation {
         Activation::Silu => "Silu",
@@ -97,12 +89,18 @@ fn function(activation: Activation) -> &'static str {
     }
 }
 
-fn rope(RopeConfig { theta, scaling }: RopeConfig) -> String {
-    let scaling = self::scaling(scaling);
-    format!("RopeConfig {{ theta: {theta:?}, scaling: {scaling} }}")
+fn rope(rope: &RopeConfig, context_len: usize) -> String {
+    let RopeConfig {
+        theta,
+        scaling,
+        dims,
+    } = rope;
+    let scaling = self::scaling(scaling, context_len);
+    let dims = dims.map_or_else(String::new, |dims| format!(", dims: {dims}"));
+    format!("RopeConfig {{ theta: {theta:?}, scaling: {scaling}{dims} }}")
 }
 
-fn scaling(scaling: RopeScaling) -> String {
+fn scaling(scaling: &RopeScaling, context_len: usize) -> String {
     match scaling {
         RopeScaling::Default => "Default".to_owned(),
         RopeScaling::Linear { factor } => format!("Linear {{ factor: {factor:?} }}"),
@@ -115,6 +113,11 @@ fn scaling(scaling: RopeScaling) -> String {
             "Llama3 {{ factor: {factor:?}, low_freq_factor: {low_freq_factor:?}, \
              high_freq_factor: {high_freq_factor:?}, original_context_len: {original_context_len} }}"
         ),
+        RopeScaling::LongRope(long_rope) => {
+            let factors = long_rope.factors(context_len);
+            let attention_factor = long_rope.attention_factor;
+            format!("LongRope {{ factors: {factors:?}, attention_factor: {attention_factor:?} }}")
+        }
     }
 }
 

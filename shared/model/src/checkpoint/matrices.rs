@@ -1,13 +1,8 @@
 //! In which formats the matrices of a model are computed: where rows are no whole blocks of the format that is
 //! asked for, in another one.
 
-use super::Checkpoint;
-use crate::{
-    config::{Architecture, architecture::t5},
-    decoder::tensors::TensorNames,
-    gguf::tensor_names,
-    linear::WeightFormat,
-};
+use super::{Checkpoint, shapes::shapes};
+use crate::{decoder::tensors::TensorNames, linear::WeightFormat};
 
 /// The matrices of a model in a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,17 +16,9 @@ pub(crate) struct Matrices {
 impl Checkpoint {
     /// What its matrices are computed in where `format` is asked for.
     pub(crate) fn matrices(&self, format: WeightFormat) -> Matrices {
-        let tensors: Vec<(String, Vec<usize>)> = match self.config.architecture {
-            // Biases of positions are looked up, not multiplied.
-            Architecture::T5 => t5::shapes(&self.config)
-                .into_iter()
-                .filter(|(name, _)| !name.ends_with("relative_attention_bias.weight"))
-                .collect(),
-            _ => tensor_names::tensors(&self.config, TensorNames::of(&self.weights))
-                .into_iter()
-                .map(|tensor| (tensor.hugging_face, tensor.shape))
-                .collect(),
-        };
+        let mut tensors = shapes(&self.config, TensorNames::of(&self.weights));
+        // Biases of positions are looked up, not multiplied.
+        tensors.retain(|(name, _)| !name.ends_with("relative_attention_bias.weight"));
         let computed = tensors
             .into_iter()
             .filter_map(|(name, shape)| match shape[..] {

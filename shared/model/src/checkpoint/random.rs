@@ -4,23 +4,20 @@ use std::collections::BTreeMap;
 
 use safetensors::{Dtype, serialize, tensor::TensorView};
 
-use crate::{
-    config::{Architecture, ModelConfig, architecture},
-    decoder::tensors::{Part, TensorNames},
-    weights::WeightsError,
-};
+use super::shapes::shapes;
+use crate::{config::ModelConfig, decoder::tensors::TensorNames, weights::WeightsError};
 
 /// A safetensors file with every tensor that `config` implies. Matrices are uniform with the
 /// variance 1 / inputs, so that hidden states neither vanish nor explode, times what `scale` says of
 /// their names; norms multiply by 1, biases are 0.
-pub(super) fn weights(
+pub(crate) fn weights(
     config: &ModelConfig,
     seed: u64,
     scale: impl Fn(&str) -> f32,
 ) -> Result<Vec<u8>, WeightsError> {
     let mut generator = SplitMix(seed);
     let norm = if config.norm_plus_one { 0.0 } else { 1.0 };
-    let data: BTreeMap<String, (Vec<usize>, Vec<u8>)> = shapes(config)
+    let data: BTreeMap<String, (Vec<usize>, Vec<u8>)> = shapes(config, TensorNames::TEXT)
         .into_iter()
         .map(|(name, shape)| {
             let count = shape.iter().product::<usize>();
@@ -50,32 +47,6 @@ pub(super) fn weights(
         .collect::<Result<Vec<_>, _>>()
         .map_err(malformed)?;
     serialize(views, None).map_err(malformed)
-}
-
-/// Names and shapes of a checkpoint's tensors.
-fn shapes(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    if config.architecture == Architecture::T5 {
-        return architecture::t5::shapes(config);
-    }
-    let (vocab, hidden) = (config.vocab_size, config.hidden_size);
-    let names = TensorNames::TEXT;
-    let mut shapes = vec![
-        (names.embedding(), vec![vocab, hidden]),
-        (names.norm(), vec![hidden]),
-    ];
-    if !config.tie_word_embeddings {
-        shapes.push((names.head(), vec![vocab, hidden]));
-    }
-    for layer in 0..config.layers {
-        for part in Part::of(config) {
-            let shape = part.shape(config);
-            if part.has_bias(config) {
-                shapes.push((names.bias(config, layer, part), vec![shape[0]]));
-            }
-            shapes.push((names.weight(config, layer, part), shape));
-        }
-    }
-    shapes
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).

@@ -1,35 +1,87 @@
 //! Families of models: which `config.json` is whose, and how it is read.
 //!
-//! To add one: a file here that turns keys into a [`ModelConfig`], and a line in [`FAMILIES`].
+//! To add one: a file here with its [`Family`], a name in [`Architecture`], and a line each in [`FAMILIES`] and in
+//! [`Architecture::family`].
 
 mod decoder_only;
 mod gemma2;
 mod gemma3;
 mod llama;
+mod phi3;
 mod qwen;
 pub(crate) mod t5;
 
-use crate::config::{ConfigError, ModelConfig, RawConfig};
+use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
-/// How the files of one family are told and read.
+/// What is particular to one family. The rest of the crate reads a model's constants, never its family's name.
+#[derive(Debug)]
 pub(crate) struct Family {
+    pub(crate) architecture: Architecture,
+    /// Its name in the text that fingerprints are digests of.
+    pub(crate) name: &'static str,
     /// Values of `model_type`.
     pub(crate) model_types: &'static [&'static str],
     /// Its language models, by the names that `architectures` gives.
     pub(crate) classes: &'static [&'static str],
     /// Turns keys into sizes and constants; they are validated afterwards.
     pub(crate) read: fn(&RawConfig) -> Result<ModelConfig, ConfigError>,
+    /// What its files call common keys otherwise: the common name, then its own.
+    pub(crate) keys: &'static [(&'static str, &'static str)],
+    /// Whether its checkpoints have one matrix for query, key and value, and one for gate and up.
+    pub(crate) fused: bool,
+    /// Its form in GGUF; `None` if it has none here.
+    pub(crate) gguf: Option<GgufFamily>,
 }
 
-const FAMILIES: [Family; 7] = [
-    llama::LLAMA,
-    llama::MISTRAL,
-    qwen::QWEN2,
-    qwen::QWEN3,
-    gemma2::FAMILY,
-    gemma3::FAMILY,
-    t5::FAMILY,
+/// The form of a family in GGUF files.
+#[derive(Debug)]
+pub(crate) struct GgufFamily {
+    /// `general.architecture`.
+    pub(crate) architecture: &'static str,
+    /// Whether rows of queries and keys stand in the order in which llama.cpp rotates them.
+    pub(crate) rotary_pairs: bool,
+    /// Which layers may have a window.
+    pub(crate) windows: GgufWindows,
+}
+
+/// Which layers have a window in the GGUF files of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GgufWindows {
+    /// None.
+    None,
+    /// All or none; a length of 0 says that there is none.
+    All,
+    /// Those that a list or a period names.
+    Pattern,
+}
+
+/// All families. The first of those that share a GGUF architecture is the one of files without a window's length.
+pub(crate) static FAMILIES: &[&Family] = &[
+    &llama::LLAMA,
+    &llama::MISTRAL,
+    &qwen::QWEN2,
+    &qwen::QWEN3,
+    &gemma2::FAMILY,
+    &gemma3::FAMILY,
+    &phi3::FAMILY,
+    &t5::FAMILY,
 ];
+
+impl Architecture {
+    /// What is particular to it.
+    pub(crate) fn family(self) -> &'static Family {
+        match self {
+            Self::Llama => &llama::LLAMA,
+            Self::Mistral => &llama::MISTRAL,
+            Self::Qwen2 => &qwen::QWEN2,
+            Self::Qwen3 => &qwen::QWEN3,
+            Self::Gemma2 => &gemma2::FAMILY,
+            Self::Gemma3 => &gemma3::FAMILY,
+            Self::Phi3 => &phi3::FAMILY,
+            Self::T5 => &t5::FAMILY,
+        }
+    }
+}
 
 /// Reads a `config.json` of any family.
 ///
@@ -39,9 +91,8 @@ pub(crate) fn read(json: &[u8]) -> Result<ModelConfig, ConfigError> {
     let raw = RawConfig::read(json)?;
     // The other keys mean nothing before the family is known.
     let model_type: String = raw.optional("model_type")?.unwrap_or_default();
-    let family = FAMILIES
-        .iter()
-        .find(|family| family.model_types.contains(&model_type.as_str()));
+    let mut families = FAMILIES.iter();
+    let family = families.find(|family| family.model_types.contains(&model_type.as_str()));
     let Some(family) = family else {
         let types = FAMILIES.iter().flat_map(|family| family.model_types);
         return Err(ConfigError::UnsupportedModel {

@@ -46,7 +46,7 @@ pub enum ConfigError {
         supported: String,
     },
     /// A frequency scaling other than those of [`crate::RopeScaling`].
-    #[error("rope type {0:?} is not supported: default, linear and llama3 are")]
+    #[error("rope type {0:?} is not supported: default, linear, llama3 and longrope are")]
     UnsupportedRope(String),
     /// A key that the model's kind of rope needs.
     #[error("rope type {kind} needs {key}")]

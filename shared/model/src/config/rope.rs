@@ -5,6 +5,8 @@
 //! both, transformers 5 takes `rope_scaling`, unless it is empty, and so do we; in Gemma 3 it lays it over
 //! what `rope_parameters` says of layers that see everything.
 
+mod long_rope;
+
 use super::{ConfigError, RawConfig, RopeConfig, error::unless};
 use crate::rope::RopeScaling;
 
@@ -22,6 +24,28 @@ impl RawConfig {
             "all layers of this model type rotate alike",
         )?;
         self.rotation(&section, theta)
+    }
+
+    /// The same, of heads that may rotate in part.
+    pub(crate) fn partial_rope(
+        &self,
+        theta: f64,
+        head_dim: usize,
+    ) -> Result<RopeConfig, ConfigError> {
+        let section = self.rope_section()?;
+        let key = "partial_rotary_factor";
+        let factor: f64 = match section.optional(key)? {
+            Some(factor) => factor,
+            None => self.optional(key)?.unwrap_or(1.0),
+        };
+        let expected = "it must be above 0 and at most 1";
+        unless(factor > 0.0 && factor <= 1.0, key, factor, expected)?;
+        // Rounded down, but not for want of a bit.
+        let dims = (head_dim as f64 * factor + 1e-6) as usize;
+        Ok(RopeConfig {
+            dims: (dims != head_dim).then_some(dims),
+            ..self.stretched(&section, theta)?
+        })
     }
 
     /// The rotations of layers that see everything and of layers with a window, with the base frequencies
@@ -53,6 +77,7 @@ impl RawConfig {
         let windowed = RopeConfig {
             theta: local_theta,
             scaling: RopeScaling::Default,
+            dims: None,
         };
         Ok((self.rotation(&section, theta)?, windowed))
     }
@@ -70,26 +95,32 @@ impl RawConfig {
         Ok(self.section(key)?.filter(|section| !section.is_empty()))
     }
 
-    /// The rotation that `section` describes; its base frequency may stand here, beside it.
+    /// The rotation of whole heads that `section` describes; its base frequency may stand here, beside it.
     fn rotation(&self, section: &Self, theta: f64) -> Result<RopeConfig, ConfigError> {
+        for keys in [section, self] {
+            let key = "partial_rotary_factor";
+            let factor: f64 = keys.optional(key)?.unwrap_or(1.0);
+            let expected = "heads of this model type rotate as a whole";
+            unless(factor == 1.0, key, factor, expected)?;
+        }
+        self.stretched(section, theta)
+    }
+
+    /// The same without a look at how much of a head rotates.
+    fn stretched(&self, section: &Self, theta: f64) -> Result<RopeConfig, ConfigError> {
         let theta = match section.optional("rope_theta")? {
             Some(theta) => theta,
             None => self.optional("rope_theta")?.unwrap_or(theta),
         };
-        for keys in [section, self] {
-            let key = "partial_rotary_factor";
-            let factor: f64 = keys.optional(key)?.unwrap_or(1.0);
-            let expected = "only heads that rotate as a whole are supported";
-            unless(factor == 1.0, key, factor, expected)?;
-        }
         Ok(RopeConfig {
             theta,
-            scaling: section.scaling()?,
+            scaling: section.scaling(self)?,
+            dims: None,
         })
     }
 
-    /// How this section stretches frequencies. Old files call its kind `type`, some call it both.
-    fn scaling(&self) -> Result<RopeScaling, ConfigError> {
+    /// How this section of `file` stretches frequencies. Old files call its kind `type`, some call it both.
+    fn scaling(&self, file: &Self) -> Result<RopeScaling, ConfigError> {
         let kind: Option<String> = match self.optional("rope_type")? {
             Some(kind) => Some(kind),
             None => self.optional("type")?,
@@ -119,6 +150,8 @@ impl RawConfig {
                     original_context_len: original as usize,
                 })
             }
+            // What the first releases of Phi-3 called it.
+            "longrope" | "su" => self.long_rope(file),
             other => Err(ConfigError::UnsupportedRope(other.to_owned())),
         }
     }

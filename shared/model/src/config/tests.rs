@@ -83,6 +83,7 @@ fn of_both_rope_keys_the_older_one_counts() {
     let rope = |theta, factor| RopeConfig {
         theta,
         scaling: RopeScaling::Linear { factor },
+        dims: None,
     };
     assert_eq!(both(&scaled), rope(3e4, 4.0));
     for nothing in [json!({}), Value::Null] {
@@ -114,9 +115,9 @@ fn a_missing_key_and_what_is_no_object_are_refused() {
 
 /// A small file of each family, what is changed in it, and what is said then: all of it, or how it begins.
 const REFUSALS: &str = r#"
-llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, t5 are
+llama | {"model_type": "mamba"} | model type "mamba" is not supported: llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma3, phi3, t5 are
 llama | {"architectures": ["LlamaForSequenceClassification"]} | architecture "LlamaForSequenceClassification" is not supported: LlamaForCausalLM is
-llama | {"rope_scaling": {"type": "yarn", "factor": 4.0}} | rope type "yarn" is not supported: default, linear and llama3 are
+llama | {"rope_scaling": {"type": "yarn", "factor": 4.0}} | rope type "yarn" is not supported: default, linear, llama3 and longrope are
 llama | {"rope_scaling": {"rope_type": "llama3", "factor": 4.0}} | rope type llama3 needs low_freq_factor
 llama | {"rope_scaling": {"rope_type": "linear"}} | rope type linear needs factor
 llama | {"hidden_act": "gelu"} | hidden_act "gelu" is not supported: silu or swish is
@@ -148,6 +149,12 @@ gemma2 | {"hidden_activation": "silu"} | hidden_activation "silu" is not support
 gemma3_text | {"use_bidirectional_attention": true} | use_bidirectional_attention is true: a model whose tokens see later ones generates no text
 gemma3_text | {"sliding_window_pattern": 0} | sliding_window_pattern is 0: every so many layers one sees everything, so it must be 1 or more
 gemma3_text | {"rope_parameters": {"full_attention": {"rope_theta": 5e5}}} | config.json has no rope_parameters.sliding_attention
+phi3 | {"rope_scaling": {"type": "longrope", "long_factor": [1.0]}} | rope type longrope needs short_factor
+phi3 | {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]}} | short_factor is a list of 1: it must have a number for each pair of dimensions that rotate
+phi3 | {"partial_rotary_factor": 0.25, "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.0], "long_factor": [1.0, 0.0]}} | long_factor is 0: each must be positive
+phi3 | {"partial_rotary_factor": 0.07} | partial_rotary_factor is 1 of 16 dimensions: an even number of a head's dimensions must rotate
+phi3 | {"partial_rotary_factor": 1.5} | partial_rotary_factor is 1.5: it must be above 0 and at most 1
+phi3 | {"original_max_position_embeddings": 1, "rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]}} | ...
 t5 | {"architectures": ["T5EncoderModel"]} | architecture "T5EncoderModel" is not supported: T5ForConditionalGeneration or T5WithLMHeadModel is
 t5 | {"feed_forward_proj": "gelu"} | feed_forward_proj is ...
 t5 | {"feed_forward_proj": "gated-swish-2"} | feed_forward_proj is ...

@@ -1,6 +1,7 @@
 //! What holds for the sizes of every model.
 
-use super::{Architecture, ConfigError, ModelConfig, architecture::t5, error::unless};
+use super::{ConfigError, ModelConfig, error::unless};
+use crate::rope::RopeScaling;
 
 /// Sizes are multiplied with one another; no model comes near this.
 const LARGEST: usize = 1 << 28;
@@ -21,9 +22,9 @@ impl ModelConfig {
 
     /// The name of `key` in the files of the family.
     fn key(&self, key: &'static str) -> &'static str {
-        let is_own =
-            |(common, _): &&(&str, &str)| self.architecture == Architecture::T5 && *common == key;
-        t5::KEYS.iter().find(is_own).map_or(key, |(_, own)| own)
+        let mut keys = self.architecture.family().keys.iter();
+        keys.find(|(common, _)| *common == key)
+            .map_or(key, |(_, own)| own)
     }
 
     fn check_sizes(&self) -> Result<(), ConfigError> {
@@ -72,6 +73,33 @@ impl ModelConfig {
         for rope in self.rope.iter().chain(&self.window_rope) {
             let holds = rope.theta.is_finite() && rope.theta > 1.0;
             unless(holds, "rope_theta", rope.theta, "it must be above 1")?;
+            let dims = rope.dims.unwrap_or(self.head_dim);
+            unless(
+                dims > 0 && dims <= self.head_dim && dims.is_multiple_of(2),
+                "partial_rotary_factor",
+                format!("{dims} of {} dimensions", self.head_dim),
+                "an even number of a head's dimensions must rotate",
+            )?;
+            if let RopeScaling::LongRope(long_rope) = &rope.scaling {
+                for (key, factors) in [
+                    ("short_factor", &long_rope.short_factors),
+                    ("long_factor", &long_rope.long_factors),
+                ] {
+                    unless(
+                        factors.len() == dims / 2,
+                        key,
+                        format!("a list of {}", factors.len()),
+                        "it must have a number for each pair of dimensions that rotate",
+                    )?;
+                    let holds = |factor: &f32| factor.is_finite() && *factor > 0.0;
+                    let wrong = factors.iter().find(|factor| !holds(factor));
+                    let found = wrong.copied().unwrap_or_default();
+                    unless(wrong.is_none(), key, found, "each must be positive")?;
+                }
+                let found = long_rope.attention_factor;
+                let holds = found.is_finite() && found > 0.0;
+                unless(holds, "attention_factor", found, "it must be positive")?;
+            }
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ pub(crate) enum Part {
     Query,
     Key,
     Value,
+    /// The three as one matrix, in checkpoints that have them so.
+    QueryKeyValue,
     /// Norms of each head's query and key.
     QueryNorm,
     KeyNorm,
@@ -20,17 +22,20 @@ pub(crate) enum Part {
     MlpNorm,
     Gate,
     Up,
+    /// The two as one matrix, in checkpoints that have them so.
+    GateUp,
     Down,
     /// Norm of what the feed-forward network adds.
     MlpPostNorm,
 }
 
 impl Part {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::AttentionNorm,
         Self::Query,
         Self::Key,
         Self::Value,
+        Self::QueryKeyValue,
         Self::QueryNorm,
         Self::KeyNorm,
         Self::Output,
@@ -38,18 +43,31 @@ impl Part {
         Self::MlpNorm,
         Self::Gate,
         Self::Up,
+        Self::GateUp,
         Self::Down,
         Self::MlpPostNorm,
     ];
 
-    /// The parts that a model of `config` has.
+    /// The parts that a checkpoint of `config` has.
     pub(crate) fn of(config: &ModelConfig) -> impl Iterator<Item = Self> {
         let (qk_norm, post_norms) = (config.qk_norm, config.post_norms);
+        let fused = config.architecture.family().fused;
         Self::ALL.into_iter().filter(move |part| match part {
+            Self::Query | Self::Key | Self::Value | Self::Gate | Self::Up => !fused,
+            Self::QueryKeyValue | Self::GateUp => fused,
             Self::QueryNorm | Self::KeyNorm => qk_norm,
             Self::AttentionPostNorm | Self::MlpPostNorm => post_norms,
-            _ => true,
+            Self::AttentionNorm | Self::Output | Self::MlpNorm | Self::Down => true,
         })
+    }
+
+    /// The parts whose rows this one has, one after the other; none if it is no fused matrix.
+    pub(super) fn fused(self) -> &'static [Self] {
+        match self {
+            Self::QueryKeyValue => &[Self::Query, Self::Key, Self::Value],
+            Self::GateUp => &[Self::Gate, Self::Up],
+            _ => &[],
+        }
     }
 
     /// Its name within a layer. What most models call the norm after attention stands before the
@@ -60,6 +78,7 @@ impl Part {
             Self::Query => "self_attn.q_proj",
             Self::Key => "self_attn.k_proj",
             Self::Value => "self_attn.v_proj",
+            Self::QueryKeyValue => "self_attn.qkv_proj",
             Self::QueryNorm => "self_attn.q_norm",
             Self::KeyNorm => "self_attn.k_norm",
             Self::Output => "self_attn.o_proj",
@@ -67,6 +86,7 @@ impl Part {
             Self::AttentionPostNorm | Self::MlpNorm => "post_attention_layernorm",
             Self::Gate => "mlp.gate_proj",
             Self::Up => "mlp.up_proj",
+            Self::GateUp => "mlp.gate_up_proj",
             Self::Down => "mlp.down_proj",
             Self::MlpPostNorm => "post_feedforward_layernorm",
         }
@@ -84,7 +104,9 @@ impl Part {
             Self::QueryNorm | Self::KeyNorm => vec![config.head_dim],
             Self::Query => vec![query, hidden],
             Self::Key | Self::Value => vec![kv, hidden],
+            Self::QueryKeyValue => vec![query + 2 * kv, hidden],
             Self::Output => vec![hidden, query],
+            Self::GateUp => vec![2 * ffn, hidden],
             Self::Gate | Self::Up => vec![ffn, hidden],
             Self::Down => vec![hidden, ffn],
         }
@@ -93,10 +115,15 @@ impl Part {
     /// Whether it has a bias, one number an output.
     pub(crate) fn has_bias(self, config: &ModelConfig) -> bool {
         match self {
-            Self::Query | Self::Key | Self::Value => config.qkv_bias,
+            Self::Query | Self::Key | Self::Value | Self::QueryKeyValue => config.qkv_bias,
             Self::Output => config.output_bias,
-            Self::Gate | Self::Up | Self::Down => config.mlp_bias,
-            _ => false,
+            Self::Gate | Self::Up | Self::GateUp | Self::Down => config.mlp_bias,
+            Self::AttentionNorm
+            | Self::QueryNorm
+            | Self::KeyNorm
+            | Self::AttentionPostNorm
+            | Self::MlpNorm
+            | Self::MlpPostNorm => false,
         }
     }
 }

@@ -1,4 +1,5 @@
 mod families;
+mod fused;
 mod trees;
 mod windows;
 
@@ -53,6 +54,7 @@ fn gemma() -> ModelConfig {
         window_rope: Some(RopeConfig {
             theta: 100.0,
             scaling: RopeScaling::Linear { factor: 2.0 },
+            dims: None,
         }),
         ..config()
     }

@@ -5,7 +5,7 @@ use candle_nn::rotary_emb::rope_thd;
 
 use crate::rope::Rotary;
 
-/// Cosines and sines of the rows' positions, each `(rows, head_dim / 2)`.
+/// Cosines and sines of the rows' positions, each `(rows, dims / 2)`.
 #[derive(Debug)]
 pub(super) struct Rotation {
     cos: Tensor,
@@ -31,6 +31,15 @@ impl Rotation {
 
     /// Rotates the heads of each row, `(1, rows, heads, head_dim)` in f32.
     pub(super) fn apply(&self, heads: &Tensor) -> Result<Tensor> {
-        rope_thd(heads, &self.cos, &self.sin)
+        let (dims, head_dim) = (2 * self.cos.dim(1)?, heads.dim(3)?);
+        if dims == head_dim {
+            return rope_thd(heads, &self.cos, &self.sin);
+        }
+        let rotated = rope_thd(
+            &heads.narrow(3, 0, dims)?.contiguous()?,
+            &self.cos,
+            &self.sin,
+        )?;
+        Tensor::cat(&[&rotated, &heads.narrow(3, dims, head_dim - dims)?], 3)
     }
 }

@@ -47,18 +47,21 @@ pub enum GgufError {
         expected: &'static str,
     },
     /// A model of a family that cannot be run.
-    #[error(
-        "architecture {0:?} is not supported in GGUF: llama, qwen2, qwen3, gemma2 and gemma3 are"
-    )]
-    Architecture(String),
+    #[error("architecture {found:?} is not supported in GGUF: {supported} are")]
+    Architecture {
+        /// What the file says.
+        found: String,
+        /// Those that are supported.
+        supported: String,
+    },
     /// The model's constants make no sense.
     #[error("its metadata describes no model that can be run")]
     Config(#[from] ConfigError),
-    /// Frequencies that are divided by factors of another kind than Llama 3's.
+    /// Frequencies that are divided by factors that are not understood.
     #[error(
-        "its tensor rope_freqs.weight does not hold the factors of Llama 3's frequency scaling"
+        "its tensor {0} does not hold factors of frequencies: f32 numbers, and in rope_freqs.weight those of Llama 3"
     )]
-    RopeFactors,
+    RopeFactors(&'static str),
     /// A tokenizer of another kind.
     #[error(
         "tokenizer.ggml.model {0:?} is not supported: gpt2 (byte-level BPE) and llama (SentencePiece BPE) are"

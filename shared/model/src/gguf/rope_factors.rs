@@ -1,25 +1,31 @@
-//! Llama 3's frequency scaling as GGUF has it: not as four constants, but as a tensor of factors
-//! that the rotation's frequencies are divided by.
+//! Divisors of a rotation's frequencies as GGUF has them, in tensors: LongRoPE's as they are, and Llama 3's, whose
+//! four constants have to be found from them.
 
 use std::f64::consts::PI;
 
 use serde_json::Value as Json;
 
 use super::error::GgufError;
-use crate::rope::RopeScaling;
+use crate::{config::RopeConfig, rope::RopeScaling};
+
+/// The tensor of Llama 3's factors.
+pub(crate) const LLAMA3: &str = "rope_freqs.weight";
+/// Those of LongRoPE.
+pub(crate) const SHORT: &str = "rope_factors_short.weight";
+pub(crate) const LONG: &str = "rope_factors_long.weight";
 
 /// Largest relative difference between factors that count as the same.
 const TOLERANCE: f64 = 1e-4;
 
 /// What the frequency of a wave of that length, in positions, is divided by; `None` where frequencies are not
 /// stretched as in Llama 3.
-fn divisor(scaling: RopeScaling, wavelength: f64) -> Option<f64> {
+fn divisor(scaling: &RopeScaling, wavelength: f64) -> Option<f64> {
     let RopeScaling::Llama3 {
         factor,
         low_freq_factor: low,
         high_freq_factor: high,
         original_context_len,
-    } = scaling
+    } = *scaling
     else {
         return None;
     };
@@ -39,11 +45,19 @@ fn wavelength(theta: f64, i: usize, half: usize) -> f64 {
     2.0 * PI * libm::pow(theta, i as f64 / half as f64)
 }
 
-/// The factors of `scaling`, `(head_dim / 2)`; `None` where frequencies are not stretched so.
-pub(crate) fn write(scaling: RopeScaling, theta: f64, head_dim: usize) -> Option<Vec<f32>> {
+/// The tensors of factors that `rope` has in heads of `head_dim` dimensions.
+pub(crate) fn write(rope: &RopeConfig, head_dim: usize) -> Vec<(&'static str, Vec<f32>)> {
+    if let RopeScaling::LongRope(long_rope) = &rope.scaling {
+        return vec![
+            (LONG, long_rope.long_factors.clone()),
+            (SHORT, long_rope.short_factors.clone()),
+        ];
+    }
     let half = head_dim / 2;
-    let divisors = (0..half).map(|i| divisor(scaling, wavelength(theta, i, half)));
-    divisors.map(|divisor| Some(divisor? as f32)).collect()
+    let divisors = (0..half).map(|i| divisor(&rope.scaling, wavelength(rope.theta, i, half)));
+    let factors: Option<Vec<f32>> = divisors.map(|divisor| Some(divisor? as f32)).collect();
+    let factors = factors.map(|factors| (LLAMA3, factors));
+    factors.into_iter().collect()
 }
 
 /// Finds the constants that explain `factors`, and puts them into the config's `rope_parameters`.
@@ -58,7 +72,7 @@ pub(crate) fn read(factors: &[f32], theta: f64, rope: &mut Json) -> Result<(), G
             .iter()
             .any(|factor| !factor.is_finite() || *factor < 1.0)
     {
-        return Err(GgufError::RopeFactors);
+        return Err(GgufError::RopeFactors(LLAMA3));
     }
     if largest == 1.0 {
         return Ok(());
@@ -72,7 +86,7 @@ pub(crate) fn read(factors: &[f32], theta: f64, rope: &mut Json) -> Result<(), G
             original_context_len: original as usize,
         };
         factors.iter().enumerate().all(|(i, &found)| {
-            let expected = divisor(scaling, wavelength(theta, i, factors.len()));
+            let expected = divisor(&scaling, wavelength(theta, i, factors.len()));
             expected.is_some_and(|expected| (expected / f64::from(found) - 1.0).abs() < TOLERANCE)
         })
     };
@@ -80,7 +94,7 @@ pub(crate) fn read(factors: &[f32], theta: f64, rope: &mut Json) -> Result<(), G
         .into_iter()
         .map(|(high, original)| (high, original.round()))
         .find(|&(high, original)| original >= 1.0 && explains(high, original))
-        .ok_or(GgufError::RopeFactors)?;
+        .ok_or(GgufError::RopeFactors(LLAMA3))?;
     rope["rope_type"] = "llama3".into();
     rope["factor"] = factor.into();
     rope["low_freq_factor"] = 1.0.into();
@@ -136,7 +150,13 @@ mod tests {
             high_freq_factor: high,
             original_context_len: original,
         };
-        let factors = write(scaling, theta, head_dim).unwrap();
+        let rope = RopeConfig {
+            theta,
+            scaling,
+            dims: None,
+        };
+        let (name, factors) = write(&rope, head_dim).remove(0);
+        assert_eq!(name, LLAMA3);
         let mut rope = json!({});
         read(&factors, theta, &mut rope).unwrap();
         rope
@@ -175,7 +195,10 @@ mod tests {
             vec![],
         ] {
             let read = read(&factors, 10_000.0, &mut json!({}));
-            assert!(matches!(read, Err(GgufError::RopeFactors)), "{factors:?}");
+            assert!(
+                matches!(read, Err(GgufError::RopeFactors(_))),
+                "{factors:?}"
+            );
         }
         let mut rope = json!({});
         read(&[1.0, 1.0], 10_000.0, &mut rope).unwrap();

@@ -1,46 +1,10 @@
-//! What tensors are called and how they are laid out in a GGUF file, beside Hugging Face.
+//! What tensors are called in a GGUF file, and how they are laid out there.
 
 use crate::{
-    config::{Architecture, ModelConfig},
+    config::ModelConfig,
     decoder::tensors::{Part, TensorNames},
+    weights::layout::{Layout, NamedTensor},
 };
-
-/// How a tensor's contents in the file differ from the Hugging Face checkpoint's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// Not at all.
-    Same,
-    /// Rows of a head stand in the order in which llama.cpp rotates them for the Llama family: a
-    /// dimension beside the one it is paired with.
-    RotaryPairs {
-        /// Heads the rows belong to.
-        heads: usize,
-    },
-    /// One is added to each weight: Gemma multiplies by 1 + weight, and llama.cpp by what it finds.
-    PlusOne,
-}
-
-/// A tensor under both names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedTensor {
-    pub(crate) hugging_face: String,
-    pub(crate) gguf: String,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) layout: Layout,
-}
-
-/// The architecture's name in GGUF; `None` for those that have none here.
-pub(crate) fn architecture(architecture: Architecture) -> Option<&'static str> {
-    match architecture {
-        // llama.cpp runs Mistral as a Llama.
-        Architecture::Llama | Architecture::Mistral => Some("llama"),
-        Architecture::Qwen2 => Some("qwen2"),
-        Architecture::Qwen3 => Some("qwen3"),
-        Architecture::Gemma2 => Some("gemma2"),
-        Architecture::Gemma3 => Some("gemma3"),
-        Architecture::T5 => None,
-    }
-}
 
 /// Every tensor that a decoder-only model of `config` has, under the `names` of its checkpoint.
 pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTensor> {
@@ -49,10 +13,8 @@ pub(crate) fn tensors(config: &ModelConfig, names: TensorNames) -> Vec<NamedTens
     } else {
         Layout::Same
     };
-    let rotated = matches!(
-        config.architecture,
-        Architecture::Llama | Architecture::Mistral
-    );
+    let gguf = config.architecture.family().gguf.as_ref();
+    let rotated = gguf.is_some_and(|gguf| gguf.rotary_pairs);
     let layout = |part: Part| match part {
         Part::Query if rotated => Layout::RotaryPairs {
             heads: config.heads,
@@ -113,23 +75,16 @@ fn name(part: Part) -> &'static str {
         Part::Query => "attn_q",
         Part::Key => "attn_k",
         Part::Value => "attn_v",
+        Part::QueryKeyValue => "attn_qkv",
         Part::QueryNorm => "attn_q_norm",
         Part::KeyNorm => "attn_k_norm",
         Part::Output => "attn_output",
         Part::AttentionPostNorm => "post_attention_norm",
         Part::MlpNorm => "ffn_norm",
         Part::Gate => "ffn_gate",
-        Part::Up => "ffn_up",
+        // One after the other under the name of the second, as llama.cpp has them.
+        Part::Up | Part::GateUp => "ffn_up",
         Part::Down => "ffn_down",
         Part::MlpPostNorm => "post_ffw_norm",
     }
-}
-
-/// Which row of a checkpoint stands at row `row` of the file, `rows` being those of all `heads`.
-///
-/// A checkpoint pairs dimension i of a head with i + half; the file has them side by side.
-pub(crate) fn rotary_source(row: usize, rows: usize, heads: usize) -> usize {
-    let head_dim = rows / heads;
-    let (head, within) = (row / head_dim, row % head_dim);
-    head * head_dim + within % 2 * (head_dim / 2) + within / 2
 }

@@ -152,22 +152,22 @@ pub fn write(
     config::write(checkpoint, name, format.row().1, &mut metadata)?;
     tokenizer::write(checkpoint, &mut metadata)?;
 
-    let factors = config
-        .rope
-        .and_then(|rope| rope_factors::write(rope.scaling, rope.theta, config.head_dim));
+    let rope = config.rope.as_ref();
+    let factors = rope.map_or_else(Vec::new, |rope| rope_factors::write(rope, config.head_dim));
     let names = TensorNames::of(checkpoint.weights());
     let tensors = tensor_names::tensors(config, names);
     let entries = tensors.iter().map(|tensor| {
         let format = format.of(&tensor.shape);
         (tensor.gguf.as_str(), tensor.shape.clone(), format)
     });
-    let of_factors =
-        |factors: &Vec<f32>| ("rope_freqs.weight", vec![factors.len()], GgmlDType::F32);
-    let entries: Vec<Entry<'_>> = factors.iter().map(of_factors).chain(entries).collect();
+    let of_factors = factors
+        .iter()
+        .map(|(name, factors)| (*name, vec![factors.len()], GgmlDType::F32));
+    let entries: Vec<Entry<'_>> = of_factors.chain(entries).collect();
     let (header, data_bytes) = header::bytes(&metadata, &entries);
     let total_bytes = header.len() as u64 + data_bytes;
     let mut done_bytes = header::padded(out, &header)?;
-    if let Some(factors) = &factors {
+    for (_, factors) in &factors {
         let bytes: Vec<u8> = factors.iter().flat_map(|n| n.to_le_bytes()).collect();
         done_bytes += header::padded(out, &bytes)?;
     }

@@ -1,6 +1,6 @@
 //! A tensor as it is stored, and its numbers in f32.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use candle_core::{
     Device,
@@ -8,17 +8,31 @@ use candle_core::{
 };
 use half::{f16, slice::HalfFloatSliceExt};
 
-use super::file::TensorInfo;
-use crate::gguf::{ggml_type, tensor_names::Layout, tensor_names::rotary_source};
+use super::{
+    file::TensorInfo,
+    layout::{Layout, rotary_source},
+};
+use crate::gguf::ggml_type;
 
 /// A tensor's bytes where they lie, and what they mean.
 pub(super) struct StoredTensor<'a> {
+    /// Of the whole tensor, also where only rows of it are meant.
     pub(super) info: &'a TensorInfo,
     pub(super) layout: Layout,
     pub(super) bytes: &'a [u8],
 }
 
 impl StoredTensor<'_> {
+    /// `rows` alone, of a tensor whose rows stand in their order.
+    pub(super) fn of_rows(self, rows: Range<usize>) -> Self {
+        let all = self.info.shape.first().copied().unwrap_or(1).max(1);
+        let row = self.bytes.len() / all;
+        Self {
+            bytes: &self.bytes[rows.start * row..rows.end * row],
+            ..self
+        }
+    }
+
     /// The bytes, rows in the order of a Hugging Face checkpoint.
     pub(super) fn rows(&self, format: GgmlDType) -> Cow<'_, [u8]> {
         let Layout::RotaryPairs { heads } = self.layout else {

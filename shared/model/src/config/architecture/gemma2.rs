@@ -2,13 +2,22 @@
 
 use serde_json::json;
 
-use super::{Family, decoder_only};
+use super::{Family, GgufFamily, GgufWindows, decoder_only};
 use crate::config::{Activation, Architecture, ConfigError, ModelConfig, RawConfig, unless};
 
-pub(super) const FAMILY: Family = Family {
+pub(super) static FAMILY: Family = Family {
+    architecture: Architecture::Gemma2,
+    name: "Gemma2",
     model_types: &["gemma2"],
     classes: &["Gemma2ForCausalLM"],
     read,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "gemma2",
+        rotary_pairs: false,
+        windows: GgufWindows::Pattern,
+    }),
 };
 
 fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

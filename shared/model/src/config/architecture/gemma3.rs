@@ -3,13 +3,22 @@
 
 use serde_json::json;
 
-use super::{Family, gemma2::gemma};
+use super::{Family, GgufFamily, GgufWindows, gemma2::gemma};
 use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig, unless};
 
-pub(super) const FAMILY: Family = Family {
+pub(super) static FAMILY: Family = Family {
+    architecture: Architecture::Gemma3,
+    name: "Gemma3",
     model_types: &["gemma3_text", "gemma3"],
     classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
     read,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "gemma3",
+        rotary_pairs: false,
+        windows: GgufWindows::Pattern,
+    }),
 };
 
 fn read(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

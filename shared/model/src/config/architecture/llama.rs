@@ -3,19 +3,37 @@
 
 use serde_json::json;
 
-use super::{Family, decoder_only};
+use super::{Family, GgufFamily, GgufWindows, decoder_only};
 use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
-pub(super) const LLAMA: Family = Family {
+pub(super) static LLAMA: Family = Family {
+    architecture: Architecture::Llama,
+    name: "Llama",
     model_types: &["llama"],
     classes: &["LlamaForCausalLM"],
     read: llama,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "llama",
+        rotary_pairs: true,
+        windows: GgufWindows::None,
+    }),
 };
 
-pub(super) const MISTRAL: Family = Family {
+pub(super) static MISTRAL: Family = Family {
+    architecture: Architecture::Mistral,
+    name: "Mistral",
     model_types: &["mistral"],
     classes: &["MistralForCausalLM"],
     read: mistral,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "llama",
+        rotary_pairs: true,
+        windows: GgufWindows::All,
+    }),
 };
 
 fn llama(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

@@ -3,19 +3,37 @@
 
 use serde_json::json;
 
-use super::{Family, decoder_only};
+use super::{Family, GgufFamily, GgufWindows, decoder_only};
 use crate::config::{Architecture, ConfigError, ModelConfig, RawConfig};
 
-pub(super) const QWEN2: Family = Family {
+pub(super) static QWEN2: Family = Family {
+    architecture: Architecture::Qwen2,
+    name: "Qwen2",
     model_types: &["qwen2"],
     classes: &["Qwen2ForCausalLM"],
     read: qwen2,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "qwen2",
+        rotary_pairs: false,
+        windows: GgufWindows::None,
+    }),
 };
 
-pub(super) const QWEN3: Family = Family {
+pub(super) static QWEN3: Family = Family {
+    architecture: Architecture::Qwen3,
+    name: "Qwen3",
     model_types: &["qwen3"],
     classes: &["Qwen3ForCausalLM"],
     read: qwen3,
+    keys: &[],
+    fused: false,
+    gguf: Some(GgufFamily {
+        architecture: "qwen3",
+        rotary_pairs: false,
+        windows: GgufWindows::None,
+    }),
 };
 
 fn qwen2(raw: &RawConfig) -> Result<ModelConfig, ConfigError> {

@@ -4,15 +4,20 @@
 use super::Family;
 use crate::config::{Activation, Architecture, ConfigError, EncoderConfig, ModelConfig, RawConfig};
 
-pub(super) const FAMILY: Family = Family {
+pub(super) static FAMILY: Family = Family {
+    architecture: Architecture::T5,
+    name: "T5",
     model_types: &["t5"],
     // The second is what releases of 2019 and 2020 called the first.
     classes: &["T5ForConditionalGeneration", "T5WithLMHeadModel"],
     read,
+    keys: &KEYS,
+    fused: false,
+    gguf: None,
 };
 
 /// What these files call sizes and constants that have other names in those of other families.
-pub(crate) const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 7] = [
     ("hidden_size", "d_model"),
     ("intermediate_size", "d_ff"),
     ("num_hidden_layers", "num_decoder_layers"),

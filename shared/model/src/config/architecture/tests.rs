@@ -36,7 +36,11 @@ fn windows(config: &ModelConfig) -> String {
 
 fn rope(theta: f64) -> RopeConfig {
     let scaling = RopeScaling::Default;
-    RopeConfig { theta, scaling }
+    RopeConfig {
+        theta,
+        scaling,
+        dims: None,
+    }
 }
 
 #[test]
@@ -138,7 +142,11 @@ fn gemma3_rotates_in_two_ways() {
     };
     let linear = |theta| {
         let scaling = RopeScaling::Linear { factor: 8.0 };
-        RopeConfig { theta, scaling }
+        RopeConfig {
+            theta,
+            scaling,
+            dims: None,
+        }
     };
     let scaling = json!({"rope_type": "linear", "factor": 8.0});
     assert_eq!(ropes(&json!({})), (rope(1e6), rope(1e4)));

@@ -29,7 +29,10 @@ fn small(model_type: &str) -> ModelConfig {
 
 /// Weights as of a random model with a tied head, each tensor under the name and with the numbers that
 /// `change` makes of its own.
-fn changed(config: &ModelConfig, change: impl Fn(&str, Vec<f32>) -> (String, Vec<f32>)) -> Weights {
+pub(super) fn changed(
+    config: &ModelConfig,
+    change: impl Fn(&str, &[usize], Vec<f32>) -> (String, Vec<f32>),
+) -> Weights {
     let random = Checkpoint::random(config.clone(), 7).unwrap();
     let names = TensorNames::TEXT;
     let (vocab, hidden) = (config.vocab_size, config.hidden_size);
@@ -45,7 +48,7 @@ fn changed(config: &ModelConfig, change: impl Fn(&str, Vec<f32>) -> (String, Vec
         .into_iter()
         .map(|(name, shape)| {
             let values = random.weights().tensor(&name, &shape).unwrap();
-            let (name, values) = change(&name, values);
+            let (name, values) = change(&name, &shape, values);
             let bytes = values.iter().flat_map(|value| value.to_le_bytes());
             (name, shape, bytes.collect())
         })
@@ -66,6 +69,7 @@ fn random_models_of_every_family_run() {
         "qwen3",
         "gemma2",
         "gemma3_text",
+        "phi3",
     ] {
         for format in WeightFormat::ALL {
             let mut model = load(small(model_type), format);
@@ -115,7 +119,7 @@ fn a_nested_language_model_is_found() {
     let config = small("gemma3_text");
     let expected = fresh(&mut load(config.clone(), WeightFormat::F32), &text(20, 1));
     for prefix in ["language_model.model.", "model.language_model."] {
-        let nested = changed(&config, |name, values| {
+        let nested = changed(&config, |name, _, values| {
             (name.replacen("model.", prefix, 1), values)
         });
         let mut model = Decoder::load(&config, &nested, WeightFormat::F32).unwrap();
@@ -127,7 +131,7 @@ fn a_nested_language_model_is_found() {
 fn weights_that_are_not_numbers_are_refused_by_name() {
     let config = small("gemma3_text");
     let broken = "model.layers.1.self_attn.k_norm.weight";
-    let weights = changed(&config, |name, mut values| {
+    let weights = changed(&config, |name, _, mut values| {
         if name == broken {
             values[3] = f32::NAN;
         }

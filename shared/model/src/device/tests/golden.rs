@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 use safetensors::SafeTensors;
 
 use super::*;
-use crate::{decoder::Decoder, linear::WeightFormat};
+use crate::{config::Architecture, decoder::Decoder, linear::WeightFormat};
 
 /// The decoder-only ones.
 const MODELS: [&str; 7] = [
@@ -158,4 +158,22 @@ fn a_missing_and_a_misshapen_tensor_are_named() {
             ),
         ],
     );
+}
+
+/// Fused matrices, and heads that rotate in part.
+#[test]
+fn phi3_is_near_what_the_cpu_computes() {
+    let config = ModelConfig {
+        architecture: Architecture::Phi3,
+        rope: config().rope.map(|rope| RopeConfig {
+            dims: Some(6),
+            ..rope
+        }),
+        ..config()
+    };
+    let checkpoint = Checkpoint::random(config, 7).unwrap();
+    let mut expected = checkpoint.load(WeightFormat::F32).unwrap();
+    let (expected, _) = fresh(&mut expected, &text(30, 1));
+    let (found, _) = fresh(&mut load(&checkpoint, NumberFormat::F32), &text(30, 1));
+    assert_near(&found, &expected, "phi3");
 }

@@ -1,7 +1,9 @@
+use candle_core::quantized::GgmlDType;
+
 use super::*;
 use crate::{
-    config::Architecture,
     gguf::tests::{array, floats, metadata, strings, tensors, text, wholes},
+    gguf::value::Value,
     rope::RopeScaling,
 };
 

@@ -3,11 +3,10 @@
 use super::error::GgufWriteError;
 use crate::{
     checkpoint::Checkpoint,
-    config::{Architecture, ModelConfig},
+    config::{ModelConfig, architecture::GgufWindows},
     gguf::{
         config::{EOS_TOKEN_IDS, QUERY_SCALAR},
         container::ALIGNMENT,
-        tensor_names,
         write::header::Fields,
     },
     rope::RopeScaling,
@@ -24,8 +23,9 @@ pub(super) fn write(
     metadata: &mut Fields,
 ) -> Result<(), GgufWriteError> {
     let config = checkpoint.config();
-    let architecture = tensor_names::architecture(config.architecture)
-        .ok_or(GgufWriteError::Architecture(config.architecture))?;
+    let gguf = config.architecture.family().gguf.as_ref();
+    let gguf = gguf.ok_or(GgufWriteError::Architecture(config.architecture))?;
+    let architecture = gguf.architecture;
     metadata.insert("general.architecture", architecture);
     metadata.insert("general.type", "model");
     metadata.insert("general.name", name);
@@ -33,6 +33,7 @@ pub(super) fn write(
     metadata.insert("general.quantization_version", QUANTIZATION_VERSION);
     metadata.insert("general.alignment", ALIGNMENT as u32);
     let key = |name: &str| format!("{architecture}.{name}");
+    let rotated = config.rope.as_ref().and_then(|rope| rope.dims);
     for (name, size) in [
         ("block_count", config.layers),
         ("context_length", config.context_len),
@@ -42,20 +43,28 @@ pub(super) fn write(
         ("attention.head_count_kv", config.kv_heads),
         ("attention.key_length", config.head_dim),
         ("attention.value_length", config.head_dim),
-        ("rope.dimension_count", config.head_dim),
+        ("rope.dimension_count", rotated.unwrap_or(config.head_dim)),
         ("vocab_size", config.vocab_size),
     ] {
         metadata.insert(key(name), size as u32);
     }
     metadata.insert(key("attention.layer_norm_rms_epsilon"), config.rms_norm_eps);
-    if let Some(rope) = config.rope {
+    if let Some(rope) = &config.rope {
         metadata.insert(key("rope.freq_base"), single("rope_theta", rope.theta)?);
-        match rope.scaling {
+        match &rope.scaling {
             // The latter is a tensor of factors.
             RopeScaling::Default | RopeScaling::Llama3 { .. } => {}
             RopeScaling::Linear { factor } => {
                 metadata.insert(key("rope.scaling.type"), "linear");
-                metadata.insert(key("rope.scaling.factor"), single("rope factor", factor)?);
+                metadata.insert(key("rope.scaling.factor"), single("rope factor", *factor)?);
+            }
+            // Its factors are tensors.
+            RopeScaling::LongRope(long_rope) => {
+                metadata.insert(key("rope.scaling.type"), "longrope");
+                let original = long_rope.original_context_len as u32;
+                metadata.insert(key("rope.scaling.original_context_length"), original);
+                let attention = long_rope.attention_factor;
+                metadata.insert(key("rope.scaling.attn_factor"), attention);
             }
         }
     }
@@ -67,7 +76,7 @@ pub(super) fn write(
             metadata.insert(key(name), cap);
         }
     }
-    windows(config, &key, metadata)?;
+    windows(config, gguf.windows, &key, metadata)?;
     let scalar = 1.0 / (f64::from(config.attention_scale) * f64::from(config.attention_scale));
     if (scalar - config.head_dim as f64).abs() > 1e-3 {
         // llama.cpp does not read it: it knows the scale of each published size.
@@ -92,6 +101,7 @@ pub(super) fn write(
 /// Which layers have a window, and how long it is.
 fn windows(
     config: &ModelConfig,
+    kind: GgufWindows,
     key: &impl Fn(&str) -> String,
     metadata: &mut Fields,
 ) -> Result<(), GgufWriteError> {
@@ -99,16 +109,16 @@ fn windows(
         .map(|layer| config.window_of(layer).is_some())
         .collect();
     let Some(window) = config.window.filter(|_| windowed.contains(&true)) else {
-        if config.architecture == Architecture::Mistral {
-            // Tells it from a Llama.
+        if kind == GgufWindows::All {
+            // Tells Mistral from a Llama.
             metadata.insert(key("attention.sliding_window"), 0_u32);
         }
         return Ok(());
     };
-    let expressible = match config.architecture {
-        Architecture::Mistral => windowed.iter().all(|windowed| *windowed),
-        Architecture::Gemma2 | Architecture::Gemma3 => true,
-        _ => false,
+    let expressible = match kind {
+        GgufWindows::None => false,
+        GgufWindows::All => windowed.iter().all(|windowed| *windowed),
+        GgufWindows::Pattern => true,
     };
     if !expressible {
         return Err(GgufWriteError::Config {
@@ -117,9 +127,9 @@ fn windows(
         });
     }
     metadata.insert(key("attention.sliding_window"), window as u32);
-    if config.architecture != Architecture::Mistral {
+    if kind == GgufWindows::Pattern {
         metadata.insert(key("attention.sliding_window_pattern"), windowed);
-        if let Some(rope) = config.window_rope {
+        if let Some(rope) = &config.window_rope {
             metadata.insert(key("rope.freq_base_swa"), single("rope_theta", rope.theta)?);
         }
     }

@@ -7,9 +7,9 @@ use candle_core::{
 use half::f16;
 
 use super::error::GgufWriteError;
-use crate::{
-    gguf::tensor_names::{Layout, NamedTensor, rotary_source},
-    weights::Weights,
+use crate::weights::{
+    Weights,
+    layout::{Layout, NamedTensor, rotary_source},
 };
 
 /// Numbers quantised at once by candle, which copies them.

@@ -3,7 +3,13 @@ use std::{fs, io};
 use candle_core::quantized::GgmlDType;
 
 use super::*;
-use crate::{checkpoint::CheckpointFiles, config::ModelConfig, linear::WeightFormat, tests::fresh};
+use crate::{
+    checkpoint::CheckpointFiles,
+    config::{Architecture, ModelConfig, RopeConfig},
+    linear::WeightFormat,
+    rope::{LongRope, RopeScaling},
+    tests::fresh,
+};
 
 /// A model whose rows are multiples of 256, but for one matrix a layer.
 fn config() -> ModelConfig {
@@ -36,6 +42,45 @@ fn written(checkpoint: &Checkpoint, format: FileFormat) -> (tempfile::NamedTempF
 fn logits(checkpoint: &Checkpoint, format: WeightFormat) -> Vec<f32> {
     let mut model = checkpoint.load(format).unwrap();
     fresh(&mut model, &[1, 7, 3, 90, 44, 12]).0
+}
+
+/// A Phi-3 of those sizes, all in which it differs from a Llama.
+fn phi3(context_len: usize) -> ModelConfig {
+    let long_rope = LongRope {
+        short_factors: (0..24).map(|i| 1.0 + i as f32 / 7.0).collect(),
+        long_factors: (0..24).map(|i| 2.0 + i as f32 / 3.0).collect(),
+        original_context_len: 32,
+        attention_factor: 1.19,
+    };
+    ModelConfig {
+        architecture: Architecture::Phi3,
+        rope: Some(RopeConfig {
+            theta: 10_000.0,
+            scaling: RopeScaling::LongRope(long_rope.into()),
+            dims: Some(48),
+        }),
+        window: Some(4),
+        windowed: vec![true; 2],
+        context_len,
+        ..config()
+    }
+}
+
+#[test]
+fn fused_matrices_and_long_rotations_come_out() {
+    let [short, long] = [32, 64].map(|context_len| {
+        let checkpoint = Checkpoint::random(phi3(context_len), 3).unwrap();
+        let (written, report) = written(&checkpoint, FileFormat::Q8_0);
+        // Two tensors of factors, three of the ends, and six in each layer.
+        assert_eq!(report.tensors, 2 + 3 + 2 * 6);
+        let read = Checkpoint::open(written.path()).unwrap();
+        assert_eq!(read.config(), checkpoint.config());
+        let format = WeightFormat::Q8_0;
+        let found = logits(&read, format);
+        assert_eq!(found, logits(&checkpoint, format));
+        found
+    });
+    assert_ne!(short, long);
 }
 
 #[test]

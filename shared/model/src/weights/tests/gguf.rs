@@ -7,9 +7,9 @@ use candle_core::{
 
 use super::super::*;
 use super::digest;
-use crate::gguf::{
-    tensor_names::Layout,
-    tests::{file, floats, open, tensors},
+use crate::{
+    gguf::tests::{file, floats, open, tensors},
+    linear::{Linear, Order, WeightFormat},
 };
 
 /// Weights with one tensor, `a` in the checkpoint and `b` in the file.
