@@ -161,7 +161,7 @@ impl Case {
             tree: self.tree,
             bonus_q: self.verifier_needs_draft_probs() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),
-            carries_layers: self.verification() == Verification::BlockGreedy,
+            carries_layers: self.verification() == Verification::BLOCK_GREEDY,
             end_tokens: vec![END_TOKEN],
             round_timeout: ROUND_TIMEOUT,
             draft_timeout: ROUND_TIMEOUT,
@@ -197,7 +197,7 @@ impl Case {
     /// How the verifier decides a block.
     pub(crate) fn verification(&self) -> Verification {
         match self.plan {
-            Plan::Bild { .. } => Verification::Bild { rollback: 3.0 },
+            Plan::Bild { .. } => Verification::bild(3.0),
             _ => self.method.verification,
         }
     }

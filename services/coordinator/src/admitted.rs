@@ -11,7 +11,6 @@ use speculation::drafting::Drafting;
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
-use speculation::verification::Verification;
 use wire::draft_block::ProposalBounds;
 use wire::open::ProposalFields;
 use wire::v1;
@@ -121,9 +120,9 @@ impl AdmittedRequest {
     /// Whether the target model's unscaled distribution must come with its slices: a decision at the
     /// coordinator needs it or distributions are reported, and it is not the sampling distribution itself.
     pub(crate) fn needs_target_unscaled(&self) -> bool {
-        let looks_at_tokens = matches!(self.method.verification, Verification::Bild { .. });
+        let reads_unscaled = self.method.verification.reads_unscaled;
         let wanted =
-            looks_at_tokens || self.report_distributions || self.method.needs().target_unscaled;
+            reads_unscaled || self.report_distributions || self.method.needs().target_unscaled;
         self.is_scaled() && wanted
     }
 }

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use speculation::TokenId;
 use speculation::proposal::Proposal;
 use speculation::session::{Input, Peer, Plan, Request};
-use speculation::verification::Verification;
 use wire::messages::{Drafting, Verifying};
 use wire::v1::Timing;
 
@@ -282,7 +281,7 @@ impl Peers {
         let (drafter, verifier) = (self.drafter.moves, self.verifier.moves);
         if method.plan == Plan::DraftOnly {
             drafter
-        } else if method.depends_on_draft() || method.verification == Verification::BlockGreedy {
+        } else if method.depends_on_draft() || method.verification.carries_layers {
             Moves {
                 migrations: drafter.migrations + verifier.migrations,
                 numerics_changed: drafter.numerics_changed || verifier.numerics_changed,

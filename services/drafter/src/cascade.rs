@@ -17,7 +17,7 @@ use speculation::history::History;
 use speculation::max_gram::{Bigram, MaxGram};
 use speculation::pipeline::{Pipeline, Want};
 use speculation::proposal::Proposal;
-use speculation::verification::Verification;
+use speculation::verification::Draws;
 use tokio::sync::oneshot;
 use tonic::Status;
 use wire::open::SessionSpec;
@@ -93,12 +93,10 @@ impl Block {
         let output = session.committed.tokens();
         let base_len = output.len() as u32;
         let config = proposers.cascade.as_ref().ok_or(RoundError::Dropped)?;
-        let reviewing = match spec.verification {
+        let reviewing = match spec.verification.draws {
             _ if spec.sampling.temperature == 0.0 => Reviewing::Greedy,
-            Verification::Coupled | Verification::Bild { .. } => {
-                Reviewing::Coupled { noise: spec.noise }
-            }
-            _ => Reviewing::Sampling {
+            Draws::Shared => Reviewing::Coupled { noise: spec.noise },
+            Draws::Own => Reviewing::Sampling {
                 chance: CallNoise::new(spec.noise, base_len),
                 form: spec.proposal_form,
             },

@@ -1,7 +1,7 @@
 //! What a round asks for, if this drafter can do it.
 
 use peer::RoundError;
-use speculation::drafting::{AcceptanceLabel, Drafting, StopRule, TreeShape};
+use speculation::drafting::{Drafting, StopRule, TreeShape};
 use speculation::methods::names::of_drafting;
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
@@ -85,7 +85,7 @@ impl DraftParams {
                            position";
             return refused(problem.to_owned());
         }
-        if matches!(spec.verification, Verification::Bild { .. }) {
+        if spec.verification.is_bild() {
             return refused("does not go with BiLD, whose draft model hands over".to_owned());
         }
         if self.bonus_q {
@@ -95,13 +95,13 @@ impl DraftParams {
             return refused("tells of its tokens nothing but their distributions".to_owned());
         }
         let form = spec.proposal_form;
-        let sends_nothing = spec.verification == Verification::Coupled;
+        let sends_nothing = !spec.verification.reads_draft;
         match self.drafting {
             Drafting::MaxGram if form == ProposalForm::Point || sends_nothing => Ok(()),
             Drafting::MaxGram => {
                 refused("sends distributions of one token, expected proposal form POINT".to_owned())
             }
-            Drafting::Cascade if spec.verification == Verification::BlockGreedy => refused(
+            Drafting::Cascade if spec.verification.carries_layers => refused(
                 "does not go with greedy block verification, whose residual needs one draft model's \
                  distributions; choose block verification"
                     .to_owned(),
@@ -134,7 +134,7 @@ impl DraftParams {
             );
             return refused(&problem);
         }
-        if spec.verification == Verification::BlockGreedy {
+        if spec.verification.carries_layers {
             return refused(
                 "greedy block verification needs a length that does not depend on what is drafted; \
                  leave the policy out, or choose block verification",
@@ -143,7 +143,7 @@ impl DraftParams {
         if !self.stop_rule.needs_head() {
             return Ok(());
         }
-        let Some(label) = AcceptanceLabel::of(spec.verification) else {
+        let Some(label) = spec.verification.label else {
             return refused("no acceptance head predicts what BiLD keeps");
         };
         if drafter.role.head(label).is_some() {
@@ -164,7 +164,7 @@ impl DraftParams {
         let nodes = u64::from(width) * u64::from(self.max_tokens);
         match self.tree {
             TreeShape::Chain => Ok(()),
-            _ if spec.verification != Verification::Coupled
+            _ if spec.verification != Verification::COUPLED
                 || spec.target != TargetDistribution::Exact =>
             {
                 refused("goes with coupled verification and the exact target only".to_owned())

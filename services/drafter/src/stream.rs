@@ -7,7 +7,7 @@ use peer::{Peer, Replies, Role, RoundError, Said, StreamRequest as Request, Turn
 use server::progress::{self, Reporter};
 use server::trace::names;
 use server::transport::MAX_MESSAGE_BYTES;
-use speculation::drafting::{AcceptanceLabel, Drafting};
+use speculation::drafting::Drafting;
 use speculation::max_gram::MaxGram;
 use speculation::proposal::{BadProposal, ProposalForm};
 use tokio::sync::mpsc;
@@ -176,7 +176,7 @@ fn draft_alone(
     asked: DraftParams,
     reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
-    let label = AcceptanceLabel::of(session.spec.verification);
+    let label = session.spec.verification.label;
     let label = label.filter(|_| asked.stop_rule.needs_head());
     let head = label.and_then(|label| proposers.head(label));
     let (task, reports) = DraftTask::new(session, asked, head.cloned(), reporter);

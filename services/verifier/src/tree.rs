@@ -19,7 +19,7 @@ use crate::scoring::{Block, Judge};
 /// Names what they do not go with.
 pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
     let refused = |problem: &str| Err(BadField::new("drafts.parents", problem));
-    if spec.verification != Verification::Coupled || !spec.target.is_exact() {
+    if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
         return refused("a tree goes with verification COUPLED and the exact target only");
     }
     if spec.accept_at_coordinator {

@@ -9,7 +9,7 @@ use speculation::pipeline::Want;
 use speculation::proposal::Proposal;
 use speculation::round::{self, RoundInputs, Scratch};
 use speculation::verification::layers::Layer;
-use speculation::verification::{self, Verdict, Verification};
+use speculation::verification::{self, Verdict};
 
 use crate::rows::LogitRows;
 use crate::scoring::{Block, Judge};
@@ -42,7 +42,7 @@ impl Judge for VerifyInput {
         let spec = &Arc::clone(&block.spec);
         let greedy = spec.sampling.temperature == 0.0;
         let mut want = Want::of_target(spec.target.needs(greedy));
-        want.unscaled |= matches!(spec.verification, Verification::Bild { .. });
+        want.unscaled |= spec.verification.reads_unscaled;
         let inputs = RoundInputs {
             target: &spec.target,
             verification: spec.verification,

@@ -8,7 +8,9 @@ use crate::noise::{InnerCall, Noise};
 use crate::proposal::{BadProposal, Proposal, ProposalProbs};
 use crate::real::Real;
 use crate::target::{DraftProbs, Needs, TargetDistribution, TargetProbs};
-use crate::verification::{Block, Position, RoundDistributions, Verdict, Verification, verify};
+use crate::verification::{
+    Block, Position, Precision, RoundDistributions, Verdict, Verification, verify,
+};
 
 /// The target model's distributions along a draft block.
 pub trait TargetRows<F> {
@@ -50,7 +52,7 @@ pub struct RoundInputs<'a> {
 ///
 /// # Errors
 /// If a row of logits yields no distribution, or a proposal of the draft model is malformed or missing.
-pub fn decide<F: Real, R: TargetRows<F>>(
+pub fn decide<F: Precision, R: TargetRows<F>>(
     inputs: RoundInputs<'_>,
     block: &Block<'_>,
     noise: Noise,
@@ -138,9 +140,9 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
         let drafted = self.inputs.drafts.get(offset);
         let needed = !self.is_exact(offset)
             || match drafted {
-                Some(_) => rejects(verification),
+                Some(_) => verification.reads_draft,
                 // With live layers greedy block verification needs it, and then it was asked for.
-                None => verification == Verification::BlockGreedy && self.tells_bonus(),
+                None => verification.carries_layers && self.tells_bonus(),
             };
         let proposal = needed.then(|| self.proposal(offset)).transpose()?;
         let probs = &mut self.scratch.draft;
@@ -269,12 +271,4 @@ impl<F: Real, R: TargetRows<F>> RoundDistributions<F> for Round<'_, F, R> {
             draft: &mut self.scratch.draft,
         })
     }
-}
-
-/// Whether `verification` tests draft tokens against the distribution they were drawn from.
-fn rejects(verification: Verification) -> bool {
-    matches!(
-        verification,
-        Verification::Token | Verification::Block | Verification::BlockGreedy
-    )
 }

@@ -82,10 +82,7 @@ impl TargetDistribution {
     pub fn mixes_bonus(&self, verification: Verification) -> bool {
         match self {
             Self::Exact => false,
-            Self::Lossy { .. } => {
-                !self.is_exact()
-                    && !matches!(verification, Verification::Token | Verification::Block)
-            }
+            Self::Lossy { .. } => !self.is_exact() && !verification.bonus_may_differ,
             Self::Deferral { .. } => true,
         }
     }

@@ -9,7 +9,7 @@
 //! | [`block_greedy`] | the most a block can | exact in distribution, the residual carried on in [`layers`] |
 //! | [`bild`] | draft tokens that the target does not find too unlikely | the original BiLD |
 //!
-//! [`verify`] is the one way in; [`expected`] tells how many tokens a verification would accept.
+//! Each is a line of [`VERIFICATIONS`]. [`verify`] is the one way in; [`expected`] tells how many tokens a verification would accept.
 
 pub mod bild;
 pub mod block;
@@ -17,35 +17,21 @@ pub mod block_greedy;
 pub mod coupled;
 pub mod expected;
 pub mod layers;
+mod procedure;
 pub mod residual;
+mod table;
 pub mod token;
 pub mod tree;
 
+pub use self::procedure::Precision;
+use self::procedure::{Kept, Randomness};
+pub use self::table::{Draws, VERIFICATIONS, Verification, VerificationSpec};
 use crate::TokenId;
 use crate::chance::Chance;
 use crate::noise::Noise;
 use crate::proposal::BadProposal;
 use crate::real::Real;
 use crate::verification::layers::Layer;
-
-/// Which verification decides a draft block.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Verification {
-    /// Accept a draft token iff it is the verifier's own choice under the shared noise.
-    #[default]
-    Coupled,
-    /// Accept a draft token x with probability `min(1, π(x)/q(x))`, else resample the residual.
-    Token,
-    /// Block verification: the longest prefix whose joint test passes.
-    Block,
-    /// Greedy block verification: accepts the most a block can, and carries the residual on.
-    BlockGreedy,
-    /// The original BiLD: keep a draft token while `-ln p(x)` is at most `rollback`.
-    Bild {
-        /// Largest `-ln p(x)` kept, in nats; p unscaled.
-        rollback: f64,
-    },
-}
 
 /// What the last emitted token of a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,20 +109,22 @@ pub trait RoundDistributions<F> {
 /// # Errors
 /// Whatever `distributions` fails with, and a [`BadProposal`] where a draft distribution is needed and missing or
 /// gives its own token no mass: that is the drafter's fault and never reaches a result.
-pub fn verify<F: Real, L: RoundDistributions<F>>(
+pub fn verify<F: Precision, L: RoundDistributions<F>>(
     verification: Verification,
     block: &Block<'_>,
     noise: &Noise,
     chance: &mut impl Chance<F>,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
-    match verification {
-        Verification::Coupled => coupled::verify(block, noise, distributions),
-        Verification::Token => token::verify(block, chance, distributions),
-        Verification::Block => block::verify(block, chance, distributions),
-        Verification::BlockGreedy => block_greedy::verify(block, chance, distributions),
-        Verification::Bild { rollback } => bild::verify(block, rollback, noise, distributions),
-    }
+    let mut kept = Kept::new(distributions);
+    let draws = Randomness {
+        noise,
+        chance,
+        rollback: verification.rollback(),
+    };
+    let procedure = F::procedure(&verification.procedures);
+    let verdict = procedure.verify(block, draws, &mut kept);
+    kept.result(verdict)
 }
 
 impl<'a> Block<'a> {

@@ -1,7 +1,9 @@
 //! Whether peers fit each other, from what they say of themselves.
 
+use speculation::verification::VERIFICATIONS;
+
 use crate::PROTOCOL_VERSION;
-use crate::v1::{Drafting, PeerDescription, ProposalForm, Verification};
+use crate::v1::{Drafting, PeerDescription, ProposalForm};
 
 /// Name of the feature of a drafter or verifier that says how far it is with a round, in
 /// [`PeerDescription::features`].
@@ -9,13 +11,6 @@ pub const PROGRESS: &str = "progress";
 
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
-    let verifications = [
-        Verification::Coupled,
-        Verification::Token,
-        Verification::Block,
-        Verification::BlockGreedy,
-        Verification::Bild,
-    ];
     let proposal_forms = [
         ProposalForm::None,
         ProposalForm::Point,
@@ -27,7 +22,7 @@ pub fn capabilities() -> PeerDescription {
         protocol_version: PROTOCOL_VERSION,
         min_protocol_version: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        verifications: verifications.map(i32::from).to_vec(),
+        verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
         features: vec![PROGRESS.to_owned()],
         ..Default::default()
@@ -157,6 +152,7 @@ fn start_of(fingerprint: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v1::Verification;
 
     fn peer(model: &str, size: u32, byte: u8) -> PeerDescription {
         PeerDescription {
@@ -166,6 +162,18 @@ mod tests {
             vocab_fingerprint: vec![byte; 32],
             ..Default::default()
         }
+    }
+
+    #[test]
+    fn the_wire_and_the_table_have_the_same_verifications() {
+        for verification in VERIFICATIONS {
+            let wire = Verification::try_from(verification.wire).expect("a value of the enum");
+            let name = verification.name.to_uppercase().replace('-', "_");
+            assert_eq!(wire.as_str_name(), format!("VERIFICATION_{name}"));
+        }
+        // Numbers begin with UNSPECIFIED, and have no gaps.
+        let after_all = i32::try_from(VERIFICATIONS.len()).expect("few") + 1;
+        assert!(Verification::try_from(after_all).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The registry of methods, as it is listed to clients.
 
 use crate::v1;
-use speculation::methods::{Axis, METHODS, Method, Setting, TargetKind, axes_listing, names};
+use speculation::methods::{Axis, METHODS, Method, Setting, TargetKind, axes_listing};
 use speculation::target::{RULES, Rule};
 
 /// Every method, every deferral rule and every axis; `lossless_only` tells whether only lossless ones are served.
@@ -28,7 +28,7 @@ fn describe(method: &Method, lossless_only: bool) -> v1::MethodDescription {
         source: method.source.to_owned(),
         plan: method.plan.name().to_owned(),
         target: TargetKind::of(method.target).name().to_owned(),
-        verification: names::of_verification(method.verification).to_owned(),
+        verification: method.verification.name.to_owned(),
         needs_draft_probs: method.needs_draft_probs(),
         needs_draft_law: method.needs_draft_probs(),
         parameters: method.parameters().iter().map(parameter).collect(),

@@ -28,12 +28,16 @@ pub fn from_wire<'a>(
     };
     let verification = match request.verification {
         0 => None,
-        wire if wire == i32::from(v1::Verification::Bild) => {
-            let problem = "BILD goes with plan 'bild' only; ask for method 'bild'";
-            return Err(BadField::new("verification", problem));
-        }
         wire => Some(open::verification_from_wire(wire, 0.0)?),
     };
+    if let Some(part) = verification.filter(|verification| !verification.is_choosable) {
+        let name = part.name;
+        let problem = format!(
+            "{} goes with plan '{name}' only; ask for method '{name}'",
+            name.to_uppercase()
+        );
+        return Err(BadField::new("verification", problem));
+    }
     Ok(MethodRequest {
         method: &request.method,
         plan: plan(request.plan)?,

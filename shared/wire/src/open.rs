@@ -229,35 +229,21 @@ pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
 /// # Errors
 /// If it is unknown, or `rollback` is out of range for BiLD.
 pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, BadField> {
-    match v1::Verification::try_from(wire) {
-        Ok(v1::Verification::Unspecified | v1::Verification::Coupled) => Ok(Verification::Coupled),
-        Ok(v1::Verification::Token) => Ok(Verification::Token),
-        Ok(v1::Verification::Block) => Ok(Verification::Block),
-        Ok(v1::Verification::BlockGreedy) => Ok(Verification::BlockGreedy),
-        Ok(v1::Verification::Bild) if (0.0..=MAX_ROLLBACK).contains(&rollback) => {
-            Ok(Verification::Bild { rollback })
-        }
-        Ok(v1::Verification::Bild) => {
-            let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
-            Err(BadField::new("rollback", problem))
-        }
-        Err(_) => Err(BadField::not_in::<v1::Verification>(
-            "verification",
-            wire,
-            "verification",
-        )),
+    if wire == v1::Verification::Unspecified.into() {
+        return Ok(Verification::default());
     }
-}
-
-/// Writes a verification.
-pub fn verification_to_wire(verification: Verification) -> v1::Verification {
-    match verification {
-        Verification::Coupled => v1::Verification::Coupled,
-        Verification::Token => v1::Verification::Token,
-        Verification::Block => v1::Verification::Block,
-        Verification::BlockGreedy => v1::Verification::BlockGreedy,
-        Verification::Bild { .. } => v1::Verification::Bild,
+    let known = Verification::of_wire(wire);
+    let known = known.ok_or_else(|| {
+        BadField::not_in::<v1::Verification>("verification", wire, "verification")
+    })?;
+    if !known.is_bild() {
+        return Ok(known);
     }
+    if (0.0..=MAX_ROLLBACK).contains(&rollback) {
+        return Ok(Verification::bild(rollback));
+    }
+    let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
+    Err(BadField::new("rollback", problem))
 }
 
 #[cfg(test)]

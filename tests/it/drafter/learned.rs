@@ -108,7 +108,7 @@ fn drafted(
 
 fn opened(sampling: &SamplingParams, verification: Verification) -> Open {
     opening(sampling, |open| {
-        if verification == Verification::Token {
+        if verification == Verification::TOKEN {
             open.verification = wire::v1::Verification::Token.into();
             open.proposal_form = wire::v1::ProposalForm::Sparse.into();
             open.proposal_top = 16;
@@ -122,10 +122,10 @@ async fn drafting_stops_where_the_definition_says() {
     let (mut lengths, mut stops) = (std::collections::HashSet::new(), 0);
     for sampling in samplings() {
         for (verification, form) in [
-            (Verification::Coupled, ProposalForm::None),
-            (Verification::Token, ProposalForm::Sparse { top: 16 }),
+            (Verification::COUPLED, ProposalForm::None),
+            (Verification::TOKEN, ProposalForm::Sparse { top: 16 }),
         ] {
-            let label = AcceptanceLabel::of(verification).expect("a label");
+            let label = verification.label.expect("a label");
             let head = head(label);
             let opening = opened(&sampling, verification);
             let mut reference = Reference::new(draft_with_heads(), &opening);
@@ -158,10 +158,10 @@ async fn drafting_stops_where_the_definition_says() {
 #[tokio::test]
 async fn a_head_for_another_label_is_refused() {
     for (held, verification, missing) in [
-        (AcceptanceLabel::Coupled, Verification::Token, "'rejection'"),
+        (AcceptanceLabel::Coupled, Verification::TOKEN, "'rejection'"),
         (
             AcceptanceLabel::Rejection,
-            Verification::Coupled,
+            Verification::COUPLED,
             "'coupled'",
         ),
     ] {

@@ -19,7 +19,7 @@ use speculation::methods::names;
 
 use crate::report::{Report, Row, number, only_json, text};
 use crate::timing::median;
-use case::{Case, Figures, VERIFICATIONS};
+use case::{Case, Figures, choosable, goal};
 use cuts::Cut;
 use inputs::Inputs;
 
@@ -65,8 +65,9 @@ pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Resul
         measure(&mut inputs, args.repeats, report)?;
         measure_cuts(&mut inputs, args.repeats, report)?;
     }
-    let goals = VERIFICATIONS
-        .map(|(verification, goal)| format!("{} {goal}", names::of_verification(verification)));
+    let goals =
+        choosable().map(|verification| format!("{} {}", verification.name, goal(verification)));
+    let goals: Vec<String> = goals.collect();
     report.note(format!("* above its goal: {}", goals.join(", ")));
     Ok(())
 }
@@ -107,7 +108,7 @@ fn measure_cuts(inputs: &mut Inputs, repeats: usize, report: &mut Report) -> any
 }
 
 fn row(inputs: &Inputs, case: &Case, figures: &Figures) -> Row {
-    let verification = names::of_verification(case.choice.verification);
+    let verification = case.choice.verification.name;
     let proposal = names::of_proposal(case.choice.proposal);
     vec![
         text("target", case.target.clone()),

@@ -1,8 +1,7 @@
 //! What opens the session of a request at a peer.
 
 use speculation::session::Peer;
-use speculation::verification::Verification;
-use wire::{open as open_wire, proposal, sampling, target, v1};
+use wire::{proposal, sampling, target, v1};
 
 use super::AdmittedRequest;
 
@@ -37,7 +36,7 @@ pub(crate) fn open(
         vocab_size: request.vocab_size,
         vocab_fingerprint: request.vocab_fingerprint.clone(),
         lease_ms: request.lease_ms,
-        verification: open_wire::verification_to_wire(method.verification).into(),
+        verification: method.verification.wire,
         proposal_form: proposal_form.into(),
         proposal_top,
         accept_at: accept_at.into(),
@@ -48,10 +47,7 @@ pub(crate) fn open(
         tenant: request.tenant.clone(),
         draft_logprobs: fields.logprobs,
         regenerates: kind == Peer::Verifier && method.regenerates(),
-        rollback: match method.verification {
-            Verification::Bild { rollback } => rollback,
-            _ => 0.0,
-        },
+        rollback: method.verification.rollback(),
         ..Default::default()
     }
 }

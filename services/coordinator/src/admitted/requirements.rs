@@ -22,7 +22,7 @@ impl DrafterRequirements {
     /// What `method` needs.
     pub(crate) fn of(method: &Choice) -> Self {
         let learned = method.stop_rule.needs_head();
-        let label = AcceptanceLabel::of(method.verification);
+        let label = method.verification.label;
         Self {
             drafting: method.drafting,
             label: label.filter(|_| learned),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use speculation::goodput::Estimator;
 use speculation::session::{Plan, SessionConfig};
-use speculation::verification::Verification;
 
 use super::AdmittedRequest;
 use crate::config::CoordinatorConfig;
@@ -33,7 +32,7 @@ pub(crate) fn session_config(
         bonus_q: method.bonus_q() && !method.accept_at_coordinator,
         lazy_bonus: method.accept_at_coordinator,
         depends_on_draft: method.depends_on_draft(),
-        carries_layers: method.verification == Verification::BlockGreedy,
+        carries_layers: method.verification.carries_layers,
         round_timeout: config.round_timeout(),
         draft_timeout: request.draft_timeout,
         retries: config.retries,

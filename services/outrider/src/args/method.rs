@@ -5,7 +5,7 @@ use clap::Args;
 use speculation::methods::{self, PlanKind, TargetKind};
 use speculation::target::Beta;
 use wire::v1::target_distribution::Kind;
-use wire::{open, proposal, v1};
+use wire::{proposal, v1};
 
 use super::DraftingArgs;
 
@@ -81,7 +81,7 @@ impl MethodArgs {
         }
         if let Some(verification) = &self.verification {
             let verification = methods::names::verification(verification)?;
-            request.verification = open::verification_to_wire(verification).into();
+            request.verification = verification.wire;
         }
         if let Some(form) = &self.proposal {
             let (form, top) = proposal::form_to_wire(methods::names::proposal(form)?);

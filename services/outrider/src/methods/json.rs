@@ -1,9 +1,7 @@
 //! The registry for programs.
 
 use serde_json::{Value, json};
-use speculation::methods::{
-    self, Axis, METHODS, Method, Range, Setting, TargetKind, axes_listing, names,
-};
+use speculation::methods::{self, Axis, METHODS, Method, Range, Setting, TargetKind, axes_listing};
 use speculation::target::{Beta, RULES};
 
 /// Everything there is to choose from.
@@ -47,7 +45,7 @@ pub(super) fn method(method: &Method) -> Value {
         "summary": method.summary,
         "plan": method.plan.name(),
         "target": TargetKind::of(method.target).name(),
-        "verification": names::of_verification(method.verification),
+        "verification": method.verification.name,
         "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
         "lossless": method.is_lossless(),
         "reproducible": method.is_reproducible(),

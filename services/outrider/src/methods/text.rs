@@ -49,7 +49,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
         ("aliases", &aliases[..]),
         ("plan", method.plan.name()),
         ("target", TargetKind::of(method.target).name()),
-        ("verification", names::of_verification(method.verification)),
+        ("verification", method.verification.name),
         ("lossless", yes_no(method.is_lossless())),
         ("reproducible", yes_no(method.is_reproducible())),
         ("proposal", &proposal[..]),

@@ -9,7 +9,6 @@ use std::str::FromStr;
 use crate::TokenId;
 use crate::coupled::conditional_acceptance;
 use crate::real::Real;
-use crate::verification::Verification;
 
 /// Under which verification a draft token's probability of acceptance is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,17 +28,6 @@ impl AcceptanceLabel {
         match self {
             Self::Coupled => "coupled",
             Self::Rejection => "rejection",
-        }
-    }
-
-    /// The label that predicts `verification`; none for BiLD, which refuses by the target's distribution alone.
-    pub fn of(verification: Verification) -> Option<Self> {
-        match verification {
-            Verification::Coupled => Some(Self::Coupled),
-            Verification::Token | Verification::Block | Verification::BlockGreedy => {
-                Some(Self::Rejection)
-            }
-            Verification::Bild { .. } => None,
         }
     }
 

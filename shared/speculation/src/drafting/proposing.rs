@@ -7,7 +7,7 @@ use crate::coupled::choice;
 use crate::noise::{Noise, Purpose};
 use crate::proposal::{Proposal, ProposalForm, ProposalProbs};
 use crate::real::Real;
-use crate::verification::Verification;
+use crate::verification::{Draws, Verification};
 
 /// A draft token with the proposal that is sent to the verifier.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,13 +92,9 @@ pub fn draw<F: Real>(
     (base_len, offset): (u32, u32),
     chance: &mut impl Chance<F>,
 ) -> TokenId {
-    match verification {
-        Verification::Coupled | Verification::Bild { .. } => {
-            choice(probs, noise, base_len + offset)
-        }
-        Verification::Token | Verification::Block | Verification::BlockGreedy => {
-            chance.token(Purpose::Draft, offset, probs)
-        }
+    match verification.draws {
+        Draws::Shared => choice(probs, noise, base_len + offset),
+        Draws::Own => chance.token(Purpose::Draft, offset, probs),
     }
 }
 
@@ -205,12 +201,12 @@ mod tests {
         };
         for base_len in 0..20 {
             let shared = choice(&LAW, &noise, base_len + 3);
-            assert_eq!(drawn(Verification::Coupled, base_len), shared);
-            assert_eq!(drawn(Verification::Bild { rollback }, base_len), shared);
+            assert_eq!(drawn(Verification::COUPLED, base_len), shared);
+            assert_eq!(drawn(Verification::bild(rollback), base_len), shared);
             for verification in [
-                Verification::Token,
-                Verification::Block,
-                Verification::BlockGreedy,
+                Verification::TOKEN,
+                Verification::BLOCK,
+                Verification::BLOCK_GREEDY,
             ] {
                 assert_eq!(drawn(verification, base_len), 2);
             }

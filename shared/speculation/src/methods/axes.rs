@@ -83,15 +83,16 @@ pub(super) fn verification_of(
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {
-    if let Some(Verification::Bild { .. }) = asked.verification {
+    if let Some(part) = asked.verification.filter(|asked| !asked.is_choosable) {
         let expected = names::verifications().join(", ");
-        let problem = format!("'bild' is a part of plan 'bild', expected one of {expected}");
+        let name = part.name;
+        let problem = format!("'{name}' is a part of plan '{name}', expected one of {expected}");
         return Err(BadValue::new("verification", problem));
     }
     let own = match (plan, preset.verification) {
-        (PlanKind::Speculative, Verification::Bild { .. }) => Verification::Coupled,
+        (PlanKind::Speculative, own) if !own.is_choosable => Verification::COUPLED,
         (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
-        _ => Verification::Coupled,
+        _ => Verification::COUPLED,
     };
     match asked.verification {
         Some(verification) if plan == PlanKind::Speculative => Ok(verification),
@@ -100,9 +101,9 @@ pub(super) fn verification_of(
             format!(
                 "'{}' does not go with plan '{}', which draws as '{}'; leave it out, or choose plan \
                  speculative",
-                names::of_verification(verification),
+                verification.name,
                 plan.name(),
-                names::of_verification(own)
+                own.name
             ),
         )),
         _ => Ok(own),

@@ -2,7 +2,6 @@
 
 use super::names::{
     DRAFT_CAP, DRAFT_LEN, PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree,
-    of_verification,
 };
 use super::proposals::Axes;
 use super::{METHODS, Method, Setting};
@@ -10,7 +9,7 @@ use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::session::Plan;
 use crate::target::{Needs, TargetDistribution};
-use crate::verification::Verification;
+use crate::verification::{Draws, Verification};
 
 /// What is carried out: a point on every axis, with all parameters. Made by [`Choice::resolve`].
 #[derive(Clone, Debug)]
@@ -94,10 +93,7 @@ impl Choice {
         [
             ("plan", PlanKind::of(self.plan).name().to_owned()),
             ("target", self.aim.name().to_owned()),
-            (
-                "verification",
-                of_verification(self.verification).to_owned(),
-            ),
+            ("verification", self.verification.name.to_owned()),
             ("proposal", of_proposal(self.proposal)),
             ("accept_at", acceptor.to_owned()),
             ("drafting", of_drafting(self.drafting).to_owned()),
@@ -122,9 +118,9 @@ impl Choice {
     /// draft model says may still matter, see [`Choice::depends_on_draft`]. (At temperature 0 the
     /// other verifications repeat themselves too.)
     pub fn is_reproducible(&self) -> bool {
-        match self.verification {
-            Verification::Coupled | Verification::Bild { .. } => true,
-            Verification::Token | Verification::Block | Verification::BlockGreedy => false,
+        match self.verification.draws {
+            Draws::Shared => true,
+            Draws::Own => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The axes of drafting in effect, and what does not go together with them.
 
-use super::names::{self, PlanKind, TargetKind, of_verification};
+use super::names::{self, PlanKind, TargetKind};
 use super::{BadValue, MethodRequest};
 use crate::drafting::{DraftLen, Drafting, TreeShape};
 use crate::target::TargetDistribution;
@@ -88,19 +88,22 @@ impl DraftingAxes {
     }
 
     fn fit_verification(&self, verification: Verification) -> Result<(), BadValue> {
-        if self.tree != TreeShape::Chain && verification != Verification::Coupled {
-            let name = of_verification(verification);
+        if self.tree != TreeShape::Chain && verification != Verification::COUPLED {
+            let name = verification.name;
             return Err(self.refused_tree(&format!(
                 "needs verification 'coupled', and it is '{name}', which decides chains; choose tree \
                  chain, or verification coupled"
             )));
         }
-        if verification != Verification::BlockGreedy {
+        if !verification.carries_layers {
             return Ok(());
         }
         // Its residual lasts for the rest of the block, so where a block ends must not depend on it.
-        let why = "does not go with verification 'block-greedy', whose residual lasts as long as the \
-                   block would have gone on: its length must not depend on what is drafted";
+        let name = verification.name;
+        let why = format!(
+            "does not go with verification '{name}', whose residual lasts as long as the block would have gone \
+             on: its length must not depend on what is drafted"
+        );
         if self.drafting == Drafting::Cascade {
             return Err(self.refused_drafting(&format!(
                 "{why}; choose drafting model or max-gram, or verification block"

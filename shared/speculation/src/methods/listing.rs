@@ -4,6 +4,7 @@ use super::SPARSE_TOP;
 use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST};
 use crate::drafting::policies::POLICIES;
 use crate::proposal::SPARSE_MOST;
+use crate::verification::VERIFICATIONS;
 
 /// An axis of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +66,11 @@ pub fn axes_listing() -> Vec<Axis> {
             name: "verification",
             help: "how draft tokens are accepted",
             default: of_method(),
-            values: named(names::verifications()),
+            values: VERIFICATIONS
+                .iter()
+                .filter(|verification| verification.is_choosable)
+                .map(|verification| plain(verification.name, verification.summary))
+                .collect(),
         },
         proposal(),
         Axis {

@@ -8,7 +8,7 @@ use super::BadValue;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::session::Plan;
 use crate::target::{Beta, RULES, Rule, TargetDistribution};
-use crate::verification::Verification;
+use crate::verification::{VERIFICATIONS, Verification};
 
 pub use drafting::{
     ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
@@ -111,15 +111,6 @@ impl TargetKind {
     }
 }
 
-/// Names of the verifications a request can ask for. [`Verification::Bild`] is not among them: it
-/// is part of the plan `bild`.
-const VERIFICATIONS: [(&str, Verification); 4] = [
-    ("coupled", Verification::Coupled),
-    ("token", Verification::Token),
-    ("block", Verification::Block),
-    ("block-greedy", Verification::BlockGreedy),
-];
-
 /// The names of all plans.
 pub fn plans() -> Vec<&'static str> {
     PlanKind::ALL.iter().map(|plan| plan.name()).collect()
@@ -136,9 +127,10 @@ pub fn targets() -> Vec<&'static str> {
         .collect()
 }
 
-/// The names of all verifications that can be asked for.
+/// The names of all verifications that a request can choose.
 pub fn verifications() -> Vec<&'static str> {
-    VERIFICATIONS.iter().map(|&(name, _)| name).collect()
+    let all = VERIFICATIONS.iter().filter(|one| one.is_choosable);
+    all.map(|verification| verification.name).collect()
 }
 
 /// The names of all proposal forms; K stands for a number of tokens.
@@ -180,17 +172,8 @@ pub fn rule(text: &str) -> Result<Rule, BadValue> {
 
 /// The verification called `text`.
 pub fn verification(text: &str) -> Result<Verification, BadValue> {
-    let known = VERIFICATIONS.iter().find(|(name, _)| *name == text);
-    let known = known.map(|&(_, verification)| verification);
+    let known = Verification::find(text).filter(|found| found.is_choosable);
     known.ok_or_else(|| unknown("verification", text, &verifications()))
-}
-
-/// The name of `verification`.
-pub fn of_verification(verification: Verification) -> &'static str {
-    let known = VERIFICATIONS
-        .iter()
-        .find(|(_, known)| *known == verification);
-    known.map_or("bild", |&(name, _)| name)
 }
 
 /// The proposal form called `text`: `none`, `point`, `sparse:K`, `dense` or `dense:f32`,

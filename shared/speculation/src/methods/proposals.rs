@@ -1,7 +1,7 @@
 //! Which forms of proposals a method accepts: the default, and the forms that carry too little.
 
 use super::BadValue;
-use super::names::{TargetKind, of_drafting, of_proposal, of_verification};
+use super::names::{TargetKind, of_drafting, of_proposal};
 use crate::drafting::Drafting;
 use crate::proposal::{ProposalForm, SPARSE_MOST};
 use crate::target::{Needs, TargetDistribution};
@@ -38,10 +38,7 @@ impl Axes {
 
     /// Whether the verification tests a draft token against the distribution it was drawn from.
     fn in_verification(&self) -> bool {
-        match self.verification {
-            Verification::Token | Verification::Block | Verification::BlockGreedy => true,
-            Verification::Coupled | Verification::Bild { .. } => false,
-        }
+        self.verification.reads_draft
     }
 
     /// Whether it is on the whole vocabulary: BiLD* averages over it, above temperature 0.
@@ -92,7 +89,7 @@ impl Axes {
             if self.in_target() {
                 format!("target '{}'", TargetKind::of(self.target).name())
             } else {
-                format!("verification '{}'", of_verification(self.verification))
+                format!("verification '{}'", self.verification.name)
             }
         };
         match form {

@@ -38,7 +38,7 @@ pub const METHODS: &[Method] = &[
         summary: "draft, then keep each token that is the target's own seeded choice",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "Daliri, Musco, Suresh 2024, Coupling without Communication and \
                  Drafter-Invariant Speculative Decoding",
     },
@@ -48,7 +48,7 @@ pub const METHODS: &[Method] = &[
         summary: "draft, then accept each token with probability min(1, p/q), else resample",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
-        verification: Verification::Token,
+        verification: Verification::TOKEN,
         source: "Leviathan, Kalman, Matias 2023; Chen et al. 2023; Narasimhan et al. 2025, \
                  Faster Cascades via Speculative Decoding, Algorithm 4",
     },
@@ -58,7 +58,7 @@ pub const METHODS: &[Method] = &[
         summary: "draft, then accept the longest prefix whose joint test passes",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
-        verification: Verification::Block,
+        verification: Verification::BLOCK,
         source: "Sun et al. 2025, Block Verification Accelerates Speculative Decoding",
     },
     Method {
@@ -67,7 +67,7 @@ pub const METHODS: &[Method] = &[
         summary: "accept the most a block can, and carry the residual into the next rounds",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
-        verification: Verification::BlockGreedy,
+        verification: Verification::BLOCK_GREEDY,
         source: "Sun et al. 2024, Optimal Block-Level Draft Verification, Algorithm 3",
     },
     Method {
@@ -76,7 +76,7 @@ pub const METHODS: &[Method] = &[
         summary: "accept with probability min(1, p/((1 - alpha) q)): more accepted, less exact",
         plan: PlanKind::Speculative,
         target: LOSSY,
-        verification: Verification::Token,
+        verification: Verification::TOKEN,
         source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, section 2 \
                  and Table 1",
     },
@@ -89,7 +89,7 @@ pub const METHODS: &[Method] = &[
             rule: rules::TOKEN_V3,
             alpha: 0.3,
         },
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, Algorithm 4",
     },
     Method {
@@ -101,7 +101,7 @@ pub const METHODS: &[Method] = &[
             rule: rules::CHOW,
             alpha: 0.5,
         },
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, section 3.3",
     },
     Method {
@@ -113,7 +113,7 @@ pub const METHODS: &[Method] = &[
             rule: rules::CHOW,
             alpha: 0.5,
         },
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, baseline \
                  SeqCascade",
     },
@@ -126,7 +126,7 @@ pub const METHODS: &[Method] = &[
             rule: rules::DIFF,
             alpha: 0.1,
         },
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "Narasimhan et al. 2025, Faster Cascades via Speculative Decoding, baseline \
                  OracleCascade",
     },
@@ -136,7 +136,7 @@ pub const METHODS: &[Method] = &[
         summary: "draft while sure; the target looks back and replaces what it finds unlikely",
         plan: PlanKind::Bild,
         target: TargetDistribution::Exact,
-        verification: Verification::Bild { rollback: 5.0 },
+        verification: Verification::bild(5.0),
         source: "Kim et al. 2023, Speculative Decoding with Big Little Decoder",
     },
     Method {
@@ -145,7 +145,7 @@ pub const METHODS: &[Method] = &[
         summary: "the target model alone, one token a forward",
         plan: PlanKind::TargetOnly,
         target: TargetDistribution::Exact,
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "baseline",
     },
     Method {
@@ -154,7 +154,7 @@ pub const METHODS: &[Method] = &[
         summary: "the draft model alone; fast, and only as good as the draft model",
         plan: PlanKind::DraftOnly,
         target: TargetDistribution::Exact,
-        verification: Verification::Coupled,
+        verification: Verification::COUPLED,
         source: "baseline",
     },
 ];

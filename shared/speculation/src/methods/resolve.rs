@@ -157,10 +157,8 @@ fn carried(
             };
         }
         PlanKind::Bild => {
-            if let Verification::Bild { rollback } = verification {
-                let rollback = reader.take(parameters::rollback(rollback), asked.alpha)?;
-                carried.verification = Verification::Bild { rollback };
-            }
+            let rollback = parameters::rollback(verification.rollback());
+            carried.verification = Verification::bild(reader.take(rollback, asked.alpha)?);
             carried.stop_rule = StopRule::new(&CONFIDENCE, reader.take(FALLBACK, asked.fallback)?);
             carried.plan = Plan::Bild {
                 window: reader.take(WINDOW, asked.window)?,

@@ -7,11 +7,60 @@
 //! paper's algorithm. Above it, the token that takes a refused one's place is our choice: the
 //! verifier's own sample under the shared noise, so that the output is a function of the seed.
 
+use super::expected::first_refusal;
+use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
 use crate::coupled::choice;
 use crate::noise::Noise;
 use crate::real::Real;
+
+impl Verification {
+    /// A draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild.
+    pub const BILD: Self = Self::new(&VerificationSpec {
+        name: "bild",
+        summary: "a draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild",
+        wire: 5,
+        draws: Draws::Shared,
+        reads_draft: false,
+        reads_unscaled: true,
+        label: None,
+        carries_layers: false,
+        bonus_may_differ: false,
+        is_choosable: false,
+        procedures: Procedures::of(&Bild),
+    });
+}
+
+/// The procedure behind the table's line.
+struct Bild;
+
+impl<F: Real> Procedure<F> for Bild {
+    fn verify(
+        &self,
+        block: &Block<'_>,
+        draws: Randomness<'_, F>,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Verdict, Stopped> {
+        verify(block, draws.rollback, draws.noise, distributions)
+    }
+
+    fn length_distribution(
+        &self,
+        block: &Block<'_>,
+        rollback: f64,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Vec<f64>, Stopped> {
+        let mut passes = Vec::new();
+        for (offset, &draft) in block.drafts.iter().enumerate() {
+            let position = distributions.at(offset)?;
+            let unscaled = position.target_unscaled.unwrap_or(position.target);
+            passes.push(f64::from(u8::from(keeps(unscaled, draft, rollback))));
+        }
+        Ok(first_refusal(&passes))
+    }
+}
 
 /// Whether draft token `token` stands under the target's unscaled distribution `unscaled` (vocab): refused
 /// iff `-ln p(token)` exceeds `rollback`, in nats.
@@ -25,7 +74,7 @@ pub fn keeps<F: Real>(unscaled: &[F], token: TokenId, rollback: f64) -> bool {
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
-pub fn verify<F: Real, L: RoundDistributions<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
     block: &Block<'_>,
     rollback: f64,
     noise: &Noise,

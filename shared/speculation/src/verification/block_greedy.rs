@@ -20,13 +20,61 @@
 //! ended could have gone on, though, so a layer lasts as long as the block was planned to.
 
 use super::block::pass_probability;
+use super::expected::{Tests, longest_pass};
 use super::layers::{Layer, Layers};
+use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, Position, RoundDistributions, Verdict, log_ratio};
 use crate::TokenId;
 use crate::chance::Chance;
+use crate::drafting::AcceptanceLabel;
 use crate::noise::Purpose;
 use crate::proposal::BadProposal;
 use crate::real::Real;
+
+impl Verification {
+    /// The most that a block can is accepted, and the residual is carried into later rounds.
+    pub const BLOCK_GREEDY: Self = Self::new(&VerificationSpec {
+        name: "block-greedy",
+        summary: "the most that a block can is accepted, and the residual is carried into later rounds",
+        wire: 4,
+        draws: Draws::Own,
+        reads_draft: true,
+        reads_unscaled: false,
+        label: Some(AcceptanceLabel::Rejection),
+        carries_layers: true,
+        bonus_may_differ: false,
+        is_choosable: true,
+        procedures: Procedures::of(&Greedy),
+    });
+}
+
+/// The procedure behind the table's line.
+struct Greedy;
+
+impl<F: Real> Procedure<F> for Greedy {
+    fn verify(
+        &self,
+        block: &Block<'_>,
+        draws: Randomness<'_, F>,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Verdict, Stopped> {
+        verify(block, draws.chance, distributions)
+    }
+
+    fn length_distribution(
+        &self,
+        block: &Block<'_>,
+        _rollback: f64,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Vec<f64>, Stopped> {
+        let mut tests = Tests::answered(block, false);
+        verify(block, &mut tests, distributions)?;
+        // The longest length is tested first.
+        tests.probabilities.reverse();
+        Ok(longest_pass(&tests.probabilities))
+    }
+}
 
 /// A prefix of the block.
 struct Prefix {
@@ -45,9 +93,9 @@ struct Prefix {
 /// Whatever `distributions` fails with, and [`BadProposal`] where a draft distribution is missing or gives its own
 /// token no mass. With live layers the position after the block needs a draft distribution too:
 /// [`BadProposal::MissingBonus`].
-pub fn verify<F: Real, L: RoundDistributions<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
     block: &Block<'_>,
-    chance: &mut impl Chance<F>,
+    chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
@@ -83,7 +131,7 @@ pub fn verify<F: Real, L: RoundDistributions<F>>(
 
 /// The prefixes shorter than the block, from the empty one on, and the block itself; less those that
 /// hold a token without mass. `probs` is scratch for layered distributions.
-fn prefixes<F: Real, L: RoundDistributions<F>>(
+fn prefixes<F: Real, L: RoundDistributions<F> + ?Sized>(
     block: &Block<'_>,
     drafts: &[TokenId],
     distributions: &mut L,
@@ -130,10 +178,10 @@ fn layered<'a, F: Real>(
 }
 
 /// All of `drafts` stand; one more token from the layered target.
-fn bonus<F: Real, L: RoundDistributions<F>>(
+fn bonus<F: Real, L: RoundDistributions<F> + ?Sized>(
     drafts: &[TokenId],
     mut layers: Layers,
-    chance: &mut impl Chance<F>,
+    chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {
@@ -154,12 +202,12 @@ fn bonus<F: Real, L: RoundDistributions<F>>(
 }
 
 /// The first `longest` of `drafts` stand; the residual is laid on top, and gives the next token.
-fn recovered<F: Real, L: RoundDistributions<F>>(
+fn recovered<F: Real, L: RoundDistributions<F> + ?Sized>(
     drafts: &[TokenId],
     longest: usize,
     prefix: &Prefix,
     horizon: u32,
-    chance: &mut impl Chance<F>,
+    chance: &mut (impl Chance<F> + ?Sized),
     distributions: &mut L,
     probs: &mut Vec<F>,
 ) -> Result<Verdict, L::Error> {

@@ -1,10 +1,61 @@
 //! Coupled verification: a draft token stands iff it is the verifier's own choice.
 
+use super::expected::first_refusal;
+use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
+use super::table::{Draws, Verification, VerificationSpec};
 use super::{Block, LastToken, RoundDistributions, Verdict};
 use crate::TokenId;
-use crate::coupled::choice;
+use crate::coupled::{choice, conditional_acceptance};
+use crate::drafting::AcceptanceLabel;
 use crate::noise::Noise;
 use crate::real::Real;
+
+impl Verification {
+    /// A draft token stands if it is the verifier's own choice under the noise that both share.
+    pub const COUPLED: Self = Self::new(&VerificationSpec {
+        name: "coupled",
+        summary: "a draft token stands if it is the verifier's own choice under the noise that both share",
+        wire: 1,
+        draws: Draws::Shared,
+        reads_draft: false,
+        reads_unscaled: false,
+        label: Some(AcceptanceLabel::Coupled),
+        carries_layers: false,
+        bonus_may_differ: false,
+        is_choosable: true,
+        procedures: Procedures::of(&Coupled),
+    });
+}
+
+/// The procedure behind the table's line.
+struct Coupled;
+
+impl<F: Real> Procedure<F> for Coupled {
+    fn verify(
+        &self,
+        block: &Block<'_>,
+        draws: Randomness<'_, F>,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Verdict, Stopped> {
+        verify(block, draws.noise, distributions)
+    }
+
+    fn length_distribution(
+        &self,
+        block: &Block<'_>,
+        _rollback: f64,
+        distributions: &mut Rows<'_, F>,
+    ) -> Result<Vec<f64>, Stopped> {
+        let mut passes = Vec::new();
+        for (offset, &draft) in block.drafts.iter().enumerate() {
+            let position = distributions.at(offset)?;
+            position.drawn_with(draft)?;
+            let given = conditional_acceptance(position.draft, position.target, draft);
+            passes.push(given.as_f64());
+        }
+        Ok(first_refusal(&passes))
+    }
+}
 
 /// Decides `block`. The emitted tokens are the verifier's choices at their positions, so they do
 /// not depend on what was drafted. It reads no distribution beyond the first refusal, and no
@@ -12,7 +63,7 @@ use crate::real::Real;
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
-pub fn verify<F: Real, L: RoundDistributions<F>>(
+pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
     block: &Block<'_>,
     noise: &Noise,
     distributions: &mut L,

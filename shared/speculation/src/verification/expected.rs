@@ -1,12 +1,12 @@
 //! How many tokens of a given draft block a verification accepts, as a distribution.
 //!
 //! For an offline evaluator and for tests: the accept tests are those of the shipped verifications,
-//! each asked for its probability instead of being decided.
+//! each requested for its probability instead of being decided.
 
-use super::{Block, RoundDistributions, Verification, bild, block, block_greedy, token};
+use super::procedure::{Kept, Precision};
+use super::{Block, RoundDistributions, Verification};
 use crate::TokenId;
 use crate::chance::Chance;
-use crate::coupled::conditional_acceptance;
 use crate::noise::Purpose;
 use crate::real::Real;
 
@@ -18,7 +18,7 @@ use crate::real::Real;
 /// # Errors
 /// Whatever `distributions` fails with, and [`BadProposal`](crate::proposal::BadProposal) where a draft
 /// distribution is missing or gives its own token no mass.
-pub fn length_distribution<F: Real, L: RoundDistributions<F>>(
+pub fn length_distribution<F: Precision, L: RoundDistributions<F>>(
     verification: Verification,
     drafts: &[TokenId],
     distributions: &mut L,
@@ -31,52 +31,26 @@ pub fn length_distribution<F: Real, L: RoundDistributions<F>>(
         horizon: length as u32,
         layers: &[],
     };
-    let mut tests = Tests {
-        probabilities: vec![0.0; length],
-        answer: false,
-    };
-    match verification {
-        Verification::Token => {
-            tests.answer = true;
-            token::verify(&chain, &mut tests, distributions)?;
-            Ok(first_refusal(&tests.probabilities))
-        }
-        Verification::Coupled => {
-            for (offset, &draft) in drafts.iter().enumerate() {
-                let position = distributions.at(offset)?;
-                position.drawn_with(draft)?;
-                let given = conditional_acceptance(position.draft, position.target, draft);
-                tests.probabilities[offset] = given.as_f64();
-            }
-            Ok(first_refusal(&tests.probabilities))
-        }
-        Verification::Bild { rollback } => {
-            for (offset, &draft) in drafts.iter().enumerate() {
-                let position = distributions.at(offset)?;
-                let unscaled = position.target_unscaled.unwrap_or(position.target);
-                let keeps = bild::keeps(unscaled, draft, rollback);
-                tests.probabilities[offset] = f64::from(u8::from(keeps));
-            }
-            Ok(first_refusal(&tests.probabilities))
-        }
-        Verification::Block => {
-            block::verify(&chain, &mut tests, distributions)?;
-            Ok(longest_pass(&tests.probabilities))
-        }
-        Verification::BlockGreedy => {
-            block_greedy::verify(&chain, &mut tests, distributions)?;
-            // The longest length is tested first.
-            tests.probabilities.reverse();
-            Ok(longest_pass(&tests.probabilities))
-        }
-    }
+    let mut kept = Kept::new(distributions);
+    let procedure = F::procedure(&verification.procedures);
+    let found = procedure.length_distribution(&chain, verification.rollback(), &mut kept);
+    kept.result(found)
 }
 
 /// Writes down the probability of every accept test.
-struct Tests {
-    probabilities: Vec<f64>,
-    /// What every test is answered with, so that all of them are made.
+pub(super) struct Tests {
+    pub(super) probabilities: Vec<f64>,
     answer: bool,
+}
+
+impl Tests {
+    /// Every test of `block` is answered with `answer`, one by which all of them are made.
+    pub(super) fn answered(block: &Block<'_>, answer: bool) -> Self {
+        Self {
+            probabilities: vec![0.0; block.drafts.len()],
+            answer,
+        }
+    }
 }
 
 impl<F: Real> Chance<F> for Tests {
@@ -91,7 +65,7 @@ impl<F: Real> Chance<F> for Tests {
 }
 
 /// The distribution of the number of passes before the first refusal.
-fn first_refusal(passes: &[f64]) -> Vec<f64> {
+pub(super) fn first_refusal(passes: &[f64]) -> Vec<f64> {
     let mut so_far = 1.0;
     let mut probs: Vec<f64> = Vec::with_capacity(passes.len() + 1);
     for pass in passes {
@@ -103,7 +77,7 @@ fn first_refusal(passes: &[f64]) -> Vec<f64> {
 }
 
 /// The distribution of the largest i whose test `passes[i - 1]` passes, 0 if none does.
-fn longest_pass(passes: &[f64]) -> Vec<f64> {
+pub(super) fn longest_pass(passes: &[f64]) -> Vec<f64> {
     let mut none_longer = 1.0;
     let mut probs = vec![0.0; passes.len() + 1];
     for (at, pass) in passes.iter().enumerate().rev() {

@@ -9,15 +9,15 @@ use speculation::TokenId;
 use speculation::chance::RoundChance;
 use speculation::noise::{InnerCall, Noise};
 use speculation::proposal::{BadProposal, ProposalForm};
-use speculation::real::Real;
 use speculation::target::TargetDistribution;
+use speculation::verification::Precision;
 use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
 
 pub(crate) const WHOLE: ProposalForm = ProposalForm::Sparse { top: 8 };
 pub(crate) const VERIFICATIONS: [Verification; 3] = [
-    Verification::Token,
-    Verification::Block,
-    Verification::BlockGreedy,
+    Verification::TOKEN,
+    Verification::BLOCK,
+    Verification::BLOCK_GREEDY,
 ];
 
 pub(crate) fn setup(pair: &Pair, verification: Verification, length: fn(u32) -> u32) -> Setup<'_> {
@@ -44,7 +44,7 @@ pub(crate) fn block_of(drafts: &[TokenId], base_len: u32) -> Block<'_> {
 }
 
 /// The verdict on `block`, decided by seeded noise.
-pub(crate) fn seeded<F: Real>(
+pub(crate) fn seeded<F: Precision>(
     verification: Verification,
     block: &Block<'_>,
     noise: Noise,

@@ -138,7 +138,7 @@ fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
     for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
         let distribution = TargetDistribution::Lossy { alpha, beta };
         for pair in pairs(45..49, 3) {
-            for verification in [Verification::Token, Verification::Block] {
+            for verification in [Verification::TOKEN, Verification::BLOCK] {
                 let setup = Setup {
                     distribution: &distribution,
                     ..setup(&pair, verification, |_| 1)
@@ -173,7 +173,7 @@ fn lossy_greedy_rounds_emit_what_is_aimed_at_wherever_blocks_end() {
             for pair in pairs(45..49, 3) {
                 let setup = Setup {
                     distribution: &distribution,
-                    ..setup(&pair, Verification::BlockGreedy, length)
+                    ..setup(&pair, Verification::BLOCK_GREEDY, length)
                 };
                 setup.assert_exact(4, &pair.name);
             }

@@ -13,18 +13,18 @@ use speculation::TokenId;
 use speculation::chance::Chance;
 use speculation::noise::Noise;
 use speculation::proposal::BadProposal;
-use speculation::real::Real;
+use speculation::verification::Precision;
 use speculation::verification::layers::Layer;
 use speculation::verification::{Block, RoundDistributions, Verdict, Verification, verify};
 
 /// The names of the files' methods.
 const METHODS: [(&str, Verification); 3] = [
-    ("token", Verification::Token),
-    ("iclr", Verification::Block),
-    ("v1", Verification::BlockGreedy),
+    ("token", Verification::TOKEN),
+    ("iclr", Verification::BLOCK),
+    ("v1", Verification::BLOCK_GREEDY),
 ];
 
-fn decide<F: Real, L: RoundDistributions<F, Error = BadProposal>>(
+fn decide<F: Precision, L: RoundDistributions<F, Error = BadProposal>>(
     verification: Verification,
     drafts: &[TokenId],
     layers: &[Layer],
@@ -48,7 +48,7 @@ fn decide<F: Real, L: RoundDistributions<F, Error = BadProposal>>(
 }
 
 /// The distributions after each prefix of `draft`.
-fn along<F: Real>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
+fn along<F: Precision>(tree: &Tree, draft: &[TokenId]) -> Vec<Vec<F>> {
     (0..=draft.len())
         .map(|at| tree.probs(&draft[..at]))
         .collect()

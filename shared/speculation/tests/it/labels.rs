@@ -47,12 +47,12 @@ fn labels_average_to_the_probability_of_acceptance() {
     for (q, pi) in pairs() {
         let distance: f64 = q.iter().zip(&pi).map(|(q, pi)| (pi - q).max(0.0)).sum();
         for (verification, closed) in [
-            (Verification::Token, 1.0 - distance),
-            (Verification::Block, 1.0 - distance),
-            (Verification::BlockGreedy, 1.0 - distance),
-            (Verification::Coupled, acceptance(&q, &pi)),
+            (Verification::TOKEN, 1.0 - distance),
+            (Verification::BLOCK, 1.0 - distance),
+            (Verification::BLOCK_GREEDY, 1.0 - distance),
+            (Verification::COUPLED, acceptance(&q, &pi)),
         ] {
-            let label = AcceptanceLabel::of(verification).expect("a label");
+            let label = verification.label.expect("a label");
             let mean: f64 = (0..q.len())
                 .map(|token| q[token] * label.probability(&q, &pi, token as TokenId))
                 .sum();
@@ -86,8 +86,8 @@ fn coupling_never_accepts_more_than_rejection_and_a_point_only_by_the_target() {
         }
     }
     assert!(strictly > 100, "{strictly}");
-    let bild = Verification::Bild { rollback: 1.0 };
-    assert_eq!(AcceptanceLabel::of(bild), None);
+    let bild = Verification::bild(1.0);
+    assert_eq!(bild.label, None);
 }
 
 #[test]

@@ -97,16 +97,16 @@ fn sent_distributions(
 }
 
 const REJECTIONS: [Verification; 3] = [
-    Verification::Token,
-    Verification::Block,
-    Verification::BlockGreedy,
+    Verification::TOKEN,
+    Verification::BLOCK,
+    Verification::BLOCK_GREEDY,
 ];
 
 #[test]
 fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
     let expected = Ok(vec![(P.to_vec(), vec![]); 2]);
     let (exact, rollback) = (TargetDistribution::Exact, 1.0);
-    for verification in [Verification::Coupled, Verification::Bild { rollback }] {
+    for verification in [Verification::COUPLED, Verification::bild(rollback)] {
         assert_eq!(
             sent_distributions(&exact, verification, None, None),
             expected
@@ -129,12 +129,12 @@ fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
     for verification in REJECTIONS {
         let distributions = sent_distributions(&exact, verification, Some(&good), Some(&good));
         let given = !distributions.expect("distributions")[1].1.is_empty();
-        assert_eq!(given, verification == Verification::BlockGreedy);
+        assert_eq!(given, verification == Verification::BLOCK_GREEDY);
     }
     // A point distribution says nothing without its token.
     let probs = ProposalProbs::Point;
     let point = Proposal { probs, ..told() };
-    let greedy = Verification::BlockGreedy;
+    let greedy = Verification::BLOCK_GREEDY;
     let distributions = sent_distributions(&exact, greedy, Some(&good), Some(&point));
     assert!(distributions.expect("distributions")[1].1.is_empty());
 }
@@ -146,7 +146,7 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
     let lossy = TargetDistribution::Lossy { alpha, beta };
     let mixture = rule(rules::CHOW, 0.5);
     let good = told();
-    for verification in REJECTIONS.into_iter().chain([Verification::Coupled]) {
+    for verification in REJECTIONS.into_iter().chain([Verification::COUPLED]) {
         let without = |target| sent_distributions(target, verification, Some(&good), None);
         assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
         match without(&lossy) {
@@ -161,7 +161,7 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
             }
         }
     }
-    let distributions = sent_distributions(&lossy, Verification::Coupled, Some(&good), Some(&good))
+    let distributions = sent_distributions(&lossy, Verification::COUPLED, Some(&good), Some(&good))
         .expect("distributions");
     assert_eq!(distributions[0], distributions[1]);
     assert_ne!(distributions[1].0, P);
@@ -222,7 +222,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         (rules::BILD, sparse(Some(vec![0.5, 0.5])), untold_unscaled),
     ] {
         let (target, good) = (rule(rule_read, 0.2), told());
-        for verification in [Verification::Coupled, Verification::Token] {
+        for verification in [Verification::COUPLED, Verification::TOKEN] {
             for (proposal, bonus) in [(&proposal, &good), (&good, &proposal)] {
                 let found = sent_distributions(&target, verification, Some(proposal), Some(bonus));
                 assert_eq!(found, Err(error.clone()));
@@ -235,7 +235,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         ..max(f32::NAN)
     };
     let target = rule(rules::CHOW_LOG, 0.2);
-    sent_distributions(&target, Verification::Token, Some(&odd), Some(&told()))
+    sent_distributions(&target, Verification::TOKEN, Some(&odd), Some(&told()))
         .expect("distributions");
 }
 
@@ -254,7 +254,7 @@ fn unscaled_probabilities_of_a_sparse_distribution_stand_at_its_ids() {
     let coupled = |proposal| {
         let distributions = sent_distributions(
             &target,
-            Verification::Coupled,
+            Verification::COUPLED,
             Some(proposal),
             Some(&sparse),
         );
@@ -278,7 +278,7 @@ fn bild_judges_by_the_unscaled_distribution() {
     let cut = || Rows(vec![vec![1.0, 0.0, 0.0]; 2]);
     let (exact, noise) = (TargetDistribution::Exact, Noise::new(0, 0));
     let decide = |rollback| {
-        let verification = Verification::Bild { rollback };
+        let verification = Verification::bild(rollback);
         let mut scratch = Scratch::default();
         let inputs = inputs(&exact, verification, &[1], &[], None);
         let round = Round::new(inputs, cut(), &mut scratch);
@@ -298,7 +298,7 @@ fn a_position_asked_for_again_is_the_same_and_counts_once() {
     for _ in 0..2 {
         let inputs = inputs(
             &target,
-            Verification::Token,
+            Verification::TOKEN,
             &[1, 0],
             &proposals,
             Some(&bonus),

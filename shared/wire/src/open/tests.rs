@@ -21,7 +21,7 @@ fn peer() -> v1::PeerDescription {
 #[test]
 fn what_is_absent_takes_its_default() {
     let spec = from_wire(open(), &peer()).expect("a spec");
-    assert_eq!(spec.verification, Verification::Coupled);
+    assert_eq!(spec.verification, Verification::COUPLED);
     assert_eq!(spec.lease_ms, DEFAULT_LEASE_MS);
     assert_eq!(spec.sampling.temperature, 1.0);
 }

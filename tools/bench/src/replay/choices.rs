@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use speculation::methods::names::{self, of_verification};
+use speculation::methods::names;
 use speculation::methods::{Choice, MethodRequest, Parameters, Value};
 use speculation::session::Plan;
 use speculation::target::{Rule, TargetDistribution, rules};
@@ -69,7 +69,8 @@ pub(super) enum Calls {
 impl Row {
     /// Name of the verification; a dash if there is none.
     pub(super) fn verification(&self) -> &'static str {
-        self.verification.map_or("-", of_verification)
+        self.verification
+            .map_or("-", |verification| verification.name)
     }
 }
 

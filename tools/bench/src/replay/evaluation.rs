@@ -2,6 +2,7 @@
 
 use speculation::TokenId;
 use speculation::coupled;
+use speculation::drafting::AcceptanceLabel;
 use speculation::proposal::BadProposal;
 use speculation::target::TargetDistribution;
 use speculation::verification::expected::length_distribution;
@@ -152,8 +153,8 @@ impl Evaluation {
 /// The probability that a token drafted at a position stands if all before it did, over what might
 /// have been drafted there.
 fn acceptance(verification: Verification, rows: &Rows) -> f64 {
-    match verification {
-        Verification::Coupled => coupled::acceptance(&rows.draft, &rows.target),
-        _ => token::acceptance(&rows.draft, &rows.target),
+    match verification.label {
+        Some(AcceptanceLabel::Coupled) => coupled::acceptance(&rows.draft, &rows.target),
+        Some(AcceptanceLabel::Rejection) | None => token::acceptance(&rows.draft, &rows.target),
     }
 }

@@ -73,7 +73,7 @@ impl Recording {
     pub(super) fn summary(&self) -> anyhow::Result<Summary> {
         let mut generation = Evaluation::new(
             TargetDistribution::Exact,
-            Some(Verification::Token),
+            Some(Verification::TOKEN),
             self.is_greedy(),
         );
         for block in &self.blocks {

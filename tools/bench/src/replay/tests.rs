@@ -15,10 +15,10 @@ use distributions::{Model, VOCAB, paths, recorded};
 const TOLERANCE: f64 = 1e-12;
 
 const VERIFICATIONS: [Verification; 4] = [
-    Verification::Coupled,
-    Verification::Token,
-    Verification::Block,
-    Verification::BlockGreedy,
+    Verification::COUPLED,
+    Verification::TOKEN,
+    Verification::BLOCK,
+    Verification::BLOCK_GREEDY,
 ];
 
 fn models(seed: u32) -> (Model, Model) {
@@ -158,7 +158,7 @@ fn refusals_of_single_tokens_average_to_the_distance() {
         for (drafts, weight) in paths(draft, 1) {
             let block = recorded(draft, target, &drafts, 0);
             let aim = TargetDistribution::Exact;
-            let figures = figures(aim, Some(Verification::Token), [&block]);
+            let figures = figures(aim, Some(Verification::TOKEN), [&block]);
             let rejection = figures.rejection_rate.expect("verified");
             let variance = rejection * (1.0 - rejection);
             let error = figures.efficiency_error.expect("verified");

@@ -11,7 +11,7 @@ use speculation::pipeline::Want;
 use speculation::proposal::{BadProposal, Proposal, ProposalForm};
 use speculation::round::{Round, RoundInputs, Scratch, TargetRows};
 use speculation::target::{Beta, RULES, TargetProbs};
-use speculation::verification::{Block, Verification, verify};
+use speculation::verification::{Block, VERIFICATIONS, Verification, verify};
 use speculation::{TokenId, methods};
 
 use super::inputs::{DRAFTS, Inputs, POSITIONS, softmax};
@@ -32,13 +32,20 @@ pub(super) const FORMS: [ProposalForm; 2] = [
     ProposalForm::Sparse { top: TOP },
 ];
 
-/// The verifications, and how many softmaxes a position may cost under each.
-pub(super) const VERIFICATIONS: [(Verification, f64); 4] = [
-    (Verification::Coupled, 6.0),
-    (Verification::Token, 4.0),
-    (Verification::Block, 6.0),
-    (Verification::BlockGreedy, 6.0),
-];
+/// How many softmaxes a position may cost under `verification`.
+pub(super) fn goal(verification: Verification) -> f64 {
+    if verification == Verification::TOKEN {
+        4.0
+    } else {
+        6.0
+    }
+}
+
+/// The verifications that a request can choose.
+pub(super) fn choosable() -> impl Iterator<Item = Verification> {
+    let all = VERIFICATIONS.iter().copied();
+    all.filter(|verification| verification.is_choosable)
+}
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -79,7 +86,7 @@ impl Case {
             .chain(rules);
         let mut cases = Vec::new();
         for (target, beta) in targets {
-            for (verification, goal) in VERIFICATIONS {
+            for verification in choosable() {
                 for form in FORMS {
                     let asked = MethodRequest {
                         target: Some(target),
@@ -100,7 +107,7 @@ impl Case {
                         };
                         cases.push(Self {
                             target,
-                            goal,
+                            goal: goal(verification),
                             choice,
                         });
                     }

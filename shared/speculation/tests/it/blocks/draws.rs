@@ -66,7 +66,7 @@ fn draws_must_be_keyed_by_the_rounds_start() {
             assert!(by_round < 1e-12, "{verification:?}: {by_round:e}");
             by_position = bias(&setup, |base_len| base_len).max(by_position);
         }
-        let biased = verification != Verification::Token;
+        let biased = verification != Verification::TOKEN;
         assert_eq!(
             by_position > 1e-3,
             biased,

@@ -178,7 +178,7 @@ fn coupled_lengths_follow_their_distribution() {
     blocks(&draft, &target, 2, &mut |block, kept| {
         let mut chain = Chain::new(rows(&target, block), rows(&draft, block));
         let lengths =
-            length_distribution(Verification::Coupled, block, &mut chain).expect("distributions");
+            length_distribution(Verification::COUPLED, block, &mut chain).expect("distributions");
         for (mass, length) in expected.iter_mut().zip(lengths) {
             *mass += kept.drafted * length;
         }
@@ -193,7 +193,7 @@ fn coupled_lengths_follow_their_distribution() {
         }
         let chain = Chain::new(rows(&target, &drafts), Vec::new());
         let block = block_of(&drafts, base_len);
-        let verdict = seeded(Verification::Coupled, &block, noise, chain);
+        let verdict = seeded(Verification::COUPLED, &block, noise, chain);
         counts[verdict.expect("distributions").accepted()] += 1;
     }
     for (count, expected) in counts.into_iter().zip(expected) {

@@ -46,7 +46,7 @@ fn no_distribution_is_asked_for_beyond_the_first_refusal() {
     let rollback = 3.0;
     for verification in VERIFICATIONS
         .into_iter()
-        .chain([Verification::Coupled, Verification::Bild { rollback }])
+        .chain([Verification::COUPLED, Verification::bild(rollback)])
     {
         enumerate(|branch| {
             let mut distributions = Counted {
@@ -74,7 +74,7 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
             ..block_of(drafts, 0)
         };
         let chain = Chain::new(target, Vec::new());
-        let verdict = seeded(Verification::Bild { rollback }, &block, noise, chain);
+        let verdict = seeded(Verification::bild(rollback), &block, noise, chain);
         let verdict = verdict.expect("distributions");
         let accepted = verdict.accepted();
         (verdict.emitted, accepted, verdict.last)
@@ -92,9 +92,7 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
     assert_eq!(same.0, [choice(&likely, &noise, 0)]);
     let ended = run(&[0, 2], target.clone(), 10.0, &[2]);
     assert_eq!(ended, (vec![0, 2], 2, LastToken::AcceptedEnd));
-    let verification = Verification::Bild {
-        rollback: rollback - 1e-9,
-    };
+    let verification = Verification::bild(rollback - 1e-9);
     let lengths = length_distribution(verification, &[0, 2], &mut Chain::new(target, Vec::new()));
     assert_eq!(lengths, Ok(vec![0.0, 1.0, 0.0]));
 }
@@ -107,7 +105,7 @@ fn residuals_outlive_the_end_token_that_cut_their_block() {
     for pair in pairs(30..34, 2) {
         let setup = Setup {
             ends: &[0],
-            ..setup(&pair, Verification::BlockGreedy, |_| 3)
+            ..setup(&pair, Verification::BLOCK_GREEDY, |_| 3)
         };
         enumerate(|branch| {
             let verdict = setup.round(&[], &[], branch);
@@ -128,7 +126,7 @@ fn a_live_layer_after_the_block_needs_the_draft_distribution_there() {
     };
     let decide = |told: usize| {
         let chain = Chain::new(rows(2), vec![vec![0.5, 0.5]; told]);
-        seeded(Verification::BlockGreedy, &block, Noise::new(0, 0), chain)
+        seeded(Verification::BLOCK_GREEDY, &block, Noise::new(0, 0), chain)
     };
     assert_eq!(decide(0), Err(BadProposal::Missing));
     assert_eq!(decide(1), Err(BadProposal::MissingBonus));

@@ -74,7 +74,7 @@ fn generate(drafts: &Drafts<'_>, target: &Distributions, noise: &Noise) -> Vec<T
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()));
         let distributions = Chain::new(rows.collect(), vec![]);
         let block = block_of(&ids, base_len);
-        let verdict = seeded(Verification::Coupled, &block, *noise, distributions);
+        let verdict = seeded(Verification::COUPLED, &block, *noise, distributions);
         context.extend(verdict.expect("distributions").emitted);
     }
     context.split_off(PROMPT.len())

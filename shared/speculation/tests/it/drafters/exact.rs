@@ -122,7 +122,7 @@ fn cascades(
                     if config.check_form(form).is_err() {
                         continue;
                     }
-                    for verification in [Verification::Token, Verification::Block] {
+                    for verification in [Verification::TOKEN, Verification::BLOCK] {
                         let next = (1..=vocab as u32).map(|next| next % vocab as u32);
                         let drafts = Drafts::new(config.clone(), &models, next.collect());
                         check(&Rounds {
@@ -195,7 +195,7 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
             drafts: Drafts::new(config, &models, vec![1, 2, 0]),
             target: largest,
             prompt: &[0, 1],
-            verification: Verification::Token,
+            verification: Verification::TOKEN,
             form: DENSE,
             max_tokens: 3,
         };

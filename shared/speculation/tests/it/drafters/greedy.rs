@@ -50,7 +50,7 @@ fn outputs_are_the_targets_own() {
                         let (models, target) =
                             (models(seed), AtZero(Distributions::random(seed + 7, VOCAB)));
                         let drafts = drafts(config.clone(), &models);
-                        for verification in [Verification::Token, Verification::Block] {
+                        for verification in [Verification::TOKEN, Verification::BLOCK] {
                             let output = generate(&drafts, &target, verification);
                             let expected = continuation(&target, &[0, 1], output.len());
                             assert_eq!(output, expected, "{config:?}");

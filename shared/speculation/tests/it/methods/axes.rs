@@ -46,10 +46,10 @@ fn a_target_given_replaces_the_methods() {
 #[test]
 fn a_verification_given_replaces_the_methods() {
     for (name, verification) in [
-        ("coupled", Verification::Coupled),
-        ("token", Verification::Token),
-        ("block", Verification::Block),
-        ("block-greedy", Verification::BlockGreedy),
+        ("coupled", Verification::COUPLED),
+        ("token", Verification::TOKEN),
+        ("block", Verification::BLOCK),
+        ("block-greedy", Verification::BLOCK_GREEDY),
     ] {
         for method in ["coupled", "lossy", "spec-cascade"] {
             let asked = verified(names::verification(name).expect(name), method);
@@ -57,7 +57,7 @@ fn a_verification_given_replaces_the_methods() {
             assert_eq!(choice.verification, verification);
             assert_eq!(
                 choice.is_reproducible(),
-                verification == Verification::Coupled
+                verification == Verification::COUPLED
             );
             let mixes_bonus =
                 method == "spec-cascade" || ["coupled", "block-greedy"].contains(&name);
@@ -73,7 +73,7 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
             let asked = planned(plan, method.name);
             let choice = resolve(&asked).expect(method.name);
             assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);
-            let is_bild = matches!(choice.verification, Verification::Bild { .. });
+            let is_bild = choice.verification.is_bild();
             assert_eq!(is_bild, plan == PlanKind::Bild);
             if plan.takes_any_target() {
                 assert_eq!(choice.target, method.target, "{}", method.name);
@@ -81,7 +81,7 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
                 assert_eq!(choice.target, TargetDistribution::Exact, "{}", method.name);
             }
             if plan != PlanKind::Speculative && !is_bild {
-                assert_eq!(choice.verification, Verification::Coupled);
+                assert_eq!(choice.verification, Verification::COUPLED);
             }
         }
     }
@@ -134,7 +134,7 @@ fn plans_without_a_block_to_verify_refuse_a_verification() {
         }
     }
     for method in ["coupled", "bild"] {
-        let asked = verified(Verification::Bild { rollback: 5.0 }, method);
+        let asked = verified(Verification::bild(5.0), method);
         assert_eq!(refused(&asked, 1.0).0, "verification");
     }
 }
@@ -197,7 +197,7 @@ fn names_and_values_of_the_axes_belong_together() {
     }
     for name in names::verifications() {
         let verification = names::verification(name).expect(name);
-        assert_eq!(names::of_verification(verification), name);
+        assert_eq!(verification.name, name);
     }
     assert_eq!(names::rule("opt-log"), Ok(rules::OPT_LOG));
     for (field, error) in [

@@ -62,9 +62,9 @@ fn whatever_is_accepted_fits_together() {
 fn fits_together(asked: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
     let kind = PlanKind::of(choice.plan);
     assert_eq!(kind, asked.plan.unwrap_or(choice.method.plan));
-    let is_bild = matches!(choice.verification, Verification::Bild { .. });
+    let is_bild = choice.verification.is_bild();
     assert_eq!(is_bild, kind == PlanKind::Bild, "{asked:?}");
-    let compares_distributions = !is_bild && choice.verification != Verification::Coupled;
+    let compares_distributions = !is_bild && choice.verification != Verification::COUPLED;
     assert!(
         !compares_distributions || kind == PlanKind::Speculative,
         "{asked:?}"

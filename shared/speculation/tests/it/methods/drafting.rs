@@ -62,8 +62,8 @@ fn fit(
         return drafting == Model && len == DraftLen::Fixed && is_chain;
     }
     let exact = method.target == TargetDistribution::Exact;
-    let greedy = method.verification == Verification::BlockGreedy;
-    let coupled = method.verification == Verification::Coupled;
+    let greedy = method.verification == Verification::BLOCK_GREEDY;
+    let coupled = method.verification == Verification::COUPLED;
     let has_distributions = drafting != MaxGram;
     (drafting == Model || exact && !stops)
         && (!greedy || drafting != Cascade && !stops)

@@ -1,6 +1,6 @@
 //! The guide in `docs` says what the registry says.
 
-use speculation::methods::{METHODS, TargetKind, names};
+use speculation::methods::{METHODS, TargetKind};
 use speculation::target::RULES;
 
 const GUIDE: &str = include_str!("../../../../../docs/methods.md");
@@ -27,7 +27,7 @@ fn every_method_has_its_row_and_its_section() {
         let expected = [
             method.plan.name(),
             TargetKind::of(method.target).name(),
-            names::of_verification(method.verification),
+            method.verification.name,
             yes_no(method.is_lossless()),
             yes_no(method.is_reproducible()),
             yes_no(method.needs_draft_probs()),

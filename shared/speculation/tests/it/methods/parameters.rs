@@ -284,7 +284,7 @@ fn cascades_hand_over_where_their_rule_says() {
             ..with_alpha(2.5)
         },
     );
-    assert_eq!(bild.verification, Verification::Bild { rollback: 2.5 });
+    assert_eq!(bild.verification, Verification::bild(2.5));
     assert_eq!(bild.stop_rule, StopRule::new(&CONFIDENCE, 0.25));
     assert_eq!(
         bild.plan,

@@ -109,14 +109,14 @@ fn presets_come_to_their_papers_settings() {
         }
     }
     let verifications = [
-        ("coupled", Verification::Coupled),
-        ("rejection", Verification::Token),
-        ("block", Verification::Block),
-        ("block-greedy", Verification::BlockGreedy),
-        ("lossy", Verification::Token),
-        ("spec-cascade", Verification::Coupled),
-        ("oracle-cascade", Verification::Coupled),
-        ("bild", Verification::Bild { rollback: 5.0 }),
+        ("coupled", Verification::COUPLED),
+        ("rejection", Verification::TOKEN),
+        ("block", Verification::BLOCK),
+        ("block-greedy", Verification::BLOCK_GREEDY),
+        ("lossy", Verification::TOKEN),
+        ("spec-cascade", Verification::COUPLED),
+        ("oracle-cascade", Verification::COUPLED),
+        ("bild", Verification::bild(5.0)),
     ];
     for (name, verification) in verifications {
         assert_eq!(choice(name).verification, verification, "{name}");

@@ -25,7 +25,7 @@ fn a_cut_changes_nothing_where_pi_is_one_of_the_two_distributions() {
         assert!(rest > 0.0);
         assert!(position.ids.len() < whole.positions[0].ids.len());
         for aim in aims() {
-            let of = |block| figures(aim, Some(Verification::Token), [block]);
+            let of = |block| figures(aim, Some(Verification::TOKEN), [block]);
             let (whole, cut) = (of(&whole), of(&cut));
             let (by_whole, by_cut) = (whole.acceptance, cut.acceptance);
             let gained = by_cut.expect("verified") - by_whole.expect("verified");

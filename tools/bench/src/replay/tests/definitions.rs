@@ -67,8 +67,8 @@ pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, 
 pub(super) fn acceptance(verification: Verification, q: &[f64], pi: &[f64]) -> f64 {
     (0..q.len())
         .filter(|&v| q[v] > 0.0 && pi[v] > 0.0)
-        .map(|v| match verification {
-            Verification::Coupled => both(q, pi, v),
+        .map(|v| match verification.name {
+            "coupled" => both(q, pi, v),
             _ => q[v].min(pi[v]),
         })
         .sum()
@@ -130,10 +130,10 @@ pub(super) fn efficiency(
         }
         paths = longer;
         expected += (paths.iter())
-            .map(|(_, path)| match verification {
-                Verification::Coupled => path.both,
-                Verification::Block => path.drafted * path.clipped,
-                Verification::BlockGreedy => path.drafted.min(path.target),
+            .map(|(_, path)| match verification.name {
+                "coupled" => path.both,
+                "block" => path.drafted * path.clipped,
+                "block-greedy" => path.drafted.min(path.target),
                 _ => path.least,
             })
             .sum::<f64>();

@@ -1,0 +1,140 @@
+//! The verifications, each described in one place.
+//!
+//! A verification is a [`Procedure`] with a [`VerificationSpec`], in a file of its own, and a line in
+//! [`VERIFICATIONS`]. Names on the command line and on the wire, listings, what peers must send, who draws with which
+//! noise and what an offline evaluator computes are read from there.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::procedure::Procedures;
+use crate::drafting::AcceptanceLabel;
+
+/// Every verification, in the order of listings.
+pub const VERIFICATIONS: &[Verification] = &[
+    Verification::COUPLED,
+    Verification::TOKEN,
+    Verification::BLOCK,
+    Verification::BLOCK_GREEDY,
+    Verification::BILD,
+];
+
+/// Which verification decides a draft block: what its [`VerificationSpec`] says, to which it dereferences, and the
+/// parameter of the one that has one. Two are equal if name and parameter are.
+#[derive(Clone, Copy)]
+pub struct Verification {
+    spec: &'static VerificationSpec,
+    rollback: f64,
+}
+
+/// What there is to know of a verification.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a property by itself, read in another place"
+)]
+pub struct VerificationSpec {
+    /// The name that requests give.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Its number in the wire's enum `Verification`.
+    pub wire: i32,
+    /// Which noise its draws come from.
+    pub draws: Draws,
+    /// Whether it tests a draft token against the distribution it was drawn from.
+    pub reads_draft: bool,
+    /// Whether it reads the target model's unscaled distribution.
+    pub reads_unscaled: bool,
+    /// What an acceptance head must have been trained for to predict it; none where none does.
+    pub label: Option<AcceptanceLabel>,
+    /// Whether a refusal changes the target distribution of later rounds too, and so where blocks end must not
+    /// depend on what is drafted.
+    pub carries_layers: bool,
+    /// Whether the token after a block that was accepted whole may come from another distribution than those in it,
+    /// because the output depends on where blocks end anyway.
+    pub bonus_may_differ: bool,
+    /// Whether a request can choose it, beside being a part of a plan.
+    pub is_choosable: bool,
+    /// How it decides.
+    pub(super) procedures: Procedures,
+}
+
+/// Where the randomness of a verification comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// Drafter and verifier choose tokens under the same noise, by position of the output. A seed gives the same
+    /// tokens however blocks are cut.
+    Shared,
+    /// Each draws with noise of its own, by round.
+    Own,
+}
+
+impl Verification {
+    /// The one that `spec` describes.
+    pub(super) const fn new(spec: &'static VerificationSpec) -> Self {
+        Self {
+            spec,
+            rollback: 0.0,
+        }
+    }
+
+    /// The original BiLD, which keeps a draft token while `-ln p(x)` is at most `rollback`, in nats; p unscaled.
+    pub const fn bild(rollback: f64) -> Self {
+        Self {
+            rollback,
+            ..Self::BILD
+        }
+    }
+
+    /// The rollback threshold of BiLD, in nats; 0 of others, which have none.
+    pub fn rollback(&self) -> f64 {
+        self.rollback
+    }
+
+    /// Whether it is BiLD, whatever its threshold.
+    pub fn is_bild(&self) -> bool {
+        self.name == Self::BILD.name
+    }
+
+    /// The verification that is called `name`.
+    pub fn find(name: &str) -> Option<Self> {
+        let mut all = VERIFICATIONS.iter().copied();
+        all.find(|verification| verification.name == name)
+    }
+
+    /// The verification with the number `wire` on the wire.
+    pub fn of_wire(wire: i32) -> Option<Self> {
+        let mut all = VERIFICATIONS.iter().copied();
+        all.find(|verification| verification.wire == wire)
+    }
+}
+
+impl Default for Verification {
+    fn default() -> Self {
+        Self::COUPLED
+    }
+}
+
+impl Deref for Verification {
+    type Target = VerificationSpec;
+
+    fn deref(&self) -> &VerificationSpec {
+        self.spec
+    }
+}
+
+impl PartialEq for Verification {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.rollback == other.rollback
+    }
+}
+
+impl fmt::Debug for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Verification({}", self.name)?;
+        if self.is_bild() {
+            write!(f, ", rollback {}", self.rollback)?;
+        }
+        f.write_str(")")
+    }
+}
