@@ -179,6 +179,11 @@ async fn three() -> Service {
     drafter(vec![draft(), smaller()], |_| {}).await
 }
 
+/// The same, where the embedded draft model has its acceptance heads.
+pub(crate) async fn three_with_heads() -> Service {
+    drafter(vec![draft_with_heads(), smaller()], |_| {}).await
+}
+
 /// Ways to draw that take different paths through the pipeline: penalties count what was drafted.
 fn samplings() -> Vec<SamplingParams> {
     let at = |temperature| SamplingParams {

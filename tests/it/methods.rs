@@ -1,6 +1,7 @@
 //! Every method over the three services: what it promises, wherever acceptance is decided.
 
 mod cascades;
+mod combinations;
 mod losses;
 mod refusals;
 

@@ -1,11 +1,9 @@
 //! What a round asks for, if this drafter can do it.
 
 use peer::RoundError;
-use speculation::drafting::{Drafting, StopRule, TreeShape};
+use speculation::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 use speculation::methods::names::of_drafting;
-use speculation::proposal::ProposalForm;
-use speculation::target::TargetDistribution;
-use speculation::verification::Verification;
+use speculation::methods::{OptionField, Options};
 use wire::open::{ProposalFields, SessionSpec};
 use wire::status::BadField;
 use wire::{drafting, v1};
@@ -65,127 +63,73 @@ impl DraftParams {
             stop_rule,
             tree: drafting::shape_from_wire(wire.tree)?,
         };
-        asked.check_who(drafter, spec)?;
-        asked.check_length(drafter, spec)?;
-        asked.check_tree(spec, limit)?;
+        asked.check_options(spec)?;
+        asked.check_capabilities(drafter, spec, limit)?;
         Ok(asked)
     }
 
-    /// Whether those who are to draft can tell what the session wants to know.
-    fn check_who(&self, drafter: &Drafter, spec: &SessionSpec) -> Result<(), BadField> {
-        let refused = |problem: String| {
-            let who = of_drafting(self.drafting);
-            Err(BadField::new("drafting", format!("'{who}' {problem}")))
-        };
-        if self.drafting == Drafting::Model {
-            return Ok(());
-        }
-        if spec.target != TargetDistribution::Exact {
-            let problem = "goes with the exact target only: others need the draft model's distribution at each \
-                           position";
-            return refused(problem.to_owned());
-        }
-        if spec.verification.is_bild() {
-            return refused("does not go with BiLD, whose draft model hands over".to_owned());
-        }
-        if self.bonus_q {
-            return refused("has no distribution at the position after a block".to_owned());
-        }
-        if spec.proposal_fields != ProposalFields::default() {
-            return refused("tells of its tokens nothing but their distributions".to_owned());
-        }
-        let form = spec.proposal_form;
-        let sends_nothing = !spec.verification.reads_draft;
-        match self.drafting {
-            Drafting::MaxGram if form == ProposalForm::Point || sends_nothing => Ok(()),
-            Drafting::MaxGram => {
-                refused("sends distributions of one token, expected proposal form POINT".to_owned())
-            }
-            Drafting::Cascade if spec.verification.carries_layers => refused(
-                "does not go with greedy block verification, whose residual needs one draft model's \
-                 distributions; choose block verification"
-                    .to_owned(),
-            ),
-            Drafting::Cascade if sends_nothing => Ok(()),
-            // Every distribution is one-hot then, and is sent as such in each form but NONE.
-            Drafting::Cascade
-                if spec.sampling.temperature == 0.0 && form != ProposalForm::None =>
-            {
-                Ok(())
-            }
-            _ => match drafter.role.cascade.as_ref().map(|to| to.check_form(form)) {
-                Some(Err(problem)) => refused(problem.to_string()),
-                _ => Ok(()),
+    /// Whether what is requested goes together with the session.
+    fn check_options(&self, spec: &SessionSpec) -> Result<(), BadField> {
+        let options = Options {
+            target: spec.target,
+            verification: spec.verification,
+            drafting: self.drafting,
+            draft_len: match self.stop_rule.policy() {
+                Some(_) => DraftLen::Stop(self.stop_rule),
+                None => DraftLen::Fixed,
             },
-        }
+            tree: self.tree,
+            accept_at_coordinator: spec.accept_at_coordinator,
+            greedy: spec.sampling.temperature == 0.0,
+            proposal: Some(spec.proposal_form),
+            bonus_q: self.bonus_q,
+            more_fields: spec.proposal_fields != ProposalFields::default(),
+        };
+        options.check().map_err(|conflict| {
+            let field = match conflict.field {
+                OptionField::DraftLen => "draft_length",
+                OptionField::Proposal => "proposal_form",
+                field @ (OptionField::Drafting | OptionField::Tree) => field.name(),
+            };
+            BadField::new(field, conflict.problem)
+        })
     }
 
-    /// Whether drafting can stop as asked.
-    fn check_length(&self, drafter: &Drafter, spec: &SessionSpec) -> Result<(), BadField> {
-        let refused = |problem: &str| Err(BadField::new("draft_length", problem));
-        let Some((policy, _)) = self.stop_rule.policy() else {
-            return Ok(());
-        };
-        if self.drafting != Drafting::Model {
+    /// Whether this drafter can do it.
+    fn check_capabilities(
+        &self,
+        drafter: &Drafter,
+        spec: &SessionSpec,
+        limit: u32,
+    ) -> Result<(), BadField> {
+        let cascade = drafter.role.cascade.as_ref();
+        let draws = spec.verification.reads_draft && spec.sampling.temperature > 0.0;
+        if self.drafting == Drafting::Cascade
+            && draws
+            && let Some(Err(problem)) = cascade.map(|held| held.check_form(spec.proposal_form))
+        {
+            return Err(BadField::new("drafting", format!("'cascade' {problem}")));
+        }
+        if self.stop_rule.needs_head()
+            && let Some(label) = spec.verification.label
+            && drafter.role.head(label).is_none()
+        {
             let problem = format!(
-                "'{}' reads a draft model, and '{}' drafts",
-                policy.name,
-                of_drafting(self.drafting)
+                "'{}' has no acceptance head for label '{}'; train one with `outrider-bench train-head`",
+                drafter.description.model,
+                label.name()
             );
-            return refused(&problem);
+            return Err(BadField::new("draft_length.learned", problem));
         }
-        if spec.verification.carries_layers {
-            return refused(
-                "greedy block verification needs a length that does not depend on what is drafted; \
-                 leave the policy out, or choose block verification",
-            );
-        }
-        if !self.stop_rule.needs_head() {
-            return Ok(());
-        }
-        let Some(label) = spec.verification.label else {
-            return refused("no acceptance head predicts what BiLD keeps");
-        };
-        if drafter.role.head(label).is_some() {
-            return Ok(());
-        }
-        let model = &drafter.description.model;
-        let problem = format!(
-            "'{model}' has no acceptance head for label '{}'; train one with `outrider-bench train-head`",
-            label.name()
-        );
-        Err(BadField::new("draft_length.learned", problem))
-    }
-
-    /// Whether a tree can be verified, and is not too large.
-    fn check_tree(&self, spec: &SessionSpec, limit: u32) -> Result<(), BadField> {
-        let refused = |problem: String| Err(BadField::new("tree", problem));
         let width = self.tree.width();
         let nodes = u64::from(width) * u64::from(self.max_tokens);
-        match self.tree {
-            TreeShape::Chain => Ok(()),
-            _ if spec.verification != Verification::COUPLED
-                || spec.target != TargetDistribution::Exact =>
-            {
-                refused("goes with coupled verification and the exact target only".to_owned())
-            }
-            _ if spec.proposal_form != ProposalForm::None
-                || spec.proposal_fields != ProposalFields::default() =>
-            {
-                refused(
-                    "distributions are not told of a tree, expected proposal form NONE".to_owned(),
-                )
-            }
-            _ if self.bonus_q => refused("a tree has no one position after it".to_owned()),
-            _ if self.drafting == Drafting::MaxGram => refused(
-                "'max-gram' proposes one token a position, there are no siblings".to_owned(),
-            ),
-            _ if nodes > u64::from(limit) => refused(format!(
-                "{} levels of {width} nodes are {nodes}, expected at most {limit}",
-                self.max_tokens
-            )),
-            _ => Ok(()),
+        if width > 1 && nodes > u64::from(limit) {
+            let levels = self.max_tokens;
+            let problem =
+                format!("{levels} levels of {width} nodes are {nodes}, expected at most {limit}");
+            return Err(BadField::new("tree", problem));
         }
+        Ok(())
     }
 
     /// The same, as far as the models' contexts have room after `base_len` output tokens.

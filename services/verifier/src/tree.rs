@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use peer::RoundError;
 use speculation::draft_tree::DraftTree;
+use speculation::drafting::TreeShape;
 use speculation::history::History;
+use speculation::methods::Options;
 use speculation::pipeline::Pipeline;
+use speculation::verification::Verdict;
 use speculation::verification::tree::{self, NodeDistributions};
-use speculation::verification::{Verdict, Verification};
 use wire::open::SessionSpec;
 use wire::status::BadField;
 
@@ -18,14 +20,16 @@ use crate::scoring::{Block, Judge};
 /// # Errors
 /// Names what they do not go with.
 pub(crate) fn check(spec: &SessionSpec) -> Result<(), BadField> {
-    let refused = |problem: &str| Err(BadField::new("drafts.parents", problem));
-    if spec.verification != Verification::COUPLED || !spec.target.is_exact() {
-        return refused("a tree goes with verification COUPLED and the exact target only");
-    }
-    if spec.accept_at_coordinator {
-        return refused("a tree is decided at the verifier only, set accept_at to it");
-    }
-    Ok(())
+    let options = Options {
+        target: spec.target,
+        verification: spec.verification,
+        // Which one, nodes and their parents say.
+        tree: TreeShape::Alternates(1),
+        accept_at_coordinator: spec.accept_at_coordinator,
+        ..Options::default()
+    };
+    let conflict = options.check();
+    conflict.map_err(|conflict| BadField::new("drafts.parents", conflict.problem))
 }
 
 /// A tree that is to be decided.

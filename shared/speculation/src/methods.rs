@@ -11,13 +11,15 @@
 //! |---|---|
 //! | `registry` | the methods |
 //! | `parameters`, `values` | their parameters: ranges, defaults, one line each |
-//! | `resolve`, `axes`, `drafting`, `proposals` | from what was asked to a [`Choice`] |
+//! | `resolve`, `axes`, `drafting`, `proposals` | from a request to a [`Choice`] |
+//! | `compatibility` | which options go together |
 //! | `choice` | what a choice means for drafter, verifier and session |
 //! | [`names`](mod@names) | names and values of the axes, for command line and wire |
 //! | `listing` | the axes as they are listed |
 
 mod axes;
 mod choice;
+mod compatibility;
 mod drafting;
 mod listing;
 pub mod names;
@@ -28,6 +30,7 @@ mod resolve;
 mod values;
 
 pub use choice::Choice;
+pub use compatibility::{Conflict, OptionField, Options};
 pub use listing::{Axis, AxisValue, axes_listing};
 pub use names::{PlanKind, TargetKind};
 pub use parameters::Parameters;

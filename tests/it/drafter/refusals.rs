@@ -86,8 +86,8 @@ async fn who_drafts_must_tell_what_the_session_needs() {
         let asked = || asked(drafting, 4);
         let bonus = with(drafting, |round| round.bonus_q = true);
         let cases = vec![
-            ("drafting | exact target only", deferral(), asked()),
-            ("drafting | BiLD", bild(), asked()),
+            ("drafting | needs target 'exact'", deferral(), asked()),
+            ("drafting | verification 'bild'", bild(), asked()),
             (
                 "drafting | nothing but their distributions",
                 confidences(),
@@ -102,9 +102,17 @@ async fn who_drafts_must_tell_what_the_session_needs() {
     let point = form(Verification::Token, ProposalForm::Point);
     let cascade = || asked(Drafting::Cascade, 4);
     let cases = vec![
-        ("drafting | POINT", sparse, asked(Drafting::MaxGram, 4)),
-        ("drafting | choose block", greedy, cascade()),
-        ("drafting | expected a sparse or dense", point, cascade()),
+        (
+            "proposal_form | expected point",
+            sparse,
+            asked(Drafting::MaxGram, 4),
+        ),
+        ("drafting | or verification block", greedy, cascade()),
+        (
+            "proposal_form | expected sparse:K or dense",
+            point,
+            cascade(),
+        ),
     ];
     each_refused(&drafter, cases).await;
 }
@@ -182,8 +190,8 @@ async fn trees_are_for_coupled_verification_and_within_the_limit() {
     of_max_gram.drafting = Drafting::MaxGram.into();
     let cases = vec![
         ("tree | coupled", token, comb(2, 4)),
-        ("tree | exact target", deferral(), comb(2, 4)),
-        ("tree | NONE", told, comb(2, 4)),
+        ("tree | needs target 'exact'", deferral(), comb(2, 4)),
+        ("proposal_form | expected none", told, comb(2, 4)),
         (
             "tree | 5 levels of 13 nodes are 65, expected at most 64",
             any(),

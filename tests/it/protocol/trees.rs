@@ -73,7 +73,12 @@ async fn what_is_no_tree_or_goes_with_none_is_refused() {
     let no_tree = tree(&[900, 900], &[-1, -1]);
     let asked: [(Change, VerifyRound, &str, &str); 4] = [
         (|_| {}, no_tree, "drafts.parents", ""),
-        (token, branches(), "drafts.parents", "COUPLED"),
+        (
+            token,
+            branches(),
+            "drafts.parents",
+            "verification 'coupled'",
+        ),
         (elsewhere, branches(), "drafts.parents", "accept_at"),
         (|_| {}, with_horizon, "horizon", "tree"),
     ];

@@ -15,9 +15,10 @@ pub enum Drafting {
 }
 
 /// How many tokens are drafted in a round.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum DraftLen {
     /// As many as the request's limit says.
+    #[default]
     Fixed,
     /// Until the stop rule says stop.
     Stop(StopRule),

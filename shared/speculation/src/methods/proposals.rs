@@ -78,6 +78,32 @@ impl Axes {
         }
     }
 
+    /// Checks that a client who chose `form` gets what it says: a distribution, where tokens have one. What peers
+    /// take is more; such a distribution is one-hot, or read by nobody.
+    pub(super) fn check_choice(&self, form: ProposalForm) -> Result<(), BadValue> {
+        match form {
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_draft_probs() => {
+                Err(self.nothing_to_tell(form))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn nothing_to_tell(&self, form: ProposalForm) -> BadValue {
+        let (who, wanted) = (of_drafting(self.drafting), of_proposal(self.default_form()));
+        let when = if self.greedy && self.drafting != Drafting::MaxGram {
+            " at temperature 0"
+        } else {
+            ""
+        };
+        let name = of_proposal(form);
+        let problem = format!(
+            "'{name}' tells a distribution, and drafting '{who}' has none to tell{when}, expected {wanted}: ask for \
+             '{wanted}' instead, or leave it to the method"
+        );
+        BadValue::new("proposal", problem)
+    }
+
     /// Checks that proposals in `form` carry what the method needs. A form that carries more is accepted: it
     /// still cuts the distribution that draft tokens are drawn from, so it is part of what the request means.
     pub(super) fn check(&self, form: ProposalForm) -> Result<(), BadValue> {
@@ -100,17 +126,10 @@ impl Axes {
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
                     .to_owned(),
             ),
-            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_draft_probs() => {
-                let (who, form) = (of_drafting(self.drafting), of_proposal(self.default_form()));
-                let when = if self.greedy && self.drafting != Drafting::MaxGram {
-                    " at temperature 0"
-                } else {
-                    ""
-                };
-                refused(format!(
-                    "tells a distribution, and drafting '{who}' has none to tell{when}, expected {form}: ask for \
-                     '{form}' instead, or leave it to the method"
-                ))
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. }
+                if self.drafting == Drafting::MaxGram && self.in_verification() =>
+            {
+                Err(self.nothing_to_tell(form))
             }
             ProposalForm::Point | ProposalForm::None if self.needs_draft_probs() => {
                 refused(format!(

@@ -1,12 +1,12 @@
 //! From what was asked for to what is carried out.
 
 use super::axes::{method_of, rules_of, target_of, verification_of};
+use super::compatibility::Options;
 use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetKind};
 use super::parameters::{
     self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA, VERIFY_ON_FINISH, WINDOW,
 };
-use super::proposals::Axes;
 use super::registry::{Method, find};
 use super::{BadValue, Choice};
 use crate::drafting::policies::CONFIDENCE;
@@ -76,21 +76,24 @@ impl Choice {
         let mut reader = Reader::default();
         let carried = carried(plan, target, verification, &asked.parameters, &mut reader)?;
         let settings = reader.finish(&asked.parameters, &described(asked, method))?;
-        let drafting = drafting_of(asked, plan, carried.target, carried.verification)?;
-        let axes = Axes {
+        let drafting = drafting_of(asked, plan)?;
+        let options = Options {
             target: carried.target,
             verification: carried.verification,
             drafting: drafting.drafting,
-            is_tree: drafting.tree != TreeShape::Chain,
+            draft_len: drafting.len,
+            tree: drafting.tree,
+            accept_at_coordinator: asked.accept_at_coordinator,
             greedy: temperature == 0.0,
+            proposal: asked.proposal,
+            ..Options::default()
         };
-        let proposal = match asked.proposal {
-            Some(form) => {
-                axes.check(form)?;
-                form
-            }
-            None => axes.default_form(),
-        };
+        options.check()?;
+        let axes = options.axes();
+        asked
+            .proposal
+            .map_or(Ok(()), |form| axes.check_choice(form))?;
+        let proposal = asked.proposal.unwrap_or_else(|| axes.default_form());
         Ok(Self {
             method,
             plan: carried.plan,

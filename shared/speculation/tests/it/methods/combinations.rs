@@ -1,11 +1,13 @@
 //! Every combination of the axes, with every method.
 
 use speculation::bad_value::BadValue;
-use speculation::methods::{Choice, METHODS, MethodRequest, PlanKind, names};
+use speculation::drafting::Drafting;
+use speculation::methods::{Choice, METHODS, MethodRequest, Options, PlanKind, names};
 use speculation::proposal::ProposalForm;
 use speculation::target::TargetDistribution;
 use speculation::verification::Verification;
 
+use super::drafting::{LENS, TREES, with};
 use super::of;
 
 /// Nothing, or one of `values`.
@@ -100,6 +102,82 @@ fn fits_together(asked: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
         !compares_distributions,
         "{asked:?}"
     );
+}
+
+/// The options of drafting beside all others: what is admitted goes together as the peers see it, whose session says
+/// what is sent.
+#[test]
+fn whatever_is_accepted_is_accepted_by_peers() {
+    let targets =
+        optional(["exact", "lossy", "opt", "bild"].map(|name| names::target(name).expect(name)));
+    let verifications = ["coupled", "token", "block", "block-greedy"].map(names::verification);
+    let verifications = optional(verifications.map(|found| found.expect("a name")));
+    let proposals = ["none", "point", "sparse:32", "dense:f32"].map(names::proposal);
+    let proposals = optional(proposals.map(|found| found.expect("a name")));
+    let (mut accepted, mut refused) = (0, 0);
+    let draftings = [Drafting::Model, Drafting::MaxGram, Drafting::Cascade];
+    for_each(
+        (METHODS, &draftings, &LENS, &TREES),
+        |method, drafting, len, tree| {
+            for_each(
+                (
+                    &targets,
+                    &verifications,
+                    &proposals,
+                    &[(false, 0.0), (false, 1.0), (true, 1.0)],
+                ),
+                |&target, &verification, &proposal, &(accept_at_coordinator, temperature)| {
+                    let asked = MethodRequest {
+                        target,
+                        verification,
+                        proposal,
+                        accept_at_coordinator,
+                        ..with(method.name, *drafting, *len, *tree)
+                    };
+                    match Choice::resolve(&asked, temperature, false) {
+                        Ok(choice) => {
+                            accepted += 1;
+                            goes_together_at_peers(&choice, &asked, temperature);
+                        }
+                        Err(_) => refused += 1,
+                    }
+                },
+            );
+        },
+    );
+    assert!(accepted > 5_000 && refused > 5_000, "{accepted} {refused}");
+}
+
+fn for_each<A, B, C, D>(
+    (first, second, third, fourth): (&[A], &[B], &[C], &[D]),
+    mut visit: impl FnMut(&A, &B, &C, &D),
+) {
+    for a in first {
+        for b in second {
+            for c in third {
+                for d in fourth {
+                    visit(a, b, c, d);
+                }
+            }
+        }
+    }
+}
+
+fn goes_together_at_peers(choice: &Choice, asked: &MethodRequest<'_>, temperature: f32) {
+    let proposal = choice.proposal_options();
+    let at_peers = Options {
+        target: choice.target,
+        verification: choice.verification,
+        drafting: choice.drafting,
+        draft_len: choice.draft_len(),
+        tree: choice.tree,
+        accept_at_coordinator: choice.accept_at_coordinator,
+        greedy: temperature == 0.0,
+        proposal: Some(proposal.form),
+        bonus_q: choice.bonus_q(),
+        more_fields: proposal.confidence || proposal.unscaled || choice.scores(),
+    };
+    assert_eq!(at_peers.check(), Ok(()), "{asked:?}");
 }
 
 fn is_about_what_was_asked(asked: &MethodRequest<'_>, error: &BadValue) {

@@ -1,0 +1,246 @@
+//! Which options go together: the one place. A request's front asks for what a client chose; a drafter and a
+//! verifier ask for what reaches them, so that they accept whatever the front lets through.
+
+use std::fmt;
+
+use super::names::{self, TargetKind};
+use super::proposals::Axes;
+use crate::bad_value::BadValue;
+use crate::drafting::{DraftLen, Drafting, TreeShape};
+use crate::proposal::ProposalForm;
+use crate::target::TargetDistribution;
+use crate::verification::Verification;
+
+/// Options that are to go together. The default is what every method goes with.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "options that are on or off, each by itself"
+)]
+pub struct Options {
+    /// What the verifier draws from.
+    pub target: TargetDistribution,
+    /// How draft tokens are accepted.
+    pub verification: Verification,
+    /// Who proposes.
+    pub drafting: Drafting,
+    /// When drafting stops.
+    pub draft_len: DraftLen,
+    /// The shape of blocks.
+    pub tree: TreeShape,
+    /// Whether the coordinator decides acceptance.
+    pub accept_at_coordinator: bool,
+    /// Whether the temperature is 0.
+    pub greedy: bool,
+    /// What the drafter sends of its distributions; none where the verifier's part alone is known.
+    pub proposal: Option<ProposalForm>,
+    /// Whether it sends the distribution at the position after the block, too.
+    pub bonus_q: bool,
+    /// Whether it sends more than distributions: confidences, entropies, unscaled or log probabilities.
+    pub more_fields: bool,
+}
+
+/// The option that is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionField {
+    /// [`Options::drafting`].
+    Drafting,
+    /// [`Options::draft_len`].
+    DraftLen,
+    /// [`Options::tree`].
+    Tree,
+    /// [`Options::proposal`].
+    Proposal,
+}
+
+impl OptionField {
+    /// Its name in a request.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drafting => "drafting",
+            Self::DraftLen => "draft_len",
+            Self::Tree => "tree",
+            Self::Proposal => "proposal",
+        }
+    }
+}
+
+/// Two options that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The one to change.
+    pub field: OptionField,
+    /// Its value, what it does not go with, and what to choose.
+    pub problem: String,
+}
+
+impl From<Conflict> for BadValue {
+    fn from(conflict: Conflict) -> Self {
+        Self::new(conflict.field.name(), conflict.problem)
+    }
+}
+
+impl Options {
+    /// Checks that they go together.
+    ///
+    /// # Errors
+    /// Names one that does not go with the others.
+    pub fn check(&self) -> Result<(), Conflict> {
+        self.check_drafting()?;
+        self.check_length()?;
+        self.check_tree()?;
+        let Some(form) = self.proposal else {
+            return Ok(());
+        };
+        let bad = self.axes().check(form);
+        bad.map_err(|bad| Conflict {
+            field: OptionField::Proposal,
+            problem: bad.problem,
+        })
+    }
+
+    /// What the form of proposals depends on.
+    pub(super) fn axes(&self) -> Axes {
+        Axes {
+            target: self.target,
+            verification: self.verification,
+            drafting: self.drafting,
+            is_tree: self.tree != TreeShape::Chain,
+            greedy: self.greedy,
+        }
+    }
+
+    fn check_drafting(&self) -> Result<(), Conflict> {
+        let name = names::of_drafting(self.drafting);
+        let refused = |why: fmt::Arguments<'_>| {
+            Err(Conflict {
+                field: OptionField::Drafting,
+                problem: format!("'{name}' {why}"),
+            })
+        };
+        if self.drafting == Drafting::Model {
+            return Ok(());
+        }
+        if self.target != TargetDistribution::Exact {
+            let target = TargetKind::of(self.target).name();
+            return refused(format_args!(
+                "needs target 'exact': target '{target}' is made of the draft model's distribution at every \
+                 position, and not every position is drafted by it; choose drafting model, or target exact"
+            ));
+        }
+        let verification = self.verification.name;
+        if !self.verification.is_choosable {
+            return refused(format_args!(
+                "does not go with verification '{verification}', whose draft model hands over; choose drafting model"
+            ));
+        }
+        // Its residual lasts for the rest of the block, so where a block ends must not depend on it.
+        if self.verification.carries_layers && self.drafting == Drafting::Cascade {
+            let why = self.lasting_residual();
+            return refused(format_args!(
+                "{why}; choose drafting model or max-gram, or verification block"
+            ));
+        }
+        if self.bonus_q {
+            return refused(format_args!(
+                "has no distribution at the position after a block; choose drafting model"
+            ));
+        }
+        if self.more_fields {
+            return refused(format_args!(
+                "tells of its tokens nothing but their distributions; choose drafting model"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_length(&self) -> Result<(), Conflict> {
+        let name = names::of_draft_len(self.draft_len);
+        let refused = |why: fmt::Arguments<'_>| {
+            Err(Conflict {
+                field: OptionField::DraftLen,
+                problem: format!("'{name}' {why}"),
+            })
+        };
+        let DraftLen::Stop(rule) = self.draft_len else {
+            return Ok(());
+        };
+        if self.verification.carries_layers {
+            let why = self.lasting_residual();
+            return refused(format_args!(
+                "{why}; choose a fixed length or goodput, or verification block"
+            ));
+        }
+        if self.drafting != Drafting::Model {
+            let drafting = names::of_drafting(self.drafting);
+            return refused(format_args!(
+                "needs drafting 'model', whose distributions it looks at, and drafting is '{drafting}'; choose \
+                 a fixed length or goodput, or drafting model"
+            ));
+        }
+        if rule.needs_head() && self.verification.label.is_none() {
+            let verification = self.verification.name;
+            return refused(format_args!(
+                "needs an acceptance head, and none predicts what verification '{verification}' keeps"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_tree(&self) -> Result<(), Conflict> {
+        let name = names::of_tree(self.tree);
+        let refused = |why: fmt::Arguments<'_>| {
+            Err(Conflict {
+                field: OptionField::Tree,
+                problem: format!("'{name}' {why}"),
+            })
+        };
+        if self.tree == TreeShape::Chain {
+            return Ok(());
+        }
+        if self.target != TargetDistribution::Exact {
+            let target = TargetKind::of(self.target).name();
+            return refused(format_args!(
+                "needs target 'exact': target '{target}' is made of the draft distribution, which is told for \
+                 chains only; choose tree chain, or target exact"
+            ));
+        }
+        if self.verification != Verification::COUPLED {
+            let verification = self.verification.name;
+            return refused(format_args!(
+                "needs verification 'coupled', and it is '{verification}', which decides chains; choose tree \
+                 chain, or verification coupled"
+            ));
+        }
+        if self.drafting == Drafting::MaxGram {
+            return refused(format_args!(
+                "needs drafting 'model' or 'cascade', whose distributions rank the siblings, and drafting is \
+                 'max-gram'; choose tree chain, or drafting model or cascade"
+            ));
+        }
+        if self.accept_at_coordinator {
+            return refused(format_args!(
+                "is decided where the target model runs, expected accept_at verifier, or tree chain"
+            ));
+        }
+        if self.bonus_q {
+            return refused(format_args!(
+                "has no one position after it, whose distribution is requested; choose tree chain"
+            ));
+        }
+        if self.more_fields {
+            return refused(format_args!(
+                "goes without confidences and probabilities, which are told of chains only; choose tree chain"
+            ));
+        }
+        Ok(())
+    }
+
+    fn lasting_residual(&self) -> String {
+        format!(
+            "does not go with verification '{}', whose residual lasts as long as the block would have gone on: \
+             its length must not depend on what is drafted",
+            self.verification.name
+        )
+    }
+}
