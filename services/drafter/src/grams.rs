@@ -41,7 +41,9 @@ pub(crate) async fn draft(
     let ends = &session.spec.sampling.end_tokens;
     let probs = match session.spec.proposal_form {
         ProposalForm::Point => ProposalProbs::Point,
-        _ => ProposalProbs::None,
+        ProposalForm::None | ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => {
+            ProposalProbs::None
+        }
     };
     let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
     let mut cause = asked.cause();

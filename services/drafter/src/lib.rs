@@ -7,6 +7,9 @@
 //!
 //! What it has in common with a verifier is in [`peer`].
 
+// A new value of an axis is to be missed wherever axes are told apart.
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod block;
 mod cascade;
 mod config;

@@ -20,6 +20,9 @@
 //! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
 //! | [`ports`] | what a model must offer |
 
+// A new value of an axis is to be missed wherever axes are told apart.
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod bad_value;
 pub mod cascade;
 pub mod chance;

@@ -8,8 +8,6 @@
 //! The distributions mixed are the sampling distributions; what a rule judges them by are the unscaled distributions
 //! (temperature 1, no cuts), so that a rule means the same at every temperature.
 
-#![warn(clippy::wildcard_enum_match_arm)]
-
 mod lossy;
 pub mod rules;
 

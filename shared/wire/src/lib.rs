@@ -4,6 +4,9 @@
 //! only sees values in range. The `.proto` files under `proto/outrider/v1` say what each field
 //! means.
 
+// A new value of an axis is to be missed wherever axes are told apart.
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod bounds;
 pub mod describe;
 pub mod digest;

@@ -76,7 +76,7 @@ fn is_silent(proposal: &Proposal, form: ProposalForm) -> bool {
     let no_probs = match proposal.probs {
         ProposalProbs::None => true,
         ProposalProbs::Point => !sends_distributions(form),
-        _ => false,
+        ProposalProbs::Sparse { .. } | ProposalProbs::Dense(_) => false,
     };
     let no_numbers = proposal.confidence.is_none() && proposal.logprob.is_none();
     no_probs && no_numbers && proposal.unscaled.is_none()
@@ -118,9 +118,10 @@ pub fn one_to_wire(proposal: Proposal, form: ProposalForm) -> v1::Proposal {
             }));
         }
         ProposalProbs::Dense(row) => {
-            let row = match form {
-                ProposalForm::Dense { half: true } => half_row(&row),
-                _ => dense_row(&row),
+            let row = if form == (ProposalForm::Dense { half: true }) {
+                half_row(&row)
+            } else {
+                dense_row(&row)
             };
             wire.probs = Some(Probs::Dense(row));
             wire.unscaled = unscaled.map(|unscaled| dense_row(&unscaled));
@@ -167,14 +168,12 @@ pub fn from_wire(
         };
         Ok(vec![proposal; drafts])
     };
-    match form {
-        ProposalForm::None if proposal_fields == ProposalFields::default() => {
-            return silent(ProposalProbs::None);
+    if proposal_fields == ProposalFields::default() {
+        match form {
+            ProposalForm::None => return silent(ProposalProbs::None),
+            ProposalForm::Point => return silent(ProposalProbs::Point),
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => {}
         }
-        ProposalForm::Point if proposal_fields == ProposalFields::default() => {
-            return silent(ProposalProbs::Point);
-        }
-        _ => {}
     }
     if wire.len() != drafts {
         let problem = format!("{} distributions for {drafts} draft tokens", wire.len());

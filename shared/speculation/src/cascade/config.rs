@@ -112,7 +112,10 @@ impl CascadeConfig {
         match form {
             ProposalForm::Dense { half: false } => Ok(()),
             ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if lenience == 1.0 => Ok(()),
-            _ => {
+            ProposalForm::None
+            | ProposalForm::Point
+            | ProposalForm::Sparse { .. }
+            | ProposalForm::Dense { half: true } => {
                 let problem = format!(
                     "{form:?} with lenience {lenience}, expected a sparse or dense distribution at lenience 1, or a \
                      dense distribution in single precision (or coupled verification, which needs none)"

@@ -46,7 +46,7 @@ pub(super) fn target_of(
         TargetKind::Rule(rule) => {
             TargetKind::of(preset.target) != TargetKind::Exact && rules_of(plan).contains(&rule)
         }
-        target => target == TargetKind::of(preset.target),
+        TargetKind::Exact | TargetKind::Lossy => target == TargetKind::of(preset.target),
     };
     if !fits {
         let expected = match preset.target {
@@ -54,7 +54,9 @@ pub(super) fn target_of(
                 let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name).collect();
                 names.join(" or ")
             }
-            other => TargetKind::of(other).name().to_owned(),
+            TargetDistribution::Exact | TargetDistribution::Lossy { .. } => {
+                TargetKind::of(preset.target).name().to_owned()
+            }
         };
         let problem = format!(
             "'{}' does not go with plan '{}', expected {expected}; or choose plan speculative or \

@@ -191,7 +191,11 @@ impl Reader {
         if !range.contains(value) {
             let problem = match range {
                 Range::Rule(_) => format!("'{value}' does not fit, expected one of {range}"),
-                _ => format!("{value} is out of range, expected {range}"),
+                Range::Number(..)
+                | Range::NumberBelow(..)
+                | Range::Count(..)
+                | Range::Flag
+                | Range::Beta(..) => format!("{value} is out of range, expected {range}"),
             };
             return Err(BadValue::new(name, problem));
         }

@@ -81,12 +81,14 @@ impl Axes {
     /// Checks that a client who chose `form` gets what it says: a distribution, where tokens have one. What peers
     /// take is more; such a distribution is one-hot, or read by nobody.
     pub(super) fn check_choice(&self, form: ProposalForm) -> Result<(), BadValue> {
-        match form {
-            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } if !self.has_draft_probs() => {
-                Err(self.nothing_to_tell(form))
-            }
-            _ => Ok(()),
+        let is_distribution = match form {
+            ProposalForm::Sparse { .. } | ProposalForm::Dense { .. } => true,
+            ProposalForm::None | ProposalForm::Point => false,
+        };
+        if is_distribution && !self.has_draft_probs() {
+            return Err(self.nothing_to_tell(form));
         }
+        Ok(())
     }
 
     fn nothing_to_tell(&self, form: ProposalForm) -> BadValue {
@@ -149,7 +151,10 @@ impl Axes {
                  expected dense:f32 or dense:f16",
                 who()
             )),
-            _ => Ok(()),
+            ProposalForm::None
+            | ProposalForm::Point
+            | ProposalForm::Sparse { .. }
+            | ProposalForm::Dense { .. } => Ok(()),
         }
     }
 }

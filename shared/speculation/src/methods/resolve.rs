@@ -152,7 +152,7 @@ fn carried(
         PlanKind::SequenceCascade => {
             let alpha = match target {
                 TargetDistribution::Deferral { alpha, .. } => alpha,
-                _ => 1.0,
+                TargetDistribution::Exact | TargetDistribution::Lossy { .. } => 1.0,
             };
             carried.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
@@ -191,9 +191,10 @@ fn parameters_of_target(
         }
         TargetDistribution::Deferral { rule, .. } => {
             let rule = reader.take(parameters::rule(rules_of(plan), rule), asked.rule)?;
-            let alpha = match plan {
-                PlanKind::SequenceCascade => SEQUENCE_ALPHA,
-                _ => parameters::rule_alpha(rule),
+            let alpha = if plan == PlanKind::SequenceCascade {
+                SEQUENCE_ALPHA
+            } else {
+                parameters::rule_alpha(rule)
             };
             let alpha = reader.take(alpha, asked.alpha)?;
             TargetDistribution::Deferral { rule, alpha }

@@ -72,10 +72,10 @@ pub(super) fn draft(
             "forwards of {found} draft models, expected at most {MOST_MODELS}"
         )));
     }
-    match config.plan {
-        Plan::SequenceCascade { .. } => scores(tokens.len(), &answer.logprobs),
-        _ => Ok(()),
+    if let Plan::SequenceCascade { .. } = config.plan {
+        scores(tokens.len(), &answer.logprobs)?;
     }
+    Ok(())
 }
 
 /// A chain where one was asked for; else no more levels than were asked for.

@@ -61,9 +61,10 @@ impl Session {
 
     /// What a token is that the target chose with no draft token before it in the round.
     pub(super) fn target_origin(&self) -> Origin {
-        match self.config.plan {
-            Plan::TokenCascade { .. } => Origin::Deferred,
-            _ => Origin::Target,
+        if let Plan::TokenCascade { .. } = self.config.plan {
+            Origin::Deferred
+        } else {
+            Origin::Target
         }
     }
 

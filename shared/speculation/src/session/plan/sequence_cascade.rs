@@ -56,7 +56,7 @@ impl Session {
     pub(in super::super) fn decode_origin(&self) -> Origin {
         match self.response.stage {
             Stage::Deferred => Origin::Deferred,
-            _ => Origin::Target,
+            Stage::Growing | Stage::Complete(_) | Stage::Lost => Origin::Target,
         }
     }
 
