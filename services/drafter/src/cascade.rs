@@ -19,7 +19,7 @@ use speculation::pipeline::{Pipeline, Want};
 use speculation::proposal::Proposal;
 use speculation::verification::Draws;
 use tokio::sync::oneshot;
-use tonic::Status;
+use wire::failure::Failure;
 use wire::open::SessionSpec;
 use wire::v1::StopCause;
 
@@ -110,7 +110,7 @@ impl Block {
         let tokens = session.sequence(&[]);
         Ok(Self {
             cascade: Cascade::new(Arc::clone(config), reviewing, block)
-                .map_err(|bad| Status::internal(bad.to_string()))?,
+                .map_err(|bad| Failure::Internal.status(bad.to_string()))?,
             grams,
             asked: *asked,
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),

@@ -15,6 +15,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use v1::draft_reply::Reply;
 use v1::draft_request;
+use wire::failure::Failure;
 use wire::v1::drafter_server::DrafterServer;
 use wire::{round, v1};
 
@@ -117,7 +118,7 @@ impl Role for Proposers {
 
     /// It was made by another model of the cascade.
     fn bad_proposal(bad: &BadProposal) -> Status {
-        Status::internal(format!("cascade: {bad}"))
+        Failure::Internal.status(format!("cascade: {bad}"))
     }
 
     fn routes(peer: Arc<Peer<Self>>) -> Routes {

@@ -10,6 +10,7 @@ use server::reflection::ReflectionError;
 use speculation::pipeline::DistributionError;
 use speculation::proposal::BadProposal;
 use tonic::Status;
+use wire::failure::Failure;
 use wire::status::{BadField, overloaded};
 
 use crate::role::Role;
@@ -112,28 +113,28 @@ impl RoundError {
                 overloaded(full.to_string(), QUEUE_RETRY_AFTER)
             }
             // A neighbour in the batch may be to blame, and another replica may do better.
-            Self::Rejected(stopped) => Status::unavailable(stopped.to_string()),
-            Self::Dropped => Status::unavailable(self.to_string()),
+            Self::Rejected(stopped) => Failure::Unavailable.status(stopped.to_string()),
+            Self::Dropped => Failure::Unavailable.status(self.to_string()),
             Self::Engine(error) => {
                 let message = error.to_string();
                 match error {
                     EngineError::Forward(_) | EngineError::Panicked { .. } => {
-                        Status::unavailable(message)
+                        Failure::Unavailable.status(message)
                     }
-                    EngineError::OverBudget { .. } => Status::out_of_range(message),
-                    _ => Status::internal(message),
+                    EngineError::OverBudget { .. } => Failure::ContextFull.status(message),
+                    _ => Failure::Internal.status(message),
                 }
             }
             // No fault of this peer's, to be left alone for.
             Self::Probs(error @ DistributionError::NoSupport) => {
                 BadField::new("sampling", format!("{model}: {error}")).into()
             }
-            Self::Probs(error) => Status::internal(format!("{model}: {error}")),
+            Self::Probs(error) => Failure::Internal.status(format!("{model}: {error}")),
             Self::Proposal(bad) => R::bad_proposal(&bad),
-            Self::ContextFull { len, context_len } => Status::out_of_range(format!(
+            Self::ContextFull { len, context_len } => Failure::ContextFull.status(format!(
                 "context is full: {len} tokens, the {model} holds {context_len}"
             )),
-            Self::Late(limit) => Status::deadline_exceeded(format!(
+            Self::Late(limit) => Failure::Late.status(format!(
                 "no {} within {limit:?}, and no progress",
                 R::ANSWER
             )),

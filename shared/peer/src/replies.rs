@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tonic::Status;
+use wire::failure::Failure;
 
 /// Replies buffered for one slow client before its stream is no longer read.
 pub const REPLY_BUFFER: usize = 16;
@@ -24,10 +25,8 @@ impl<R> Replies<R> {
     pub async fn send(&self, reply: R) -> Result<(), Status> {
         match tokio::time::timeout(READ_TIMEOUT, self.0.send(Ok(reply))).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Status::cancelled("the client is gone")),
-            Err(_) => Err(Status::deadline_exceeded(
-                "the client read none of its replies for a minute",
-            )),
+            Ok(Err(_)) => Err(Failure::Cancelled.status("the client is gone")),
+            Err(_) => Err(Failure::Late.status("the client read none of its replies for a minute")),
         }
     }
 

@@ -12,6 +12,7 @@ use speculation::committed::Committed;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 use tracing::Instrument;
+use wire::failure::Failure;
 use wire::open::{self, SessionSpec};
 use wire::status::{BadField, overloaded};
 use wire::v1;
@@ -63,7 +64,7 @@ async fn serve<R: Role>(
     replies: &Replies<R::Reply>,
 ) -> Result<(), Status> {
     let first = tokio::time::timeout(OPEN_TIMEOUT, requests.message()).await;
-    let late = |_| Status::deadline_exceeded("no open within 10 s of the stream's begin");
+    let late = |_| Failure::Late.status("no open within 10 s of the stream's begin");
     let Some(first) = first.map_err(late)?? else {
         return Ok(());
     };
@@ -78,7 +79,7 @@ async fn serve<R: Role>(
         .attach(id, epoch)
         .map_err(|error| match error {
             AttachError::Full { .. } => overloaded(error.to_string(), SESSIONS_RETRY_AFTER),
-            AttachError::Stale { .. } => Status::aborted(error.to_string()),
+            AttachError::Stale { .. } => Failure::Superseded.status(error.to_string()),
         })?;
     let mut session = resumed(peer, spec, held);
     let opened = v1::Opened {
@@ -93,7 +94,7 @@ async fn serve<R: Role>(
     let answering = rounds(peer, &hold, &mut session, requests, replies, epoch);
     let ended = tokio::select! {
         ended = answering.instrument(lines.clone()) => ended,
-        () = peer.health.last_call() => Err(Status::unavailable("the service is shutting down")),
+        () = peer.health.last_call() => Err(Failure::Unavailable.status("the service is shutting down")),
         never = tell_draining(peer, replies) => match never {},
     };
     if let Err(status) = &ended {
@@ -183,7 +184,7 @@ async fn answer<R: Role>(
             Ok(ControlFlow::Break(End::Closed))
         }
         Some(StreamRequest::Reserved) => {
-            Err(Status::unimplemented("append and commit are reserved"))
+            Err(Failure::NotOffered.status("append and commit are reserved"))
         }
         Some(StreamRequest::Open(_)) => Err(open::repeated().into()),
         None => Err(BadField::new("request", "missing, or of a later version").into()),
@@ -219,7 +220,7 @@ async fn arrival<T, S: Send + 'static>(
 }
 
 fn superseded() -> Status {
-    Status::aborted("a newer stream took the session")
+    Failure::Superseded.status("a newer stream took the session")
 }
 
 #[cfg(test)]

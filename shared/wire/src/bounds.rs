@@ -7,6 +7,7 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 
+use crate::failure::Failure;
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost::{DecodeError, Message};
@@ -104,7 +105,7 @@ fn of_type<M: 'static>() -> &'static [ListBound] {
 fn check(message: &[u8], bounds: &[ListBound]) -> Result<(), Status> {
     let mut counts = vec![0; bounds.len()];
     count(message, None, bounds, &mut counts)
-        .map_err(|error| Status::internal(error.to_string()))?;
+        .map_err(|error| Failure::Internal.status(error.to_string()))?;
     for (bound, found) in bounds.iter().zip(counts) {
         BadField::at_most(bound.field, found, bound.most, bound.items)?;
     }
@@ -199,7 +200,7 @@ impl<U: Message + Default> Decoder for BoundedDecoder<U> {
         if !self.bounds.is_empty() {
             // A message is decoded once all of it is there, in one piece.
             if message.chunk().len() != message.remaining() {
-                return Err(Status::internal("a message in several pieces"));
+                return Err(Failure::Internal.status("a message in several pieces"));
             }
             check(message.chunk(), self.bounds)?;
         }

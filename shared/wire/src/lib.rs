@@ -13,6 +13,7 @@ pub mod digest;
 pub mod draft_block;
 pub mod drafting;
 pub mod drafting_request;
+pub mod failure;
 pub mod listing;
 pub mod messages;
 pub mod method;

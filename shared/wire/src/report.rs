@@ -7,6 +7,7 @@ use speculation::methods::Choice;
 use speculation::session::{FinishReason, Origin, Plan, Statistics};
 use tonic::Code;
 
+use crate::failure::Failure;
 use crate::v1;
 
 /// Writes where a token came from.
@@ -98,11 +99,12 @@ pub fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) {
         FinishReason::Cancelled => ended(v1::FinishReason::Cancelled),
         FinishReason::DeadlineExceeded => {
             let what = "the request's deadline passed".to_owned();
-            failed(Code::DeadlineExceeded, what)
+            failed(Failure::Late.code(), what)
         }
-        FinishReason::Failed { peer, reason } => {
-            failed(Code::Unavailable, format!("{} lost: {reason}", peer.name()))
-        }
+        FinishReason::Failed { peer, reason } => failed(
+            Failure::Unavailable.code(),
+            format!("{} lost: {reason}", peer.name()),
+        ),
     }
 }
 

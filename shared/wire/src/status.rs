@@ -1,10 +1,12 @@
-//! One table between failures and gRPC status codes, in both directions.
+//! Failures as statuses, and what a peer's status means for a request. Codes are those of [`Failure`].
 
 use std::time::Duration;
 
 use speculation::bad_value::BadValue;
-use tonic::{Code, Status};
+use tonic::Status;
 use tonic_types::{ErrorDetails, StatusExt};
+
+use crate::failure::Failure;
 
 /// A field of a message that is not what it must be. Maps to `INVALID_ARGUMENT`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -54,7 +56,7 @@ impl From<BadValue> for BadField {
 impl From<BadField> for Status {
     fn from(error: BadField) -> Self {
         let details = ErrorDetails::with_bad_request_violation(&error.field, &error.problem);
-        Status::with_error_details(Code::InvalidArgument, error.to_string(), details)
+        Status::with_error_details(Failure::BadField.code(), error.to_string(), details)
     }
 }
 
@@ -70,14 +72,12 @@ pub fn names_field(status: &Status, field: &str) -> bool {
 
 /// `RESOURCE_EXHAUSTED` with a time to wait before trying again.
 pub fn overloaded(what: impl Into<String>, retry_after: Duration) -> Status {
-    let details = ErrorDetails::with_retry_info(Some(retry_after));
-    Status::with_error_details(Code::ResourceExhausted, what, details)
+    Failure::Overloaded.status_after(what, retry_after)
 }
 
 /// `UNAVAILABLE` with a time to wait before trying again.
 pub fn try_again(what: impl Into<String>, retry_after: Duration) -> Status {
-    let details = ErrorDetails::with_retry_info(Some(retry_after));
-    Status::with_error_details(Code::Unavailable, what, details)
+    Failure::Unavailable.status_after(what, retry_after)
 }
 
 /// What a peer's failure means for a request.
@@ -102,23 +102,28 @@ pub fn classify(status: &Status) -> PeerFailure {
     let retry_after = status
         .get_details_retry_info()
         .and_then(|info| info.retry_delay);
-    match (status.code(), retry_after) {
-        (Code::ResourceExhausted, retry_after) => PeerFailure::Overloaded {
+    match (Failure::of_status(status), retry_after) {
+        (Some(Failure::Overloaded), retry_after) => PeerFailure::Overloaded {
             retry_after: retry_after.unwrap_or(DEFAULT_RETRY_AFTER),
         },
         (_, Some(retry_after)) => PeerFailure::Overloaded { retry_after },
         // A stream that is cut ends with one of these: by a broken connection, by a reset or a
         // GOAWAY of a server that stops (which tonic reports as INTERNAL), or by a newer stream.
         (
-            Code::Unavailable
-            | Code::Cancelled
-            | Code::Unknown
-            | Code::DeadlineExceeded
-            | Code::Internal
-            | Code::Aborted,
+            Some(
+                Failure::Unavailable
+                | Failure::Cancelled
+                | Failure::Late
+                | Failure::Internal
+                | Failure::Superseded,
+            ),
             None,
         ) => PeerFailure::Transient,
-        _ => PeerFailure::Permanent,
+        (
+            None
+            | Some(Failure::BadField | Failure::ContextFull | Failure::NotOffered | Failure::Denied),
+            None,
+        ) => PeerFailure::Permanent,
     }
 }
 
@@ -138,6 +143,8 @@ pub fn describe(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tonic::Code;
+
     use super::*;
 
     #[test]

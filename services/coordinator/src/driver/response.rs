@@ -8,6 +8,7 @@ use speculation::session::{FinishReason, Input, Origin, Plan};
 use text::Output;
 use tonic::Code;
 use v1::generate_response::Part;
+use wire::failure::Failure;
 use wire::v1;
 
 use super::Driver;
@@ -194,5 +195,5 @@ impl Driver {
 /// Why an answer ended that a stopping coordinator could not wait for.
 fn interrupted() -> (v1::FinishReason, Code, String) {
     let what = "the coordinator is shutting down; ask again".to_owned();
-    (v1::FinishReason::Error, Code::Unavailable, what)
+    (v1::FinishReason::Error, Failure::Unavailable.code(), what)
 }

@@ -8,6 +8,7 @@ use server::request_id::request_id;
 use speculation::session::Plan;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
+use wire::failure::Failure;
 use wire::status::{BadField, PeerFailure, overloaded, try_again};
 use wire::v1;
 
@@ -47,7 +48,7 @@ impl Shared {
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
         let checking = self.check(message, permit);
-        let late = |_| Status::deadline_exceeded("the deadline passed before the request began");
+        let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
             () = self.health.last_call() => {
@@ -99,7 +100,7 @@ impl Shared {
         };
         // Turning a long text into tokens would hold up every stream of an async thread.
         let checked = tokio::task::spawn_blocking(check).await;
-        let checked = checked.map_err(|error| Status::internal(error.to_string()))??;
+        let checked = checked.map_err(|error| Failure::Internal.status(error.to_string()))??;
         if checked.request.method.plan != Plan::TargetOnly {
             let (model, target) = (&checked.model, &checked.target.description);
             let requirements = checked.request.requirements;
@@ -123,7 +124,7 @@ fn unavailable(error: &PeerError) -> Status {
     let message = format!("verifier: {error}");
     match error.failure() {
         PeerFailure::Overloaded { retry_after } => overloaded(message, retry_after),
-        _ => Status::unavailable(message),
+        _ => Failure::Unavailable.status(message),
     }
 }
 
@@ -131,6 +132,6 @@ fn unavailable(error: &PeerError) -> Status {
 fn random_id() -> Result<[u8; 16], Status> {
     let mut id = [0; 16];
     getrandom::fill(&mut id)
-        .map_err(|error| Status::internal(format!("no randomness: {error}")))?;
+        .map_err(|error| Failure::Internal.status(format!("no randomness: {error}")))?;
     Ok(id)
 }

@@ -5,6 +5,7 @@ mod request;
 
 use server::metrics::{Metrics, names};
 use tonic::Code;
+use wire::failure::Failure;
 
 use crate::events::Stage;
 
@@ -15,14 +16,19 @@ pub(super) use request::{RequestMetrics, outcome};
 const REFUSALS: [&str; 5] = ["overloaded", "invalid", "unavailable", "deadline", "error"];
 
 fn refusal(code: Code) -> &'static str {
-    match code {
-        Code::ResourceExhausted => "overloaded",
-        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition | Code::NotFound => {
-            "invalid"
-        }
-        Code::Unavailable => "unavailable",
-        Code::DeadlineExceeded => "deadline",
-        _ => "error",
+    match Failure::of(code) {
+        Some(Failure::Overloaded) => "overloaded",
+        Some(Failure::BadField | Failure::ContextFull) => "invalid",
+        Some(Failure::Unavailable) => "unavailable",
+        Some(Failure::Late) => "deadline",
+        Some(
+            Failure::Superseded
+            | Failure::Cancelled
+            | Failure::NotOffered
+            | Failure::Denied
+            | Failure::Internal,
+        )
+        | None => "error",
     }
 }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use server::channel::connection_fault;
 use speculation::session::Peer;
-use tonic::{Code, Status};
+use tonic::Status;
 use wire::describe::Mismatch;
+use wire::failure::Failure;
 use wire::status::{self, BadField, PeerFailure};
 
 use crate::events::Fault;
@@ -96,14 +97,17 @@ impl PeerError {
             Self::ContextFull(_) => Fault::ContextFull,
             Self::Decision | Self::Malformed(_) | Self::Proposals(_) => Fault::Malformed,
             Self::Mismatch(_) | Self::Unable(_) | Self::TooLong { .. } => Fault::Refused,
-            Self::Status { status } => match status::classify(status) {
-                PeerFailure::Overloaded { .. } => Fault::Overloaded,
-                // So a drafter says it of a cascade, the smaller models of which are not described.
-                PeerFailure::Permanent if status.code() == Code::OutOfRange => Fault::ContextFull,
-                PeerFailure::Permanent => Fault::Refused,
-                PeerFailure::Transient if status.code() == Code::DeadlineExceeded => Fault::Timeout,
-                PeerFailure::Transient => Fault::Unreachable,
-            },
+            Self::Status { status } => {
+                let is = |failure| Failure::of_status(status) == Some(failure);
+                match status::classify(status) {
+                    PeerFailure::Overloaded { .. } => Fault::Overloaded,
+                    // So a drafter says it of a cascade, the smaller models of which are not described.
+                    PeerFailure::Permanent if is(Failure::ContextFull) => Fault::ContextFull,
+                    PeerFailure::Permanent => Fault::Refused,
+                    PeerFailure::Transient if is(Failure::Late) => Fault::Timeout,
+                    PeerFailure::Transient => Fault::Unreachable,
+                }
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 use wire::describe::PROGRESS;
+use wire::failure::Failure;
 use wire::messages::Incoming;
 use wire::size::Encoded;
 use wire::status::{PeerFailure, classify};
@@ -252,7 +253,7 @@ impl<P: Protocol> PeerStream<P> {
                         }
                     }
                 }
-                None => break Status::unavailable("the stream ended"),
+                None => break Failure::Unavailable.status("the stream ended"),
                 Some(Err(status)) => break status,
             }
         };

@@ -7,7 +7,8 @@ use std::time::Instant;
 use server::metrics::{Counter, Histogram, Metrics, names};
 use server::process::Process;
 use speculation::session::Statistics;
-use tonic::{Code, Status};
+use tonic::Status;
+use wire::failure::Failure;
 use wire::v1;
 
 use super::model::ModelMetrics;
@@ -107,7 +108,7 @@ impl RequestMetrics {
         self.metrics
             .counter(&names::REQUESTS_REFUSED, &[reason])
             .inc();
-        if !self.admitted && status.code() == Code::ResourceExhausted {
+        if !self.admitted && Failure::of_status(status) == Some(Failure::Overloaded) {
             self.metrics.counter(&names::ADMISSION_REJECTS, &[]).inc();
         }
     }
@@ -274,7 +275,7 @@ pub(in crate::observe) fn outcome(finished: &v1::Finished) -> &'static str {
         v1::FinishReason::Length => "length",
         v1::FinishReason::Cancelled => "cancelled",
         v1::FinishReason::Error | v1::FinishReason::Unspecified
-            if finished.error_code == Code::DeadlineExceeded as u32 =>
+            if finished.error_code == Failure::Late.code() as u32 =>
         {
             "deadline"
         }
