@@ -81,17 +81,17 @@ impl FakePeers {
         use verify_reply::Reply;
         use verify_request::Request;
         let mut next = self.with(|script| script.verifier.pop_front())?;
-        let asked = match request.request? {
+        let requested = match request.request? {
             Request::Round(round) => round.header,
             Request::Decode(round) => round.header,
             _ => None,
         };
         match &mut next.reply {
-            Some(Reply::Verdict(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::Slice(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::Decoded(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::Progress(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Verdict(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Slice(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Decoded(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Progress(reply)) => answer(&mut reply.header, requested),
             _ => {}
         }
         Some(next)
@@ -101,14 +101,14 @@ impl FakePeers {
         use draft_reply::Reply;
         use draft_request::Request;
         let mut next = self.with(|script| script.drafter.pop_front())?;
-        let asked = match request.request? {
+        let requested = match request.request? {
             Request::Round(round) => round.header,
             _ => None,
         };
         match &mut next.reply {
-            Some(Reply::Block(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, asked),
-            Some(Reply::Progress(reply)) => answer(&mut reply.header, asked),
+            Some(Reply::Block(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Progress(reply)) => answer(&mut reply.header, requested),
             _ => {}
         }
         Some(next)
@@ -116,13 +116,13 @@ impl FakePeers {
 }
 
 /// Where the reply has no header, gives it the one that belongs to what was asked.
-fn answer(header: &mut Option<ReplyHeader>, asked: Option<RoundHeader>) {
-    if let (None, Some(asked)) = (&header, asked) {
+fn answer(header: &mut Option<ReplyHeader>, requested: Option<RoundHeader>) {
+    if let (None, Some(requested)) = (&header, requested) {
         *header = Some(ReplyHeader {
-            round: asked.round,
-            epoch: asked.epoch,
-            base_len: asked.from_len + asked.committed.len() as u32,
-            digest: asked.digest,
+            round: requested.round,
+            epoch: requested.epoch,
+            base_len: requested.from_len + requested.committed.len() as u32,
+            digest: requested.digest,
             replayed: false,
         });
     }

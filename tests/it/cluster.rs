@@ -65,7 +65,7 @@ impl Service {
         ended.expect("in time").expect("no panic")
     }
 
-    /// What its process tells of itself.
+    /// What its process says of itself.
     pub(crate) fn scrape(&self) -> Scrape {
         Scrape::read(&self.process.metrics.encode().expect("text"))
     }

@@ -40,7 +40,7 @@ struct Block {
     /// Whether it was drafted for an earlier copy of the request.
     is_replayed: bool,
     /// What was told before it came.
-    told: Vec<Progress>,
+    reported: Vec<Progress>,
 }
 
 impl Block {
@@ -67,34 +67,34 @@ impl Rounds {
     }
 
     /// Asks for a block after the output `committed`.
-    async fn try_ask(&mut self, committed: &[u32], asked: DraftRound) -> Result<Block, Status> {
+    async fn try_ask(&mut self, committed: &[u32], requested: DraftRound) -> Result<Block, Status> {
         self.round += 1;
-        let mut round = with_header(asked, self.round, committed);
+        let mut round = with_header(requested, self.round, committed);
         round.header.get_or_insert_default().timeout_ms = self.timeout.as_millis() as u32;
         self.stream.send(round).await;
-        let (mut parts, mut told) = (Vec::new(), Vec::new());
+        let (mut parts, mut reported) = (Vec::new(), Vec::new());
         loop {
             match self.stream.receive().await? {
                 Reply::Block(block) => {
                     let last = block.last;
                     parts.push(block);
                     if last {
-                        return Ok(whole(parts, told));
+                        return Ok(whole(parts, reported));
                     }
                 }
-                Reply::Progress(progress) => told.push(progress),
+                Reply::Progress(progress) => reported.push(progress),
                 other => panic!("another reply: {other:?}"),
             }
         }
     }
 
-    async fn ask(&mut self, committed: &[u32], asked: DraftRound) -> Block {
-        let asked = self.try_ask(committed, asked).await;
-        asked.expect("a round in order")
+    async fn ask(&mut self, committed: &[u32], requested: DraftRound) -> Block {
+        let requested = self.try_ask(committed, requested).await;
+        requested.expect("a round in order")
     }
 }
 
-fn whole(parts: Vec<DraftBlock>, told: Vec<Progress>) -> Block {
+fn whole(parts: Vec<DraftBlock>, reported: Vec<Progress>) -> Block {
     let (mut tokens, mut parents, mut messages) = (Vec::new(), Vec::new(), Vec::new());
     let mut proposals = Vec::new();
     let last = parts.last().expect("a message").clone();
@@ -113,11 +113,11 @@ fn whole(parts: Vec<DraftBlock>, told: Vec<Progress>) -> Block {
         is_replayed: last.header.expect("a header").replayed,
         forwards: last.forwards,
         messages,
-        told,
+        reported,
     }
 }
 
-fn asked(drafting: Drafting, max_tokens: u32) -> DraftRound {
+fn requested(drafting: Drafting, max_tokens: u32) -> DraftRound {
     DraftRound {
         max_tokens,
         drafting: drafting.into(),

@@ -48,42 +48,52 @@ fn learned(threshold: f64) -> Policy {
 }
 
 /// Every way of drafting that needs no acceptance head, by name.
-fn every_way(asked: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
-    let asked = || asked.clone();
+fn every_way(requested: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)> {
+    let requested = || requested.clone();
     vec![
-        ("max-gram", asked().by(Drafting::MaxGram).draft_len(6)),
-        ("cascade", asked().by(Drafting::Cascade)),
-        ("short cascade", asked().by(Drafting::Cascade).draft_len(3)),
-        ("confidence", asked().policy(Policy::Confidence(0.4))),
-        ("entropy", asked().policy(Policy::Entropy(1.5)).draft_len(7)),
-        ("goodput", asked().policy(Policy::Goodput(true))),
+        ("max-gram", requested().by(Drafting::MaxGram).draft_len(6)),
+        ("cascade", requested().by(Drafting::Cascade)),
+        (
+            "short cascade",
+            requested().by(Drafting::Cascade).draft_len(3),
+        ),
+        ("confidence", requested().policy(Policy::Confidence(0.4))),
+        (
+            "entropy",
+            requested().policy(Policy::Entropy(1.5)).draft_len(7),
+        ),
+        ("goodput", requested().policy(Policy::Goodput(true))),
         (
             "max-gram goodput",
-            asked().by(Drafting::MaxGram).policy(Policy::Goodput(true)),
+            requested()
+                .by(Drafting::MaxGram)
+                .policy(Policy::Goodput(true)),
         ),
-        ("comb", asked().tree(Shape::Comb(8))),
-        ("deep comb", asked().tree(Shape::Comb(3)).draft_len(12)),
-        ("alternates", asked().tree(Shape::Alternates(2))),
+        ("comb", requested().tree(Shape::Comb(8))),
+        ("deep comb", requested().tree(Shape::Comb(3)).draft_len(12)),
+        ("alternates", requested().tree(Shape::Alternates(2))),
         (
             "cascade comb",
-            asked().by(Drafting::Cascade).tree(Shape::Comb(6)),
+            requested().by(Drafting::Cascade).tree(Shape::Comb(6)),
         ),
         (
             "cascade alternates",
-            asked()
+            requested()
                 .by(Drafting::Cascade)
                 .tree(Shape::Alternates(2))
                 .draft_len(5),
         ),
         (
             "unsure alternates",
-            asked()
+            requested()
                 .tree(Shape::Alternates(1))
                 .policy(Policy::Confidence(0.3)),
         ),
         (
             "goodput comb",
-            asked().tree(Shape::Comb(4)).policy(Policy::Goodput(true)),
+            requested()
+                .tree(Shape::Comb(4))
+                .policy(Policy::Goodput(true)),
         ),
     ]
 }

@@ -47,11 +47,15 @@ pub(crate) async fn ends_soon(service: Service) {
 }
 
 /// Generates, and calls `then` once 30 tokens have come.
-async fn interrupted(coordinator: &Service, asked: GenerateRequest, then: impl FnOnce()) -> Answer {
-    with_fault(coordinator, asked, 30, then).await
+async fn interrupted(
+    coordinator: &Service,
+    requested: GenerateRequest,
+    then: impl FnOnce(),
+) -> Answer {
+    with_fault(coordinator, requested, 30, then).await
 }
 
-fn asked(method: &str) -> GenerateRequest {
+fn requested(method: &str) -> GenerateRequest {
     request("Once upon a time", 300)
         .method(method)
         .temperature(1.0)
@@ -73,7 +77,7 @@ async fn stopped_under(
                 verifier.stop.cancel();
             }
         };
-        let answer = interrupted(coordinator, asked(method), stop).await;
+        let answer = interrupted(coordinator, requested(method), stop).await;
         if stopped {
             return answer;
         }
@@ -90,10 +94,10 @@ async fn sessions_leave_a_draining_verifier_without_a_failed_round() {
         let (second, _) = patient_verifier().await;
         let urls = [first.url(), second.url()];
         let coordinator = coordinator(config(&[drafter.url()], &urls)).await;
-        let expected = generate(&coordinator, asked(method)).await.tokens;
+        let expected = generate(&coordinator, requested(method)).await.tokens;
         let stops = [first.stop.clone(), second.stop.clone()];
         let mut left = 0;
-        let answer = interrupted(&coordinator, asked(method), || {
+        let answer = interrupted(&coordinator, requested(method), || {
             left = usize::from(first_monitor.sessions().attached == 0);
             stops[left].cancel();
         });
@@ -116,10 +120,10 @@ async fn sessions_leave_a_draining_drafter_without_a_failed_round() {
     let (verifier, _) = verifier(target()).await;
     let urls = [first.url(), second.url()];
     let coordinator = coordinator(config(&urls, &[verifier.url()])).await;
-    let expected = generate(&coordinator, asked("coupled")).await.tokens;
+    let expected = generate(&coordinator, requested("coupled")).await.tokens;
     let stops = [first.stop.clone(), second.stop.clone()];
     let mut left = 0;
-    let answer = interrupted(&coordinator, asked("coupled"), || {
+    let answer = interrupted(&coordinator, requested("coupled"), || {
         left = usize::from(first_monitor.sessions().attached == 0);
         stops[left].cancel();
     });
@@ -161,8 +165,8 @@ async fn without_another_replica_a_session_stays_to_its_end() {
     let (verifier, _) = patient_verifier().await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     for method in ["target-only", "coupled"] {
-        let expected = generate(&coordinator, asked(method)).await.tokens;
-        let answer = interrupted(&coordinator, asked(method), || {
+        let expected = generate(&coordinator, requested(method)).await.tokens;
+        let answer = interrupted(&coordinator, requested(method), || {
             if method == "coupled" {
                 drafter.stop.cancel();
                 verifier.stop.cancel();
@@ -233,11 +237,11 @@ async fn what_a_stopping_coordinator_cannot_finish_ends_with_one_retryable_error
     let mut config = config(&[], &[relay.url()]);
     config.server.drain_grace_ms = 2_000;
     let coordinator = coordinator(config).await;
-    let asked = request("Once upon a time", 480).ignoring_eos();
-    let expected = generate(&coordinator, asked.clone()).await.tokens;
+    let requested = request("Once upon a time", 480).ignoring_eos();
+    let expected = generate(&coordinator, requested.clone()).await.tokens;
     // A token takes a byte or more, so the answer cannot end by itself.
     relay.hold_after(400);
-    let parts = begin(&coordinator, asked).await;
+    let parts = begin(&coordinator, requested).await;
     coordinator.stop.cancel();
     let answer = collect(parts, |_| {}).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);

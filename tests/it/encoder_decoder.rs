@@ -144,14 +144,14 @@ fn of_tokens(ids: &[u32], max_tokens: u32) -> GenerateRequest {
 async fn the_target_alone_writes_what_its_definition_says() {
     let (coordinator, _peers) = cluster(target()).await;
     for prompt in [&[14, 111, 143, 177][..], &[2], &[300; 70]] {
-        let asked = of_tokens(prompt, 24).temperature(0.0);
-        let answer = generate(&coordinator, asked.method("target-only")).await;
+        let requested = of_tokens(prompt, 24).temperature(0.0);
+        let answer = generate(&coordinator, requested.method("target-only")).await;
         assert_eq!(answer.tokens, greedy(prompt, 24), "{prompt:?}");
         assert_eq!(answer.started.prompt_tokens as usize, prompt.len());
     }
     // The prompt as text ends with the end token, and the output is no continuation of it.
-    let asked = request("ab", 24).temperature(0.0).method("target-only");
-    let answer = generate(&coordinator, asked).await;
+    let requested = request("ab", 24).temperature(0.0).method("target-only");
+    let answer = generate(&coordinator, requested).await;
     assert_eq!(answer.tokens, greedy(&[100, 101, 2], 24));
 }
 
@@ -164,12 +164,12 @@ async fn equals_target_only(
     let (mut accepted, mut drafted) = (0, 0);
     for (seed, prompt) in PROMPTS.into_iter().enumerate() {
         for temperature in [0.0, 1.0] {
-            let asked = request(prompt, 40)
+            let requested = request(prompt, 40)
                 .temperature(temperature)
                 .seed(seed as u64)
                 .ignoring_eos();
-            let alone = generate(coordinator, asked.clone().method("target-only")).await;
-            let coupled = generate(coordinator, change(asked)).await;
+            let alone = generate(coordinator, requested.clone().method("target-only")).await;
+            let coupled = generate(coordinator, change(requested)).await;
             let what = format!("{what}, T={temperature} {prompt:?}");
             assert_eq!(coupled.tokens, alone.tokens, "{what}");
             assert_eq!(coupled.tokens.len(), 40, "{what}");
@@ -190,19 +190,19 @@ async fn coupled_equals_target_only() {
     let (coordinator, _peers) = cluster(t5("t5-original", WeightFormat::Q8_0)).await;
     for draft_len in [1, 4, 8] {
         let what = format!("K={draft_len}");
-        let change = |asked: GenerateRequest| asked.draft_len(draft_len);
+        let change = |requested: GenerateRequest| requested.draft_len(draft_len);
         let accepted = equals_target_only(&coordinator, &what, change).await;
         assert!(accepted > 50, "{what}: {accepted} accepted");
     }
-    let comb = |asked: GenerateRequest| GenerateRequest {
+    let comb = |requested: GenerateRequest| GenerateRequest {
         tree: wire::drafting::shape_to_wire(TreeShape::Comb(3)),
-        ..asked.draft_len(4)
+        ..requested.draft_len(4)
     };
     let accepted = equals_target_only(&coordinator, "trees", comb).await;
     assert!(accepted > 50, "trees: {accepted} accepted");
     // Nothing like it.
     let (coordinator, _peers) = cluster(t5("t5-v1_1", WeightFormat::Q8_0)).await;
-    equals_target_only(&coordinator, "a stranger", |asked| asked).await;
+    equals_target_only(&coordinator, "a stranger", |requested| requested).await;
 }
 
 /// A table for Max-Gram in a file that lives as long as the folder.
@@ -228,9 +228,9 @@ async fn every_way_of_drafting_equals_target_only() {
     .await;
     let (coordinator, _peers) = of(drafter).await;
     for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-        let change = |asked: GenerateRequest| GenerateRequest {
+        let change = |requested: GenerateRequest| GenerateRequest {
             drafting: drafting.into(),
-            ..asked.draft_len(6)
+            ..requested.draft_len(6)
         };
         let what = format!("{drafting:?}");
         let accepted = equals_target_only(&coordinator, &what, change).await;
@@ -243,14 +243,14 @@ async fn every_method_runs_and_repeats_itself() {
     let (coordinator, _peers) = cluster(t5("t5-original", WeightFormat::Q8_0)).await;
     for method in speculation::methods::METHODS {
         for temperature in [0.0, 1.0] {
-            let asked = request(PROMPTS[0], 24)
+            let requested = request(PROMPTS[0], 24)
                 .method(method.name)
                 .temperature(temperature)
                 .ignoring_eos();
-            let answer = generate(&coordinator, asked.clone()).await;
+            let answer = generate(&coordinator, requested.clone()).await;
             assert_eq!(answer.tokens.len(), 24, "{}", method.name);
             assert_eq!(answer.finished.effective_method, method.name);
-            let again = generate(&coordinator, asked).await;
+            let again = generate(&coordinator, requested).await;
             assert_eq!(again.tokens, answer.tokens, "{}", method.name);
         }
     }
@@ -308,8 +308,8 @@ async fn prompt_and_output_have_a_limit_each() {
     let (verifier, _) = verifier(short()).await;
     let coordinator =
         coordinator(crate::cluster::config(&[drafter.url()], &[verifier.url()])).await;
-    let refused = async |asked: GenerateRequest| {
-        let refused = try_generate(&coordinator, asked).await;
+    let refused = async |requested: GenerateRequest| {
+        let refused = try_generate(&coordinator, requested).await;
         refused.expect_err("refused").message().to_owned()
     };
     // The encoder takes as much, and of the decoder's places one is the start token's.
@@ -344,12 +344,12 @@ async fn requests_beside_one_another_keep_their_sources() {
     let (drafter, draft_monitor) = drafter(t5("t5-original", WeightFormat::Q8_0)).await;
     let (verifier, target_monitor) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let asked = |prompt: &str| request(prompt, 40).ignoring_eos();
+    let requested = |prompt: &str| request(prompt, 40).ignoring_eos();
     let mut alone: Vec<Answer> = Vec::new();
     for prompt in PROMPTS {
-        alone.push(generate(&coordinator, asked(prompt)).await);
+        alone.push(generate(&coordinator, requested(prompt)).await);
     }
-    let together = PROMPTS.map(|prompt| generate(&coordinator, asked(prompt)));
+    let together = PROMPTS.map(|prompt| generate(&coordinator, requested(prompt)));
     let together = futures_util::future::join_all(together).await;
     for (alone, together) in alone.iter().zip(&together) {
         assert_eq!(alone.tokens, together.tokens);

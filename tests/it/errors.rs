@@ -15,15 +15,15 @@ pub(crate) type Case = (&'static str, GenerateRequest);
 
 /// A request in order but for `change`.
 pub(crate) fn case(expected: &'static str, change: impl FnOnce(&mut GenerateRequest)) -> Case {
-    let mut asked = request("Once upon a time", 8);
-    change(&mut asked);
-    (expected, asked)
+    let mut requested = request("Once upon a time", 8);
+    change(&mut requested);
+    (expected, requested)
 }
 
 /// Checks that each is refused by the name of its field.
 pub(crate) async fn each_refused(coordinator: &Service, cases: Vec<Case>) {
-    for (expected, asked) in cases {
-        let refused = try_generate(coordinator, asked).await;
+    for (expected, requested) in cases {
+        let refused = try_generate(coordinator, requested).await;
         let status = refused.expect_err(expected);
         assert_eq!(status.code(), Code::InvalidArgument, "{expected}");
         let mut parts = expected.split(" | ");
@@ -89,21 +89,24 @@ async fn each_bad_field_is_named_with_its_value_and_limit() {
     let cluster = Cluster::start(draft()).await;
     each_refused(&cluster.coordinator, bad_fields()).await;
     // Nothing was lost by it.
-    let asked = request("Once upon a time", 8).ignoring_eos();
-    assert_eq!(generate(&cluster.coordinator, asked).await.tokens.len(), 8);
+    let requested = request("Once upon a time", 8).ignoring_eos();
+    assert_eq!(
+        generate(&cluster.coordinator, requested).await.tokens.len(),
+        8
+    );
 }
 
 #[tokio::test]
 async fn the_whole_context_can_be_used_and_no_more() {
     let cluster = Cluster::start(draft()).await;
     let prompt: Vec<u32> = std::iter::once(1).chain((0..99).map(|i| 300 + i)).collect();
-    let asked = |max_tokens| GenerateRequest {
+    let requested = |max_tokens| GenerateRequest {
         prompt: Some(ids(prompt.clone())),
         ..request("", max_tokens).ignoring_eos()
     };
-    let whole = generate(&cluster.coordinator, asked(412)).await;
+    let whole = generate(&cluster.coordinator, requested(412)).await;
     assert_eq!(whole.tokens.len(), 412);
-    let too_many = vec![("max_tokens | 1 to 412", asked(413))];
+    let too_many = vec![("max_tokens | 1 to 412", requested(413))];
     each_refused(&cluster.coordinator, too_many).await;
 }
 
@@ -115,13 +118,13 @@ async fn stop_strings_end_the_text_before_them() {
     let stop = format!("{} {}", words[4], words[5]);
     let at = whole.text.find(&stop).expect("in the text");
     for method in ["coupled", "target-only", "draft-only"] {
-        let asked = request("Once upon a time", 80).method(method);
-        let free = generate(&cluster.coordinator, asked.clone()).await;
+        let requested = request("Once upon a time", 80).method(method);
+        let free = generate(&cluster.coordinator, requested.clone()).await;
         // Reports must cope with a round whose last tokens are cut off.
         let stopped = GenerateRequest {
             stop: vec![stop.clone()],
             report_rounds: true,
-            ..asked
+            ..requested
         };
         let answer = generate(&cluster.coordinator, stopped).await;
         assert!(free.tokens.starts_with(&answer.tokens));
@@ -139,13 +142,13 @@ async fn stop_strings_end_the_text_before_them() {
 async fn a_stop_in_the_first_round_is_reported_like_any_other() {
     let cluster = Cluster::start(draft()).await;
     for seed in 0..6 {
-        let asked = request("Once upon a time", 40).seed(seed).draft_len(8);
-        let whole = generate(&cluster.coordinator, asked.clone()).await;
+        let requested = request("Once upon a time", 40).seed(seed).draft_len(8);
+        let whole = generate(&cluster.coordinator, requested.clone()).await;
         let first = whole.text.split_whitespace().next().expect("a word");
         let stopped = GenerateRequest {
             stop: vec![first.to_owned()],
             report_rounds: true,
-            ..asked
+            ..requested
         };
         let answer = generate(&cluster.coordinator, stopped).await;
         assert_eq!(answer.finished.reason(), wire::v1::FinishReason::Stop);
@@ -156,8 +159,8 @@ async fn a_stop_in_the_first_round_is_reported_like_any_other() {
 #[tokio::test]
 async fn end_tokens_count_and_have_no_text() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Question: What is 2 + 3?\nAnswer:", 100).temperature(0.0);
-    let answer = generate(&cluster.coordinator, asked).await;
+    let requested = request("Question: What is 2 + 3?\nAnswer:", 100).temperature(0.0);
+    let answer = generate(&cluster.coordinator, requested).await;
     assert_eq!(answer.finished.reason(), wire::v1::FinishReason::Stop);
     assert_eq!(answer.tokens.last(), Some(&2));
     assert!(!answer.text.contains("</s>"), "{}", answer.text);
@@ -214,7 +217,7 @@ async fn more_requests_than_admitted_are_told_when_to_come_back() {
     let refused = try_generate(&coordinator, request("x", 8)).await;
     let status = refused.expect_err("refused");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    let told = status.get_details_retry_info().expect("details");
-    assert!(told.retry_delay.is_some());
+    let reported = status.get_details_retry_info().expect("details");
+    assert!(reported.retry_delay.is_some());
     drop(running.expect("admitted"));
 }

@@ -12,7 +12,7 @@ use crate::cluster::Service;
 const MAX_TOKENS: u32 = 120;
 
 /// A long request, greedy or not by turns.
-fn asked(index: usize, prompt: &str) -> GenerateRequest {
+fn requested(index: usize, prompt: &str) -> GenerateRequest {
     let temperature = (index % 2) as f32;
     request(prompt, MAX_TOKENS)
         .temperature(temperature)

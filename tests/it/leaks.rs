@@ -19,8 +19,8 @@ fn nothing_is_held(cluster: &Cluster) -> bool {
 async fn finished_requests_leave_nothing_behind() {
     let cluster = Cluster::start(draft()).await;
     for method in speculation::methods::METHODS {
-        let asked = request("Once upon a time", 20).method(method.name);
-        generate(&cluster.coordinator, asked).await;
+        let requested = request("Once upon a time", 20).method(method.name);
+        generate(&cluster.coordinator, requested).await;
         eventually(method.name, || nothing_is_held(&cluster)).await;
     }
 }

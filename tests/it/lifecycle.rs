@@ -116,17 +116,17 @@ async fn one_model_without_a_verifier_keeps_no_other_from_being_served() {
     config.models.push(served);
     let coordinator = coordinator(config).await;
     becomes_ready(&coordinator).await;
-    let mut asked = request("x", 4).ignoring_eos();
-    asked.model = "served".to_owned();
-    assert_eq!(generate(&coordinator, asked).await.tokens.len(), 4);
+    let mut requested = request("x", 4).ignoring_eos();
+    requested.model = "served".to_owned();
+    assert_eq!(generate(&coordinator, requested).await.tokens.len(), 4);
 }
 
 #[tokio::test]
 async fn rounds_are_reported_after_their_tokens() {
     let cluster = Cluster::start(draft()).await;
-    let mut asked = request("Once upon a time", 60).ignoring_eos();
-    asked.report_rounds = true;
-    let parts = begin(&cluster.coordinator, asked).await;
+    let mut requested = request("Once upon a time", 60).ignoring_eos();
+    requested.report_rounds = true;
+    let parts = begin(&cluster.coordinator, requested).await;
     let answer = collect(parts, |_| {}).await;
     let statistics = answer.statistics();
     let drafting = |round: &&wire::v1::RoundReport| round.drafted > 0;

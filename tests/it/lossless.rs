@@ -12,14 +12,18 @@ async fn equals_target_only(cluster: &Cluster, few: usize) {
     let mut drafted = 0;
     for (index, prompt) in prompts::mixed(few).into_iter().enumerate() {
         for temperature in [0.0, 1.0] {
-            let asked = request(&prompt, 48)
+            let requested = request(&prompt, 48)
                 .temperature(temperature)
                 .seed(index as u64);
-            let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
+            let alone = generate(
+                &cluster.coordinator,
+                requested.clone().method("target-only"),
+            )
+            .await;
             assert!(alone.origins.iter().all(|&origin| origin == Origin::Target));
             for draft_len in [1, 4, 8] {
                 let coupled =
-                    generate(&cluster.coordinator, asked.clone().draft_len(draft_len)).await;
+                    generate(&cluster.coordinator, requested.clone().draft_len(draft_len)).await;
                 assert_eq!(
                     coupled.tokens, alone.tokens,
                     "T={temperature} K={draft_len} {prompt:?}"
@@ -57,9 +61,9 @@ async fn parallel_requests_do_not_disturb_each_other() {
         );
     }
     let together = prompts.iter().map(|prompt| {
-        let asked = request(prompt, 40);
+        let requested = request(prompt, 40);
         let coordinator = &cluster.coordinator;
-        async move { generate(coordinator, asked).await.tokens }
+        async move { generate(coordinator, requested).await.tokens }
     });
     let together = join_all(together).await;
     assert_eq!(together, alone);
@@ -68,19 +72,21 @@ async fn parallel_requests_do_not_disturb_each_other() {
 #[tokio::test]
 async fn a_seed_gives_its_tokens_again_and_another_gives_others() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 40).ignoring_eos();
-    let first = generate(&cluster.coordinator, asked.clone()).await;
+    let requested = request("Once upon a time", 40).ignoring_eos();
+    let first = generate(&cluster.coordinator, requested.clone()).await;
     assert_eq!(
         first.tokens,
-        generate(&cluster.coordinator, asked.clone()).await.tokens
-    );
-    assert_ne!(
-        first.tokens,
-        generate(&cluster.coordinator, asked.clone().seed(43))
+        generate(&cluster.coordinator, requested.clone())
             .await
             .tokens
     );
-    let mut choice = asked;
+    assert_ne!(
+        first.tokens,
+        generate(&cluster.coordinator, requested.clone().seed(43))
+            .await
+            .tokens
+    );
+    let mut choice = requested;
     choice.choice = 1;
     assert_ne!(
         first.tokens,
@@ -94,14 +100,14 @@ async fn every_method_runs_at_both_temperatures_and_repeats_itself() {
     let cluster = Cluster::start(draft()).await;
     for method in speculation::methods::METHODS {
         for temperature in [0.0, 1.0] {
-            let asked = request("Once upon a time", 32)
+            let requested = request("Once upon a time", 32)
                 .method(method.name)
                 .temperature(temperature);
-            let answer = generate(&cluster.coordinator, asked.clone().ignoring_eos()).await;
+            let answer = generate(&cluster.coordinator, requested.clone().ignoring_eos()).await;
             assert_eq!(answer.tokens.len(), 32, "{}", method.name);
             assert_eq!(answer.finished.effective_method, method.name);
             // Without faults even the methods that promise less are a function of the seed.
-            let again = generate(&cluster.coordinator, asked.ignoring_eos()).await;
+            let again = generate(&cluster.coordinator, requested.ignoring_eos()).await;
             assert_eq!(again.tokens, answer.tokens, "{}", method.name);
         }
     }
@@ -112,9 +118,13 @@ async fn every_method_runs_at_both_temperatures_and_repeats_itself() {
 async fn greedy_rejection_equals_target_only() {
     let cluster = Cluster::start(draft()).await;
     for prompt in prompts::mixed(6) {
-        let asked = request(&prompt, 40).temperature(0.0);
-        let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
-        let rejection = generate(&cluster.coordinator, asked.method("rejection")).await;
+        let requested = request(&prompt, 40).temperature(0.0);
+        let alone = generate(
+            &cluster.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await;
+        let rejection = generate(&cluster.coordinator, requested.method("rejection")).await;
         assert_eq!(rejection.tokens, alone.tokens);
     }
 }
@@ -124,8 +134,8 @@ async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
     let cluster = Cluster::start(draft()).await;
     let (mut rounds, mut accepted) = (0, 0);
     for seed in 0..8 {
-        let mut asked = request("Once upon a time", 48).draft_len(8).seed(seed);
-        let sampling = asked.sampling.get_or_insert_default();
+        let mut requested = request("Once upon a time", 48).draft_len(8).seed(seed);
+        let sampling = requested.sampling.get_or_insert_default();
         sampling.temperature = Some(0.8);
         sampling.top_k = 50;
         sampling.top_p = Some(0.95);
@@ -136,8 +146,12 @@ async fn penalties_bans_and_cuts_are_the_same_on_both_sides() {
         sampling.frequency_penalty = 1.0;
         sampling.min_tokens = 40;
         sampling.banned_token_ids = vec![14, 16];
-        let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
-        let coupled = generate(&cluster.coordinator, asked).await;
+        let alone = generate(
+            &cluster.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await;
+        let coupled = generate(&cluster.coordinator, requested).await;
         assert_eq!(coupled.tokens, alone.tokens);
         assert!(coupled.tokens.len() >= 40);
         assert!(coupled.tokens.iter().all(|token| ![14, 16].contains(token)));

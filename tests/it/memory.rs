@@ -21,22 +21,22 @@ async fn many_requests_on_little_memory_equal_target_only() {
     config.round_timeout_ms = 120_000.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
     let prompts = prompts::mixed(8);
-    let asked: Vec<_> = (0..64_u64)
+    let requested: Vec<_> = (0..64_u64)
         .map(|index| {
             let prompt = &prompts[index as usize % prompts.len()];
             let temperature = (index % 2) as f32;
-            let asked = request(prompt, 12).temperature(temperature).seed(index);
-            asked.draft_len(1 + index as u32 % 5)
+            let requested = request(prompt, 12).temperature(temperature).seed(index);
+            requested.draft_len(1 + index as u32 % 5)
         })
         .collect();
-    let alone = asked.iter().map(|asked| {
-        let asked = asked.clone().method("target-only");
-        generate(&ample.coordinator, asked)
+    let alone = requested.iter().map(|requested| {
+        let requested = requested.clone().method("target-only");
+        generate(&ample.coordinator, requested)
     });
     let alone = join_all(alone).await;
-    let together = asked
+    let together = requested
         .iter()
-        .map(|asked| generate(&coordinator, asked.clone()));
+        .map(|requested| generate(&coordinator, requested.clone()));
     let together = join_all(together).await;
     for (together, alone) in together.iter().zip(&alone) {
         assert_eq!(together.tokens, alone.tokens);
@@ -68,18 +68,18 @@ async fn the_longest_sequence_leaves_room_for_a_tree_at_its_end() {
     let described = peer.describe(DescribeRequest {}).await.expect("described");
     assert_eq!(described.into_inner().context_len, longest);
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let asked = |max_tokens| {
-        let asked = request("Once upon a time", max_tokens).ignoring_eos();
+    let requested = |max_tokens| {
+        let requested = request("Once upon a time", max_tokens).ignoring_eos();
         // Sixty-four nodes, as many as a round may have.
         let shape = tree_shape::Shape::Comb(8);
         GenerateRequest {
             tree: Some(TreeShape { shape: Some(shape) }),
-            ..asked.draft_len(8)
+            ..requested.draft_len(8)
         }
     };
-    let prompt = generate(&ample.coordinator, asked(1)).await;
+    let prompt = generate(&ample.coordinator, requested(1)).await;
     let max_tokens = longest - prompt.started.prompt_tokens;
-    let answer = generate(&coordinator, asked(max_tokens)).await;
+    let answer = generate(&coordinator, requested(max_tokens)).await;
     let alone = request("Once upon a time", max_tokens).ignoring_eos();
     let alone = generate(&ample.coordinator, alone.method("target-only")).await;
     assert_eq!(answer.tokens, alone.tokens);
@@ -106,11 +106,11 @@ async fn a_drafter_shares_beginnings_within_a_tenant_where_that_is_allowed() {
     ] {
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
         let before = shared();
-        let asked = GenerateRequest {
+        let requested = GenerateRequest {
             tenant: tenant.to_owned(),
             ..request(&"Once upon a time there was a cat. ".repeat(20), 8)
         };
-        let answer = generate(&coordinator, asked).await;
+        let answer = generate(&coordinator, requested).await;
         assert_eq!(answer.fallbacks(), 0);
         assert_eq!(shared() > before, shares, "'{tenant}'");
         eventually("the session is over", || monitor.engine().sequences == 0).await;

@@ -68,16 +68,16 @@ impl Choosing for GenerateRequest {
 fn every_way() -> Vec<(String, GenerateRequest)> {
     let mut ways = Vec::new();
     for method in METHODS {
-        let asked = request("Question: What is 347 + 58?\nAnswer:", 32).method(method.name);
-        ways.push((method.name.to_owned(), asked.clone()));
+        let requested = request("Question: What is 347 + 58?\nAnswer:", 32).method(method.name);
+        ways.push((method.name.to_owned(), requested.clone()));
         let rules: &[Rule] = match method.name {
             "spec-cascade" | "oracle-cascade" => RULES,
             "token-cascade" => rules::for_drafters(),
             _ => &[],
         };
         for rule in rules {
-            let asked = asked.clone().rule(rule.name);
-            ways.push((format!("{} {}", method.name, rule.name), asked));
+            let requested = requested.clone().rule(rule.name);
+            ways.push((format!("{} {}", method.name, rule.name), requested));
         }
     }
     let mut tuned = request("Once upon a time", 32).method("lossy").alpha(0.3);
@@ -122,13 +122,13 @@ async fn it_makes_no_difference_where_acceptance_is_decided() {
             ..Default::default()
         },
     ];
-    for (what, asked) in every_way() {
+    for (what, requested) in every_way() {
         for sampling in samplings.iter().chain(&cut) {
             let temperature = sampling.temperature();
-            let mut asked = asked.clone().ignoring_eos();
-            asked.sampling = Some(sampling.clone());
-            let here = generate(&cluster.coordinator, asked.clone()).await;
-            let there = generate(&cluster.coordinator, asked.clone().at_coordinator()).await;
+            let mut requested = requested.clone().ignoring_eos();
+            requested.sampling = Some(sampling.clone());
+            let here = generate(&cluster.coordinator, requested.clone()).await;
+            let there = generate(&cluster.coordinator, requested.clone().at_coordinator()).await;
             assert_eq!(here.tokens, there.tokens, "{what} T={temperature}");
             assert_eq!(here.origins, there.origins, "{what} T={temperature}");
             assert_eq!(here.tokens.len(), 32, "{what}");
@@ -141,7 +141,7 @@ async fn it_makes_no_difference_where_acceptance_is_decided() {
             assert_eq!(a.rejection_rate, b.rejection_rate, "{what}");
             assert_eq!(a.target_forwards, b.target_forwards, "{what}");
             assert!(a.wire_bytes > 0 && b.wire_bytes > 0);
-            let method = asked.method;
+            let method = requested.method;
             assert_eq!(here.finished.effective_method, method);
         }
     }
@@ -150,14 +150,14 @@ async fn it_makes_no_difference_where_acceptance_is_decided() {
 #[tokio::test]
 async fn every_method_runs_on_sparse_proposals_at_both_places() {
     let cluster = Cluster::start(draft()).await;
-    for (what, asked) in every_way() {
+    for (what, requested) in every_way() {
         // D(q, p) needs all of q.
         if what.ends_with(" bild") {
             continue;
         }
-        let asked = asked.sparse(32).ignoring_eos();
-        let here = generate(&cluster.coordinator, asked.clone()).await;
-        let there = generate(&cluster.coordinator, asked.at_coordinator()).await;
+        let requested = requested.sparse(32).ignoring_eos();
+        let here = generate(&cluster.coordinator, requested.clone()).await;
+        let there = generate(&cluster.coordinator, requested.at_coordinator()).await;
         assert_eq!(here.tokens, there.tokens, "{what}");
         assert_eq!(here.fallbacks() + there.fallbacks(), 0, "{what}");
     }
@@ -170,13 +170,13 @@ async fn dense_distributions_come_in_both_precisions() {
     let cluster = Cluster::start(draft()).await;
     for form in [ProposalForm::DenseF32, ProposalForm::DenseF16] {
         for method in "rejection block block-greedy lossy spec-cascade".split(' ') {
-            let asked = request("Once upon a time", 32)
+            let requested = request("Once upon a time", 32)
                 .method(method)
                 .proposal(form);
-            let here = generate(&cluster.coordinator, asked.clone()).await;
-            let there = generate(&cluster.coordinator, asked.clone().at_coordinator()).await;
+            let here = generate(&cluster.coordinator, requested.clone()).await;
+            let there = generate(&cluster.coordinator, requested.clone().at_coordinator()).await;
             assert_eq!(here.tokens, there.tokens, "{method} {form:?}");
-            let sparse = generate(&cluster.coordinator, asked.sparse(32)).await;
+            let sparse = generate(&cluster.coordinator, requested.sparse(32)).await;
             let bytes = |answer: &Answer| answer.statistics().wire_bytes_per_round;
             assert!(bytes(&here) > 5.0 * bytes(&sparse), "{method} {form:?}");
         }
@@ -186,8 +186,8 @@ async fn dense_distributions_come_in_both_precisions() {
 #[tokio::test]
 async fn axes_given_explicitly_override_the_method() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 24);
-    let mut axes = asked.clone();
+    let requested = request("Once upon a time", 24);
+    let mut axes = requested.clone();
     axes.target = Some(TargetDistribution {
         kind: Kind::Deferral.into(),
         rule: "opt".to_owned(),
@@ -195,14 +195,18 @@ async fn axes_given_explicitly_override_the_method() {
         ..Default::default()
     });
     let by_axes = generate(&cluster.coordinator, axes).await;
-    let by_method = asked.clone().method("spec-cascade").rule("opt").alpha(0.2);
+    let by_method = requested
+        .clone()
+        .method("spec-cascade")
+        .rule("opt")
+        .alpha(0.2);
     let by_method = generate(&cluster.coordinator, by_method).await;
     assert_eq!(by_axes.tokens, by_method.tokens);
     assert_eq!(by_axes.setting("target").expect("a setting"), "opt");
-    let mut plan = asked.clone();
+    let mut plan = requested.clone();
     plan.plan = Plan::TargetOnly.into();
     let alone = generate(&cluster.coordinator, plan).await;
-    let target_only = generate(&cluster.coordinator, asked.method("target-only")).await;
+    let target_only = generate(&cluster.coordinator, requested.method("target-only")).await;
     assert_eq!(alone.tokens, target_only.tokens);
     assert_eq!(alone.statistics().num_draft_tokens, 0);
 }
@@ -218,22 +222,22 @@ async fn every_method_is_listed_with_its_parameters() {
     assert_eq!(names, speculation::methods::names());
     assert_eq!(listed.rules.len(), RULES.len());
     for method in &listed.methods {
-        let mut asked = request("Once upon a time", 4).method(&method.name);
+        let mut requested = request("Once upon a time", 4).method(&method.name);
         for parameter in &method.parameters {
             let number = || parameter.default.parse().expect("a number");
             match parameter.name.as_str() {
-                "alpha" => asked.parameters().alpha = Some(number()),
-                "beta" => asked.parameters().beta = Some(number()),
-                "rule" => asked.parameters().rule = Some(parameter.default.clone()),
-                "fallback" => asked.parameters().fallback = Some(number()),
-                "window" => asked.parameters().window = Some(number() as u32),
-                "max_run" => asked.parameters().max_run = Some(number() as u32),
-                "verify_on_finish" => asked.parameters().verify_on_finish = Some(false),
-                "mean" => asked.parameters().mean = Some(true),
+                "alpha" => requested.parameters().alpha = Some(number()),
+                "beta" => requested.parameters().beta = Some(number()),
+                "rule" => requested.parameters().rule = Some(parameter.default.clone()),
+                "fallback" => requested.parameters().fallback = Some(number()),
+                "window" => requested.parameters().window = Some(number() as u32),
+                "max_run" => requested.parameters().max_run = Some(number() as u32),
+                "verify_on_finish" => requested.parameters().verify_on_finish = Some(false),
+                "mean" => requested.parameters().mean = Some(true),
                 other => panic!("{other} is no field of MethodParameters"),
             }
         }
-        let answer = generate(&cluster.coordinator, asked).await;
+        let answer = generate(&cluster.coordinator, requested).await;
         for parameter in &method.parameters {
             assert_eq!(
                 answer.setting(&parameter.name).expect("a setting"),
@@ -247,17 +251,17 @@ async fn every_method_is_listed_with_its_parameters() {
 #[tokio::test]
 async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
     let (verifier, _) = verifier(target()).await;
-    let mut asked = request("Once upon a time", 40)
+    let mut requested = request("Once upon a time", 40)
         .method("bild")
         .ignoring_eos();
-    asked.parameters().fallback = Some(0.0);
-    asked.parameters().alpha = Some(3.0);
+    requested.parameters().fallback = Some(0.0);
+    requested.parameters().alpha = Some(3.0);
     let mut answers = Vec::new();
     for limit in [64, 3, 1] {
         let limit = NonZeroU32::new(limit).expect("not zero");
         let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = limit).await;
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-        answers.push(generate(&coordinator, asked.clone()).await);
+        answers.push(generate(&coordinator, requested.clone()).await);
     }
     assert!(answers[0].statistics().num_accepted_draft_tokens > 0);
     for answer in &answers[1..] {
@@ -268,31 +272,31 @@ async fn a_window_of_bild_does_not_depend_on_what_a_drafter_takes_at_once() {
     let (small, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
     let (drafter, _) = drafter(draft()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[small.url()])).await;
-    each_refused(&coordinator, vec![("window | : 10 | 9", asked)]).await;
+    each_refused(&coordinator, vec![("window | : 10 | 9", requested)]).await;
 }
 
 /// Axes given beside a method may make another one of it, and that is what is reported.
 #[tokio::test]
 async fn the_method_reported_is_the_one_that_ran() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 4);
+    let requested = request("Once upon a time", 4);
     let with_plan = |method: &str, plan: Plan| GenerateRequest {
         plan: plan.into(),
-        ..asked.clone().method(method)
+        ..requested.clone().method(method)
     };
     let block = GenerateRequest {
         verification: Verification::Block.into(),
-        ..asked.clone()
+        ..requested.clone()
     };
-    for (asked, effective) in [
+    for (requested, effective) in [
         (with_plan("coupled", Plan::DraftOnly), "draft-only"),
         (with_plan("coupled", Plan::TargetOnly), "target-only"),
         (with_plan("lossy", Plan::TokenCascade), "token-cascade"),
         (with_plan("bild", Plan::Speculative), "coupled"),
         (block, "block"),
-        (asked.clone().method("gumbel"), "coupled"),
+        (requested.clone().method("gumbel"), "coupled"),
     ] {
-        let answer = generate(&cluster.coordinator, asked).await;
+        let answer = generate(&cluster.coordinator, requested).await;
         assert_eq!(answer.finished.effective_method, effective);
     }
 }
@@ -302,11 +306,11 @@ async fn the_method_reported_is_the_one_that_ran() {
 async fn rounds_of_every_plan_are_reported() {
     let cluster = Cluster::start(draft()).await;
     for method in METHODS {
-        let mut asked = request("Once upon a time", 12)
+        let mut requested = request("Once upon a time", 12)
             .method(method.name)
             .ignoring_eos();
-        asked.report_rounds = true;
-        let answer = generate(&cluster.coordinator, asked).await;
+        requested.report_rounds = true;
+        let answer = generate(&cluster.coordinator, requested).await;
         let reported: u32 = answer.rounds.iter().map(|round| round.emitted).sum();
         let bytes = answer.statistics();
         // What the target decodes alone comes without rounds, an answer that is given anew too.

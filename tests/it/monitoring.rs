@@ -140,25 +140,26 @@ fn expressions() -> Vec<(String, String)> {
             assert!(!list(&panel["targets"]).is_empty(), "{title} asks nothing");
             for target in list(&panel["targets"]) {
                 // A legend names labels, and nothing that was not asked for.
-                let asked = text(target, "expr", title);
+                let requested = text(target, "expr", title);
                 let legend = text(target, "legendFormat", title).split("{{").skip(1);
                 let labels = legend.filter_map(|piece| piece.split_once("}}"));
                 let labels: Vec<&str> = labels.map(|(label, _)| label.trim()).collect();
-                let is_asked = |label: &&str| !asked.contains(" by (") || asked.contains(*label);
+                let is_asked =
+                    |label: &&str| !requested.contains(" by (") || requested.contains(*label);
                 assert!(
                     labels.iter().all(is_asked),
                     "{title}: {labels:?} are summed away"
                 );
                 all.push((
                     format!("{file}, {title}"),
-                    format!("{asked} by ({})", labels.join(", ")),
+                    format!("{requested} by ({})", labels.join(", ")),
                 ));
             }
         }
         for variable in list(&dashboard["templating"]["list"]) {
             let query = variable["query"]["query"].as_str().unwrap_or_default();
-            if let Some(asked) = query.strip_prefix("label_values(") {
-                all.push((format!("{file}, {query}"), asked.to_owned()));
+            if let Some(requested) = query.strip_prefix("label_values(") {
+                all.push((format!("{file}, {query}"), requested.to_owned()));
             }
         }
     }
@@ -220,14 +221,14 @@ fn problems(known: &Known, expression: &str) -> Vec<String> {
     // Strings are every second piece; what they are compared with stands before them.
     let pieces: Vec<&str> = expression.split('"').collect();
     let code = || pieces.iter().step_by(2).flat_map(|code| words(code));
-    let asked: Vec<_> = code().filter_map(|word| known.get(word)).collect();
-    let labels: BTreeSet<&String> = asked.iter().flat_map(|(labels, _)| labels).collect();
+    let requested: Vec<_> = code().filter_map(|word| known.get(word)).collect();
+    let labels: BTreeSet<&String> = requested.iter().flat_map(|(labels, _)| labels).collect();
     let is_word = |word: &str| LANGUAGE.split(' ').any(|other| other == word);
     let unknown = code().filter(|word| {
         !known.contains_key(*word) && !is_word(word) && !labels.contains(&(*word).to_owned())
     });
     problems.extend(unknown.map(|word| format!("nothing asked for here is called {word}")));
-    if asked.is_empty() {
+    if requested.is_empty() {
         problems.push("asks for no metric".to_owned());
     }
     let mut metric = "";
@@ -283,9 +284,9 @@ fn what_does_not_exist_is_found() {
 
 #[test]
 fn what_is_recorded_is_used() {
-    let asked = expressions();
+    let requested = expressions();
     for Rule { name, .. } in rules("record") {
-        let mut others = asked.iter().filter(|(whose, _)| *whose != name);
+        let mut others = requested.iter().filter(|(whose, _)| *whose != name);
         assert!(
             others.any(|(_, text)| text.contains(&name)),
             "{name} is recorded for nobody"

@@ -63,10 +63,10 @@ fn each_alert_has_its_section_in_the_runbook() {
         .filter_map(|line| line.strip_prefix("### "))
         .collect();
     let after = |key: &str| -> Vec<String> {
-        let told = alerts
+        let reported = alerts
             .lines()
             .filter_map(|line| line.trim().strip_prefix(key));
-        told.map(|value| value.trim().to_owned()).collect()
+        reported.map(|value| value.trim().to_owned()).collect()
     };
     let names = after("- alert:");
     assert!(!names.is_empty());

@@ -104,10 +104,10 @@ async fn relay(downstream: TcpStream, upstream: TcpStream, valve: &Valve) -> io:
     downstream.set_nodelay(true)?;
     upstream.set_nodelay(true)?;
     let (mut asking, mut answered) = downstream.into_split();
-    let (mut answering, mut asked) = upstream.into_split();
+    let (mut answering, mut requested) = upstream.into_split();
     let questions = async {
-        copy(&mut asking, &mut asked).await?;
-        asked.shutdown().await
+        copy(&mut asking, &mut requested).await?;
+        requested.shutdown().await
     };
     let answers = async {
         let mut bytes = [0; 4096];

@@ -178,7 +178,7 @@ fn relayed<T: Send + 'static>(
 /// Falsifies the proposals of a block.
 fn forge(block: &mut DraftBlock, forgery: Forgery) {
     let tokens = block.tree.clone().unwrap_or_default().token_ids;
-    let told = block.proposals.iter_mut().chain(&mut block.bonus);
+    let reported = block.proposals.iter_mut().chain(&mut block.bonus);
     match forgery {
         Forgery::TokensWithoutMass => {
             for (proposal, token) in block.proposals.iter_mut().zip(tokens) {
@@ -190,15 +190,15 @@ fn forge(block: &mut DraftBlock, forgery: Forgery) {
                 proposal.probs = Some(Probs::Sparse(probs));
             }
         }
-        Forgery::ConfidencesNotNumbers => told.for_each(|proposal| {
+        Forgery::ConfidencesNotNumbers => reported.for_each(|proposal| {
             proposal.max_probability = Some(f32::NAN);
             proposal.entropy = Some(f32::NAN);
         }),
-        Forgery::NoConfidences => told.for_each(|proposal| {
+        Forgery::NoConfidences => reported.for_each(|proposal| {
             proposal.max_probability = None;
             proposal.entropy = None;
         }),
-        Forgery::NoWeights => told.for_each(|proposal| {
+        Forgery::NoWeights => reported.for_each(|proposal| {
             if let Some(Probs::Sparse(probs)) = &mut proposal.probs {
                 probs.weights.fill(0);
             }
@@ -207,7 +207,7 @@ fn forge(block: &mut DraftBlock, forgery: Forgery) {
             block.proposals.pop();
         }
         Forgery::NoBonus => block.bonus = None,
-        Forgery::NoUnscaled => told.for_each(|proposal| {
+        Forgery::NoUnscaled => reported.for_each(|proposal| {
             proposal.unscaled = None;
             if let Some(Probs::Sparse(probs)) = &mut proposal.probs {
                 probs.unscaled.clear();

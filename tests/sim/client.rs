@@ -19,7 +19,7 @@ struct PendingRequest {
 /// A session with its links.
 pub(crate) struct Client {
     pub(crate) session: Session,
-    asked: Option<PendingRequest>,
+    requested: Option<PendingRequest>,
     /// Output tokens each peer is believed to hold.
     held: [usize; 2],
     /// The round that was drafted last, and the distributions of its block.
@@ -31,7 +31,7 @@ impl Client {
     pub(crate) fn new(case: &Case) -> Self {
         Self {
             session: Session::new(case.session_config()),
-            asked: None,
+            requested: None,
             held: [0; 2],
             drafted: (0, Vec::new()),
         }
@@ -46,7 +46,7 @@ impl Client {
                 request,
                 ..
             } => {
-                self.asked = Some(PendingRequest {
+                self.requested = Some(PendingRequest {
                     round: *round,
                     base_len: *base_len as usize,
                     from_len: 0,
@@ -55,7 +55,7 @@ impl Client {
                 self.ask()
             }
             Action::Close(_) => {
-                self.asked = None;
+                self.requested = None;
                 None
             }
             Action::Emit(_) | Action::Finish(_) => None,
@@ -64,18 +64,18 @@ impl Client {
 
     /// The message for the request under way.
     fn ask(&mut self) -> Option<(Peer, Ask)> {
-        let asked = self.asked.as_mut()?;
-        let peer = asked.request.peer();
-        asked.from_len = self.held[peer as usize].min(asked.base_len);
-        let proposals = match &asked.request {
-            Request::Verify { .. } if self.drafted.0 == asked.round => self.drafted.1.clone(),
+        let requested = self.requested.as_mut()?;
+        let peer = requested.request.peer();
+        requested.from_len = self.held[peer as usize].min(requested.base_len);
+        let proposals = match &requested.request {
+            Request::Verify { .. } if self.drafted.0 == requested.round => self.drafted.1.clone(),
             _ => Vec::new(),
         };
         let ask = Ask {
-            round: asked.round,
-            from_len: asked.from_len,
-            committed: self.session.output()[asked.from_len..asked.base_len].to_vec(),
-            request: asked.request.clone(),
+            round: requested.round,
+            from_len: requested.from_len,
+            committed: self.session.output()[requested.from_len..requested.base_len].to_vec(),
+            request: requested.request.clone(),
             is_second: self.session.is_second_response(),
             proposals,
         };
@@ -86,23 +86,23 @@ impl Client {
     /// again with earlier tokens.
     pub(crate) fn hear(&mut self, peer: Peer, reply: Reply) -> Heard {
         let current = self
-            .asked
+            .requested
             .as_ref()
-            .filter(|asked| asked.round == reply.round && asked.request.peer() == peer);
+            .filter(|requested| requested.round == reply.round && requested.request.peer() == peer);
         match (&reply.answer, current) {
             // Every repetition begins earlier, so there is an end to them.
-            (Answer::NeedFrom(from), Some(asked)) if (*from as usize) < asked.from_len => {
+            (Answer::NeedFrom(from), Some(requested)) if (*from as usize) < requested.from_len => {
                 self.held[peer as usize] = *from as usize;
                 return self.ask().map_or(Heard::Nothing, Heard::Again);
             }
-            (Answer::Drafted { proposals, .. }, Some(asked)) => {
-                self.held[peer as usize] = asked.base_len;
-                if matches!(asked.request, Request::Draft { .. }) {
+            (Answer::Drafted { proposals, .. }, Some(requested)) => {
+                self.held[peer as usize] = requested.base_len;
+                if matches!(requested.request, Request::Draft { .. }) {
                     self.drafted = (reply.round, proposals.clone());
                 }
             }
-            (Answer::Verified { .. } | Answer::Decoded { .. }, Some(asked)) => {
-                self.held[peer as usize] = asked.base_len;
+            (Answer::Verified { .. } | Answer::Decoded { .. }, Some(requested)) => {
+                self.held[peer as usize] = requested.base_len;
             }
             _ => {}
         }

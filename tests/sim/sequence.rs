@@ -161,13 +161,13 @@ impl<'a> Sequence<'a> {
         proposals: &[Proposal],
     ) -> Result<Verdict, BadProposal> {
         let (verification, target) = (self.case.verification(), self.case.target());
-        let (told, after) = proposals.split_at(request.drafts.len().min(proposals.len()));
+        let (reported, after) = proposals.split_at(request.drafts.len().min(proposals.len()));
         let inputs = RoundInputs {
             target: &target,
             verification,
             greedy: self.case.temperature == 0.0,
             drafts: request.drafts,
-            proposals: told,
+            proposals: reported,
             bonus: after.first(),
             vocab_size: VOCAB_SIZE as usize,
         };

@@ -42,7 +42,7 @@ pub(crate) struct PendingRequest {
     pub(crate) round: u64,
     pub(crate) request: Request,
     /// What its peer was asked, once it was.
-    asked: Option<StartedRound>,
+    requested: Option<StartedRound>,
 }
 
 /// What a peer was asked.
@@ -57,7 +57,7 @@ impl PendingRequest {
         Self {
             round,
             request,
-            asked: None,
+            requested: None,
         }
     }
 }
@@ -95,9 +95,9 @@ impl Peers {
     ) -> Result<Answer, Failure> {
         let (round, peer) = (pending.round, pending.request.peer());
         let failed = |error| Failure { peer, error };
-        if pending.asked.is_none() {
-            let asked = self.ask(&pending.request, position, proposals).await;
-            let asked = match asked {
+        if pending.requested.is_none() {
+            let requested = self.ask(&pending.request, position, proposals).await;
+            let requested = match requested {
                 Err(PeerError::TooLong { max_draft_tokens }) => {
                     let input = Input::Limited {
                         round,
@@ -105,9 +105,9 @@ impl Peers {
                     };
                     return Ok(Answer::new(input, Timing::default()));
                 }
-                asked => asked.map_err(failed)?,
+                requested => requested.map_err(failed)?,
             };
-            pending.asked = Some(asked);
+            pending.requested = Some(requested);
             let allowance = match peer {
                 Peer::Drafter => self.drafter.stream().map(|stream| stream.prefill),
                 Peer::Verifier => self.verifier.stream().map(|stream| stream.prefill),
@@ -119,7 +119,7 @@ impl Peers {
         }
         let request = Arc::clone(&self.opener.request);
         let (drafter, verifier) = (&mut self.drafter, &mut self.verifier);
-        let block = match &mut pending.asked {
+        let block = match &mut pending.requested {
             Some(StartedRound::Draft(draft)) => {
                 let answer = draft.next(drafter, &request, position).await;
                 return answer.map_err(failed);

@@ -146,16 +146,16 @@ async fn find_verifiers(models: &Models, health: &Health) {
 }
 
 async fn find_verifier(model: &Arc<ServedModel>) {
-    let mut told = String::new();
+    let mut reported = String::new();
     while let Err(error) = model.target(&[0; 16]).await {
         let reason = error.details();
-        if reason != told {
+        if reason != reported {
             tracing::info!(
                 model = model.name(),
                 error = reason,
                 "waiting for a verifier"
             );
-            told = reason;
+            reported = reason;
         }
         tokio::time::sleep(SEARCH_INTERVAL).await;
     }

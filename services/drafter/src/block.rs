@@ -94,13 +94,13 @@ impl Draft {
         if self.is_tree {
             tree.parents = drafting::parents_to_wire(&self.nodes.parents()[self.sent..]);
         }
-        let told = |bonus| proposal::one_to_wire(bonus, self.form);
+        let reported = |bonus| proposal::one_to_wire(bonus, self.form);
         let block = v1::DraftBlock {
             header: Some(self.header),
             offset: self.sent as u32,
             tree: Some(tree),
             proposals: proposal::to_wire(std::mem::take(&mut self.proposals), self.form),
-            bonus: self.bonus.take().map(told),
+            bonus: self.bonus.take().map(reported),
             last: cause.is_some(),
             stop_cause: cause.unwrap_or_default().into(),
             timing: cause.map(|_| self.cost.timing(self.began)),

@@ -35,14 +35,14 @@ use crate::report::{Drafted, Drawn, Ending};
 pub(crate) async fn draft(
     proposers: &Proposers,
     session: &mut DraftSession,
-    asked: &DraftParams,
+    requested: &DraftParams,
     progress: Reporter,
 ) -> Result<Vec<Drafted>, RoundError> {
     let mut grams = None;
     if let Some(bigram) = proposers.cascade_bigram() {
         grams = Some((grams::take_index(session).await, Arc::clone(bigram)));
     }
-    let mut block = Box::new(Block::new(proposers, session, asked, grams, progress)?);
+    let mut block = Box::new(Block::new(proposers, session, requested, grams, progress)?);
     while let Next::Score { level, from, .. } = block.next() {
         let (done, scored) = oneshot::channel();
         let task = ReviewTask {
@@ -64,7 +64,7 @@ struct Block {
     cascade: Cascade<f32, CallNoise>,
     grams: Option<(MaxGram, Arc<Bigram>)>,
     spec: Arc<SessionSpec>,
-    asked: DraftParams,
+    requested: DraftParams,
     pipeline: Pipeline,
     /// What the penalties count, before the block.
     history: CountedHistory,
@@ -85,7 +85,7 @@ impl Block {
     fn new(
         proposers: &Proposers,
         session: &DraftSession,
-        asked: &DraftParams,
+        requested: &DraftParams,
         grams: Option<(MaxGram, Arc<Bigram>)>,
         progress: Reporter,
     ) -> Result<Self, RoundError> {
@@ -104,7 +104,7 @@ impl Block {
         let is_lenient = config.lenience() > 1.0 && matches!(reviewing, Reviewing::Greedy);
         let block = DraftBlock {
             base_len,
-            max_tokens: asked.max_tokens as usize,
+            max_tokens: requested.max_tokens as usize,
             ends: spec.sampling.end_tokens.clone(),
         };
         let tokens = session.sequence(&[]);
@@ -112,11 +112,11 @@ impl Block {
             cascade: Cascade::new(Arc::clone(config), reviewing, block)
                 .map_err(|bad| Failure::Internal.status(bad.to_string()))?,
             grams,
-            asked: *asked,
+            requested: *requested,
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: session.history(),
             want: Want {
-                unscaled: is_lenient || asked.tree != TreeShape::Chain,
+                unscaled: is_lenient || requested.tree != TreeShape::Chain,
                 ..Want::default()
             },
             unscaled: Vec::new(),
@@ -165,7 +165,7 @@ impl Block {
             want: self.want,
             unscaled: &mut self.unscaled,
         };
-        let (tree, noise, base_len) = (self.asked.tree, &self.spec.noise, self.base_len);
+        let (tree, noise, base_len) = (self.requested.tree, &self.spec.noise, self.base_len);
         let ranked = &mut self.ranked;
         self.cascade
             .supply(&mut distributions, |index, distributions| {
@@ -192,12 +192,12 @@ impl Block {
     /// The block, and Max-Gram's index.
     fn finish(mut self, models: usize) -> (Vec<Drafted>, Option<MaxGram>) {
         let forwards = self.cascade.calls()[..models].to_vec();
-        let wanted = self.asked.tree.width() as usize - 1;
+        let wanted = self.requested.tree.width() as usize - 1;
         let form = self.spec.proposal_form;
         let tokens = self.cascade.finish();
-        let is_full = tokens.len() == self.asked.max_tokens as usize;
+        let is_full = tokens.len() == self.requested.max_tokens as usize;
         let mut cause = if is_full {
-            self.asked.cause()
+            self.requested.cause()
         } else {
             StopCause::Policy
         };

@@ -49,13 +49,13 @@ impl DraftParams {
         let limits = drafter.description.limits.unwrap_or_default();
         let (least, limit) = (u32::from(!wire.bonus_q), limits.max_draft_tokens);
         if !(least..=limit).contains(&wire.max_tokens) {
-            let asked = wire.max_tokens;
-            let problem = format!("{asked} is out of range, expected {least} to {limit}");
+            let requested = wire.max_tokens;
+            let problem = format!("{requested} is out of range, expected {least} to {limit}");
             return Err(BadField::new("max_tokens", problem));
         }
         let (stop_rule, max_tokens) =
             drafting::rule_from_wire(wire.draft_length.as_ref(), wire.max_tokens)?;
-        let asked = Self {
+        let requested = Self {
             drafting: who(drafter, wire.drafting)?,
             max_tokens,
             is_cut: false,
@@ -63,9 +63,9 @@ impl DraftParams {
             stop_rule,
             tree: drafting::shape_from_wire(wire.tree)?,
         };
-        asked.check_options(spec)?;
-        asked.check_capabilities(drafter, spec, limit)?;
-        Ok(asked)
+        requested.check_options(spec)?;
+        requested.check_capabilities(drafter, spec, limit)?;
+        Ok(requested)
     }
 
     /// Whether what is requested goes together with the session.
@@ -163,14 +163,14 @@ impl DraftParams {
 /// Who drafts, if this drafter holds them.
 fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
     let held = &drafter.role.draftings;
-    let Some(asked) = drafting::from_wire(wire)? else {
+    let Some(requested) = drafting::from_wire(wire)? else {
         return Ok(held[0]);
     };
-    if held.contains(&asked) {
-        return Ok(asked);
+    if held.contains(&requested) {
+        return Ok(requested);
     }
     let name = &drafter.description.model;
-    let lacks = match asked {
+    let lacks = match requested {
         Drafting::Model => "holds no draft model",
         Drafting::MaxGram => {
             "has no bigram table; make one with `outrider bigram build` and set drafter.bigram"
@@ -179,6 +179,6 @@ fn who(drafter: &Drafter, wire: i32) -> Result<Drafting, BadField> {
             "holds no cascade of draft models; set drafter.cascade or drafter.bigram"
         }
     };
-    let problem = format!("'{}': drafter '{name}' {lacks}", of_drafting(asked));
+    let problem = format!("'{}': drafter '{name}' {lacks}", of_drafting(requested));
     Err(BadField::new("drafting", problem))
 }

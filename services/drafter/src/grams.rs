@@ -33,10 +33,10 @@ pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
 pub(crate) async fn draft(
     session: &mut DraftSession,
     bigram: &Bigram,
-    asked: &DraftParams,
+    requested: &DraftParams,
 ) -> Vec<Drafted> {
     let mut index = take_index(session).await;
-    let tokens = index.propose(asked.max_tokens as usize, bigram);
+    let tokens = index.propose(requested.max_tokens as usize, bigram);
     session.memory = Some(index);
     let ends = &session.spec.sampling.end_tokens;
     let probs = match session.spec.proposal_form {
@@ -46,7 +46,7 @@ pub(crate) async fn draft(
         }
     };
     let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
-    let mut cause = asked.cause();
+    let mut cause = requested.cause();
     for id in tokens {
         drafted.push(Drafted {
             drawn: Some(point(id, probs.clone())),

@@ -55,11 +55,11 @@ impl Proposers {
 
 /// Longest sequence that every model asked holds; none where no model is asked.
 pub(crate) fn context_len(drafter: &Drafter, drafting: Drafting) -> Option<usize> {
-    let asked = match drafting {
+    let requested = match drafting {
         Drafting::Model => 1,
         Drafting::MaxGram => 0,
         Drafting::Cascade => drafter.engines.len(),
     };
-    let engines = drafter.engines[..asked].iter();
+    let engines = drafter.engines[..requested].iter();
     engines.map(EngineHandle::longest_sequence).min()
 }

@@ -90,16 +90,16 @@ impl Role for Proposers {
             replies,
         };
         let (key, form) = (turn.round.key, session.spec.proposal_form);
-        let asked = async { wanted.within_context(drafter, session, key.base_len) };
-        let asked = traced::<Proposers, _>(&mut span, asked).await?;
+        let requested = async { wanted.within_context(drafter, session, key.base_len) };
+        let requested = traced::<Proposers, _>(&mut span, requested).await?;
         if !turn.advance(session).await? {
             return Ok(());
         }
-        let mut draft = Draft::new(&turn, form, asked.tree, wire.tokens_per_block);
+        let mut draft = Draft::new(&turn, form, requested.tree, wire.tokens_per_block);
         let (reporter, mut progressing) = progress::channel();
         // Boxed, for a cascade's state is large and would be moved from future to future.
         let drafting = Box::pin(propose(
-            drafter, session, asked, &mut draft, replies, reporter,
+            drafter, session, requested, &mut draft, replies, reporter,
         ));
         let drafting = async { turn.wait(&mut progressing, drafting).await? };
         let drafted = traced::<Proposers, _>(&mut span, drafting).await;
@@ -139,15 +139,15 @@ fn reply(reply: Reply) -> v1::DraftReply {
 async fn propose(
     drafter: &Drafter,
     session: &mut DraftSession,
-    asked: DraftParams,
+    requested: DraftParams,
     draft: &mut Draft,
     replies: &Replies<v1::DraftReply>,
     reporter: Reporter,
 ) -> Result<(), RoundError> {
     let proposers = &drafter.role;
-    match asked.drafting {
+    match requested.drafting {
         Drafting::Model => {
-            let mut reports = draft_alone(proposers, session, asked, reporter)?;
+            let mut reports = draft_alone(proposers, session, requested, reporter)?;
             while let Some(report) = reports.recv().await {
                 if pass_on(draft, report?, replies).await? {
                     return Ok(());
@@ -157,12 +157,12 @@ async fn propose(
         }
         Drafting::MaxGram => {
             let bigram = proposers.bigram.as_ref().ok_or(RoundError::Dropped)?;
-            for report in grams::draft(session, bigram, &asked).await {
+            for report in grams::draft(session, bigram, &requested).await {
                 pass_on(draft, report, replies).await?;
             }
         }
         Drafting::Cascade => {
-            for report in cascade::draft(proposers, session, &asked, reporter).await? {
+            for report in cascade::draft(proposers, session, &requested, reporter).await? {
                 pass_on(draft, report, replies).await?;
             }
         }
@@ -174,13 +174,13 @@ async fn propose(
 fn draft_alone(
     proposers: &Proposers,
     session: &DraftSession,
-    asked: DraftParams,
+    requested: DraftParams,
     reporter: Reporter,
 ) -> Result<mpsc::Receiver<Result<Drafted, RoundError>>, RoundError> {
     let label = session.spec.verification.label;
-    let label = label.filter(|_| asked.stop_rule.needs_head());
+    let label = label.filter(|_| requested.stop_rule.needs_head());
     let head = label.and_then(|label| proposers.head(label));
-    let (task, reports) = DraftTask::new(session, asked, head.cloned(), reporter);
+    let (task, reports) = DraftTask::new(session, requested, head.cloned(), reporter);
     session.submit(task)?;
     Ok(reports)
 }

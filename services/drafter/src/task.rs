@@ -25,7 +25,7 @@ use crate::report::{Drafted, Drawn, Ending};
 /// Drafts one block.
 pub(crate) struct DraftTask {
     spec: Arc<SessionSpec>,
-    asked: DraftParams,
+    requested: DraftParams,
     pipeline: Pipeline,
     history: CountedHistory,
     chance: RoundChance,
@@ -53,27 +53,27 @@ impl DraftTask {
     /// goes to `progress`.
     pub(crate) fn new(
         session: &DraftSession,
-        asked: DraftParams,
+        requested: DraftParams,
         head: Option<Arc<AcceptanceHead>>,
         progress: Reporter,
     ) -> (Self, mpsc::Receiver<Result<Drafted, RoundError>>) {
-        let (reports, receiver) = mpsc::channel(asked.max_tokens as usize + 1);
+        let (reports, receiver) = mpsc::channel(requested.max_tokens as usize + 1);
         let (spec, output) = (&session.spec, session.committed.tokens());
         let base_len = output.len() as u32;
         let mut tokens = session.sequence(&[]);
-        tokens.reserve(asked.max_tokens as usize);
+        tokens.reserve(requested.max_tokens as usize);
         let task = Self {
             pipeline: Pipeline::new(Arc::clone(&spec.sampling)),
             history: session.history(),
             chance: RoundChance::new(spec.noise, base_len, InnerCall::default()),
-            want: want(spec, &asked),
+            want: want(spec, &requested),
             unscaled: Vec::new(),
-            stopping: Stopping::new(asked.stop_rule),
+            stopping: Stopping::new(requested.stop_rule),
             head,
             scratch: Scratch::default(),
             has_stopped: false,
             spec: Arc::clone(spec),
-            asked,
+            requested,
             tokens,
             base_len,
             drafted: 0,
@@ -103,15 +103,15 @@ impl DraftTask {
             confidence: spec.proposal_fields.confidences,
             unscaled: spec.proposal_fields.unscaled,
         };
-        let is_full = self.drafted == self.asked.max_tokens;
+        let is_full = self.drafted == self.requested.max_tokens;
         self.has_stopped |= !is_full && self.stopping.stops_before(confidence);
         if is_full || self.has_stopped {
             let propose = || drafting::propose(probs, unscaled, confidence, options);
-            let bonus = self.asked.bonus_q.then(propose);
+            let bonus = self.requested.bonus_q.then(propose);
             let cause = if self.has_stopped {
                 StopCause::Policy
             } else {
-                self.asked.cause()
+                self.requested.cause()
             };
             return Ok(Drafted {
                 drawn: None,
@@ -136,7 +136,7 @@ impl DraftTask {
             proposal.logprob = Some(unscaled[id as usize].ln_portable());
         }
         let unscaled = unscaled.unwrap_or(probs);
-        let shape = self.asked.tree;
+        let shape = self.requested.tree;
         let siblings = drafting::siblings(shape, probs, unscaled, id, &spec.noise, position);
         Ok(Drafted {
             drawn: Some(Drawn {
@@ -157,8 +157,8 @@ impl DraftTask {
         self.has_stopped = self.stopping.drawn();
         let cause = match () {
             () if self.spec.sampling.end_tokens.contains(&id) => StopCause::EndToken,
-            () if self.asked.bonus_q => return None,
-            () if self.drafted == self.asked.max_tokens => self.asked.cause(),
+            () if self.requested.bonus_q => return None,
+            () if self.drafted == self.requested.max_tokens => self.requested.cause(),
             () if self.has_stopped => StopCause::Policy,
             () => return None,
         };
@@ -176,12 +176,12 @@ impl DraftTask {
 }
 
 /// What must be known of each distribution beside itself.
-fn want(spec: &SessionSpec, asked: &DraftParams) -> Want {
-    let (fields, rule) = (spec.proposal_fields, asked.stop_rule);
+fn want(spec: &SessionSpec, requested: &DraftParams) -> Want {
+    let (fields, rule) = (spec.proposal_fields, requested.stop_rule);
     Want {
         max: fields.confidences || rule.reads(Reads::Max),
         entropy: fields.entropies || rule.reads(Reads::Entropy),
-        unscaled: fields.unscaled || fields.logprobs || asked.tree != TreeShape::Chain,
+        unscaled: fields.unscaled || fields.logprobs || requested.tree != TreeShape::Chain,
     }
 }
 

@@ -117,7 +117,7 @@ async fn say(
         };
         match generate::begin(client, url, request).await {
             Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
-            begun => break begun?,
+            started => break started?,
         }
     };
     if forgotten > 0 {

@@ -130,11 +130,11 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = global.load_for(&args.services)?;
             Box::pin(bench::run(*args, config)).await?;
         }
-        Command::Sweep(args) => moved::tell("sweep", &args)?,
-        Command::Record(args) => moved::tell("record", &args)?,
-        Command::Replay(args) => moved::tell("replay", &args)?,
-        Command::Bigram(args) => moved::tell("bigram", &args)?,
-        Command::TrainHead(args) => moved::tell("train-head", &args)?,
+        Command::Sweep(args) => moved::refuse("sweep", &args)?,
+        Command::Record(args) => moved::refuse("record", &args)?,
+        Command::Replay(args) => moved::refuse("replay", &args)?,
+        Command::Bigram(args) => moved::refuse("bigram", &args)?,
+        Command::TrainHead(args) => moved::refuse("train-head", &args)?,
         Command::Score(args) => score::run(&args)?,
         Command::Quantize(args) => return quantize::run(args).await,
         Command::Methods(args) => methods::run(&args)?,

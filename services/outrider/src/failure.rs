@@ -26,7 +26,7 @@ pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool 
 }
 
 /// Tells why a command failed.
-pub(crate) fn tell(error: &anyhow::Error, as_json: bool) {
+pub(crate) fn report(error: &anyhow::Error, as_json: bool) {
     let message = one_line(error);
     if as_json && !error.is::<AlreadyReported>() {
         print(&message);

@@ -136,7 +136,7 @@ pub(crate) async fn begin(
     request: v1::GenerateRequest,
 ) -> anyhow::Result<Streaming<v1::GenerateResponse>> {
     let began = Instant::now();
-    let mut told = false;
+    let mut reported = false;
     loop {
         let status = match client.generate(request.clone()).await {
             Ok(answer) => return Ok(answer.into_inner()),
@@ -149,8 +149,8 @@ pub(crate) async fn begin(
         if !may_start_up || began.elapsed() > STARTING_UP {
             return Err(refused(url, &status));
         }
-        if !told {
-            told = true;
+        if !reported {
+            reported = true;
             anstream::eprintln!("waiting for {url}: {}", wire::status::describe(&status));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

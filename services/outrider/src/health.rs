@@ -27,7 +27,7 @@ pub(crate) async fn run(args: HealthArgs, config: &AdminConfig) -> anyhow::Resul
             bail!("admin.listen is off in this configuration, so nobody can be asked; give --url")
         }
     };
-    let asked = admin::readiness(&url).await?;
-    writeln!(stdout(), "{}", asked.line)?;
-    Ok(ExitCode::from(u8::from(!asked.is_ready)))
+    let requested = admin::readiness(&url).await?;
+    writeln!(stdout(), "{}", requested.line)?;
+    Ok(ExitCode::from(u8::from(!requested.is_ready)))
 }

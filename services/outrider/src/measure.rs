@@ -46,7 +46,7 @@ pub struct Measured {
     /// Forwards of the target model.
     pub target_forwards: f64,
     /// Rounds asked of the peers, whether drafted or not.
-    pub asked: f64,
+    pub requested: f64,
     /// Bytes of the messages of these rounds.
     pub wire_bytes: f64,
     /// Output tokens of the requests that can defer, and how many of them were deferred.
@@ -93,7 +93,7 @@ impl Measured {
                 .map(|&forwards| f64::from(forwards))
                 .collect(),
             target_forwards: f64::from(speculation.target_forwards),
-            asked: speculation.rounds as f64,
+            requested: speculation.rounds as f64,
             wire_bytes: speculation.wire_bytes_per_round * speculation.rounds as f64,
             deferrable: deferral.map_or(0.0, |_| tokens),
             deferred: deferral.map_or(0.0, |rate| rate * tokens),
@@ -115,7 +115,7 @@ impl Measured {
         self.draft_forwards = (0..models)
             .map(|model| self.draft_forwards_of(model) + other.draft_forwards_of(model))
             .collect();
-        self.asked += other.asked;
+        self.requested += other.requested;
         self.wire_bytes += other.wire_bytes;
         self.deferrable += other.deferrable;
         self.deferred += other.deferred;
@@ -154,7 +154,7 @@ impl Measured {
 
     /// Bytes between coordinator and peers for each round; none without any.
     pub fn wire_bytes_per_round(&self) -> Option<f64> {
-        ratio(self.wire_bytes, self.asked)
+        ratio(self.wire_bytes, self.requested)
     }
 }
 

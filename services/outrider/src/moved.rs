@@ -35,7 +35,7 @@ pub(crate) enum MovedCommand {
 ///
 /// # Errors
 /// Always: it does nothing here.
-pub(crate) fn tell(command: &str, args: &MovedArgs) -> anyhow::Result<()> {
+pub(crate) fn refuse(command: &str, args: &MovedArgs) -> anyhow::Result<()> {
     is_at(command, command, &args.arguments)
 }
 

@@ -19,7 +19,7 @@ pub async fn run<C: Parser>(
         // Whoever reads the output has had enough of it.
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            failure::tell(&error, as_json);
+            failure::report(&error, as_json);
             ExitCode::FAILURE
         }
     }

@@ -43,10 +43,10 @@ pub fn load(file: Option<&Path>, per_kind: usize) -> anyhow::Result<Vec<Prompt>>
     {
         let prompt: Prompt = serde_json::from_str(line).map_err(|error| {
             // It counts lines of its own: this one is all it saw.
-            let told = error.to_string();
-            let problem = told
+            let reported = error.to_string();
+            let problem = reported
                 .rsplit_once(" at line ")
-                .map_or(told.as_str(), |(problem, _)| problem);
+                .map_or(reported.as_str(), |(problem, _)| problem);
             let (line, column) = (index + 1, error.column());
             anyhow!("--prompts: {name}, line {line}, column {column}: {problem}")
         })?;

@@ -100,8 +100,8 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     if !input.source.is_empty() {
         model.encode(&mut cache, &input.source)?;
     }
-    let asked = (&input.scored[..], scoring::step(vocab_size), args.top);
-    let scored = scoring::score(&mut model, cache, asked, |at, position| {
+    let requested = (&input.scored[..], scoring::step(vocab_size), args.top);
+    let scored = scoring::score(&mut model, cache, requested, |at, position| {
         report.position(at, position)
     });
     let ended = match scored {

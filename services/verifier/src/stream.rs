@@ -63,13 +63,17 @@ impl Role for Target {
     async fn round(
         peer: &Peer<Self>,
         session: &mut Session<Self>,
-        asked: Round,
+        requested: Round,
         epoch: u32,
         replies: &Replies<v1::VerifyReply>,
     ) -> Result<(), Status> {
-        match asked {
-            Round::Block(asked) => block::verify(peer, session, replies, *asked, epoch).await,
-            Round::Decode(asked) => decode::decode(peer, session, replies, asked, epoch).await,
+        match requested {
+            Round::Block(requested) => {
+                block::verify(peer, session, replies, *requested, epoch).await
+            }
+            Round::Decode(requested) => {
+                decode::decode(peer, session, replies, requested, epoch).await
+            }
         }
     }
 

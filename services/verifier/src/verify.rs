@@ -52,7 +52,7 @@ impl Judge for VerifyInput {
             bonus: self.bonus.as_ref(),
             vocab_size: spec.vocab_size as usize,
         };
-        let asked = verification::Block {
+        let requested = verification::Block {
             drafts: &self.drafts,
             base_len: block.base_len as u32,
             ends: &spec.sampling.end_tokens,
@@ -61,7 +61,7 @@ impl Judge for VerifyInput {
         };
         SCRATCH.with_borrow_mut(|(scratch, unscaled)| {
             let rows = LogitRows::new(block, want, rows, unscaled);
-            round::decide(inputs, &asked, spec.noise, rows, scratch)
+            round::decide(inputs, &requested, spec.noise, rows, scratch)
         })
     }
 }

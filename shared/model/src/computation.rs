@@ -110,8 +110,8 @@ impl Computation {
                     dtype.parse()?
                 };
                 if kv_dtype != AUTOMATIC && kv_dtype != format.name() {
-                    let asked = kv_dtype.to_owned();
-                    return Err(UnknownComputation::KvOnDevice(format, asked));
+                    let requested = kv_dtype.to_owned();
+                    return Err(UnknownComputation::KvOnDevice(format, requested));
                 }
                 Ok(Self::Device(place, format))
             }

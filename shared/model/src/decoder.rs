@@ -81,7 +81,7 @@ impl Decoder {
         };
         let mut progress = LoadProgress::of(config.layers);
         let layer = |index: usize| {
-            progress.tell(index);
+            progress.report(index);
             let weights = LayerWeights {
                 config,
                 weights,

@@ -155,16 +155,16 @@ impl Hub {
         };
         let snapshot = self.download(wanted, &cached, &info, present)?;
         cached.note(&snapshot.commit)?;
-        tell(&snapshot);
+        log(&snapshot);
         Ok(snapshot)
     }
 
     /// Asks what the repository holds at the revision.
     fn info(&self, wanted: &HubReference) -> Result<RepoInfo, HubError> {
         let (repo, revision) = (wanted.repo.clone(), wanted.revision.clone());
-        let asked = Repo::with_revision(repo.clone(), RepoType::Model, revision);
+        let requested = Repo::with_revision(repo.clone(), RepoType::Model, revision);
         let endpoint = self.http.endpoint.clone();
-        let url = format!("{endpoint}/api/{}", asked.api_url());
+        let url = format!("{endpoint}/api/{}", requested.api_url());
         let response = self.http.ask(&url, Ask::GetFrom(0))?;
         let no_revision = text(response.headers(), "x-error-code") == Some("RevisionNotFound");
         let missing = || {
@@ -310,7 +310,7 @@ impl Hub {
 }
 
 /// Prints what was downloaded, if anything was.
-fn tell(snapshot: &Snapshot) {
+fn log(snapshot: &Snapshot) {
     let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
     for (index, file) in downloaded.enumerate() {
         if index == 0 {

@@ -9,19 +9,19 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct LoadProgress {
     layers: usize,
-    told: Instant,
+    reported: Instant,
 }
 
 impl LoadProgress {
     pub(crate) fn of(layers: usize) -> Self {
         Self {
             layers,
-            told: Instant::now(),
+            reported: Instant::now(),
         }
     }
 
     /// Tells that `done` layers are loaded, if it is time to.
-    pub(crate) fn tell(&mut self, done: usize) {
+    pub(crate) fn report(&mut self, done: usize) {
         if self.due(Instant::now()) {
             let percent = done * 100 / self.layers.max(1);
             tracing::info!(done, layers = self.layers, percent, "loading layers");
@@ -29,9 +29,9 @@ impl LoadProgress {
     }
 
     fn due(&mut self, now: Instant) -> bool {
-        let due = now.duration_since(self.told) >= EVERY;
+        let due = now.duration_since(self.reported) >= EVERY;
         if due {
-            self.told = now;
+            self.reported = now;
         }
         due
     }
@@ -44,9 +44,9 @@ mod tests {
     #[test]
     fn it_tells_once_a_second() {
         let mut progress = LoadProgress::of(10);
-        let began = progress.told;
+        let began = progress.reported;
         let at = [100, 900, 1100, 1200, 2200, 2300, 9000];
-        let told = at.map(|ms| progress.due(began + Duration::from_millis(ms)));
-        assert_eq!(told, [false, false, true, false, true, false, true]);
+        let reported = at.map(|ms| progress.due(began + Duration::from_millis(ms)));
+        assert_eq!(reported, [false, false, true, false, true, false, true]);
     }
 }

@@ -209,8 +209,11 @@ mod tests {
         for (named, advice, change) in changes {
             let mut source = ModelSource::embedded("target");
             change(&mut source);
-            let told = source.load().expect_err(named).to_string();
-            assert!(told.contains(named) && told.contains(advice), "{told}");
+            let reported = source.load().expect_err(named).to_string();
+            assert!(
+                reported.contains(named) && reported.contains(advice),
+                "{reported}"
+            );
         }
     }
 

@@ -188,10 +188,10 @@ pub(crate) fn refusals_name_the_tensor(
     load: impl Fn(&ModelConfig) -> String,
     cases: &[Change<'_>],
 ) {
-    for (change, told) in cases {
+    for (change, reported) in cases {
         let mut config = config.clone();
         change(&mut config);
-        let told = format!("tensor {told}");
-        assert_eq!(load(&config), told);
+        let reported = format!("tensor {reported}");
+        assert_eq!(load(&config), reported);
     }
 }

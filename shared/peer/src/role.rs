@@ -55,7 +55,7 @@ pub trait Role: Sized + Send + Sync + 'static {
     fn round(
         peer: &Peer<Self>,
         session: &mut Session<Self>,
-        asked: Self::Round,
+        requested: Self::Round,
         epoch: u32,
         replies: &Replies<Self::Reply>,
     ) -> impl Future<Output = Result<(), Status>> + Send;
@@ -101,7 +101,7 @@ pub struct Peer<R: Role> {
     pub role: R,
     /// The engine of each model, the largest model's first.
     pub engines: Vec<EngineHandle>,
-    /// What it tells of itself.
+    /// What it says of itself.
     pub description: v1::PeerDescription,
     /// Where its spans go.
     pub traces: Traces,

@@ -174,8 +174,8 @@ async fn answer<R: Role>(
     epoch: u32,
 ) -> Result<ControlFlow<End>, Status> {
     match R::read(request) {
-        Some(StreamRequest::Round(asked)) => {
-            let answered = R::round(peer, session, asked, epoch, replies).await;
+        Some(StreamRequest::Round(requested)) => {
+            let answered = R::round(peer, session, requested, epoch, replies).await;
             peer.metrics.round(&answered);
             answered.map(ControlFlow::Continue)
         }

@@ -54,7 +54,7 @@ impl Default for AuthConfig {
 /// and shows none.
 #[derive(Clone, Debug, Default)]
 pub struct Auth {
-    asked: Option<Tokens>,
+    requested: Option<Tokens>,
     shown: Option<Tokens>,
     /// Whether a token may be shown where others can read it on its way.
     in_clear: bool,
@@ -73,7 +73,7 @@ impl Auth {
     /// Outside a Tokio runtime.
     pub fn of_coordinator(config: &AuthConfig) -> Result<Self, FileError> {
         Ok(Self {
-            asked: config.tokens("client_tokens_file", &config.client_tokens_file)?,
+            requested: config.tokens("client_tokens_file", &config.client_tokens_file)?,
             shown: config.tokens("peer_token_file", &config.peer_token_file)?,
             ..Self::default()
         })
@@ -89,7 +89,7 @@ impl Auth {
     pub fn of_peer(config: &AuthConfig) -> Result<Self, FileError> {
         let tokens = config.tokens("peer_token_file", &config.peer_token_file)?;
         Ok(Self {
-            asked: tokens.clone(),
+            requested: tokens.clone(),
             shown: tokens,
             ..Self::default()
         })
@@ -124,7 +124,7 @@ impl Auth {
     /// What looks at every request that comes in.
     pub(crate) fn guard(&self) -> Guard {
         Guard {
-            asked: self.asked.clone(),
+            requested: self.requested.clone(),
             refused: Arc::default(),
         }
     }

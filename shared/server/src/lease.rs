@@ -32,12 +32,12 @@ pub enum AttachError {
         max_sessions: usize,
     },
     /// It belongs to a later stream: this one was opened before and arrived after.
-    #[error("the session was opened with epoch {held} already, this stream has {asked}")]
+    #[error("the session was opened with epoch {held} already, this stream has {requested}")]
     Stale {
         /// Epoch of the session's latest stream.
         held: u32,
         /// Epoch of this one.
-        asked: u32,
+        requested: u32,
     },
 }
 

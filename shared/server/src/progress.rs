@@ -45,7 +45,7 @@ pub struct Reporter {
 pub struct Progressing {
     latest: watch::Receiver<Latest>,
     /// When the round began, and then when the client was last told.
-    told: Instant,
+    reported: Instant,
     was_told: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn channel() -> (Reporter, Progressing) {
     };
     let progressing = Progressing {
         latest: receiver,
-        told: Instant::now(),
+        reported: Instant::now(),
         was_told: false,
     };
     (reporter, progressing)
@@ -111,8 +111,8 @@ impl Progressing {
         let (mut is_open, mut unreported) = (true, None::<Latest>);
         loop {
             let report_at = match unreported {
-                Some(latest) if latest.is_long && !self.was_told => self.told,
-                _ => self.told + REPORT_INTERVAL,
+                Some(latest) if latest.is_long && !self.was_told => self.reported,
+                _ => self.reported + REPORT_INTERVAL,
             };
             tokio::select! {
                 biased;
@@ -133,7 +133,7 @@ impl Progressing {
                     if let Some(latest) = unreported.take() {
                         report(latest.progress);
                     }
-                    self.told = Instant::now();
+                    self.reported = Instant::now();
                     self.was_told = true;
                 }
                 () = tokio::time::sleep_until(late_at) => return Err(Stalled(limit)),

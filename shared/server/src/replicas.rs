@@ -190,8 +190,8 @@ impl<D: Send + Sync + 'static> Shared<D> {
     async fn addresses_of(&self, url: &Uri) -> Vec<(Uri, SocketAddr)> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_u16().unwrap_or_default();
-        let asked = (self.lookup)(host.to_owned(), port);
-        let found = within(LOOKUP_TIMEOUT, "the name server", asked).await;
+        let requested = (self.lookup)(host.to_owned(), port);
+        let found = within(LOOKUP_TIMEOUT, "the name server", requested).await;
         match found.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late))) {
             Ok(found) => found.into_iter().map(|it| (url.clone(), it)).collect(),
             Err(error) => {

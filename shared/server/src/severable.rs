@@ -65,8 +65,8 @@ impl<C: AsyncRead + Unpin, I: Unpin> AsyncRead for Severable<C, I> {
         }
         if !self.unread.is_empty() {
             let next = self.unread.len().min(buffer.remaining());
-            let (told, rest) = self.unread.split_at(next);
-            buffer.put_slice(told);
+            let (reported, rest) = self.unread.split_at(next);
+            buffer.put_slice(reported);
             self.unread = rest;
             return Poll::Ready(Ok(()));
         }

@@ -165,16 +165,16 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
             max: F::zero(),
             entropy: F::zero(),
         };
-        let told = self.proposal(offset)?.confidence;
+        let reported = self.proposal(offset)?.confidence;
         if self.needs.max {
-            let max = told.ok_or(BadProposal::NotKept(MAX))?.max;
+            let max = reported.ok_or(BadProposal::NotKept(MAX))?.max;
             if !(max > 0.0 && max <= 1.0) {
                 return Err(BadProposal::OutOfRange(MAX));
             }
             confidence.max = F::from_f32(max);
         }
         if self.needs.entropy {
-            let entropy = told.ok_or(BadProposal::NotKept(ENTROPY))?.entropy;
+            let entropy = reported.ok_or(BadProposal::NotKept(ENTROPY))?.entropy;
             if !(entropy >= 0.0 && entropy.is_finite()) {
                 return Err(BadProposal::OutOfRange(ENTROPY));
             }
@@ -198,25 +198,25 @@ impl<'a, F: Real, R: TargetRows<F>> Round<'a, F, R> {
             ProposalProbs::Point => point,
             ProposalProbs::Dense(_) | ProposalProbs::None => None,
         };
-        let told = match (&proposal.unscaled, ids) {
-            (Some(told), _) if ids.is_none() || !self.needs.dense => told,
+        let reported = match (&proposal.unscaled, ids) {
+            (Some(reported), _) if ids.is_none() || !self.needs.dense => reported,
             (None, None) => return Ok(()),
             _ => return Err(BadProposal::NotKept(UNSCALED)),
         };
         let expected = ids.map_or(self.inputs.vocab_size, <[_]>::len);
-        if told.len() != expected {
-            let found = told.len();
+        if reported.len() != expected {
+            let found = reported.len();
             return Err(BadProposal::Length { found, expected });
         }
         // NaN is in no range.
-        if !told.iter().all(|mass| (0.0..=1.0).contains(mass)) {
+        if !reported.iter().all(|mass| (0.0..=1.0).contains(mass)) {
             return Err(BadProposal::OutOfRange(UNSCALED));
         }
         match ids {
-            None => row.extend(told.iter().map(|&mass| F::from_f32(mass))),
+            None => row.extend(reported.iter().map(|&mass| F::from_f32(mass))),
             Some(ids) => {
                 row.resize(self.inputs.vocab_size, F::zero());
-                for (&id, &mass) in ids.iter().zip(told) {
+                for (&id, &mass) in ids.iter().zip(reported) {
                     row[id as usize] = F::from_f32(mass);
                 }
             }

@@ -251,15 +251,18 @@ mod tests {
         let needs = |rule, greedy| {
             let needs = TargetDistribution::Deferral { rule, alpha: 0.0 }.needs(greedy);
             assert!(needs.draft_probs);
-            let asked = [
+            let requested = [
                 (needs.max, "max"),
                 (needs.entropy, "entropy"),
                 (needs.draft_unscaled, "draft"),
                 (needs.target_unscaled, "target"),
                 (needs.dense, "dense"),
             ];
-            let asked = asked.iter().filter(|(needed, _)| *needed);
-            asked.map(|&(_, name)| name).collect::<Vec<_>>().join(" ")
+            let requested = requested.iter().filter(|(needed, _)| *needed);
+            requested
+                .map(|&(_, name)| name)
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         let expected = [
             "max",

@@ -72,7 +72,7 @@ impl ChatTemplate {
         environment.add_function("strftime_now", python::strftime_now);
         environment.add_filter("tojson", python::tojson);
         let added = environment.add_template_owned(NAME, source.clone());
-        added.map_err(|error| told(&error, &source))?;
+        added.map_err(|error| reported(&error, &source))?;
         Ok(Self {
             environment,
             source,
@@ -105,7 +105,7 @@ impl ChatTemplate {
         let template = self.environment.get_template(NAME);
         template
             .and_then(|template| template.render(context))
-            .map_err(|error| told(&error, &self.source))
+            .map_err(|error| reported(&error, &self.source))
     }
 }
 
@@ -115,7 +115,7 @@ fn raise_exception(message: String) -> Result<Value, Error> {
 }
 
 /// An error with the line it is about.
-fn told(error: &Error, source: &str) -> ChatError {
+fn reported(error: &Error, source: &str) -> ChatError {
     let line = error.line().unwrap_or(0);
     let text = source.lines().nth(line.wrapping_sub(1)).unwrap_or_default();
     // Where in the line, as many templates are one line.

@@ -211,8 +211,8 @@ mod tests {
             (peer("small", 10, 1), encoding("big"), "big", "small"),
         ] {
             let refused = check_encoders(&draft, &target).expect_err("refused");
-            let told = format!("{with} is an encoder-decoder model and {without} is not");
-            assert!(refused.to_string().starts_with(&told), "{refused}");
+            let reported = format!("{with} is an encoder-decoder model and {without} is not");
+            assert!(refused.to_string().starts_with(&reported), "{refused}");
         }
     }
 

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_digest_is_of_what_is_asked_and_not_of_the_header() {
-        let asked = v1::DraftRound {
+        let requested = v1::DraftRound {
             max_tokens: 4,
             ..Default::default()
         };
@@ -77,13 +77,13 @@ mod tests {
         };
         let again = v1::DraftRound {
             header: Some(header),
-            ..asked.clone()
+            ..requested.clone()
         };
-        assert_eq!(digest(&asked), digest(&again));
+        assert_eq!(digest(&requested), digest(&again));
         let other = v1::DraftRound {
             max_tokens: 5,
-            ..asked.clone()
+            ..requested.clone()
         };
-        assert_ne!(digest(&asked), digest(&other));
+        assert_ne!(digest(&requested), digest(&other));
     }
 }

@@ -28,7 +28,7 @@ impl DraftingRequest {
     /// # Errors
     /// Names the field that is unknown, out of range, or contradicts another.
     pub fn read(request: &v1::GenerateRequest) -> Result<Self, BadField> {
-        let mut asked = Self {
+        let mut requested = Self {
             drafting: drafting::from_wire(request.drafting)?,
             draft_len: None,
             tree: match request.tree {
@@ -39,21 +39,21 @@ impl DraftingRequest {
         };
         match drafting::length_from_wire(request.draft_length.as_ref())? {
             None => {}
-            Some(Length::Policy(policy)) => asked.draft_len = Some(policy),
+            Some(Length::Policy(policy)) => requested.draft_len = Some(policy),
             Some(Length::Fixed(tokens)) => {
                 in_range("draft_length.fixed", tokens)?;
-                if let Some(most) = asked.most.filter(|&most| most != tokens) {
+                if let Some(most) = requested.most.filter(|&most| most != tokens) {
                     let problem =
                         format!("{tokens} contradicts draft_len {most}, leave one of them out");
                     return Err(BadField::new("draft_length.fixed", problem));
                 }
-                asked.most = Some(tokens);
+                requested.most = Some(tokens);
             }
         }
-        if let Some(most) = asked.most {
+        if let Some(most) = requested.most {
             in_range("draft_len", most)?;
         }
-        Ok(asked)
+        Ok(requested)
     }
 }
 

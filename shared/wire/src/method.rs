@@ -55,16 +55,16 @@ pub fn from_wire<'a>(
 fn target_and_parameters(
     request: &v1::GenerateRequest,
 ) -> Result<(Option<TargetKind>, Parameters), BadField> {
-    let asked = request.parameters.clone().unwrap_or_default();
+    let requested = request.parameters.clone().unwrap_or_default();
     let mut parameters = Parameters {
-        rule: asked.rule.as_deref().map(rule).transpose()?,
-        alpha: asked.alpha,
-        beta: beta_of(asked.beta, asked.beta_tuned)?,
-        fallback: asked.fallback,
-        window: asked.window,
-        verify_on_finish: asked.verify_on_finish,
-        max_run: asked.max_run,
-        mean: asked.mean,
+        rule: requested.rule.as_deref().map(rule).transpose()?,
+        alpha: requested.alpha,
+        beta: beta_of(requested.beta, requested.beta_tuned)?,
+        fallback: requested.fallback,
+        window: requested.window,
+        verify_on_finish: requested.verify_on_finish,
+        max_run: requested.max_run,
+        mean: requested.mean,
     };
     let Some(target) = &request.target else {
         return Ok((None, parameters));

@@ -94,10 +94,10 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         BadField::new("session_id", format!("{found} bytes, expected 16"))
     })?;
     if !open.model.is_empty() && open.model != model {
-        let asked = &open.model;
+        let requested = &open.model;
         return Err(BadField::new(
             "model",
-            format!("'{asked}' is not served here, '{model}' is"),
+            format!("'{requested}' is not served here, '{model}' is"),
         ));
     }
     let fingerprint = &open.vocab_fingerprint;
@@ -139,7 +139,7 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
     BadField::at_most("tenant", tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let lease_ms = match open.lease_ms {
         0 => DEFAULT_LEASE_MS,
-        asked => asked.min(MAX_LEASE_MS),
+        requested => requested.min(MAX_LEASE_MS),
     };
     Ok(SessionSpec {
         id,

@@ -14,7 +14,7 @@ use wire::proposal;
 use wire::v1::{Drafting, Open, SamplingParams, StopCause, Verification};
 
 use super::reference::{Distributions, Reference};
-use super::{Block, Rounds, asked, draft, drafter, opening, samplings, smaller, three};
+use super::{Block, Rounds, draft, drafter, opening, requested, samplings, smaller, three};
 use crate::cluster::Service;
 
 /// Rows of distributions computed beforehand.
@@ -134,20 +134,22 @@ async fn equals_definition(drafter: &Service, opening: Open, local: &mut Local) 
     let mut output: Vec<u32> = Vec::new();
     let mut blocks = Vec::new();
     for most in [12, 7, 16] {
-        let block = rounds.ask(&output, asked(Drafting::Cascade, most)).await;
+        let block = rounds
+            .ask(&output, requested(Drafting::Cascade, most))
+            .await;
         let (expected, forwards) = local.draft(&output, most);
         let ids: Vec<u32> = expected.iter().map(|token| token.id).collect();
         assert_eq!(block.tokens(), ids, "after {output:?}");
         assert_eq!(block.forwards, forwards);
-        let told = expected.into_iter().map(|token| {
+        let reported = expected.into_iter().map(|token| {
             let probs = token.probs.proposal(local.form);
             speculation::proposal::Proposal {
                 probs,
                 ..Default::default()
             }
         });
-        let told = proposal::to_wire(told.collect(), local.form);
-        assert_eq!(block.proposals, told, "after {output:?}");
+        let reported = proposal::to_wire(reported.collect(), local.form);
+        assert_eq!(block.proposals, reported, "after {output:?}");
         output.extend(&block.tokens()[..block.tokens().len() / 2]);
         output.push(900);
         blocks.push(block);
@@ -177,8 +179,8 @@ async fn every_matrix_drafts_what_its_definition_says() {
                 let mut local = Local::new(&opening, k, 1.0);
                 let blocks = equals_definition(&drafter, opening, &mut local).await;
                 let proposals = blocks.iter().flat_map(|block| &block.proposals);
-                let point = |told: &&wire::v1::Proposal| {
-                    matches!(told.probs, Some(wire::v1::proposal::Probs::Point(_)))
+                let point = |reported: &&wire::v1::Proposal| {
+                    matches!(reported.probs, Some(wire::v1::proposal::Probs::Point(_)))
                 };
                 points += proposals.filter(point).count();
             }
@@ -232,8 +234,8 @@ async fn under_coupling_reviewed_tokens_are_the_draft_models_own() {
         let mut rounds = Rounds::open(&drafter, opening).await;
         let mut reviewed_in_all = 0;
         for output in [vec![], vec![900, 901, 902], vec![900, 17]] {
-            let cascade = rounds.ask(&output, asked(Drafting::Cascade, 16)).await;
-            let alone = rounds.ask(&output, asked(Drafting::Model, 16)).await;
+            let cascade = rounds.ask(&output, requested(Drafting::Cascade, 16)).await;
+            let alone = rounds.ask(&output, requested(Drafting::Model, 16)).await;
             let (tokens, _) = local.draft(&output, 16);
             let by_largest = |token: &&CascadeToken<f32>| token.emitter == Emitter::Model(1);
             let reviewed = tokens.iter().take_while(by_largest).count();
@@ -252,9 +254,9 @@ async fn a_block_ends_where_the_matrix_the_limit_or_an_end_token_says() {
     let plain = &samplings()[0];
     let endless = opening(plain, |open| open.end_token_ids.clear());
     let mut rounds = Rounds::open(&drafter, endless).await;
-    let whole = rounds.ask(&[], asked(Drafting::Cascade, 64)).await;
+    let whole = rounds.ask(&[], requested(Drafting::Cascade, 64)).await;
     assert_eq!(whole.stop, StopCause::Policy);
-    let cut = rounds.ask(&[], asked(Drafting::Cascade, 3)).await;
+    let cut = rounds.ask(&[], requested(Drafting::Cascade, 3)).await;
     assert_eq!(
         (cut.tokens(), cut.stop),
         (&whole.tokens()[..3], StopCause::Length)
@@ -265,7 +267,7 @@ async fn a_block_ends_where_the_matrix_the_limit_or_an_end_token_says() {
         open.session_id = vec![9; 16];
     });
     let mut rounds = Rounds::open(&drafter, ending).await;
-    let ended = rounds.ask(&[], asked(Drafting::Cascade, 64)).await;
+    let ended = rounds.ask(&[], requested(Drafting::Cascade, 64)).await;
     let at = whole.tokens().iter().position(|&token| token == end);
     let expected = &whole.tokens()[..=at.expect("an end")];
     assert_eq!(

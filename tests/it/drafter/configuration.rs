@@ -85,8 +85,8 @@ fn blocks_are_not_longer_than_a_key_can_say() {
     "none".clone_into(&mut alone.model.path);
     for refused in [of_model, Loaded::load(&alone)] {
         let message = refused.expect_err("too long").to_string();
-        let told = "drafter.max_draft_tokens: 65536 is out of range, expected 1 to 65535";
-        assert_eq!(message, told);
+        let reported = "drafter.max_draft_tokens: 65536 is out of range, expected 1 to 65535";
+        assert_eq!(message, reported);
     }
     assert!(Loaded::of(vec![draft()], &with(65_535)).is_ok());
 }

@@ -1,4 +1,4 @@
-//! What a drafter tells of itself.
+//! What a drafter says of itself.
 
 use ::drafter::MaxGramDraft;
 use model::bigram::BigramFile;

@@ -13,7 +13,7 @@ use speculation::verification::Verification;
 use wire::v1::{Drafting, Open, SamplingParams, StopCause};
 
 use super::reference::Reference;
-use super::{Rounds, asked, draft_with_heads, drafter, learned, opening, samplings};
+use super::{Rounds, draft_with_heads, drafter, learned, opening, requested, samplings};
 use crate::cluster::Service;
 
 /// A head of the embedded draft model that was never trained: what it predicts varies with the token.
@@ -132,7 +132,7 @@ async fn drafting_stops_where_the_definition_says() {
             let mut rounds = Rounds::open(&drafter, opening).await;
             for (threshold, least) in [(0.2, 0), (0.5, 0), (0.5, 4), (0.9, 0)] {
                 for output in [vec![], vec![900, 901, 902]] {
-                    let mut question = asked(Drafting::Model, 12);
+                    let mut question = requested(Drafting::Model, 12);
                     question.draft_length = Some(learned(threshold, least));
                     let block = rounds.ask(&output, question).await;
                     let rule = StopRule::new(&LEARNED, threshold).with_least(least);
@@ -167,7 +167,7 @@ async fn a_head_for_another_label_is_refused() {
     ] {
         let drafter = with_heads(&[held]).await;
         let mut rounds = Rounds::open(&drafter, opened(&samplings()[1], verification)).await;
-        let mut question = asked(Drafting::Model, 8);
+        let mut question = requested(Drafting::Model, 8);
         question.draft_length = Some(learned(0.5, 0));
         let status = rounds.try_ask(&[], question).await.expect_err("refused");
         let message = status.message();

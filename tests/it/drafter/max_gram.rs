@@ -4,7 +4,7 @@ use model::bigram::BigramFile;
 use speculation::max_gram::MaxGram;
 use wire::v1::{Drafting, ProposalForm, StopCause, Verification};
 
-use super::{Rounds, asked, max_gram_alone, three};
+use super::{Rounds, max_gram_alone, requested, three};
 use crate::protocol::{PROMPT, open};
 
 /// What Max-Gram proposes after the prompt and `output`.
@@ -32,7 +32,7 @@ async fn each_round_continues_the_longest_match() {
         let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
         let mut copied = 0;
         for output in outputs() {
-            let block = rounds.ask(&output, asked(Drafting::MaxGram, 7)).await;
+            let block = rounds.ask(&output, requested(Drafting::MaxGram, 7)).await;
             let expected = proposed(&output, 7);
             assert_eq!(block.tokens(), expected, "after {output:?}");
             assert_eq!(block.stop, StopCause::Length);
@@ -51,7 +51,7 @@ async fn drafting_ends_at_an_end_token() {
     let opening = open(|open| open.end_token_ids = vec![902]);
     let mut rounds = Rounds::open(&drafter, opening).await;
     let output = [900, 901, 902, 903, 900, 901];
-    let block = rounds.ask(&output, asked(Drafting::MaxGram, 7)).await;
+    let block = rounds.ask(&output, requested(Drafting::MaxGram, 7)).await;
     assert_eq!(
         (block.tokens(), block.stop),
         (&[902][..], StopCause::EndToken)
@@ -62,7 +62,7 @@ async fn drafting_ends_at_an_end_token() {
 async fn a_retry_is_answered_alike_and_messages_are_cut() {
     let drafter = max_gram_alone().await;
     let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
-    let mut cut = asked(Drafting::MaxGram, 7);
+    let mut cut = requested(Drafting::MaxGram, 7);
     cut.tokens_per_block = 3;
     let first = rounds.ask(&[900, 901], cut.clone()).await;
     assert_eq!(first.messages, [3, 3, 1]);
@@ -89,7 +89,9 @@ async fn rejection_is_told_of_points() {
             open.proposal_form = ProposalForm::Point.into();
         });
         let mut rounds = Rounds::open(&drafter, opening).await;
-        let block = rounds.ask(&[900, 901], asked(Drafting::MaxGram, 5)).await;
+        let block = rounds
+            .ask(&[900, 901], requested(Drafting::MaxGram, 5))
+            .await;
         assert_eq!(block.tokens(), proposed(&[900, 901], 5));
         assert!(block.proposals.is_empty());
     }
@@ -101,10 +103,10 @@ async fn the_draft_models_context_does_not_bound_max_gram() {
     let drafter = three().await;
     let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
     let long: Vec<u32> = (0..5_000).map(|at| 300 + at % 1_000).collect();
-    let model = rounds.try_ask(&long, asked(Drafting::Model, 4)).await;
+    let model = rounds.try_ask(&long, requested(Drafting::Model, 4)).await;
     let refused = model.expect_err("the context is full").message().to_owned();
     assert!(refused.contains("the draft model holds 512"), "{refused}");
     let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
-    let block = rounds.ask(&long, asked(Drafting::MaxGram, 4)).await;
+    let block = rounds.ask(&long, requested(Drafting::MaxGram, 4)).await;
     assert_eq!(block.tokens(), [300, 301, 302, 303]);
 }

@@ -8,7 +8,7 @@ use tonic::Code;
 use wire::v1::draft_reply::Reply;
 use wire::v1::{Drafting, Progress};
 
-use super::{Rounds, asked, smaller};
+use super::{Rounds, requested, smaller};
 use crate::cluster::{Service, drafter_of, eventually, random_draft};
 use crate::protocol::{open, with_header};
 
@@ -51,8 +51,8 @@ async fn told_in_little_time(
         // On sessions that have to begin anew.
         let mut rounds = opened(drafter, id, timeout).await;
         let began = Instant::now();
-        match rounds.try_ask(&[], asked(drafting, tokens)).await {
-            Ok(block) if began.elapsed() > timeout => return block.told,
+        match rounds.try_ask(&[], requested(drafting, tokens)).await {
+            Ok(block) if began.elapsed() > timeout => return block.reported,
             // The machine has less to do than before.
             Ok(_) => timeout = began.elapsed() / 4,
             // A machine that is busy with something else may stand still for longer than a round's time.
@@ -72,21 +72,28 @@ async fn long_drafting_is_told_of_and_not_late() {
     for (id, drafting, tokens) in [(1, Drafting::Cascade, 4), (2, Drafting::Model, LONG as u32)] {
         let mut rounds = opened(&drafter, id, Duration::from_mins(1)).await;
         let began = Instant::now();
-        let block = rounds.ask(&[], asked(drafting, tokens)).await;
-        let (took, told) = (began.elapsed(), block.told);
+        let block = rounds.ask(&[], requested(drafting, tokens)).await;
+        let (took, reported) = (began.elapsed(), block.reported);
         assert_eq!(block.drafts.tokens().len(), tokens as usize);
         if drafting == Drafting::Model {
-            assert_eq!(told[0].total as usize, LONG);
+            assert_eq!(reported[0].total as usize, LONG);
         }
         assert!(
-            told.is_sorted_by(|one, next| one.done < next.done),
-            "{told:?}"
+            reported.is_sorted_by(|one, next| one.done < next.done),
+            "{reported:?}"
         );
-        assert!(told.iter().all(|progress| progress.done <= progress.total));
-        assert!(told.len() as u128 <= 2 + took.as_millis() / 100, "{told:?}");
-        let told = told_in_little_time(&drafter, (drafting, tokens), took).await;
-        let last = told.last().expect("told").done as usize;
-        assert!(last > LONG, "{drafting:?}: {told:?}");
+        assert!(
+            reported
+                .iter()
+                .all(|progress| progress.done <= progress.total)
+        );
+        assert!(
+            reported.len() as u128 <= 2 + took.as_millis() / 100,
+            "{reported:?}"
+        );
+        let reported = told_in_little_time(&drafter, (drafting, tokens), took).await;
+        let last = reported.last().expect("told").done as usize;
+        assert!(last > LONG, "{drafting:?}: {reported:?}");
     }
 }
 
@@ -96,7 +103,7 @@ async fn a_client_that_leaves_ends_its_drafting() {
     for (id, drafting, models) in [(1, Drafting::Model, 1), (2, Drafting::Cascade, 2)] {
         let before = monitor.totals().forwards;
         let mut stream = opened(&drafter, id, Duration::ZERO).await.stream;
-        let mut round = with_header(asked(drafting, 4), 1, &[]);
+        let mut round = with_header(requested(drafting, 4), 1, &[]);
         round.header.get_or_insert_default().timeout_ms = 60_000;
         stream.send(round).await;
         // Until the slow model reads, the last of them.

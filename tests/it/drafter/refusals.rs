@@ -6,7 +6,7 @@ use wire::v1::target_distribution::Kind;
 use wire::v1::tree_shape::Shape;
 use wire::v1::{DraftRound, Drafting, Open, ProposalForm, TargetDistribution, Verification};
 
-use super::{Rounds, asked, draft, drafter, max_gram_alone, policy, smaller, three, tree};
+use super::{Rounds, draft, drafter, max_gram_alone, policy, requested, smaller, three, tree};
 use crate::cluster::Service;
 use crate::protocol::open;
 
@@ -34,7 +34,7 @@ fn form(verification: Verification, form: ProposalForm) -> Open {
 }
 
 fn with(drafting: Drafting, change: impl FnOnce(&mut DraftRound)) -> DraftRound {
-    let mut round = asked(drafting, 4);
+    let mut round = requested(drafting, 4);
     change(&mut round);
     round
 }
@@ -56,12 +56,16 @@ async fn what_it_does_not_hold() {
         ),
         (&alone, Drafting::Cascade, "drafting | holds no cascade"),
     ] {
-        each_refused(drafter, vec![(expected, open(|_| {}), asked(drafting, 4))]).await;
+        each_refused(
+            drafter,
+            vec![(expected, open(|_| {}), requested(drafting, 4))],
+        )
+        .await;
     }
     // What is left open, the drafter's default does.
     for drafter in [&bare, &alone] {
         let mut rounds = Rounds::open(drafter, open(|_| {})).await;
-        let block = rounds.ask(&[], asked(Drafting::Unspecified, 4)).await;
+        let block = rounds.ask(&[], requested(Drafting::Unspecified, 4)).await;
         assert_eq!(block.tokens().len(), 4);
     }
 }
@@ -83,15 +87,15 @@ async fn who_drafts_must_tell_what_the_session_needs() {
     let confidences = || open(|open| open.confidences = true);
     let bild = || open(|open| open.verification = Verification::Bild.into());
     for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-        let asked = || asked(drafting, 4);
+        let requested = || requested(drafting, 4);
         let bonus = with(drafting, |round| round.bonus_q = true);
         let cases = vec![
-            ("drafting | needs target 'exact'", deferral(), asked()),
-            ("drafting | verification 'bild'", bild(), asked()),
+            ("drafting | needs target 'exact'", deferral(), requested()),
+            ("drafting | verification 'bild'", bild(), requested()),
             (
                 "drafting | nothing but their distributions",
                 confidences(),
-                asked(),
+                requested(),
             ),
             ("drafting | after a block", open(|_| {}), bonus),
         ];
@@ -100,12 +104,12 @@ async fn who_drafts_must_tell_what_the_session_needs() {
     let sparse = form(Verification::Token, ProposalForm::Sparse);
     let greedy = form(Verification::BlockGreedy, ProposalForm::DenseF32);
     let point = form(Verification::Token, ProposalForm::Point);
-    let cascade = || asked(Drafting::Cascade, 4);
+    let cascade = || requested(Drafting::Cascade, 4);
     let cases = vec![
         (
             "proposal_form | expected point",
             sparse,
-            asked(Drafting::MaxGram, 4),
+            requested(Drafting::MaxGram, 4),
         ),
         ("drafting | or verification block", greedy, cascade()),
         (
@@ -121,16 +125,16 @@ async fn who_drafts_must_tell_what_the_session_needs() {
 #[tokio::test]
 async fn rejection_is_told_of_distributions_even_at_temperature_0() {
     let drafter = three().await;
-    for (told, will_do) in [
+    for (reported, will_do) in [
         (ProposalForm::None, false),
         (ProposalForm::Point, true),
         (ProposalForm::Sparse, true),
     ] {
-        let mut opening = form(Verification::Token, told);
+        let mut opening = form(Verification::Token, reported);
         opening.sampling.get_or_insert_default().temperature = Some(0.0);
         let mut rounds = Rounds::open(&drafter, opening).await;
-        let asked = rounds.try_ask(&[], asked(Drafting::Cascade, 4)).await;
-        assert_eq!(asked.is_ok(), will_do, "{told:?}");
+        let requested = rounds.try_ask(&[], requested(Drafting::Cascade, 4)).await;
+        assert_eq!(requested.is_ok(), will_do, "{reported:?}");
     }
 }
 
@@ -139,18 +143,18 @@ async fn rejection_is_told_of_distributions_even_at_temperature_0() {
 async fn a_lenient_cascade_tells_whole_distributions_only() {
     let models = || vec![draft(), smaller()];
     let lenient = drafter(models(), |config| config.cascade.lenience = 2.0).await;
-    let cut = [ProposalForm::Sparse, ProposalForm::DenseF16].map(|told| {
-        let opening = form(Verification::Token, told);
+    let cut = [ProposalForm::Sparse, ProposalForm::DenseF16].map(|reported| {
+        let opening = form(Verification::Token, reported);
         (
             "drafting | lenience 2",
             opening,
-            asked(Drafting::Cascade, 4),
+            requested(Drafting::Cascade, 4),
         )
     });
     each_refused(&lenient, cut.into()).await;
     let opening = form(Verification::Token, ProposalForm::DenseF32);
     let mut rounds = Rounds::open(&lenient, opening).await;
-    rounds.ask(&[], asked(Drafting::Cascade, 4)).await;
+    rounds.ask(&[], requested(Drafting::Cascade, 4)).await;
 }
 
 #[tokio::test]
@@ -169,7 +173,11 @@ async fn stop_rules_read_a_draft_model_and_blocks_have_a_length() {
     let goodput = under(Drafting::Model, Policy::Goodput(true));
     cases.push(("draft_length.goodput", open(|_| {}), goodput));
     for tokens in [0, 65] {
-        cases.push(("max_tokens", open(|_| {}), asked(Drafting::Model, tokens)));
+        cases.push((
+            "max_tokens",
+            open(|_| {}),
+            requested(Drafting::Model, tokens),
+        ));
     }
     each_refused(&drafter, cases).await;
 }
@@ -178,20 +186,20 @@ async fn stop_rules_read_a_draft_model_and_blocks_have_a_length() {
 async fn trees_are_for_coupled_verification_and_within_the_limit() {
     let drafter = three().await;
     let comb = |siblings, levels| {
-        let mut round = asked(Drafting::Model, levels);
+        let mut round = requested(Drafting::Model, levels);
         round.tree = Some(tree(Shape::Comb(siblings)));
         round
     };
     let any = || open(|_| {});
     let token = form(Verification::Token, ProposalForm::Sparse);
-    let told = form(Verification::Coupled, ProposalForm::Sparse);
+    let reported = form(Verification::Coupled, ProposalForm::Sparse);
     let (mut bonus, mut of_max_gram) = (comb(2, 4), comb(2, 4));
     bonus.bonus_q = true;
     of_max_gram.drafting = Drafting::MaxGram.into();
     let cases = vec![
         ("tree | coupled", token, comb(2, 4)),
         ("tree | needs target 'exact'", deferral(), comb(2, 4)),
-        ("proposal_form | expected none", told, comb(2, 4)),
+        ("proposal_form | expected none", reported, comb(2, 4)),
         (
             "tree | 5 levels of 13 nodes are 65, expected at most 64",
             any(),

@@ -6,7 +6,7 @@ use wire::v1::tree_shape::Shape;
 use wire::v1::{Drafting, StopCause};
 
 use super::reference::Reference;
-use super::{Rounds, asked, draft, opening, policy, samplings, three, tree};
+use super::{Rounds, draft, opening, policy, requested, samplings, three, tree};
 
 const SHAPES: [(Shape, TreeShape); 3] = [
     (Shape::Comb(8), TreeShape::Comb(8)),
@@ -22,7 +22,7 @@ async fn a_tree_is_the_chain_with_its_siblings() {
         let mut reference = Reference::new(draft(), &opening);
         let mut rounds = Rounds::open(&drafter, opening).await;
         for output in [vec![], vec![900, 901, 902]] {
-            let chain = rounds.ask(&output, asked(Drafting::Model, 6)).await;
+            let chain = rounds.ask(&output, requested(Drafting::Model, 6)).await;
             for (wire, shape) in SHAPES {
                 let mut growth = Growth::default();
                 for (at, &lead) in chain.tokens().iter().enumerate() {
@@ -35,7 +35,7 @@ async fn a_tree_is_the_chain_with_its_siblings() {
                         &siblings(shape, probs, unscaled, lead, noise, position),
                     );
                 }
-                let mut question = asked(Drafting::Model, 6);
+                let mut question = requested(Drafting::Model, 6);
                 question.tree = Some(tree(wire));
                 question.tokens_per_block = 5;
                 let block = rounds.ask(&output, question).await;
@@ -58,8 +58,8 @@ async fn a_cascade_grows_trees_too() {
         let mut rounds = Rounds::open(&drafter, opening).await;
         for (wire, shape) in SHAPES {
             let output = [900, 901, 902];
-            let chain = rounds.ask(&output, asked(Drafting::Cascade, 8)).await;
-            let mut question = asked(Drafting::Cascade, 8);
+            let chain = rounds.ask(&output, requested(Drafting::Cascade, 8)).await;
+            let mut question = requested(Drafting::Cascade, 8);
             question.tree = Some(tree(wire));
             let block = rounds.ask(&output, question).await;
             let depths = block.drafts.depths();
@@ -93,7 +93,7 @@ async fn a_cascade_grows_trees_too() {
 async fn a_stop_rule_ends_the_lead_path() {
     let drafter = three().await;
     let mut rounds = Rounds::open(&drafter, opening(&samplings()[1], |_| {})).await;
-    let mut question = asked(Drafting::Model, 8);
+    let mut question = requested(Drafting::Model, 8);
     question.draft_length = Some(policy(wire::v1::draft_length::Policy::Confidence(0.4)));
     let mut stopped = 0;
     for output in [vec![], vec![900], vec![901, 17], vec![55, 66, 77]] {

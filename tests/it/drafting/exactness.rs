@@ -15,14 +15,14 @@ use crate::prompts;
 
 const TEMPERATURES: [f32; 3] = [0.0, 0.7, 1.0];
 
-/// Generates `asked` and checks it against the target alone.
+/// Generates `requested` and checks it against the target alone.
 async fn equals(
     coordinator: &Service,
     what: &str,
-    asked: GenerateRequest,
+    requested: GenerateRequest,
     alone: &Answer,
 ) -> Answer {
-    let answer = generate(coordinator, asked).await;
+    let answer = generate(coordinator, requested).await;
     assert_eq!(answer.tokens, alone.tokens, "{what}");
     assert_eq!(answer.text, alone.text, "{what}");
     assert_eq!(answer.finished.reason(), alone.finished.reason(), "{what}");
@@ -36,8 +36,8 @@ async fn equals(
     answer
 }
 
-async fn target_only(coordinator: &Service, asked: &GenerateRequest) -> Answer {
-    generate(coordinator, asked.clone().method("target-only")).await
+async fn target_only(coordinator: &Service, requested: &GenerateRequest) -> Answer {
+    generate(coordinator, requested.clone().method("target-only")).await
 }
 
 #[tokio::test]
@@ -59,11 +59,11 @@ async fn every_way_of_drafting_gives_the_targets_tokens_under_penalties_too() {
         sampling.frequency_penalty = 0.5;
         (sampling.min_tokens, sampling.top_k) = (30, 50);
         variants.push(penalised);
-        for asked in variants {
-            let alone = target_only(&serving.coordinator, &asked).await;
-            for (what, asked) in every_way(&asked) {
-                let what_at = format!("{what} {:?} {prompt:?}", asked.sampling);
-                let answer = equals(&serving.coordinator, &what_at, asked, &alone).await;
+        for requested in variants {
+            let alone = target_only(&serving.coordinator, &requested).await;
+            for (what, requested) in every_way(&requested) {
+                let what_at = format!("{what} {:?} {prompt:?}", requested.sampling);
+                let answer = equals(&serving.coordinator, &what_at, requested, &alone).await;
                 *accepted.entry(what).or_insert(0) += answer.statistics().num_accepted_draft_tokens;
             }
         }
@@ -78,16 +78,16 @@ async fn a_least_length_ends_within_a_block() {
     let serving = serving(&[&drafter]).await;
     let mut ended = 0;
     for prompt in &prompts::mixed(3) {
-        let asked = request(prompt, 32).ignoring_eos();
-        let whole = target_only(&serving.coordinator, &asked).await;
+        let requested = request(prompt, 32).ignoring_eos();
+        let whole = target_only(&serving.coordinator, &requested).await;
         for min_tokens in 3..11 {
-            let mut asked = asked.clone();
-            asked.stop_token_ids = whole.tokens.clone();
-            asked.sampling.get_or_insert_default().min_tokens = min_tokens;
-            let alone = target_only(&serving.coordinator, &asked).await;
+            let mut requested = requested.clone();
+            requested.stop_token_ids = whole.tokens.clone();
+            requested.sampling.get_or_insert_default().min_tokens = min_tokens;
+            let alone = target_only(&serving.coordinator, &requested).await;
             for shape in [Shape::Comb(8), Shape::Alternates(2)] {
                 let what = format!("at least {min_tokens}, {shape:?}, {prompt:?}");
-                let tree = asked.clone().tree(shape);
+                let tree = requested.clone().tree(shape);
                 let answer = equals(&serving.coordinator, &what, tree, &alone).await;
                 ended += answer.statistics().withheld;
             }
@@ -101,30 +101,34 @@ async fn a_least_length_ends_within_a_block() {
 async fn trees_are_drafted_up_to_the_contexts_end() {
     let drafter = plain_drafter().await;
     let serving = serving(&[&drafter]).await;
-    let mut asked = request("", 24).temperature(0.0).ignoring_eos();
+    let mut requested = request("", 24).temperature(0.0).ignoring_eos();
     let ids = (0..488).map(|at| 300 + at * 7 % 900).collect();
-    asked.prompt = Some(Prompt::TokenIds(TokenIds { ids }));
-    let alone = target_only(&serving.coordinator, &asked).await;
+    requested.prompt = Some(Prompt::TokenIds(TokenIds { ids }));
+    let alone = target_only(&serving.coordinator, &requested).await;
     assert_eq!(alone.tokens.len(), 24);
-    let comb = asked.tree(Shape::Comb(8));
+    let comb = requested.tree(Shape::Comb(8));
     let answer = equals(&serving.coordinator, "a full context", comb, &alone).await;
     assert!(answer.statistics().num_draft_tokens > 0);
 }
 
 /// Every block has as many tokens as were asked for, or as many as may still be emitted with the target's
 /// own behind them.
-fn blocks_are_whole(what: &str, told: &SpeculationStatistics, draft_len: u32, max_tokens: u32) {
+fn blocks_are_whole(what: &str, reported: &SpeculationStatistics, draft_len: u32, max_tokens: u32) {
     let mut left = max_tokens;
-    for (&drafted, &accepted) in told.per_step_drafted.iter().zip(&told.per_step_accepted) {
+    for (&drafted, &accepted) in reported
+        .per_step_drafted
+        .iter()
+        .zip(&reported.per_step_accepted)
+    {
         assert_eq!(
             drafted,
             draft_len.min(left - 1),
-            "{what}, {left} left: {told:?}"
+            "{what}, {left} left: {reported:?}"
         );
         left -= accepted + 1;
     }
     // The very last token is the target's own.
-    assert!(left <= 1, "{what}: {told:?}");
+    assert!(left <= 1, "{what}: {reported:?}");
 }
 
 /// No model reads the context for Max-Gram: where the draft model's is full, it drafts on.
@@ -132,13 +136,13 @@ fn blocks_are_whole(what: &str, told: &SpeculationStatistics, draft_len: u32, ma
 async fn max_gram_is_not_bound_by_the_draft_models_context() {
     let drafter = drafter(vec![random_draft(|config| config.context_len = 24)], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    let asked = request("one two three one two three", 60).ignoring_eos();
-    let alone = target_only(&serving.coordinator, &asked).await;
-    let long = asked.clone().by(Drafting::MaxGram).draft_len(6);
+    let requested = request("one two three one two three", 60).ignoring_eos();
+    let alone = target_only(&serving.coordinator, &requested).await;
+    let long = requested.clone().by(Drafting::MaxGram).draft_len(6);
     let answer = equals(&serving.coordinator, "max-gram", long, &alone).await;
     blocks_are_whole("max-gram", answer.statistics(), 6, 60);
     // The model itself is at its end by then.
-    let by_model = generate(&serving.coordinator, asked.draft_len(6)).await;
+    let by_model = generate(&serving.coordinator, requested.draft_len(6)).await;
     assert_eq!(by_model.tokens, alone.tokens);
     assert!(by_model.fallbacks() > 0, "{:?}", by_model.statistics());
 }
@@ -150,19 +154,19 @@ async fn end_tokens_end_every_way_of_drafting() {
     let serving = serving(&[&drafter]).await;
     for (index, prompt) in prompts::mixed(2).iter().enumerate() {
         for temperature in [0.0, 1.0] {
-            let asked = request(prompt, 40)
+            let requested = request(prompt, 40)
                 .temperature(temperature)
                 .seed(index as u64)
                 .ignoring_eos();
-            let whole = target_only(&serving.coordinator, &asked).await;
+            let whole = target_only(&serving.coordinator, &requested).await;
             for at in [5, 12, 23] {
-                let mut asked = asked.clone();
-                asked.stop_token_ids = vec![whole.tokens[at], whole.tokens[at + 9]];
-                let alone = target_only(&serving.coordinator, &asked).await;
+                let mut requested = requested.clone();
+                requested.stop_token_ids = vec![whole.tokens[at], whole.tokens[at + 9]];
+                let alone = target_only(&serving.coordinator, &requested).await;
                 assert_eq!(alone.finished.reason(), FinishReason::Stop);
-                for (what, asked) in every_way(&asked) {
+                for (what, requested) in every_way(&requested) {
                     let what = format!("{what} T={temperature} end {at} {prompt:?}");
-                    equals(&serving.coordinator, &what, asked, &alone).await;
+                    equals(&serving.coordinator, &what, requested, &alone).await;
                 }
             }
         }
@@ -184,10 +188,10 @@ async fn cascades_of_every_matrix_and_lenience_give_the_targets_tokens() {
         .await;
         let serving = serving(&[&drafter]).await;
         for temperature in TEMPERATURES {
-            let asked = request("Once upon a time", 40).temperature(temperature);
-            let alone = target_only(&serving.coordinator, &asked).await;
+            let requested = request("Once upon a time", 40).temperature(temperature);
+            let alone = target_only(&serving.coordinator, &requested).await;
             let what = format!("K={k:?} lenience={lenience} T={temperature}");
-            let cascade = asked.by(Drafting::Cascade);
+            let cascade = requested.by(Drafting::Cascade);
             let answer = equals(&serving.coordinator, &what, cascade, &alone).await;
             let forwards = &answer.statistics().draft_forwards_by_model;
             assert_eq!(forwards.len(), 2, "{what}: {forwards:?}");
@@ -209,16 +213,16 @@ async fn a_drafter_of_max_gram_alone_serves() {
     let serving = serving(&[&drafter]).await;
     let prompt = "one two three four one two three four one two three";
     for temperature in TEMPERATURES {
-        let asked = request(prompt, 40).temperature(temperature).ignoring_eos();
-        let alone = target_only(&serving.coordinator, &asked).await;
+        let requested = request(prompt, 40).temperature(temperature).ignoring_eos();
+        let alone = target_only(&serving.coordinator, &requested).await;
         for (draft_len, method) in [(1, ""), (8, ""), (8, "coupled")] {
-            let asked = asked.clone().by(Drafting::MaxGram).draft_len(draft_len);
+            let requested = requested.clone().by(Drafting::MaxGram).draft_len(draft_len);
             let what = format!("K={draft_len} T={temperature}");
-            let asked = asked.method(method);
-            let answer = equals(&serving.coordinator, &what, asked, &alone).await;
-            let told = answer.statistics();
-            assert_eq!(told.draft_forwards, 0, "no model drafts");
-            blocks_are_whole(&what, told, draft_len, 40);
+            let requested = requested.method(method);
+            let answer = equals(&serving.coordinator, &what, requested, &alone).await;
+            let reported = answer.statistics();
+            assert_eq!(reported.draft_forwards, 0, "no model drafts");
+            blocks_are_whole(&what, reported, draft_len, 40);
         }
     }
 }
@@ -236,14 +240,14 @@ async fn learned_stopping_gives_the_targets_tokens() {
     let serving = serving(&[&drafter]).await;
     let mut lengths = std::collections::BTreeSet::new();
     for temperature in TEMPERATURES {
-        let asked = request("Once upon a time", 48).temperature(temperature);
-        let alone = target_only(&serving.coordinator, &asked).await;
+        let requested = request("Once upon a time", 48).temperature(temperature);
+        let alone = target_only(&serving.coordinator, &requested).await;
         for threshold in [0.0, 0.5, 0.9, 1.0] {
-            let asked = asked.clone().policy(learned(threshold));
+            let requested = requested.clone().policy(learned(threshold));
             let what = format!("h={threshold} T={temperature}");
-            let answer = equals(&serving.coordinator, &what, asked.clone(), &alone).await;
+            let answer = equals(&serving.coordinator, &what, requested.clone(), &alone).await;
             lengths.extend(answer.statistics().per_step_drafted.clone());
-            let tree = asked.tree(Shape::Alternates(1));
+            let tree = requested.tree(Shape::Alternates(1));
             equals(&serving.coordinator, &what, tree, &alone).await;
         }
     }
@@ -266,8 +270,8 @@ async fn trees_take_fewer_rounds_than_chains() {
             let shapes = [Shape::Comb(8), Shape::Alternates(3)];
             let trees = shapes.map(|shape| chain.clone().tree(shape));
             let ways = [chain].into_iter().chain(trees);
-            for (sum, asked) in forwards.iter_mut().zip(ways) {
-                let answer = generate(&serving.coordinator, asked).await;
+            for (sum, requested) in forwards.iter_mut().zip(ways) {
+                let answer = generate(&serving.coordinator, requested).await;
                 *sum += answer.statistics().target_forwards;
             }
         }

@@ -13,46 +13,59 @@ use crate::prompts;
 /// Drafted + target calls = emitted + discarded + withheld (Huang et al., "SpecDec++"; the last are
 /// tokens that an end or a limit cut off).
 fn balances(what: &str, answer: &Answer) {
-    let told = answer.statistics();
+    let reported = answer.statistics();
     assert_eq!(
-        told.drafted + told.target_forwards,
-        answer.tokens.len() as u32 + told.discarded + told.withheld,
-        "{what}: {told:?}"
+        reported.drafted + reported.target_forwards,
+        answer.tokens.len() as u32 + reported.discarded + reported.withheld,
+        "{what}: {reported:?}"
     );
-    assert!(told.num_draft_tokens <= told.drafted, "{what}: {told:?}");
+    assert!(
+        reported.num_draft_tokens <= reported.drafted,
+        "{what}: {reported:?}"
+    );
 }
 
 /// The same of a plan that verifies every block, of an answer that no text ended.
 fn holds(what: &str, answer: &Answer) {
     balances(what, answer);
-    let told = answer.statistics();
-    assert_eq!(told.num_draft_tokens, told.drafted, "{what}: {told:?}");
+    let reported = answer.statistics();
+    assert_eq!(
+        reported.num_draft_tokens, reported.drafted,
+        "{what}: {reported:?}"
+    );
     // The target adds nothing after an end token that was drafted and accepted.
     let ended = answer.finished.reason() == FinishReason::Stop;
     let by_draft = answer.origins.last() == Some(&Origin::Accepted);
-    assert_eq!(told.withheld > 0, ended && by_draft, "{what}: {told:?}");
+    assert_eq!(
+        reported.withheld > 0,
+        ended && by_draft,
+        "{what}: {reported:?}"
+    );
 }
 
 /// Ways of drafting and verifications that change tokens, but not their distribution.
-fn ways_of_rejection(asked: &GenerateRequest) -> Vec<(String, GenerateRequest)> {
+fn ways_of_rejection(requested: &GenerateRequest) -> Vec<(String, GenerateRequest)> {
     let mut ways = Vec::new();
     for method in ["rejection", "block"] {
         for (who, drafting) in [
             ("max-gram", Drafting::MaxGram),
             ("cascade", Drafting::Cascade),
         ] {
-            let asked = asked.clone().method(method).by(drafting);
-            ways.push((format!("{method} {who}"), asked));
+            let requested = requested.clone().method(method).by(drafting);
+            ways.push((format!("{method} {who}"), requested));
         }
         // At temperature 0 there is no distribution to cut.
-        let greedy = asked.sampling.as_ref().and_then(|set| set.temperature) == Some(0.0);
+        let greedy = requested.sampling.as_ref().and_then(|set| set.temperature) == Some(0.0);
         if !greedy {
-            let mut whole = asked.clone().method(method).by(Drafting::Cascade);
+            let mut whole = requested.clone().method(method).by(Drafting::Cascade);
             whole.proposal_form = ProposalForm::DenseF32.into();
             ways.push((format!("{method} whole cascade"), whole));
         }
     }
-    let greedy = asked.clone().method("block-greedy").by(Drafting::MaxGram);
+    let greedy = requested
+        .clone()
+        .method("block-greedy")
+        .by(Drafting::MaxGram);
     ways.push(("block-greedy max-gram".to_owned(), greedy));
     ways
 }
@@ -64,13 +77,13 @@ async fn the_identity_holds_in_every_way() {
     let mut ended = 0;
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
         for temperature in [0.0, 0.7, 1.0] {
-            let asked = request(prompt, 90)
+            let requested = request(prompt, 90)
                 .temperature(temperature)
                 .seed(index as u64);
-            let coupled = every_way(&asked).into_iter();
-            let coupled = coupled.map(|(what, asked)| (what.to_owned(), asked));
-            for (what, asked) in coupled.chain(ways_of_rejection(&asked)) {
-                let answer = generate(&serving.coordinator, asked).await;
+            let coupled = every_way(&requested).into_iter();
+            let coupled = coupled.map(|(what, requested)| (what.to_owned(), requested));
+            for (what, requested) in coupled.chain(ways_of_rejection(&requested)) {
+                let answer = generate(&serving.coordinator, requested).await;
                 let what = format!("{what} T={temperature} {prompt:?}");
                 assert_eq!(answer.fallbacks(), 0, "{what}: {:?}", answer.statistics());
                 // Where it does not pay, nothing is drafted.
@@ -91,16 +104,20 @@ async fn the_identity_holds_where_a_stop_text_cuts() {
     let serving = serving(&[&drafter]).await;
     let mut taken_back = 0;
     for (index, prompt) in prompts::mixed(3).iter().enumerate() {
-        let asked = request(prompt, 60).seed(index as u64).ignoring_eos();
-        let whole = generate(&serving.coordinator, asked.clone().method("target-only")).await;
+        let requested = request(prompt, 60).seed(index as u64).ignoring_eos();
+        let whole = generate(
+            &serving.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await;
         for at in [6, 21, 40] {
-            let mut asked = asked.clone();
-            asked.stop = vec![whole.text.chars().skip(at).take(3).collect()];
-            let coupled = every_way(&asked).into_iter();
-            let coupled = coupled.map(|(what, asked)| (what.to_owned(), asked));
-            for (what, asked) in coupled.chain(ways_of_rejection(&asked)) {
+            let mut requested = requested.clone();
+            requested.stop = vec![whole.text.chars().skip(at).take(3).collect()];
+            let coupled = every_way(&requested).into_iter();
+            let coupled = coupled.map(|(what, requested)| (what.to_owned(), requested));
+            for (what, requested) in coupled.chain(ways_of_rejection(&requested)) {
                 let is_coupled = !what.contains("rejection") && !what.contains("block");
-                let answer = generate(&serving.coordinator, asked).await;
+                let answer = generate(&serving.coordinator, requested).await;
                 let what = format!("{what} stop {at} {prompt:?}");
                 let stopped = answer.finished.reason() == FinishReason::Stop;
                 assert!(stopped || !is_coupled, "{what}");
@@ -121,14 +138,14 @@ async fn the_identity_holds_in_every_plan() {
     for (index, prompt) in prompts::mixed(3).iter().enumerate() {
         for method in METHODS {
             for temperature in [0.0, 1.0] {
-                let asked = request(prompt, 60).seed(index as u64);
-                let asked = asked.method(method.name).temperature(temperature);
-                let answer = generate(&serving.coordinator, asked.clone()).await;
+                let requested = request(prompt, 60).seed(index as u64);
+                let requested = requested.method(method.name).temperature(temperature);
+                let answer = generate(&serving.coordinator, requested.clone()).await;
                 let what = format!("{} T={temperature} {prompt:?}", method.name);
                 balances(&what, &answer);
-                let told = answer.statistics();
-                unverified += told.drafted - told.num_draft_tokens;
-                let mut stopped = asked;
+                let reported = answer.statistics();
+                unverified += reported.drafted - reported.num_draft_tokens;
+                let mut stopped = requested;
                 stopped.stop = vec![answer.text.chars().skip(20).take(3).collect()];
                 let answer = generate(&serving.coordinator, stopped).await;
                 balances(&format!("{what}, stopped"), &answer);
@@ -147,10 +164,14 @@ async fn greedy_rejection_gives_the_targets_tokens_in_every_way() {
     .await;
     let serving = serving(&[&drafter]).await;
     for prompt in &prompts::mixed(3) {
-        let asked = request(prompt, 40).temperature(0.0);
-        let alone = generate(&serving.coordinator, asked.clone().method("target-only")).await;
-        for (what, asked) in ways_of_rejection(&asked) {
-            let answer = generate(&serving.coordinator, asked).await;
+        let requested = request(prompt, 40).temperature(0.0);
+        let alone = generate(
+            &serving.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await;
+        for (what, requested) in ways_of_rejection(&requested) {
+            let answer = generate(&serving.coordinator, requested).await;
             assert_eq!(answer.tokens, alone.tokens, "{what} {prompt:?}");
         }
     }

@@ -11,16 +11,20 @@ const MAX_TOKENS: u32 = 100;
 
 #[tokio::test]
 async fn a_drafter_lost_mid_stream_is_done_without_in_every_way() {
-    let asked = request("Once upon a time", MAX_TOKENS).ignoring_eos();
+    let requested = request("Once upon a time", MAX_TOKENS).ignoring_eos();
     let whole = {
         let drafter = plain_drafter().await;
         let serving = serving(&[&drafter]).await;
-        generate(&serving.coordinator, asked.clone().method("target-only")).await
+        generate(
+            &serving.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await
     };
-    for (what, asked) in every_way(&asked) {
+    for (what, requested) in every_way(&requested) {
         let drafter = drafter(vec![draft()], |_| {}).await;
         let serving = serving(&[&drafter]).await;
-        let answer = with_fault(&serving.coordinator, asked, 20, || drop(drafter)).await;
+        let answer = with_fault(&serving.coordinator, requested, 20, || drop(drafter)).await;
         assert_eq!(answer.tokens, whole.tokens, "{what}");
         assert_eq!(answer.finished.reason(), FinishReason::Length, "{what}");
         assert!(answer.fallbacks() > 0 && answer.finished.exact, "{what}");
@@ -35,11 +39,11 @@ async fn a_drafter_that_comes_back_without_its_cascade_is_not_asked_for_it() {
     let relay = Relay::start(able.address).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
-    let asked = request("Once upon a time", MAX_TOKENS).ignoring_eos();
-    let whole = generate(&coordinator, asked.clone().method("target-only")).await;
+    let requested = request("Once upon a time", MAX_TOKENS).ignoring_eos();
+    let whole = generate(&coordinator, requested.clone().method("target-only")).await;
     let come_back = || relay.lead_to(Some(plain.address));
-    let asked = asked.by(Drafting::Cascade);
-    let answer = with_fault(&coordinator, asked, 20, come_back).await;
+    let requested = requested.by(Drafting::Cascade);
+    let answer = with_fault(&coordinator, requested, 20, come_back).await;
     assert_eq!(answer.tokens, whole.tokens);
     let fallbacks = &answer.statistics().fallbacks;
     let mut reasons = fallbacks.iter().map(|fallback| &fallback.reason);
@@ -56,18 +60,18 @@ async fn what_a_restarted_drafter_can_do_is_asked_again() {
     let relay = Relay::start(plain.address).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
-    let asked = request("Once upon a time", 24).by(Drafting::Cascade);
-    let refused = client(&coordinator).generate(asked.clone()).await;
+    let requested = request("Once upon a time", 24).by(Drafting::Cascade);
+    let refused = client(&coordinator).generate(requested.clone()).await;
     let refused = refused.expect_err("no cascade").message().to_owned();
     assert!(refused.contains("holds no cascade"), "{refused}");
     relay.lead_to(Some(able.address));
-    let answer = generate(&coordinator, asked.clone()).await;
+    let answer = generate(&coordinator, requested.clone()).await;
     assert!(answer.origins.contains(&Origin::Accepted));
     relay.lead_to(Some(plain.address));
     let mut message = None;
     // The first request may still be admitted by what was known.
     for _ in 0..3 {
-        match client(&coordinator).generate(asked.clone()).await {
+        match client(&coordinator).generate(requested.clone()).await {
             Ok(parts) => drop(collect(parts.into_inner(), |_| ()).await),
             Err(status) => message = Some(status.message().to_owned()),
         }
@@ -84,13 +88,13 @@ async fn a_drafter_that_cannot_does_not_stand_for_one_that_is_away() {
     let (verifier, _) = verifier(target()).await;
     let drafters = [relay.url(), alone.url()];
     let coordinator = coordinator(config(&drafters, &[verifier.url()])).await;
-    let asked = request("Once upon a time", 24);
-    let whole = generate(&coordinator, asked.clone().method("target-only")).await;
+    let requested = request("Once upon a time", 24);
+    let whole = generate(&coordinator, requested.clone().method("target-only")).await;
     for away in [false, true] {
         relay.lead_to((!away).then_some(able.address));
         for who in [Drafting::Model, Drafting::Cascade, Drafting::MaxGram] {
             for _ in 0..3 {
-                let answer = generate(&coordinator, asked.clone().by(who)).await;
+                let answer = generate(&coordinator, requested.clone().by(who)).await;
                 assert_eq!(answer.tokens, whole.tokens, "{who:?}, away: {away}");
             }
         }
@@ -104,8 +108,8 @@ async fn a_request_goes_to_a_drafter_that_can() {
     let serving = serving(&[&plain, &able]).await;
     let mut accepted = false;
     for seed in 0..8 {
-        let asked = request("Once upon a time", 24).seed(seed);
-        let answer = generate(&serving.coordinator, asked.by(Drafting::Cascade)).await;
+        let requested = request("Once upon a time", 24).seed(seed);
+        let answer = generate(&serving.coordinator, requested.by(Drafting::Cascade)).await;
         assert_eq!(answer.fallbacks(), 0, "{:?}", answer.statistics().fallbacks);
         accepted |= answer.origins.contains(&Origin::Accepted);
     }

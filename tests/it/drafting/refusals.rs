@@ -10,7 +10,7 @@ use crate::client::{With, generate, request};
 use crate::cluster::{config, coordinator, draft, drafter_with, target, verifier, verifier_with};
 use crate::errors::each_refused;
 
-fn asked() -> GenerateRequest {
+fn requested() -> GenerateRequest {
     request("Once upon a time", 8)
 }
 
@@ -19,17 +19,17 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     let plain = plain_drafter().await;
     let here = serving(&[&plain]).await;
     let coordinator = &here.coordinator;
-    let coupled = asked().policy(learned(0.7));
+    let coupled = requested().policy(learned(0.7));
     let cascade = || {
         (
             "drafting | 'draft' | no cascade",
-            asked().by(Drafting::Cascade),
+            requested().by(Drafting::Cascade),
         )
     };
     let lacking = vec![
         (
             "drafting | 'draft' | bigram table",
-            asked().by(Drafting::MaxGram),
+            requested().by(Drafting::MaxGram),
         ),
         (
             "draft_length | 'draft' | label 'coupled' | outrider-bench train-head",
@@ -43,15 +43,15 @@ async fn what_a_drafter_lacks_is_named_at_once() {
     ];
     each_refused(coordinator, lacking).await;
     // What it can do is done, before and after.
-    generate(coordinator, asked().policy(Policy::Confidence(0.4))).await;
+    generate(coordinator, requested().policy(Policy::Confidence(0.4))).await;
     each_refused(coordinator, vec![cascade()]).await;
 
     let alone = max_gram_alone().await;
     let here = serving(&[&alone]).await;
-    generate(&here.coordinator, asked().by(Drafting::MaxGram)).await;
+    generate(&here.coordinator, requested().by(Drafting::MaxGram)).await;
     // Who asks for nothing special is served by the target, and told why.
     for _ in 0..3 {
-        let answer = generate(&here.coordinator, asked()).await;
+        let answer = generate(&here.coordinator, requested()).await;
         let reason = &answer.statistics().fallbacks[0].reason;
         assert!(reason.contains("'max-gram' has no draft model"), "{reason}");
     }
@@ -63,7 +63,7 @@ async fn trees_that_fit_no_round_are_refused() {
     let (verifier, _) = verifier_with(target(), |config| config.max_draft_tokens = limit).await;
     let (drafter, _) = drafter_with(draft(), |_| {}).await;
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let comb = |siblings| asked().tree(Shape::Comb(siblings));
+    let comb = |siblings| requested().tree(Shape::Comb(siblings));
     let too_large = vec![
         (
             "tree | 4 levels of 4 nodes are 16 | 12",
@@ -84,12 +84,12 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
     let (verifier, _) = verifier(target()).await;
     let (drafter, _) = drafter_with(draft(), |config| config.max_draft_tokens = limit).await;
     let here = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let answer = generate(&here, asked().tree(Shape::Comb(3)).draft_len(4)).await;
+    let answer = generate(&here, requested().tree(Shape::Comb(3)).draft_len(4)).await;
     assert_eq!(answer.fallbacks(), 0);
     let drafted = &answer.statistics().per_step_drafted;
     assert_eq!(drafted.iter().max(), Some(&6));
     // The drafter was heard of by now.
-    let wide = ("tree | at most 6 | 8", asked().tree(Shape::Comb(8)));
+    let wide = ("tree | at most 6 | 8", requested().tree(Shape::Comb(8)));
     each_refused(&here, vec![wide]).await;
 }
 
@@ -98,11 +98,11 @@ async fn a_drafter_of_small_blocks_drafts_small_trees() {
 async fn what_does_not_go_together_is_named() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let here = serving(&[&drafter]).await;
-    let comb = |siblings| asked().tree(Shape::Comb(siblings));
-    let max_gram = || asked().by(Drafting::MaxGram);
-    let at_coordinator = |asked: GenerateRequest| GenerateRequest {
+    let comb = |siblings| requested().tree(Shape::Comb(siblings));
+    let max_gram = || requested().by(Drafting::MaxGram);
+    let at_coordinator = |requested: GenerateRequest| GenerateRequest {
         accept_at: AcceptAt::Coordinator.into(),
-        ..asked
+        ..requested
     };
     let distributions = GenerateRequest {
         report_distributions: true,
@@ -116,7 +116,7 @@ async fn what_does_not_go_together_is_named() {
         ("drafting | exact", max_gram().method("lossy")),
         ("draft_length | model", max_gram().policy(learned(0.7))),
         ("tree.comb | 2 to 64", comb(1)),
-        (threshold, asked().policy(learned(1.5))),
+        (threshold, requested().policy(learned(1.5))),
     ];
     each_refused(&here.coordinator, cases).await;
 }
@@ -125,16 +125,16 @@ async fn what_does_not_go_together_is_named() {
 async fn without_drafters_only_what_a_drafter_must_do_is_refused() {
     let (verifier, _) = verifier(target()).await;
     let here = coordinator(config(&[], &[verifier.url()])).await;
-    let answer = generate(&here, asked()).await;
+    let answer = generate(&here, requested()).await;
     assert_eq!(answer.finished.effective_method, "target-only");
     let special = vec![
         (
             "drafting | needs a drafter | 'default'",
-            asked().by(Drafting::MaxGram),
+            requested().by(Drafting::MaxGram),
         ),
         (
             "draft_length | needs a drafter | 'default'",
-            asked().policy(learned(0.7)),
+            requested().policy(learned(0.7)),
         ),
     ];
     each_refused(&here, special).await;

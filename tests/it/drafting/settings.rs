@@ -12,42 +12,46 @@ use crate::cluster::draft;
 async fn the_settings_tell_what_was_drafted_how() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    let asked = request("Once upon a time", 24).ignoring_eos();
+    let requested = request("Once upon a time", 24).ignoring_eos();
     let names = ["drafting", "draft_len", "draft_cap", "tree"];
-    let asked = || asked.clone();
-    let comb = || asked().tree(Shape::Comb(8));
+    let requested = || requested.clone();
+    let comb = || requested().tree(Shape::Comb(8));
     let goodput = Policy::Goodput(true);
-    let max_gram = asked().by(Drafting::MaxGram).draft_len(7);
-    let unsure = asked().policy(Policy::Confidence(0.4)).draft_len(9);
-    for (asked, told) in [
-        (asked(), ["model", "4", "", "chain"]),
+    let max_gram = requested().by(Drafting::MaxGram).draft_len(7);
+    let unsure = requested().policy(Policy::Confidence(0.4)).draft_len(9);
+    for (requested, reported) in [
+        (requested(), ["model", "4", "", "chain"]),
         (max_gram, ["max-gram", "7", "", "chain"]),
         (
-            asked().policy(Policy::Fixed(3)),
+            requested().policy(Policy::Fixed(3)),
             ["model", "3", "", "chain"],
         ),
         (
-            asked().policy(goodput.clone()),
+            requested().policy(goodput.clone()),
             ["model", "goodput", "20", "chain"],
         ),
         (unsure, ["model", "confidence:0.4", "9", "chain"]),
         (comb(), ["model", "4", "", "comb:8"]),
         (comb().policy(goodput), ["model", "goodput", "8", "comb:8"]),
     ] {
-        let answer = generate(&serving.coordinator, asked).await;
+        let answer = generate(&serving.coordinator, requested).await;
         let found = names.map(|name| answer.setting(name).unwrap_or_default());
-        assert_eq!(found, told);
+        assert_eq!(found, reported);
         let forwards = answer.statistics().draft_forwards;
-        assert_eq!(forwards == 0, told[0] == "max-gram", "{told:?}: {forwards}");
-        let (length, cap) = (told[1], told[2]);
+        assert_eq!(
+            forwards == 0,
+            reported[0] == "max-gram",
+            "{reported:?}: {forwards}"
+        );
+        let (length, cap) = (reported[1], reported[2]);
         let most = length.parse().or(cap.parse::<u32>()).expect("a number");
-        let width = told[3]
+        let width = reported[3]
             .strip_prefix("comb:")
             .map_or(1, |n| n.parse().expect("a number"));
         let drafted = &answer.statistics().per_step_drafted;
         assert!(
             drafted.iter().all(|&drafted| drafted <= most * width),
-            "{told:?}: {drafted:?}"
+            "{reported:?}: {drafted:?}"
         );
     }
 }
@@ -60,14 +64,14 @@ async fn what_was_measured_is_kept_for_the_next_request() {
     let serving = serving(&[&drafter]).await;
     // Repetition: Max-Gram drafts it for nothing, and long blocks are accepted.
     let prompt = "the cat sat on the mat and ".repeat(8);
-    let asked = request(&prompt, 60)
+    let requested = request(&prompt, 60)
         .temperature(0.0)
         .by(Drafting::MaxGram)
         .policy(Policy::Goodput(true))
         .ignoring_eos();
     let mut firsts = Vec::new();
     for _ in 0..4 {
-        let answer = generate(&serving.coordinator, asked.clone()).await;
+        let answer = generate(&serving.coordinator, requested.clone()).await;
         firsts.push(answer.statistics().per_step_drafted.first().copied());
     }
     assert_eq!(firsts[0], Some(4));

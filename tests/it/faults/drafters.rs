@@ -2,7 +2,7 @@
 
 use wire::v1::{FinishReason, Origin};
 
-use super::{asked, target_only};
+use super::{requested, target_only};
 use crate::client::{With, begin, collect, generate, request, with_fault};
 use crate::cluster::{
     PATIENCE, config, coordinator, draft, drafter, pair, silent, target, verifier,
@@ -16,9 +16,9 @@ async fn a_drafter_killed_mid_stream_is_done_without() {
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
         let (drafter, _) = drafter(draft()).await;
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-        let asked = asked(index, prompt);
-        let expected = target_only(&coordinator, &asked).await;
-        let answer = with_fault(&coordinator, asked, 20, || drop(drafter)).await;
+        let requested = requested(index, prompt);
+        let expected = target_only(&coordinator, &requested).await;
+        let answer = with_fault(&coordinator, requested, 20, || drop(drafter)).await;
         assert_eq!(answer.tokens, expected);
         assert_eq!(answer.finished.reason(), FinishReason::Length);
         assert!(answer.fallbacks() > 0, "the loss is told");
@@ -31,9 +31,9 @@ async fn a_drafter_that_was_never_there_is_done_without() {
     let (verifier, _) = verifier(target()).await;
     let nobody = "http://127.0.0.1:9".to_owned();
     let coordinator = coordinator(config(&[nobody], &[verifier.url()])).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&coordinator, &asked).await;
-    let answer = generate(&coordinator, asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&coordinator, &requested).await;
+    let answer = generate(&coordinator, requested).await;
     assert_eq!(answer.tokens, expected);
     assert_eq!(answer.finished.effective_method, "target-only");
     assert!(answer.fallbacks() > 0);
@@ -44,9 +44,9 @@ async fn a_drafter_that_comes_back_is_used_again() {
     let (drafter, verifier) = pair().await;
     let relay = Relay::start(drafter.address).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
-    let asked = request("Once upon a time", 400).ignoring_eos();
-    let expected = target_only(&coordinator, &asked).await;
-    let parts = begin(&coordinator, asked).await;
+    let requested = request("Once upon a time", 400).ignoring_eos();
+    let expected = target_only(&coordinator, &requested).await;
+    let parts = begin(&coordinator, requested).await;
     let (mut gone, mut back) = (false, false);
     let answer = collect(parts, |tokens| {
         if tokens >= 20 && !gone {
@@ -79,10 +79,10 @@ async fn a_silent_drafter_is_not_waited_for_long() {
     config.draft_timeout_ms = 300.try_into().expect("not zero");
     config.round_timeout_ms = 300_000.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&coordinator, &asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&coordinator, &requested).await;
     let began = std::time::Instant::now();
-    let answer = with_fault(&coordinator, asked, 20, || relay.lead_to(Some(address))).await;
+    let answer = with_fault(&coordinator, requested, 20, || relay.lead_to(Some(address))).await;
     assert_eq!(answer.tokens, expected);
     assert!(answer.fallbacks() > 0);
     assert!(began.elapsed() < PATIENCE);

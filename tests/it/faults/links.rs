@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wire::v1::Origin;
 
-use super::{asked, target_only};
+use super::{requested, target_only};
 use crate::client::{With, begin, begin_unread, collect, generate, request};
 use crate::cluster::{Cluster, config, coordinator, draft, pair};
 use crate::prompts;
@@ -22,10 +22,10 @@ async fn each_reply_lost_once_changes_nothing() {
             let (tampering, url) =
                 Tampering::start(Mode::LoseOnce, drafter.address, verifier.address).await;
             let lossy = coordinator(config(from_ref(&url), from_ref(&url))).await;
-            let mut asked = asked(index, prompt).method(method);
-            asked.max_tokens = Some(40);
-            let expected = generate(&sound, asked.clone()).await;
-            let answer = generate(&lossy, asked).await;
+            let mut requested = requested(index, prompt).method(method);
+            requested.max_tokens = Some(40);
+            let expected = generate(&sound, requested.clone()).await;
+            let answer = generate(&lossy, requested).await;
             // A retried round repeats its draws, so even rejection gives the same tokens.
             assert_eq!(answer.tokens, expected.tokens, "{method}");
             let statistics = answer.statistics();
@@ -45,9 +45,9 @@ async fn connections_cut_again_and_again_change_nothing() {
     let to_drafter = Relay::start(drafter.address).await;
     let to_verifier = Relay::start(verifier.address).await;
     let coordinator = coordinator(config(&[to_drafter.url()], &[to_verifier.url()])).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&coordinator, &asked).await;
-    let parts = begin(&coordinator, asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&coordinator, &requested).await;
+    let parts = begin(&coordinator, requested).await;
     let (mut next, mut cuts) = (10, 0);
     let answer = collect(parts, |tokens| {
         if tokens >= next {
@@ -86,9 +86,9 @@ async fn a_request_that_runs_out_of_time_blames_nobody() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_told_the_end_all_the_same() {
     let cluster = Cluster::start(draft()).await;
-    let mut asked = request("Once upon a time", 480).ignoring_eos();
-    asked.timeout_ms = 500;
-    let parts = begin_unread(&cluster.coordinator, asked).await;
+    let mut requested = request("Once upon a time", 480).ignoring_eos();
+    requested.timeout_ms = 500;
+    let parts = begin_unread(&cluster.coordinator, requested).await;
     tokio::time::sleep(Duration::from_millis(900)).await;
     let answer = collect(parts, |_| {}).await;
     assert_eq!(

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use wire::v1::FinishReason;
 
-use super::{asked, target_only};
+use super::{requested, target_only};
 use crate::client::{generate, request, with_fault};
 use crate::cluster::{
     Cluster, PATIENCE, config, coordinator, draft, drafter, pair, silent, target, verifier,
@@ -22,13 +22,13 @@ async fn a_session_moves_to_a_fresh_verifier_mid_stream() {
         let (fresh, _) = verifier(target()).await;
         let relay = Relay::start(old.address).await;
         let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
-        let asked = asked(index, prompt);
-        let expected = target_only(&coordinator, &asked).await;
+        let requested = requested(index, prompt);
+        let expected = target_only(&coordinator, &requested).await;
         let moved = || {
             relay.lead_to(Some(fresh.address));
             drop(old);
         };
-        let answer = with_fault(&coordinator, asked, 30, moved).await;
+        let answer = with_fault(&coordinator, requested, 30, moved).await;
         assert_eq!(answer.tokens, expected);
         assert!(answer.statistics().retries > 0);
         assert!(answer.finished.exact, "the same weights and kernels");
@@ -41,8 +41,8 @@ async fn a_session_moves_to_the_other_replica() {
     let (first, first_monitor) = verifier(target()).await;
     let (second, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[first.url(), second.url()])).await;
-    let asked = asked(0, "Once upon a time");
-    let expected = target_only(&coordinator, &asked).await;
+    let requested = requested(0, "Once upon a time");
+    let expected = target_only(&coordinator, &requested).await;
     // Whichever replica the session is on, it is the one that is killed.
     let mut replicas = Some((first, second));
     let kill = || {
@@ -56,7 +56,7 @@ async fn a_session_moves_to_the_other_replica() {
         };
         std::mem::forget(survivor);
     };
-    let answer = with_fault(&coordinator, asked, 30, kill).await;
+    let answer = with_fault(&coordinator, requested, 30, kill).await;
     assert_eq!(answer.tokens, expected);
     assert_eq!(answer.statistics().migrations, 1);
 }
@@ -64,15 +64,15 @@ async fn a_session_moves_to_the_other_replica() {
 #[tokio::test]
 async fn a_lost_verifier_ends_the_answer_with_an_error_and_what_came_is_right() {
     let cluster = Cluster::start(draft()).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&cluster.coordinator, &asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&cluster.coordinator, &requested).await;
     let Cluster {
         verifier,
         coordinator,
         drafter,
         ..
     } = cluster;
-    let answer = with_fault(&coordinator, asked, 30, || drop(verifier)).await;
+    let answer = with_fault(&coordinator, requested, 30, || drop(verifier)).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     assert!(
         answer.finished.error.contains("verifier"),
@@ -94,11 +94,11 @@ async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     config.round_timeout_ms = 300_000.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
     generate(&coordinator, request("x", 4)).await;
-    let mut asked = asked(0, "Once upon a time");
+    let mut requested = requested(0, "Once upon a time");
     // Ten tokens take less, on a busy machine too.
-    asked.timeout_ms = 3_000;
+    requested.timeout_ms = 3_000;
     let began = std::time::Instant::now();
-    let answer = with_fault(&coordinator, asked, 10, || relay.lead_to(Some(address))).await;
+    let answer = with_fault(&coordinator, requested, 10, || relay.lead_to(Some(address))).await;
     assert_eq!(
         answer.finished.error_code,
         tonic::Code::DeadlineExceeded as u32
@@ -115,8 +115,8 @@ async fn a_verifier_that_is_started_anew_is_waited_for() {
     let mut config = config(&[drafter.url()], &[relay.url()]);
     config.verifier_retries = 5;
     let coordinator = coordinator(config).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&coordinator, &asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&coordinator, &requested).await;
     let restart = || {
         relay.lead_to(None);
         let (relay, address) = (relay.clone(), fresh.address);
@@ -125,7 +125,7 @@ async fn a_verifier_that_is_started_anew_is_waited_for() {
             relay.lead_to(Some(address));
         });
     };
-    let answer = with_fault(&coordinator, asked, 30, restart).await;
+    let answer = with_fault(&coordinator, requested, 30, restart).await;
     assert_eq!(answer.tokens, expected);
 }
 
@@ -140,13 +140,16 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
     let (replaced, _) = verifier(replaced).await;
     let relay = Relay::start(old.address).await;
     let coordinator = coordinator(config(&[], &[relay.url()])).await;
-    let asked = asked(0, "Once upon a time");
-    let expected = generate(&coordinator, asked.clone()).await.tokens;
+    let requested = requested(0, "Once upon a time");
+    let expected = generate(&coordinator, requested.clone()).await.tokens;
     // Another name for the same model changes nothing.
     relay.lead_to(Some(renamed.address));
-    assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+    assert_eq!(
+        generate(&coordinator, requested.clone()).await.tokens,
+        expected
+    );
     // Another vocabulary fails the request whose prompt is in the old one, and no other.
-    let refused = with_fault(&coordinator, asked.clone(), 10, || {
+    let refused = with_fault(&coordinator, requested.clone(), 10, || {
         relay.lead_to(Some(replaced.address));
     })
     .await;
@@ -156,7 +159,7 @@ async fn a_verifier_restarted_with_another_model_is_noticed() {
         "{}",
         refused.finished.error
     );
-    assert_eq!(generate(&coordinator, asked).await.tokens, expected);
+    assert_eq!(generate(&coordinator, requested).await.tokens, expected);
 }
 
 #[tokio::test]
@@ -171,10 +174,13 @@ async fn a_replica_that_says_nothing_is_passed_over() {
     config.round_timeout_ms = 1_500.try_into().expect("not zero");
     config.draft_timeout_ms = 800.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
-    let asked = asked(1, "Once upon a time");
-    let expected = target_only(&sound, &asked).await;
+    let requested = requested(1, "Once upon a time");
+    let expected = target_only(&sound, &requested).await;
     for _ in 0..6 {
-        assert_eq!(generate(&coordinator, asked.clone()).await.tokens, expected);
+        assert_eq!(
+            generate(&coordinator, requested.clone()).await.tokens,
+            expected
+        );
     }
 }
 
@@ -186,9 +192,9 @@ async fn the_first_request_finds_the_one_replica_that_is_there() {
         let nobody = (first..first + 4).map(|port| format!("http://127.0.0.1:{port}"));
         let verifiers: Vec<String> = nobody.chain([verifier.url()]).collect();
         let coordinator = coordinator(config(&[], &verifiers)).await;
-        let mut asked = asked(0, "Once upon a time");
-        asked.max_tokens = Some(4);
-        let answer = generate(&coordinator, asked).await;
+        let mut requested = requested(0, "Once upon a time");
+        requested.max_tokens = Some(4);
+        let answer = generate(&coordinator, requested).await;
         assert_eq!(answer.tokens.len(), 4, "beside ports from {first} on");
     }
 }
@@ -216,9 +222,9 @@ async fn replicas_that_fail_slowly_do_not_hide_the_one_that_is_there() {
     let tries = (0..12).map(async |_| {
         let urls = [hanging_up().await, hanging_up().await, verifier.url()];
         let coordinator = coordinator(config(&[], &urls)).await;
-        let mut asked = asked(0, "Once upon a time");
-        asked.max_tokens = Some(4);
-        assert_eq!(generate(&coordinator, asked).await.tokens.len(), 4);
+        let mut requested = requested(0, "Once upon a time");
+        requested.max_tokens = Some(4);
+        assert_eq!(generate(&coordinator, requested).await.tokens.len(), 4);
     });
     join_all(tries).await;
 }

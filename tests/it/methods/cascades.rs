@@ -14,8 +14,11 @@ async fn a_coupled_cascade_equals_the_oracle_cascade() {
     let cluster = Cluster::start(draft()).await;
     for (index, prompt) in prompts::mixed(2).iter().enumerate() {
         for rule in RULES {
-            let asked = request(prompt, 24).seed(index as u64).rule(rule.name);
-            let oracle = generate(&cluster.coordinator, asked.clone().method("oracle-cascade"));
+            let requested = request(prompt, 24).seed(index as u64).rule(rule.name);
+            let oracle = generate(
+                &cluster.coordinator,
+                requested.clone().method("oracle-cascade"),
+            );
             let oracle = oracle.await;
             let counts = oracle.statistics();
             assert_eq!(counts.target_forwards as usize, oracle.tokens.len());
@@ -28,8 +31,8 @@ async fn a_coupled_cascade_equals_the_oracle_cascade() {
                 .parse()
                 .expect("a number");
             for draft_len in [1, 3, 8] {
-                let asked = asked.clone().method("spec-cascade").alpha(alpha);
-                let cascade = generate(&cluster.coordinator, asked.draft_len(draft_len)).await;
+                let requested = requested.clone().method("spec-cascade").alpha(alpha);
+                let cascade = generate(&cluster.coordinator, requested.draft_len(draft_len)).await;
                 assert_eq!(
                     cascade.tokens, oracle.tokens,
                     "{} K={draft_len} {prompt:?}",
@@ -54,16 +57,19 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
     for (rule, alpha) in [("chow", 0.5), ("chow-log", 1.5)] {
         for (index, prompt) in prompts::mixed(3).iter().enumerate() {
             // The same distribution on both sides: the oracle would cut it to what it sends by default.
-            let asked = request(prompt, 40)
+            let requested = request(prompt, 40)
                 .proposal(ProposalForm::DenseF32)
                 .seed(index as u64)
                 .rule(rule)
                 .alpha(alpha);
-            let oracle = generate(&cluster.coordinator, asked.clone().method("oracle-cascade"));
+            let oracle = generate(
+                &cluster.coordinator,
+                requested.clone().method("oracle-cascade"),
+            );
             let oracle = oracle.await;
-            let mut asked = asked.method("token-cascade");
-            asked.parameters().max_run = Some(0);
-            let cascade = generate(&cluster.coordinator, asked.clone()).await;
+            let mut requested = requested.method("token-cascade");
+            requested.parameters().max_run = Some(0);
+            let cascade = generate(&cluster.coordinator, requested.clone()).await;
             assert_eq!(cascade.tokens, oracle.tokens, "{rule} {prompt:?}");
             let of_target = |answer: &Answer| {
                 let is_deferred = |origin: &&Origin| **origin == Origin::Deferred;
@@ -74,8 +80,8 @@ async fn the_token_cascade_without_a_limit_equals_the_oracle_cascade() {
                 of_target(&cascade)
             );
             deferred += of_target(&cascade);
-            asked.parameters().max_run = Some(3);
-            let limited = generate(&cluster.coordinator, asked).await;
+            requested.parameters().max_run = Some(3);
+            let limited = generate(&cluster.coordinator, requested).await;
             let runs = limited.origins.split(|&origin| origin == Origin::Deferred);
             assert!(runs.into_iter().all(|run| run.len() <= 3));
         }
@@ -88,11 +94,11 @@ async fn the_sequence_cascade_keeps_an_answer_whole_or_gives_it_anew() {
     let cluster = Cluster::start(draft()).await;
     let (mut kept, mut anew, mut same) = (0, 0, 0);
     for (index, prompt) in prompts::mixed(4).iter().enumerate() {
-        let asked = request(prompt, 16).seed(index as u64);
-        let small = generate(&cluster.coordinator, asked.clone().method("draft-only")).await;
+        let requested = request(prompt, 16).seed(index as u64);
+        let small = generate(&cluster.coordinator, requested.clone().method("draft-only")).await;
         for alpha in [0.0, 0.999_999, 1.0] {
-            let asked = asked.clone().method("sequence-cascade").alpha(alpha);
-            let answer = generate(&cluster.coordinator, asked).await;
+            let requested = requested.clone().method("sequence-cascade").alpha(alpha);
+            let answer = generate(&cluster.coordinator, requested).await;
             let is_small = answer
                 .origins
                 .iter()
@@ -131,8 +137,8 @@ async fn the_sequence_cascade_keeps_some_answers_of_any_length() {
         let mut kept = 0;
         let prompts = prompts::mixed(24);
         for (index, prompt) in prompts.iter().enumerate() {
-            let asked = request(prompt, max_tokens).seed(index as u64);
-            let answer = generate(&cluster.coordinator, asked.method("sequence-cascade")).await;
+            let requested = request(prompt, max_tokens).seed(index as u64);
+            let answer = generate(&cluster.coordinator, requested.method("sequence-cascade")).await;
             kept += usize::from(answer.statistics().deferral_rate == Some(0.0));
         }
         let share = kept as f64 / prompts.len() as f64;
@@ -147,29 +153,29 @@ async fn the_sequence_cascade_keeps_some_answers_of_any_length() {
 #[tokio::test]
 async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
     let cluster = Cluster::start(draft()).await;
-    let mut asked = request("Once upon a time", 60).method("draft-only");
-    let whole = generate(&cluster.coordinator, asked.clone()).await;
+    let mut requested = request("Once upon a time", 60).method("draft-only");
+    let whole = generate(&cluster.coordinator, requested.clone()).await;
     let stop = whole.text.chars().skip(20).take(6).collect::<String>();
-    asked.stop = vec![stop.clone()];
-    let small = generate(&cluster.coordinator, asked.clone()).await;
+    requested.stop = vec![stop.clone()];
+    let small = generate(&cluster.coordinator, requested.clone()).await;
     assert!(small.tokens.len() < whole.tokens.len());
     let kept = generate(
         &cluster.coordinator,
-        asked.clone().method("sequence-cascade").alpha(1.0),
+        requested.clone().method("sequence-cascade").alpha(1.0),
     )
     .await;
     assert_eq!((kept.text, kept.tokens), (small.text, small.tokens.clone()));
     // What comes after the stop text does not count: the sum over all of it would be too low.
-    let of_whole = |asked: GenerateRequest| {
-        let mut asked = asked.method("sequence-cascade").alpha(1.0 - 1e-9);
-        asked.parameters().mean = Some(false);
-        asked
+    let of_whole = |requested: GenerateRequest| {
+        let mut requested = requested.method("sequence-cascade").alpha(1.0 - 1e-9);
+        requested.parameters().mean = Some(false);
+        requested
     };
-    asked.stop.clear();
-    let anew = generate(&cluster.coordinator, of_whole(asked.clone())).await;
+    requested.stop.clear();
+    let anew = generate(&cluster.coordinator, of_whole(requested.clone())).await;
     assert_eq!(anew.statistics().deferral_rate, Some(1.0));
-    asked.stop = vec![stop];
-    let kept = generate(&cluster.coordinator, of_whole(asked)).await;
+    requested.stop = vec![stop];
+    let kept = generate(&cluster.coordinator, of_whole(requested)).await;
     assert_eq!(kept.statistics().deferral_rate, Some(0.0));
 }
 
@@ -178,16 +184,24 @@ async fn the_sequence_cascade_scores_an_answer_up_to_its_stop_text() {
 async fn targets_that_come_to_p_equal_the_target_alone() {
     let cluster = Cluster::start(draft()).await;
     for (index, prompt) in prompts::mixed(3).iter().enumerate() {
-        let asked = request(prompt, 40).seed(index as u64);
-        let alone = generate(&cluster.coordinator, asked.clone().method("target-only")).await;
-        let mut lossy = asked.clone().method("lossy").alpha(0.0);
+        let requested = request(prompt, 40).seed(index as u64);
+        let alone = generate(
+            &cluster.coordinator,
+            requested.clone().method("target-only"),
+        )
+        .await;
+        let mut lossy = requested.clone().method("lossy").alpha(0.0);
         lossy.verification = Verification::Coupled.into();
         assert_eq!(
             generate(&cluster.coordinator, lossy).await.tokens,
             alone.tokens
         );
         for (rule, alpha) in [("token-v3", -0.1), ("diff", -1.0), ("chow", 0.0)] {
-            let cascade = asked.clone().method("spec-cascade").rule(rule).alpha(alpha);
+            let cascade = requested
+                .clone()
+                .method("spec-cascade")
+                .rule(rule)
+                .alpha(alpha);
             let cascade = generate(&cluster.coordinator, cascade).await;
             assert_eq!(cascade.tokens, alone.tokens, "{rule}");
             assert_eq!(cascade.statistics().deferral_rate, Some(1.0), "{rule}");
@@ -199,10 +213,14 @@ async fn targets_that_come_to_p_equal_the_target_alone() {
 #[tokio::test]
 async fn targets_that_come_to_q_equal_the_draft_model_alone() {
     let cluster = Cluster::start(random_draft(|_| {})).await;
-    let asked = request("Once upon a time", 40).proposal(ProposalForm::DenseF32);
-    let alone = generate(&cluster.coordinator, asked.clone().method("draft-only")).await;
+    let requested = request("Once upon a time", 40).proposal(ProposalForm::DenseF32);
+    let alone = generate(&cluster.coordinator, requested.clone().method("draft-only")).await;
     for (rule, alpha) in [("token-v3", 1.0), ("diff", 1.0), ("chow", 1.0)] {
-        let cascade = asked.clone().method("spec-cascade").rule(rule).alpha(alpha);
+        let cascade = requested
+            .clone()
+            .method("spec-cascade")
+            .rule(rule)
+            .alpha(alpha);
         let cascade = generate(&cluster.coordinator, cascade).await;
         assert_eq!(cascade.tokens, alone.tokens, "{rule}");
         assert_eq!(cascade.statistics().deferral_rate, Some(0.0), "{rule}");
@@ -214,31 +232,31 @@ async fn targets_that_come_to_q_equal_the_draft_model_alone() {
 #[tokio::test]
 async fn bild_lies_between_the_models() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 48)
+    let requested = request("Once upon a time", 48)
         .temperature(0.0)
         .method("bild")
         .ignoring_eos();
     let strict = |fallback, rollback| {
-        let mut asked = asked.clone().alpha(rollback);
-        asked.parameters().fallback = Some(fallback);
-        asked.parameters().verify_on_finish = Some(true);
-        asked
+        let mut requested = requested.clone().alpha(rollback);
+        requested.parameters().fallback = Some(fallback);
+        requested.parameters().verify_on_finish = Some(true);
+        requested
     };
-    let target = asked.clone().method("target-only");
+    let target = requested.clone().method("target-only");
     let target = generate(&cluster.coordinator, target).await;
-    let draft_only = asked.clone().method("draft-only");
+    let draft_only = requested.clone().method("draft-only");
     let draft_only = generate(&cluster.coordinator, draft_only).await;
     // A drafter that always hands over.
     let handing = generate(&cluster.coordinator, strict(1.0, 5.0)).await;
     assert_eq!(handing.tokens, target.tokens);
     // A drafter that is never unsure, and a target that never objects.
-    let mut free = asked.clone().alpha(100.0);
+    let mut free = requested.clone().alpha(100.0);
     free.parameters().fallback = Some(0.0);
     free.parameters().window = Some(64);
     let free = generate(&cluster.coordinator, free).await;
     assert_eq!(free.tokens, draft_only.tokens);
     assert_eq!(free.statistics().target_forwards, 0);
-    let between = generate(&cluster.coordinator, asked).await;
+    let between = generate(&cluster.coordinator, requested).await;
     let calls = between.statistics().target_calls_per_token;
     assert!(calls > 0.0 && calls < 1.0, "{calls}");
 }

@@ -33,9 +33,9 @@ impl Picks {
 fn with_axes(number: usize) -> GenerateRequest {
     let mut picks = Picks(number);
     let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
-    let mut asked = request("Question: What is 12 + 30?\nAnswer:", 6).method(picks.one(&names));
-    asked = asked.temperature(picks.one(&[0.0, 1.0]));
-    asked.drafting = picks
+    let mut requested = request("Question: What is 12 + 30?\nAnswer:", 6).method(picks.one(&names));
+    requested = requested.temperature(picks.one(&[0.0, 1.0]));
+    requested.drafting = picks
         .one(&[
             Drafting::Unspecified,
             Drafting::Model,
@@ -49,7 +49,7 @@ fn with_axes(number: usize) -> GenerateRequest {
     });
     let policies = [Policy::Confidence(0.3), learned, Policy::Goodput(true)];
     let policy = picks.one(&[0, 0, 0, 0, 1, 2, 3]);
-    asked.draft_length = policies.get(policy).map(|policy| DraftLength {
+    requested.draft_length = policies.get(policy).map(|policy| DraftLength {
         policy: Some(policy.clone()),
     });
     let tree = picks.one(&[
@@ -60,11 +60,11 @@ fn with_axes(number: usize) -> GenerateRequest {
         Some(Shape::Comb(2)),
         Some(Shape::Alternates(1)),
     ]);
-    asked.tree = tree.map(|shape| TreeShape { shape: Some(shape) });
+    requested.tree = tree.map(|shape| TreeShape { shape: Some(shape) });
     let verifications =
         [0, 0, 0, 0, 1, 2, 3, 4].map(|number| Verification::try_from(number).expect("one"));
-    asked.verification = picks.one(&verifications).into();
-    asked.proposal_form = picks
+    requested.verification = picks.one(&verifications).into();
+    requested.proposal_form = picks
         .one(&[
             ProposalForm::Unspecified,
             ProposalForm::Unspecified,
@@ -77,14 +77,14 @@ fn with_axes(number: usize) -> GenerateRequest {
             ProposalForm::DenseF16,
         ])
         .into();
-    if asked.proposal_form() == ProposalForm::Sparse {
-        asked.proposal_top = 16;
+    if requested.proposal_form() == ProposalForm::Sparse {
+        requested.proposal_top = 16;
     }
     let at_coordinator = picks.one(&[false, true]);
     if at_coordinator {
-        asked.accept_at = AcceptAt::Coordinator.into();
+        requested.accept_at = AcceptAt::Coordinator.into();
     }
-    asked.report_distributions = at_coordinator && picks.one(&[false, true]);
+    requested.report_distributions = at_coordinator && picks.one(&[false, true]);
     let plans = [
         Plan::Unspecified,
         Plan::Unspecified,
@@ -92,9 +92,9 @@ fn with_axes(number: usize) -> GenerateRequest {
         Plan::Speculative,
         Plan::OracleCascade,
     ];
-    asked.plan = picks.one(&plans).into();
+    requested.plan = picks.one(&plans).into();
     let target = picks.one(&["", "", "", "", "", "exact", "opt", "token-v2"]);
-    asked.target = (!target.is_empty()).then(|| TargetDistribution {
+    requested.target = (!target.is_empty()).then(|| TargetDistribution {
         kind: match target {
             "exact" => Kind::Exact.into(),
             _ => Kind::Deferral.into(),
@@ -102,21 +102,21 @@ fn with_axes(number: usize) -> GenerateRequest {
         rule: target.strip_prefix("exact").unwrap_or(target).to_owned(),
         ..Default::default()
     });
-    asked
+    requested
 }
 
-/// Whether `asked` says something of `field`.
-fn is_given(asked: &GenerateRequest, field: &str) -> bool {
+/// Whether `requested` says something of `field`.
+fn is_given(requested: &GenerateRequest, field: &str) -> bool {
     match field {
-        "plan" => asked.plan != 0,
-        "target" | "target.rule" => asked.target.is_some(),
-        "verification" => asked.verification != 0,
-        "proposal" => asked.proposal_form != 0,
-        "accept_at" => asked.accept_at != 0,
-        "drafting" => asked.drafting != 0,
-        "draft_length" => asked.draft_length.is_some(),
-        "tree" => asked.tree.is_some(),
-        "report_distributions" => asked.report_distributions,
+        "plan" => requested.plan != 0,
+        "target" | "target.rule" => requested.target.is_some(),
+        "verification" => requested.verification != 0,
+        "proposal" => requested.proposal_form != 0,
+        "accept_at" => requested.accept_at != 0,
+        "drafting" => requested.drafting != 0,
+        "draft_length" => requested.draft_length.is_some(),
+        "tree" => requested.tree.is_some(),
+        "report_distributions" => requested.report_distributions,
         _ => false,
     }
 }
@@ -132,19 +132,19 @@ async fn what_is_admitted_is_carried_out() {
     let (mut admitted, mut refused) = (0, 0);
     for number in 0..TRIED {
         // A step without a factor in common with the number of combinations.
-        let asked = with_axes(number * 1_000_003);
-        match try_generate(&coordinator, asked.clone()).await {
+        let requested = with_axes(number * 1_000_003);
+        match try_generate(&coordinator, requested.clone()).await {
             Ok(answer) => {
                 admitted += 1;
-                assert_eq!(answer.finished.error, "", "{asked:?}");
+                assert_eq!(answer.finished.error, "", "{requested:?}");
                 // A peer that refuses is done without.
-                assert_eq!(answer.fallbacks(), 0, "{asked:?}");
+                assert_eq!(answer.fallbacks(), 0, "{requested:?}");
             }
             Err(status) => {
                 refused += 1;
                 assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
                 let (field, _) = status.message().split_once(": ").expect("a field");
-                assert!(is_given(&asked, field), "{asked:?}: {status:?}");
+                assert!(is_given(&requested, field), "{requested:?}: {status:?}");
             }
         }
     }

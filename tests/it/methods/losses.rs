@@ -24,13 +24,13 @@ async fn each_reply_lost_once_changes_no_token_of_any_method() {
         ("bild", true),
     ] {
         // Each loss costs a pause, so the output is short.
-        let mut asked = request("Once upon a time", 10).method(method);
+        let mut requested = request("Once upon a time", 10).method(method);
         if at_coordinator {
-            asked = asked.at_coordinator();
+            requested = requested.at_coordinator();
         }
-        let expected = generate(&calm, asked.clone()).await;
+        let expected = generate(&calm, requested.clone()).await;
         let (tampering, coordinator) = tampered(Mode::LoseOnce, &drafter, &verifier).await;
-        let answer = generate(&coordinator, asked).await;
+        let answer = generate(&coordinator, requested).await;
         assert_eq!(answer.tokens, expected.tokens, "{method}");
         assert!(answer.finished.exact, "{method}");
         assert!(tampering.count() > 0, "{method}");
@@ -48,16 +48,16 @@ async fn a_drafter_does_not_resume_on_tokens_that_were_refused() {
     let (verifier, _) = verifier(target()).await;
     let calm = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     for seed in 0..4 {
-        let asked = request("Once upon a time", 24).method("bild").seed(seed);
+        let requested = request("Once upon a time", 24).method("bild").seed(seed);
         // The drafter is never unsure, and the target refuses much.
-        let mut asked = asked.alpha(2.0).ignoring_eos();
-        asked.parameters().window = Some(8);
-        asked.parameters().fallback = Some(0.0);
-        let expected = generate(&calm, asked.clone()).await;
+        let mut requested = requested.alpha(2.0).ignoring_eos();
+        requested.parameters().window = Some(8);
+        requested.parameters().fallback = Some(0.0);
+        let expected = generate(&calm, requested.clone()).await;
         let refused = expected.origins.contains(&Origin::Recovered);
         assert!(refused, "nothing was refused with seed {seed}");
         let (tampering, coordinator) = tampered(Mode::LoseOnce, &drafter, &verifier).await;
-        let answer = generate(&coordinator, asked).await;
+        let answer = generate(&coordinator, requested).await;
         assert!(tampering.count() > 0);
         assert_eq!(answer.tokens, expected.tokens, "seed {seed}");
         assert!(answer.finished.exact);
@@ -83,12 +83,12 @@ async fn a_drafter_that_lies_about_its_distributions_is_done_without() {
             if OF_RULES.contains(&forgery) && !is_cascade {
                 continue;
             }
-            let asked = request("Once upon a time", 60).ignoring_eos();
-            let alone = asked.clone().method("target-only");
+            let requested = request("Once upon a time", 60).ignoring_eos();
+            let alone = requested.clone().method("target-only");
             let alone = generate(&coordinator, alone).await;
-            let asked = asked.method(method);
-            for asked in [asked.clone(), asked.at_coordinator()] {
-                let answer = generate(&coordinator, asked).await;
+            let requested = requested.method(method);
+            for requested in [requested.clone(), requested.at_coordinator()] {
+                let answer = generate(&coordinator, requested).await;
                 assert_eq!(answer.tokens, alone.tokens, "{method} {forgery:?}");
                 assert!(answer.fallbacks() > 0, "{method} {forgery:?}");
                 let lossless = !is_cascade && method != "lossy";
@@ -103,10 +103,10 @@ async fn a_distribution_that_never_comes_after_the_block_ends_in_the_target_alon
     let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoBonus);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
-    let asked = request("Once upon a time", 60).method("spec-cascade");
-    let asked = asked.draft_len(1).ignoring_eos();
-    for asked in [asked.clone(), asked.at_coordinator()] {
-        let answer = generate(&coordinator, asked).await;
+    let requested = request("Once upon a time", 60).method("spec-cascade");
+    let requested = requested.draft_len(1).ignoring_eos();
+    for requested in [requested.clone(), requested.at_coordinator()] {
+        let answer = generate(&coordinator, requested).await;
         assert_eq!(answer.tokens.len(), 60);
         assert!(answer.fallbacks() > 0 && !answer.finished.exact);
     }
@@ -118,22 +118,22 @@ async fn unscaled_distributions_that_do_not_come_are_not_replaced_by_others() {
     let (drafter, verifier) = pair().await;
     let mode = Mode::Forge(Forgery::NoUnscaled);
     let (_tampering, coordinator) = tampered(mode, &drafter, &verifier).await;
-    let asked = request("Once upon a time", 40)
+    let requested = request("Once upon a time", 40)
         .temperature(0.7)
         .ignoring_eos();
-    let alone = generate(&coordinator, asked.clone().method("target-only")).await;
+    let alone = generate(&coordinator, requested.clone().method("target-only")).await;
     for form in [
         ProposalForm::Unspecified,
         ProposalForm::DenseF32,
         ProposalForm::DenseF16,
     ] {
-        let asked = asked
+        let requested = requested
             .clone()
             .method("spec-cascade")
             .rule("token-v1")
             .proposal(form);
-        for asked in [asked.clone(), asked.at_coordinator()] {
-            let answer = generate(&coordinator, asked).await;
+        for requested in [requested.clone(), requested.at_coordinator()] {
+            let answer = generate(&coordinator, requested).await;
             assert_eq!(answer.tokens, alone.tokens, "{form:?}");
             assert!(answer.fallbacks() > 0 && !answer.finished.exact);
         }
@@ -151,9 +151,9 @@ async fn a_distribution_that_is_waited_for_in_vain_is_nobody_elses_fault() {
     config.round_timeout_ms = 1_000.try_into().expect("not zero");
     config.retries = 0;
     let coordinator = coordinator(config).await;
-    let asked = request("Once upon a time", 40).method("spec-cascade");
-    let asked = asked.draft_len(1).ignoring_eos().at_coordinator();
-    let answer = generate(&coordinator, asked).await;
+    let requested = request("Once upon a time", 40).method("spec-cascade");
+    let requested = requested.draft_len(1).ignoring_eos().at_coordinator();
+    let answer = generate(&coordinator, requested).await;
     assert_eq!(answer.tokens.len(), 40);
     let statistics = answer.statistics();
     assert!(!statistics.fallbacks.is_empty() && !answer.finished.exact);
@@ -167,12 +167,12 @@ async fn layers_go_on_with_another_drafter_of_the_same_model() {
     let (verifier, _) = verifier(target()).await;
     let relay = Relay::start(old.address).await;
     let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
-    let asked = request("Once upon a time", 60)
+    let requested = request("Once upon a time", 60)
         .method("block-greedy")
         .ignoring_eos();
-    let expected = generate(&coordinator, asked.clone()).await;
+    let expected = generate(&coordinator, requested.clone()).await;
     let move_on = || relay.lead_to(Some(fresh.address));
-    let answer = with_fault(&coordinator, asked, 20, move_on).await;
+    let answer = with_fault(&coordinator, requested, 20, move_on).await;
     assert!(answer.finished.exact);
     assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.tokens, expected.tokens);
@@ -188,8 +188,10 @@ async fn what_no_verifier_says_never_reaches_a_decision_at_the_coordinator() {
     ] {
         let (_tampering, url) = Tampering::start(mode, addresses.0, addresses.1).await;
         let coordinator = coordinator(config(&[drafter.url()], &[url])).await;
-        let asked = request("Once upon a time", 8).at_coordinator();
-        let answer = try_generate(&coordinator, asked).await.expect("it begins");
+        let requested = request("Once upon a time", 8).at_coordinator();
+        let answer = try_generate(&coordinator, requested)
+            .await
+            .expect("it begins");
         assert_eq!(answer.finished.reason(), FinishReason::Error);
         let error = &answer.finished.error;
         assert!(error.contains(said), "{error}");

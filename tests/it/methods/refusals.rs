@@ -19,14 +19,14 @@ fn base() -> GenerateRequest {
 async fn each_bad_choice_is_named() {
     let cluster = Cluster::start(draft()).await;
     let with = |expected, method: &str, change: fn(&mut MethodParameters)| {
-        case(expected, |asked| {
-            method.clone_into(&mut asked.method);
-            change(asked.parameters.get_or_insert_default());
+        case(expected, |requested| {
+            method.clone_into(&mut requested.method);
+            change(requested.parameters.get_or_insert_default());
         })
     };
     let target = |expected, kind: i32, rule: &str| {
-        case(expected, |asked| {
-            let target = asked.target.get_or_insert_default();
+        case(expected, |requested| {
+            let target = requested.target.get_or_insert_default();
             (target.kind, target.rule) = (kind, rule.to_owned());
         })
     };
@@ -37,25 +37,25 @@ async fn each_bad_choice_is_named() {
             (p.beta, p.beta_tuned) = (Some(2.0), true);
         }),
         with("window | 0", "bild", |p| p.window = Some(0)),
-        case("verification | 77", |asked| asked.verification = 77),
-        case("proposal_top | SPARSE", |asked| {
-            "block".clone_into(&mut asked.method);
-            asked.proposal_top = 8;
+        case("verification | 77", |requested| requested.verification = 77),
+        case("proposal_top | SPARSE", |requested| {
+            "block".clone_into(&mut requested.method);
+            requested.proposal_top = 8;
         }),
-        case("proposal | none", |asked| {
-            "block".clone_into(&mut asked.method);
-            asked.proposal_form = ProposalForm::None.into();
+        case("proposal | none", |requested| {
+            "block".clone_into(&mut requested.method);
+            requested.proposal_form = ProposalForm::None.into();
         }),
         target("target.rule | chow", 0, "chow"),
         target("target.kind | missing", 0, ""),
         target("target.kind | 9 is no kind", 9, ""),
         target("target.rule | chaw", Kind::Deferral.into(), "chaw"),
-        case("report_distributions | accept_at", |asked| {
-            asked.report_distributions = true;
+        case("report_distributions | accept_at", |requested| {
+            requested.report_distributions = true;
         }),
-        case("report_distributions | accept_at", |asked| {
+        case("report_distributions | accept_at", |requested| {
             #[expect(deprecated, reason = "read for one release beside its new name")]
-            let old = &mut asked.report_laws;
+            let old = &mut requested.report_laws;
             *old = true;
         }),
     ];
@@ -75,17 +75,17 @@ async fn only_lossless_methods_are_served_where_the_operator_says_so() {
     let listed = client.list_methods(ListMethodsRequest {}).await;
     let listed = listed.expect("a list").into_inner().methods;
     for (method, listed) in METHODS.iter().zip(listed) {
-        let asked = try_generate(&coordinator, base().method(method.name)).await;
-        assert_eq!(asked.is_ok(), method.is_lossless(), "{}", method.name);
+        let requested = try_generate(&coordinator, base().method(method.name)).await;
+        assert_eq!(requested.is_ok(), method.is_lossless(), "{}", method.name);
         assert_eq!(listed.allowed, method.is_lossless(), "{}", method.name);
-        if let Err(status) = asked {
+        if let Err(status) = requested {
             assert_eq!(status.code(), Code::InvalidArgument);
             let said = status.message();
             assert!(said.starts_with("method: ") && said.contains("lossless"));
         }
     }
-    let (_, cascade) = case("lossy", |asked| {
-        let target = asked.target.get_or_insert_default();
+    let (_, cascade) = case("lossy", |requested| {
+        let target = requested.target.get_or_insert_default();
         (target.kind, target.rule) = (Kind::Deferral.into(), "opt".to_owned());
     });
     let status = try_generate(&coordinator, cascade)
@@ -102,7 +102,7 @@ async fn a_cascade_needs_a_drafter() {
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[], &[verifier.url()])).await;
     for method in METHODS {
-        let asked = try_generate(&coordinator, base().method(method.name)).await;
-        assert_eq!(asked.is_ok(), method.is_lossless(), "{}", method.name);
+        let requested = try_generate(&coordinator, base().method(method.name)).await;
+        assert_eq!(requested.is_ok(), method.is_lossless(), "{}", method.name);
     }
 }

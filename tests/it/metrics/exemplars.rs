@@ -35,10 +35,10 @@ async fn a_traced_request_stands_with_its_bucket_and_others_do_not() {
             assert_eq!(ids, expected, "{histogram}");
         }
     };
-    let asked = request("Once upon a time", 20).ignoring_eos();
-    generate(&coordinator, asked.clone()).await;
+    let requested = request("Once upon a time", 20).ignoring_eos();
+    generate(&coordinator, requested.clone()).await;
     check(&[]);
     let parent = format!("00-{TRACE_ID}-00f067aa0ba902b7-01");
-    with_parent(&coordinator, asked, &parent).await;
+    with_parent(&coordinator, requested, &parent).await;
     check(&[TRACE_ID]);
 }

@@ -22,8 +22,8 @@ use crate::tampering::{Forgery, Mode, tampered};
 /// Requests refused for `reason`, and all that were.
 fn refused(coordinator: &Service, reason: &str) -> (f64, f64) {
     let scrape = coordinator.scrape();
-    let told = |labels: &[_]| scrape.sum("outrider_requests_refused_total", labels);
-    (told(&[("reason", reason)]), told(&[]))
+    let reported = |labels: &[_]| scrape.sum("outrider_requests_refused_total", labels);
+    (reported(&[("reason", reason)]), reported(&[]))
 }
 
 #[tokio::test]
@@ -37,8 +37,8 @@ async fn refusals_are_counted_by_reason_and_show_nothing_of_the_request() {
     unknown.model = "secret-model-name".to_owned();
     let wrong = request("x", 2).method("secret-method-name");
     let cold = request("x", 2).temperature(-1.0);
-    for asked in [unknown, wrong, cold] {
-        assert!(try_generate(&one_at_a_time, asked).await.is_err());
+    for requested in [unknown, wrong, cold] {
+        assert!(try_generate(&one_at_a_time, requested).await.is_err());
     }
     assert_eq!(refused(&one_at_a_time, "invalid"), (3.0, 3.0));
     let long = request("Once upon a time", 480).ignoring_eos();
@@ -88,8 +88,8 @@ async fn cancellations_are_counted_by_what_they_waited_for() {
         let error = [&GEN_AI[..], &[("error_type", "cancelled")]].concat();
         assert!(scrape.value("gen_ai_server_request_duration_seconds_count", &error) > 0.0);
         let first = "gen_ai_server_time_to_first_token_seconds_count";
-        let told = scrape.find(first, &GEN_AI);
-        assert_eq!(told, None, "of successful requests only");
+        let reported = scrape.find(first, &GEN_AI);
+        assert_eq!(reported, None, "of successful requests only");
     }
     let all = coordinator
         .scrape()
@@ -144,11 +144,11 @@ async fn requests_out_of_time_are_told_from_others_that_fail() {
 /// Checks that the fallbacks of the one answer are counted for `reason` and no other.
 fn fell_back(coordinator: &Service, answer: &Answer, reason: &str) {
     let scrape = coordinator.scrape();
-    let told = |labels: &[_]| scrape.sum("outrider_fallbacks_total", labels);
+    let reported = |labels: &[_]| scrape.sum("outrider_fallbacks_total", labels);
     let fallbacks = answer.fallbacks() as f64;
     assert!(fallbacks > 0.0);
     assert_eq!(
-        (told(&[("reason", reason)]), told(&[])),
+        (reported(&[("reason", reason)]), reported(&[])),
         (fallbacks, fallbacks)
     );
     let statistics = answer.statistics();
@@ -158,8 +158,8 @@ fn fell_back(coordinator: &Service, answer: &Answer, reason: &str) {
         ("fallback_tokens", &[], statistics.fallback_tokens),
         ("inexact_requests", &[], u32::from(!answer.finished.exact)),
     ] {
-        let told = scrape.sum(&format!("outrider_{name}_total"), labels);
-        assert_eq!(told, f64::from(expected), "{reason}, {name}");
+        let reported = scrape.sum(&format!("outrider_{name}_total"), labels);
+        assert_eq!(reported, f64::from(expected), "{reason}, {name}");
     }
 }
 
@@ -171,8 +171,8 @@ async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
         coordinator,
         ..
     } = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 120).ignoring_eos();
-    let answer = with_fault(&coordinator, asked, 20, || drop(drafter)).await;
+    let requested = request("Once upon a time", 120).ignoring_eos();
+    let answer = with_fault(&coordinator, requested, 20, || drop(drafter)).await;
     // What the target decodes alone is still the target's own output.
     assert!(answer.finished.exact);
     fell_back(&coordinator, &answer, "unreachable");
@@ -183,39 +183,39 @@ async fn a_drafter_killed_mid_stream_is_an_unreachable_one() {
 #[tokio::test]
 async fn each_loss_of_a_drafter_is_counted_by_its_kind() {
     let (verifier, _) = verifier(target()).await;
-    let asked = |tokens| request("Once upon a time", tokens).ignoring_eos();
+    let requested = |tokens| request("Once upon a time", tokens).ignoring_eos();
     // Accepts connections and says nothing. After its first silence it is left alone, so a retry finds nobody: what
     // came first is told.
     let (_silent, _, url) = silent().await;
     let mut impatient = config(&[url], &[verifier.url()]);
     impatient.draft_timeout_ms = 100.try_into().expect("not zero");
     let late = coordinator(impatient).await;
-    fell_back(&late, &generate(&late, asked(20)).await, "timeout");
+    fell_back(&late, &generate(&late, requested(20)).await, "timeout");
 
     let (full, _) = drafter_with(draft(), |config| config.max_sessions = NonZeroUsize::MIN).await;
     let _taken = DraftStream::opened(full.url(), |_| {}).await;
     let overloaded = coordinator(config(&[full.url()], &[verifier.url()])).await;
     fell_back(
         &overloaded,
-        &generate(&overloaded, asked(20)).await,
+        &generate(&overloaded, requested(20)).await,
         "overloaded",
     );
 
     let (liar, _) = drafter(draft()).await;
     let mode = Mode::Forge(Forgery::TooFew);
     let (_tampering, lied_to) = tampered(mode, &liar, &verifier).await;
-    let rejection = asked(20).method("rejection").temperature(1.0);
+    let rejection = requested(20).method("rejection").temperature(1.0);
     fell_back(&lied_to, &generate(&lied_to, rejection).await, "malformed");
 
     // And an output that is then not what was asked for.
     let (random, _) = drafter(random_draft(|_| {})).await;
     let relay = Relay::start(random.address).await;
     let inexact = coordinator(config(from_ref(&relay.url()), &[verifier.url()])).await;
-    let asked = asked(60).method("spec-cascade");
-    let answer = with_fault(&inexact, asked, 10, || relay.lead_to(None)).await;
+    let requested = requested(60).method("spec-cascade");
+    let answer = with_fault(&inexact, requested, 10, || relay.lead_to(None)).await;
     assert!(!answer.finished.exact);
-    let told = inexact.scrape().sum("outrider_inexact_requests_total", &[]);
-    assert_eq!(told, 1.0);
+    let reported = inexact.scrape().sum("outrider_inexact_requests_total", &[]);
+    assert_eq!(reported, 1.0);
 }
 
 #[tokio::test]
@@ -223,9 +223,9 @@ async fn label_values_come_from_short_lists() {
     let cluster = Cluster::start(draft()).await;
     for method in speculation::methods::METHODS {
         // Nobody's name either.
-        let mut asked = request("x", 3).method(method.name);
-        asked.tenant = "somebody".to_owned();
-        generate(&cluster.coordinator, asked).await;
+        let mut requested = request("x", 3).method(method.name);
+        requested.tenant = "somebody".to_owned();
+        generate(&cluster.coordinator, requested).await;
     }
     for service in [&cluster.coordinator, &cluster.drafter, &cluster.verifier] {
         let scrape = service.scrape();

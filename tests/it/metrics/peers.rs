@@ -14,8 +14,8 @@ const VERIFIER: (&str, &str) = ("role", "verifier");
 #[tokio::test]
 async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 40).ignoring_eos();
-    let answer = generate(&cluster.coordinator, asked).await;
+    let requested = request("Once upon a time", 40).ignoring_eos();
+    let answer = generate(&cluster.coordinator, requested).await;
     let statistics = answer.statistics();
     for (peer, role, rounds) in [
         (&cluster.drafter, "drafter", statistics.num_spec_steps),
@@ -45,8 +45,8 @@ async fn figures_of_peers_follow_their_work_and_return_to_nothing() {
         }
         let answered = [of_role[0], ("outcome", "answered")];
         for labels in [&answered[..], &[]] {
-            let told = scrape.sum("outrider_peer_rounds_total", labels);
-            assert_eq!(told, rounds, "{role}");
+            let reported = scrape.sum("outrider_peer_rounds_total", labels);
+            assert_eq!(reported, rounds, "{role}");
         }
         let busy = value("engine_busy_seconds_total");
         let forwards = value("forward_duration_seconds_sum");
@@ -90,10 +90,10 @@ async fn what_runs_and_what_waits_is_seen_meanwhile() {
     };
     verifier.shows("one runs, others wait", is_busy).await;
     let labels = [VERIFIER, ("model", "target")];
-    let told = verifier
+    let reported = verifier
         .scrape()
         .value("outrider_model_load_seconds", &labels);
-    assert_eq!(told, loaded_in);
+    assert_eq!(reported, loaded_in);
     let scrape = coordinator.scrape();
     assert!(scrape.value("outrider_requests_running", &[]) >= 2.0);
     let alive = [VERIFIER, ("state", "alive")];
@@ -113,16 +113,16 @@ async fn memory_that_is_fought_for_is_told_as_it_is() {
     let mut config = config(&[], &[verifier.url()]);
     config.round_timeout_ms = 120_000.try_into().expect("not zero");
     let coordinator = coordinator(config).await;
-    let asked = |seed| {
+    let requested = |seed| {
         let prompt = "Once upon a time there was a little girl. ".repeat(10);
-        let asked = request(&prompt, 60).seed(seed).ignoring_eos();
+        let requested = request(&prompt, 60).seed(seed).ignoring_eos();
         GenerateRequest {
             tenant: "acme".to_owned(),
-            ..asked
+            ..requested
         }
     };
-    generate(&coordinator, asked(0)).await;
-    join_all((0..12).map(|seed| generate(&coordinator, asked(seed)))).await;
+    generate(&coordinator, requested(0)).await;
+    join_all((0..12).map(|seed| generate(&coordinator, requested(seed)))).await;
     let memory = monitor.memory();
     let scrape = verifier.scrape();
     let value = |name: &str| scrape.value(&format!("outrider_{name}"), &[VERIFIER]);
@@ -147,23 +147,27 @@ async fn forwards_are_counted_whoever_decides_and_of_each_token_decoded_alone() 
         ("rejection", AcceptAt::Coordinator),
         ("target-only", AcceptAt::Verifier),
     ] {
-        let asked = request("Once upon a time", 20).method(method);
-        let asked = GenerateRequest {
+        let requested = request("Once upon a time", 20).method(method);
+        let requested = GenerateRequest {
             accept_at: accept_at.into(),
-            ..asked.ignoring_eos()
+            ..requested.ignoring_eos()
         };
-        let answer = generate(&cluster.coordinator, asked).await;
+        let answer = generate(&cluster.coordinator, requested).await;
         let forwarded = f64::from(answer.statistics().target_forwards);
         forwards += forwarded;
         // Decoding alone is one long round.
         let is_one = method == "target-only";
         rounds += if is_one { 1.0 } else { forwarded };
         let scrape = cluster.verifier.scrape();
-        let told = (
+        let reported = (
             scrape.sum("outrider_peer_rounds_total", &[("outcome", "answered")]),
             scrape.sum("outrider_queue_duration_seconds_count", &[]),
             scrape.sum("outrider_forward_duration_seconds_count", &[]),
         );
-        assert_eq!(told, (rounds, rounds, forwards), "{method}, {accept_at:?}");
+        assert_eq!(
+            reported,
+            (rounds, rounds, forwards),
+            "{method}, {accept_at:?}"
+        );
     }
 }

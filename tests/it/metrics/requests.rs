@@ -16,15 +16,15 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
     let coordinator = &cluster.coordinator;
     let mut answers: Vec<Answer> = Vec::new();
     for seed in 0..3 {
-        let mut asked = request("Once upon a time", 40)
+        let mut requested = request("Once upon a time", 40)
             .temperature(1.0)
             .seed(seed)
             .ignoring_eos();
         // Whether the client wants reports makes no difference.
-        asked.report_rounds = seed == 0;
+        requested.report_rounds = seed == 0;
         // One with blocks longer than there are positions of their own.
-        asked.draft_len = (seed == 2).then_some(24);
-        answers.push(generate(coordinator, asked).await);
+        requested.draft_len = (seed == 2).then_some(24);
+        answers.push(generate(coordinator, requested).await);
     }
     let over = |scrape: &Scrape| scrape.value("outrider_requests_running", &[]) == 0.0;
     coordinator.shows("all requests are over", over).await;
@@ -48,13 +48,13 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
         ("position_accepted_total", |s| s.num_accepted_draft_tokens),
     ];
     for (name, of) in counted {
-        let told = scrape.sum(&format!("outrider_{name}"), &[]);
-        assert_eq!(told, total(of), "{name}");
+        let reported = scrape.sum(&format!("outrider_{name}"), &[]);
+        assert_eq!(reported, total(of), "{name}");
     }
     assert!(total(|s| s.num_accepted_draft_tokens) > 0.0);
     for name in ["requests_refused", "fallbacks", "retries"] {
-        let told = scrape.sum(&format!("outrider_{name}_total"), &[]);
-        assert_eq!(told, 0.0, "{name}");
+        let reported = scrape.sum(&format!("outrider_{name}_total"), &[]);
+        assert_eq!(reported, 0.0, "{name}");
     }
     let prompts = f64::from(answers[0].started.prompt_tokens) * 3.0;
     let outcome = [labels[0], labels[1], ("outcome", "length")];
@@ -64,8 +64,8 @@ async fn figures_of_a_coordinator_are_the_sums_of_its_answers() {
         ("requests_total", &outcome, 3.0),
         ("requests_limit", &[], 256.0),
     ] {
-        let told = scrape.value(&format!("outrider_{name}"), labels);
-        assert_eq!(told, expected, "{name}");
+        let reported = scrape.value(&format!("outrider_{name}"), labels);
+        assert_eq!(reported, expected, "{name}");
     }
     times_agree(&scrape, &answers);
 }
@@ -137,10 +137,10 @@ async fn what_only_some_requests_have_is_counted_of_those() {
     let after = cluster.coordinator.scrape();
     for (what, expected) in [("drafted", levels), ("accepted", accepted)] {
         let name = format!("outrider_position_{what}_total");
-        let told = after.sum(&name, &[]) - before.sum(&name, &[]);
+        let reported = after.sum(&name, &[]) - before.sum(&name, &[]);
         assert!(
-            expected > 0 && told == f64::from(expected),
-            "{what}: {told}"
+            expected > 0 && reported == f64::from(expected),
+            "{what}: {reported}"
         );
     }
 }

@@ -8,12 +8,12 @@ use crate::cluster::{config, coordinator, pair};
 
 /// A request whose blocks the coordinator decides, and reports with all distributions.
 fn reporting() -> GenerateRequest {
-    let mut asked = request("Once upon a time", 200)
+    let mut requested = request("Once upon a time", 200)
         .draft_len(32)
         .ignoring_eos();
-    asked.accept_at = AcceptAt::Coordinator.into();
-    asked.report_distributions = true;
-    asked
+    requested.accept_at = AcceptAt::Coordinator.into();
+    requested.report_distributions = true;
+    requested
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,10 +17,10 @@ async fn requests_under_way_wait_for_an_overloaded_verifier() {
     })
     .await;
     let coordinator = coordinator(config(&[], &[verifier.url()])).await;
-    let asked = |seed| request("Once upon a time", 40).seed(seed).ignoring_eos();
-    let expected = generate(&coordinator, asked(0)).await.tokens;
+    let requested = |seed| request("Once upon a time", 40).seed(seed).ignoring_eos();
+    let expected = generate(&coordinator, requested(0)).await.tokens;
     pace.slow(MS * 60);
-    let all = (0..5).map(|_| try_generate(&coordinator, asked(0)));
+    let all = (0..5).map(|_| try_generate(&coordinator, requested(0)));
     let mut answered = 0;
     for answer in join_all(all).await {
         match answer {

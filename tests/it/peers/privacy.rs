@@ -16,8 +16,8 @@ async fn no_address_stands_in_what_a_client_reads() {
     let mut config = config(&["http://127.0.0.1:9".to_owned()], &[relay.url()]);
     config.verifier_retries = 1;
     let coordinator = coordinator(config).await;
-    let asked = request("Once upon a time", 300).ignoring_eos();
-    let answer = with_fault(&coordinator, asked, 5, || relay.lead_to(None)).await;
+    let requested = request("Once upon a time", 300).ignoring_eos();
+    let answer = with_fault(&coordinator, requested, 5, || relay.lead_to(None)).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     assert_eq!(answer.fallbacks(), 1);
     let said = format!("{:?}", answer.finished);
@@ -30,8 +30,8 @@ async fn a_draft_model_whose_context_is_full_is_counted_as_that() {
     let (verifier, _) = verifier(target()).await;
     let (drafter, _) = drafter_with(draft(), |config| config.engine.kv_tokens = 128).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    let asked = request("Once upon a time", 200).ignoring_eos();
-    let answer = generate(&coordinator, asked).await;
+    let requested = request("Once upon a time", 200).ignoring_eos();
+    let answer = generate(&coordinator, requested).await;
     assert_eq!(answer.tokens.len(), 200);
     // Now its context fills up, now the prompt is longer than it.
     let long = request(&"The cat sat on the mat. ".repeat(20), 8).ignoring_eos();

@@ -37,9 +37,9 @@ async fn a_slow_reader_blames_no_peer() {
     config.round_timeout_ms = ms(TIMEOUT_MS);
     let coordinator = coordinator(config).await;
     let readers = ["", "target-only"].map(async |method| {
-        let mut asked = request("Once upon a time", 400).method(method);
-        asked.report_rounds = true;
-        read_slowly(read_through(&coordinator, asked.ignoring_eos(), 256).await).await
+        let mut requested = request("Once upon a time", 400).method(method);
+        requested.report_rounds = true;
+        read_slowly(read_through(&coordinator, requested.ignoring_eos(), 256).await).await
     });
     for finished in join_all(readers).await {
         let statistics = finished.speculation.expect("statistics");

@@ -17,17 +17,17 @@ async fn a_verifier_restarted_with_shorter_blocks_is_asked_shorter_blocks() {
     .await;
     let relay = Relay::start(long.address).await;
     let coordinator = coordinator(config(&[drafter.url()], &[relay.url()])).await;
-    let asked = request("Once upon a time", 60).draft_len(12).ignoring_eos();
-    let expected = generate(&coordinator, asked.clone()).await;
+    let requested = request("Once upon a time", 60).draft_len(12).ignoring_eos();
+    let expected = generate(&coordinator, requested.clone()).await;
     // In the middle of a request, and before others.
-    let moved = with_fault(&coordinator, asked.clone(), 10, || {
+    let moved = with_fault(&coordinator, requested.clone(), 10, || {
         relay.lead_to(Some(short.address));
     })
     .await;
     assert_eq!(moved.finished.error, "");
     assert_eq!(moved.tokens, expected.tokens);
     for _ in 0..3 {
-        let answer = generate(&coordinator, asked.clone()).await;
+        let answer = generate(&coordinator, requested.clone()).await;
         assert_eq!((answer.tokens.len(), answer.fallbacks()), (60, 0));
         assert_eq!(answer.tokens, expected.tokens);
         let statistics = answer.statistics();
@@ -47,10 +47,10 @@ async fn a_verifier_restarted_with_less_room_refuses_by_field_and_at_once() {
     let (small, _) = verifier_with(target(), |config| config.engine.kv_tokens = 192).await;
     let relay = Relay::start(large.address).await;
     let coordinator = coordinator(config(&[], &[relay.url()])).await;
-    let asked = request("Once upon a time", 300).ignoring_eos();
-    generate(&coordinator, asked.clone()).await;
+    let requested = request("Once upon a time", 300).ignoring_eos();
+    generate(&coordinator, requested.clone()).await;
     // Under way it ends with an error that says why, and not with tokens that stop half-way in silence.
-    let cut = with_fault(&coordinator, asked.clone(), 10, || {
+    let cut = with_fault(&coordinator, requested.clone(), 10, || {
         relay.lead_to(Some(small.address));
     })
     .await;
@@ -60,7 +60,7 @@ async fn a_verifier_restarted_with_less_room_refuses_by_field_and_at_once() {
         "{}",
         cut.finished.error
     );
-    let refused = try_generate(&coordinator, asked)
+    let refused = try_generate(&coordinator, requested)
         .await
         .expect_err("no room");
     assert!(refused.message().starts_with("max_tokens"), "{refused:?}");
@@ -71,8 +71,10 @@ async fn a_verifier_restarted_with_less_room_refuses_by_field_and_at_once() {
 async fn another_model_of_the_same_vocabulary_brings_its_end_tokens_and_its_template() {
     let (base, _) = verifier(target()).await;
     let alone = coordinator(config(&[], &[base.url()])).await;
-    let asked = request("Once upon a time", 40).temperature(0.0);
-    let expected = generate(&alone, asked.clone().ignoring_eos()).await.tokens;
+    let requested = request("Once upon a time", 40).temperature(0.0);
+    let expected = generate(&alone, requested.clone().ignoring_eos())
+        .await
+        .tokens;
     let mut instruct = target();
     // What the base says next, so that the end is sure to come.
     instruct.eos_token_ids = vec![expected[5]];
@@ -81,15 +83,15 @@ async fn another_model_of_the_same_vocabulary_brings_its_end_tokens_and_its_temp
     let (instruct, _) = verifier(instruct).await;
     let relay = Relay::start(base.address).await;
     let coordinator = coordinator(config(&[], &[relay.url()])).await;
-    generate(&coordinator, asked.clone()).await;
+    generate(&coordinator, requested.clone()).await;
     relay.lead_to(Some(instruct.address));
     // The connection is seen to be gone before anything is asked on it.
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    let answer = generate(&coordinator, asked.clone()).await;
+    let answer = generate(&coordinator, requested.clone()).await;
     let end = expected.iter().position(|token| *token == expected[5]);
     assert_eq!(answer.tokens, expected[..=end.expect("it is there")]);
     assert_eq!(answer.finished.reason(), FinishReason::Stop);
-    let mut chat = asked;
+    let mut chat = requested;
     chat.prompt = None::<Prompt>;
     chat.messages = vec![ChatMessage {
         role: "user".to_owned(),

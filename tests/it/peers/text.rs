@@ -21,8 +21,8 @@ async fn a_herd_of_requests_fetches_one_tokenizer() {
     let (tampering, url) = Tampering::start(Mode::LateTokenizer, drafter, verifier).await;
     let peers = std::slice::from_ref(&url);
     let coordinator = coordinator(config(peers, peers)).await;
-    let asked = |seed| generate(&coordinator, request("Once upon a time", 4).seed(seed));
-    let answers = futures_util::future::join_all((0..12).map(asked)).await;
+    let requested = |seed| generate(&coordinator, request("Once upon a time", 4).seed(seed));
+    let answers = futures_util::future::join_all((0..12).map(requested)).await;
     assert!(
         answers
             .iter()
@@ -35,11 +35,11 @@ async fn a_herd_of_requests_fetches_one_tokenizer() {
 #[tokio::test]
 async fn held_text_comes_when_an_answer_ends_by_length_or_by_an_end_token() {
     let cluster = Cluster::start(draft()).await;
-    let asked = request("Once upon a time", 12).ignoring_eos();
-    let plain = generate(&cluster.coordinator, asked.clone()).await;
+    let requested = request("Once upon a time", 12).ignoring_eos();
+    let plain = generate(&cluster.coordinator, requested.clone()).await;
     let last: String = plain.text.chars().rev().take(2).collect();
     let last: String = last.chars().rev().collect();
-    let mut held = asked.clone();
+    let mut held = requested.clone();
     held.stop = vec![format!("{last}\u{1}never")];
     let answer = generate(&cluster.coordinator, held.clone()).await;
     assert_eq!(answer.finished.reason(), FinishReason::Length);
@@ -69,10 +69,10 @@ async fn a_grpc_timeout_ends_a_request_that_is_under_way() {
     let coordinator = coordinator(config(&[], &[verifier.url()])).await;
     generate(&coordinator, request("Once upon a time", 4)).await;
     pace.slow(MS * 50);
-    let mut asked = Request::new(request("Once upon a time", 400).ignoring_eos());
-    asked.set_timeout(Duration::from_millis(600));
+    let mut requested = Request::new(request("Once upon a time", 400).ignoring_eos());
+    requested.set_timeout(Duration::from_millis(600));
     let began = Instant::now();
-    let parts = client(&coordinator).generate(asked).await;
+    let parts = client(&coordinator).generate(requested).await;
     let mut parts = parts.expect("in order").into_inner();
     let mut finished = None;
     while let Ok(Some(part)) = parts.message().await {
@@ -101,8 +101,8 @@ async fn each_move_is_counted_once() {
     ];
     let urls = relays.clone().map(|relay| relay.url());
     let coordinator = coordinator(config(&[], &urls)).await;
-    let asked = request("Once upon a time", 70).ignoring_eos();
-    let parts = begin(&coordinator, asked).await;
+    let requested = request("Once upon a time", 70).ignoring_eos();
+    let parts = begin(&coordinator, requested).await;
     // Wherever it began, it is moved by at least two of these.
     let mut losses = [(5, 0), (25, 1), (45, 0)].into_iter().peekable();
     let answer = collect(parts, |tokens| {

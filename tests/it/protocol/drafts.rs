@@ -32,7 +32,7 @@ fn tokens(blocks: &[DraftBlock]) -> Vec<u32> {
         .collect()
 }
 
-fn asked(max_tokens: u32) -> DraftRound {
+fn requested(max_tokens: u32) -> DraftRound {
     DraftRound {
         max_tokens,
         ..Default::default()
@@ -43,12 +43,12 @@ fn asked(max_tokens: u32) -> DraftRound {
 async fn drafts_come_in_blocks_of_the_size_asked_for() {
     let (drafter, _) = drafter(draft()).await;
     let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
-    let whole = blocks(&mut stream, with_header(asked(5), 1, &[])).await;
+    let whole = blocks(&mut stream, with_header(requested(5), 1, &[])).await;
     assert_eq!(whole.len(), 1);
     assert_eq!(whole[0].stop_cause(), StopCause::Length);
     let cut = DraftRound {
         tokens_per_block: 2,
-        ..asked(5)
+        ..requested(5)
     };
     let parts = blocks(&mut stream, with_header(cut, 2, &[])).await;
     let offsets: Vec<u32> = parts.iter().map(|part| part.offset).collect();
@@ -61,13 +61,13 @@ async fn drafts_come_in_blocks_of_the_size_asked_for() {
 async fn a_repeated_round_gets_the_same_draft_without_drafting() {
     let (drafter, _) = drafter(draft()).await;
     let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
-    let first = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
-    let again = blocks(&mut stream, with_header(asked(4), 1, &[])).await;
+    let first = blocks(&mut stream, with_header(requested(4), 1, &[])).await;
+    let again = blocks(&mut stream, with_header(requested(4), 1, &[])).await;
     assert!(!first[0].header.expect("a header").replayed);
     assert!(again[0].header.expect("a header").replayed);
     assert_eq!(tokens(&first), tokens(&again));
     // The same round with another output before it is another question.
-    let other = blocks(&mut stream, with_header(asked(4), 1, &[900])).await;
+    let other = blocks(&mut stream, with_header(requested(4), 1, &[900])).await;
     assert!(!other[0].header.expect("a header").replayed);
     assert_ne!(tokens(&other), tokens(&first));
 }
@@ -77,12 +77,12 @@ async fn a_repeated_round_gets_the_same_draft_without_drafting() {
 async fn a_draft_depends_on_what_is_committed_and_not_on_what_was_drafted_before() {
     let (drafter, _) = drafter(draft()).await;
     let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
-    let first = tokens(&blocks(&mut stream, with_header(asked(4), 1, &[])).await);
+    let first = tokens(&blocks(&mut stream, with_header(requested(4), 1, &[])).await);
     let committed = [first[0], 1234];
-    let continued = tokens(&blocks(&mut stream, with_header(asked(4), 2, &committed)).await);
+    let continued = tokens(&blocks(&mut stream, with_header(requested(4), 2, &committed)).await);
     let of_another = |open: &mut Open| open.session_id = vec![4; 16];
     let mut fresh = DraftStream::opened(drafter.url(), of_another).await;
-    let anew = tokens(&blocks(&mut fresh, with_header(asked(4), 2, &committed)).await);
+    let anew = tokens(&blocks(&mut fresh, with_header(requested(4), 2, &committed)).await);
     assert_eq!(continued, anew);
 }
 
@@ -104,7 +104,7 @@ async fn a_draft_token_is_drawn_from_what_is_sent() {
         .await;
         for round in 1..=5 {
             let committed = vec![900; round as usize];
-            let blocks = blocks(&mut stream, with_header(asked(8), round, &committed)).await;
+            let blocks = blocks(&mut stream, with_header(requested(8), round, &committed)).await;
             let tokens = tokens(&blocks);
             let is_told = verification != Verification::Coupled;
             assert!(!is_told || blocks[0].proposals.len() == tokens.len());

@@ -92,10 +92,10 @@ async fn a_long_prefill(kind: &str) {
     slow.pace.slow(PACE);
     let began = Instant::now();
     slow.stream.send(round(kind)).await;
-    let mut told: Vec<Progress> = Vec::new();
+    let mut reported: Vec<Progress> = Vec::new();
     let reply = loop {
         match slow.stream.receive().await.expect(kind) {
-            Reply::Progress(progress) => told.push(progress),
+            Reply::Progress(progress) => reported.push(progress),
             other => break other,
         }
     };
@@ -107,14 +107,14 @@ async fn a_long_prefill(kind: &str) {
         other => panic!("{kind}: {other:?}"),
     };
     // Told of the first chunk, and then for each, or for most where they came quicker.
-    assert!(told.len() >= 4, "{kind}: {told:?}");
-    assert_eq!(told[0].done, 8, "{kind}");
+    assert!(reported.len() >= 4, "{kind}: {reported:?}");
+    assert_eq!(reported[0].done, 8, "{kind}");
     assert!(
-        told.is_sorted_by(|one, next| one.done < next.done),
-        "{kind}: {told:?}"
+        reported.is_sorted_by(|one, next| one.done < next.done),
+        "{kind}: {reported:?}"
     );
     let scored = if kind == "decode" { 0 } else { 3 };
-    for progress in &told {
+    for progress in &reported {
         assert_eq!(progress.header, answers, "{kind}");
         assert_eq!(progress.total, PROMPT + scored, "{kind}");
         assert!(progress.done < progress.total, "{kind}: {progress:?}");

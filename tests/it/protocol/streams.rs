@@ -16,8 +16,8 @@ async fn a_broken_stream_detaches_and_the_next_open_reattaches() {
     let (verifier, monitor) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
     let mut stream = VerifyStream::opened(relay.url(), |_| {}).await;
-    let asked = with_header(VerifyRound::default(), 1, &[900, 901]);
-    let first = stream.verdict(asked.clone()).await.expect("a verdict");
+    let requested = with_header(VerifyRound::default(), 1, &[900, 901]);
+    let first = stream.verdict(requested.clone()).await.expect("a verdict");
     relay.cut();
     assert!(stream.receive().await.is_err());
     let detached = |scrape: &Scrape| {
@@ -29,7 +29,7 @@ async fn a_broken_stream_detaches_and_the_next_open_reattaches() {
     let opened = VerifyStream::open(relay.url(), open(|_| {})).await;
     let (mut stream, opened) = opened.expect("a session in order");
     assert_eq!(opened.held_len, 2);
-    let again = stream.verdict(asked).await.expect("a verdict");
+    let again = stream.verdict(requested).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
     assert_eq!(first.emitted, again.emitted);
 }
@@ -39,8 +39,8 @@ async fn a_detached_session_is_freed_when_its_lease_ends() {
     let (verifier, monitor) = verifier(target()).await;
     let relay = Relay::start(verifier.address).await;
     let mut stream = VerifyStream::opened(relay.url(), |open| open.lease_ms = 300).await;
-    let asked = with_header(VerifyRound::default(), 1, &[]);
-    stream.verdict(asked).await.expect("a verdict");
+    let requested = with_header(VerifyRound::default(), 1, &[]);
+    stream.verdict(requested).await.expect("a verdict");
     relay.cut();
     eventually("it is detached", || monitor.sessions().detached == 1).await;
     eventually("it is freed", || {
@@ -77,9 +77,9 @@ async fn a_newer_stream_takes_the_session_from_a_half_open_one() {
     // One that was opened before does not take it back.
     let stale = VerifyStream::refused(verifier.url(), |_| {}).await;
     assert_eq!(stale.code(), Code::Aborted);
-    let mut asked = with_header(VerifyRound::default(), 1, &[]);
-    asked.header.get_or_insert_default().epoch = 2;
-    assert!(new.verdict(asked).await.is_ok());
+    let mut requested = with_header(VerifyRound::default(), 1, &[]);
+    requested.header.get_or_insert_default().epoch = 2;
+    assert!(new.verdict(requested).await.is_ok());
 }
 
 #[tokio::test]
@@ -92,8 +92,8 @@ async fn nothing_is_stored_that_the_context_cannot_hold() {
         "{refused:?}"
     );
     let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
-    let asked = with_header(VerifyRound::default(), 1, &[900; 600]);
-    let refused = stream.verdict(asked).await.expect_err("refused");
+    let requested = with_header(VerifyRound::default(), 1, &[900; 600]);
+    let refused = stream.verdict(requested).await.expect_err("refused");
     assert_eq!(refused.code(), Code::OutOfRange);
     let opened = VerifyStream::open(verifier.url(), open(|_| {})).await;
     let (_, opened) = opened.expect("a session in order");
@@ -122,8 +122,8 @@ async fn a_peer_that_stops_says_so_and_ends_what_is_left_with_a_word() {
     let (verifier, _) = verifier_with(target(), |config| draining(&mut config.server, 5_000)).await;
     let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     verifier.stop.cancel();
-    let told = stream.receive().await.expect("open");
-    assert!(matches!(told, Reply::Draining(_)));
+    let reported = stream.receive().await.expect("open");
+    assert!(matches!(reported, Reply::Draining(_)));
     // Told at once, and not when it is asked to end: it still answers.
     let round = with_header(VerifyRound::default(), 1, &[]);
     stream.verdict(round).await.expect("answered");

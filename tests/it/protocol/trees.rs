@@ -37,20 +37,23 @@ async fn a_verdict_on_a_tree_tells_its_path_and_the_session_goes_on_from_there()
     let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
     // Others stand before the right ones, have children of their own, and come in between.
     let tokens = [other(0), own[0], other(1), own[1], own[1], own[2], other(2)];
-    let asked = with_header(tree(&tokens, &[-1, -1, 1, 1, 0, 3, 3]), 1, &[]);
-    let told = stream.verdict(asked.clone()).await.expect("a verdict");
-    assert_eq!(told.path, [1, 3, 5]);
-    assert_eq!(told.accepted_len, 3);
-    assert_eq!(told.emitted, own[..4]);
-    assert_eq!(told.last(), LastToken::Bonus);
+    let requested = with_header(tree(&tokens, &[-1, -1, 1, 1, 0, 3, 3]), 1, &[]);
+    let reported = stream.verdict(requested.clone()).await.expect("a verdict");
+    assert_eq!(reported.path, [1, 3, 5]);
+    assert_eq!(reported.accepted_len, 3);
+    assert_eq!(reported.emitted, own[..4]);
+    assert_eq!(reported.last(), LastToken::Bonus);
     // A repetition gets the verdict that was kept, its path with it.
-    let again = stream.verdict(asked).await.expect("a verdict");
+    let again = stream.verdict(requested).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
-    assert_eq!((&again.path, &again.emitted), (&told.path, &told.emitted));
+    assert_eq!(
+        (&again.path, &again.emitted),
+        (&reported.path, &reported.emitted)
+    );
     // Refused at the second level: nothing below it counts, and what it emits is the target's own.
     let tokens = [own[4], other(5), own[6], own[6]];
-    let asked = with_header(tree(&tokens, &[-1, 0, 1, -1]), 2, &told.emitted);
-    let next = stream.verdict(asked).await.expect("a verdict");
+    let requested = with_header(tree(&tokens, &[-1, 0, 1, -1]), 2, &reported.emitted);
+    let next = stream.verdict(requested).await.expect("a verdict");
     assert_eq!(next.path, [0]);
     assert_eq!(next.emitted, own[4..6]);
     assert_eq!(next.last(), LastToken::Recovered);
@@ -71,7 +74,7 @@ async fn what_is_no_tree_or_goes_with_none_is_refused() {
         ..branches()
     };
     let no_tree = tree(&[900, 900], &[-1, -1]);
-    let asked: [(Change, VerifyRound, &str, &str); 4] = [
+    let requested: [(Change, VerifyRound, &str, &str); 4] = [
         (|_| {}, no_tree, "drafts.parents", ""),
         (
             token,
@@ -82,12 +85,12 @@ async fn what_is_no_tree_or_goes_with_none_is_refused() {
         (elsewhere, branches(), "drafts.parents", "accept_at"),
         (|_| {}, with_horizon, "horizon", "tree"),
     ];
-    for (change, round, field, word) in asked {
+    for (change, round, field, word) in requested {
         let mut stream = VerifyStream::opened(verifier.url(), change).await;
         let round = with_header(round, 1, &[]);
         let status = stream.verdict(round).await.expect_err("refused");
-        let told = status.message();
-        assert_eq!(told.split(':').next(), Some(field), "{told}");
-        assert!(told.contains(word), "{told}");
+        let reported = status.message();
+        assert_eq!(reported.split(':').next(), Some(field), "{reported}");
+        assert!(reported.contains(word), "{reported}");
     }
 }

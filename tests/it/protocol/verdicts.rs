@@ -66,14 +66,14 @@ fn probs(slice: &Slice) -> Vec<f32> {
 async fn a_repeated_round_gets_the_same_verdict_without_a_forward() {
     let (verifier, _) = verifier(target()).await;
     let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
-    let asked = with_header(block(&[900, 901]), 1, &[]);
-    let first = stream.verdict(asked.clone()).await.expect("a verdict");
-    let again = stream.verdict(asked.clone()).await.expect("a verdict");
+    let requested = with_header(block(&[900, 901]), 1, &[]);
+    let first = stream.verdict(requested.clone()).await.expect("a verdict");
+    let again = stream.verdict(requested.clone()).await.expect("a verdict");
     assert!(again.header.expect("a header").replayed);
     assert_eq!((&first.emitted, first.last), (&again.emitted, again.last));
     assert_eq!(
         first.header.expect("a header").digest,
-        asked.header.expect("a header").digest
+        requested.header.expect("a header").digest
     );
     // Another block under the same round number is executed afresh.
     let other = stream
@@ -137,11 +137,11 @@ async fn slices_hold_everything_the_decision_needs() {
             unscaled: true,
             confidences: true,
         });
-        let asked = VerifyRound {
+        let requested = VerifyRound {
             slices: wanted,
             ..block(&drafts)
         };
-        let slices = slices(&mut scoring, with_header(asked, 1, &[])).await;
+        let slices = slices(&mut scoring, with_header(requested, 1, &[])).await;
         let nodes: Vec<i32> = slices.iter().map(|slice| slice.node).collect();
         assert_eq!(nodes, [-1, 0, 1, 2, 3]);
         let distributions: Vec<Vec<f32>> = slices.iter().map(probs).collect();
@@ -205,9 +205,13 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
 async fn a_verifier_that_holds_too_little_says_what_it_needs() {
     let (verifier, _) = verifier(target()).await;
     let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
-    let mut asked = with_header(block(&[]), 1, &[900]);
-    asked.header.as_mut().expect("a header").from_len = 5;
-    match stream.ask(Request::Round(asked)).await.expect("an answer") {
+    let mut requested = with_header(block(&[]), 1, &[900]);
+    requested.header.as_mut().expect("a header").from_len = 5;
+    match stream
+        .ask(Request::Round(requested))
+        .await
+        .expect("an answer")
+    {
         Reply::NeedFrom(need) => assert_eq!(need.from, 0),
         other => panic!("another reply: {other:?}"),
     }
@@ -250,7 +254,7 @@ async fn malformed_rounds_are_refused_by_name() {
         }];
         with_header(round, 1, &[])
     };
-    let asked: [(Change, &str, VerifyRound); 9] = [
+    let requested: [(Change, &str, VerifyRound); 9] = [
         (coupled, "drafts", with_header(block(&[900; 65]), 1, &[])),
         (coupled, "committed", with_header(block(&[]), 1, &[4096])),
         (coupled, "layers", layers),
@@ -261,7 +265,7 @@ async fn malformed_rounds_are_refused_by_name() {
         (token, "proposals", lie(&[901], &[1, 0])),
         (token, "proposals", lie(&[900], &[1])),
     ];
-    for (change, field, round) in asked {
+    for (change, field, round) in requested {
         let mut stream = VerifyStream::opened(verifier.url(), change).await;
         let status = stream.verdict(round).await.expect_err("refused");
         assert_eq!(status.code(), Code::InvalidArgument, "{field}");

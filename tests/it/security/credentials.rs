@@ -21,10 +21,10 @@ async fn what_is_generated_under_tls_and_tokens_is_what_is_generated_in_clear() 
     let [_drafter, _verifier, coordinator] = world.services().await;
     let client = world.of_client(ANYONE);
     for method in ["coupled", "rejection", "target-only"] {
-        let asked = request("Once upon a time", 40).method(method);
-        let secured = try_generate(&coordinator, &client, asked.clone()).await;
+        let requested = request("Once upon a time", 40).method(method);
+        let secured = try_generate(&coordinator, &client, requested.clone()).await;
         let secured = secured.expect("let in");
-        let in_clear = generate(&clear.coordinator, asked).await;
+        let in_clear = generate(&clear.coordinator, requested).await;
         assert_eq!(secured.tokens, in_clear.tokens);
         assert_eq!(secured.fallbacks(), 0, "{:?}", secured.finished);
         assert_ne!(secured.finished.reason(), FinishReason::Error);

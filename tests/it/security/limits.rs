@@ -25,7 +25,7 @@ const TABLE: &str = include_str!("../../../docs/reference/limits.md");
 fn of_every_service() -> String {
     let opening = OPENING_TIMEOUT.as_secs();
     let (silence, answer) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_TIMEOUT.as_secs());
-    let (header, asked) = (MAX_HEADER_BYTES >> 10, reflection::MAX_REQUEST_BYTES >> 10);
+    let (header, requested) = (MAX_HEADER_BYTES >> 10, reflection::MAX_REQUEST_BYTES >> 10);
     format!(
         "open connections | `server.max_connections`
 connections that have not begun to speak HTTP/2 | {MAX_OPENING}
@@ -37,7 +37,7 @@ time for a request of one message to come whole | `server.receive_timeout_ms`
 bytes of such requests that are held for one connection, until their service has them | \
             `server.max_receiving_bytes_per_connection`
 bytes of such requests that are held for all connections | `server.max_receiving_bytes`
-request of a client to reflection | {asked} KiB
+request of a client to reflection | {requested} KiB
 characters of a token | {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS}
 time of open streams after the order to stop | `server.drain_grace_ms`"
     )

@@ -16,9 +16,9 @@ const MAX_REQUEST_BYTES: usize = 4 << 20;
 fn padded(bytes: usize) -> wire::v1::GenerateRequest {
     use wire::size::Encoded;
     let overhead = request(&"x".repeat(bytes), 8).encoded_bytes() as usize - bytes;
-    let asked = request(&"x".repeat(bytes - overhead), 8);
-    assert_eq!(asked.encoded_bytes() as usize, bytes);
-    asked
+    let requested = request(&"x".repeat(bytes - overhead), 8);
+    assert_eq!(requested.encoded_bytes() as usize, bytes);
+    requested
 }
 
 #[tokio::test]
@@ -46,24 +46,24 @@ async fn peers_take_no_more_than_they_say() {
         model: "x".repeat(MAX_MESSAGE_BYTES),
         ..Default::default()
     };
-    let asked = tokio_stream::once(DraftRequest {
+    let requested = tokio_stream::once(DraftRequest {
         request: Some(draft_request::Request::Open(open.clone())),
     });
     let mut drafter = DrafterClient::new(cluster.drafter.channel());
-    let of_drafter = match drafter.draft(asked).await {
+    let of_drafter = match drafter.draft(requested).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
     };
-    let asked = tokio_stream::once(VerifyRequest {
+    let requested = tokio_stream::once(VerifyRequest {
         request: Some(verify_request::Request::Open(open)),
     });
     let mut verifier = VerifierClient::new(cluster.verifier.channel());
-    let of_verifier = match verifier.verify(asked).await {
+    let of_verifier = match verifier.verify(requested).await {
         Ok(replies) => replies.into_inner().message().await.map(drop),
         Err(status) => Err(status),
     };
-    for told in [of_drafter, of_verifier] {
-        let status = told.expect_err("too long");
+    for reported in [of_drafter, of_verifier] {
+        let status = reported.expect_err("too long");
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
         assert!(status.message().contains("67108864"), "{status}");
     }

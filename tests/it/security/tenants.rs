@@ -38,9 +38,9 @@ async fn beginnings_are_shared_within_a_tenant_by_its_token_and_with_nobody_else
         ("gate", ANYONE, true),
     ] {
         let before = monitor.memory().shared_tokens;
-        let mut asked = request(PROMPT, 8);
-        claimed.clone_into(&mut asked.tenant);
-        let answer = try_generate(&coordinator, &world.of_client(token), asked).await;
+        let mut requested = request(PROMPT, 8);
+        claimed.clone_into(&mut requested.tenant);
+        let answer = try_generate(&coordinator, &world.of_client(token), requested).await;
         let answer = answer.expect("let in");
         let shared = monitor.memory().shared_tokens - before;
         assert_eq!(

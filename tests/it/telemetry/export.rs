@@ -31,16 +31,16 @@ async fn a_collector_that_is_not_there_holds_nobody_up() {
         let (drafter, _) = drafter_in(process(&telemetry), loaded, drafting).await;
         let mut stream = DraftStream::opened(drafter.url(), |_| {}).await;
         for round in 1..=40 {
-            let asked = DraftRound {
+            let requested = DraftRound {
                 max_tokens: 2,
                 ..Default::default()
             };
-            let mut asked = with_header(asked, round, &[]);
-            let header = asked.header.get_or_insert_default();
+            let mut requested = with_header(requested, round, &[]);
+            let header = requested.header.get_or_insert_default();
             // As a coordinator sends it where the request is sampled; and one that cannot be one is no error.
             let context = [&[7; 16][..], &[9; 8], &[1]].concat();
             header.trace_context = if round < 40 { context } else { vec![1; 4_000] };
-            stream.send(asked).await;
+            stream.send(requested).await;
             let reply = stream.receive().await.expect("an answer");
             assert!(matches!(reply, Reply::Block(_)), "{reply:?}");
         }

@@ -8,7 +8,7 @@ use super::requests::check_rounds;
 use super::watched::Watched;
 use crate::client::{With, begin, generate, request, with_fault};
 
-fn asked() -> GenerateRequest {
+fn requested() -> GenerateRequest {
     request("Once upon a time", 120)
         .temperature(0.0)
         .ignoring_eos()
@@ -26,7 +26,7 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
     // No round has spans of its own.
     let services = Watched::start(|telemetry| telemetry.round_every = 0).await;
     let cut = || services.to_verifier.cut();
-    let answer = with_fault(&services.coordinator, asked(), 20, cut).await;
+    let answer = with_fault(&services.coordinator, requested(), 20, cut).await;
     let retries = answer.statistics().retries;
     assert!(retries > 0);
     let spans = services.spans().await;
@@ -36,14 +36,14 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
     let failed = failed(&spans);
     assert_eq!(failed.len(), 1, "one round was cut");
     let steps = spans.within(failed[0]);
-    let told = |step: &&Seen| {
+    let reported = |step: &&Seen| {
         let attempt = step.int(names::ATTEMPT).unwrap_or(0);
         (step.span.name.clone(), attempt, step.has_failed())
     };
-    let asked: Vec<_> = steps.iter().map(told).collect();
+    let requested: Vec<_> = steps.iter().map(reported).collect();
     let verify = |attempt, failed| (names::VERIFY.to_owned(), attempt, failed);
-    assert_eq!(asked.last(), Some(&verify(retries.into(), false)));
-    assert!(asked.contains(&verify(0, true)), "{asked:?}");
+    assert_eq!(requested.last(), Some(&verify(retries.into(), false)));
+    assert!(requested.contains(&verify(0, true)), "{requested:?}");
     assert_eq!(failed[0].int(names::ATTEMPT), Some(retries.into()));
     for step in &steps {
         let blamed = step.text(names::PEER);
@@ -71,18 +71,21 @@ async fn a_failed_round_has_spans_although_nobody_asked_for_them() {
 async fn a_lost_drafter_is_seen_where_it_was_lost() {
     let services = Watched::start(|_| {}).await;
     let lose = || services.to_drafter.lead_to(None);
-    let answer = with_fault(&services.coordinator, asked(), 20, lose).await;
+    let answer = with_fault(&services.coordinator, requested(), 20, lose).await;
     assert_eq!(answer.finished.reason(), FinishReason::Length);
     let fallbacks = answer.statistics().fallbacks.clone();
     assert!(!fallbacks.is_empty());
     let spans = services.spans().await;
     let root = spans.one("chat default");
-    let told = root.events(names::FALLBACK);
-    assert_eq!(told.len(), fallbacks.len());
-    for (told, fallback) in told.iter().zip(&fallbacks) {
-        assert_eq!(text(told, names::PEER).as_deref(), Some("drafter"));
-        assert_eq!(int(told, names::BASE_LEN), Some(fallback.position.into()));
-        let reason = text(told, names::FALLBACK_REASON);
+    let reported = root.events(names::FALLBACK);
+    assert_eq!(reported.len(), fallbacks.len());
+    for (reported, fallback) in reported.iter().zip(&fallbacks) {
+        assert_eq!(text(reported, names::PEER).as_deref(), Some("drafter"));
+        assert_eq!(
+            int(reported, names::BASE_LEN),
+            Some(fallback.position.into())
+        );
+        let reason = text(reported, names::FALLBACK_REASON);
         assert_eq!(reason.as_ref(), Some(&fallback.reason));
     }
     let failed = failed(&spans);
@@ -116,7 +119,7 @@ async fn a_session_that_moves_is_seen_to() {
                 services.to_verifier.lead_to(None);
             }
         };
-        let answer = with_fault(&services.coordinator, asked().seed(seed), 20, lose).await;
+        let answer = with_fault(&services.coordinator, requested().seed(seed), 20, lose).await;
         if lost {
             break answer;
         }
@@ -131,16 +134,16 @@ async fn a_session_that_moves_is_seen_to() {
     assert_eq!(before.len() as u64, seed);
     let stays = |root: &&Seen| root.events(names::MIGRATION).is_empty();
     assert!(before.iter().all(stays));
-    let told = last.events(names::MIGRATION);
-    assert_eq!(told.len(), 1);
-    assert_eq!(int(told[0], names::MIGRATIONS), Some(1));
+    let reported = last.events(names::MIGRATION);
+    assert_eq!(reported.len(), 1);
+    assert_eq!(int(reported[0], names::MIGRATIONS), Some(1));
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_trace() {
     let services = Watched::start(|_| {}).await;
-    let asked = request("Once upon a time", 480).ignoring_eos();
-    let mut parts = begin(&services.coordinator, asked).await;
+    let requested = request("Once upon a time", 480).ignoring_eos();
+    let mut parts = begin(&services.coordinator, requested).await;
     for _ in 0..3 {
         parts.message().await.expect("no status").expect("a part");
     }
@@ -164,7 +167,7 @@ async fn a_client_that_leaves_ends_its_trace() {
 async fn a_lost_verifier_fails_the_request_and_its_span() {
     let services = Watched::start_with(|_| {}, |config| config.verifier_retries = 0).await;
     let lose = || services.to_verifier.lead_to(None);
-    let answer = with_fault(&services.coordinator, asked(), 20, lose).await;
+    let answer = with_fault(&services.coordinator, requested(), 20, lose).await;
     assert_eq!(answer.finished.reason(), FinishReason::Error);
     let spans = services.spans().await;
     let root = spans.one("chat default");

@@ -27,21 +27,21 @@ async fn an_answer_that_is_repeated_is_told_as_one() {
     let verifier = services.verifier.url();
     let mut verdicts = VerifyStream::opened(verifier, |_| {}).await;
     for _ in 0..2 {
-        let asked = DraftRound {
+        let requested = DraftRound {
             max_tokens: 2,
             ..Default::default()
         };
-        drafts.send(traced(asked, |_| {})).await;
+        drafts.send(traced(requested, |_| {})).await;
         drafts.receive().await.expect("a block");
-        let asked = Request::Round(traced(VerifyRound::default(), |_| {}));
-        verdicts.ask(asked).await.expect("a verdict");
+        let requested = Request::Round(traced(VerifyRound::default(), |_| {}));
+        verdicts.ask(requested).await.expect("a verdict");
     }
     drop((drafts, verdicts));
     let spans = services.spans().await;
     for name in [names::DRAFT, names::VERIFY] {
-        let told = spans.all(name).into_iter();
-        let told: Vec<_> = told.map(|seen| seen.value(names::REPLAYED)).collect();
-        assert_eq!(told, [None, Some(&Value::BoolValue(true))], "{name}");
+        let reported = spans.all(name).into_iter();
+        let reported: Vec<_> = reported.map(|seen| seen.value(names::REPLAYED)).collect();
+        assert_eq!(reported, [None, Some(&Value::BoolValue(true))], "{name}");
     }
 }
 
@@ -50,7 +50,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let services = Watched::start(|_| {}).await;
     let drafter = services.drafter.url();
     let mut drafts = DraftStream::opened(drafter, |_| {}).await;
-    let asked = |max_tokens| DraftRound {
+    let requested = |max_tokens| DraftRound {
         max_tokens,
         ..Default::default()
     };
@@ -59,7 +59,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         header.committed = vec![900; 400];
         header.timeout_ms = 1;
     };
-    drafts.send(traced(asked(64), too_late)).await;
+    drafts.send(traced(requested(64), too_late)).await;
     let status = loop {
         match drafts.receive().await {
             // It may say how far it is before the time has run out.
@@ -73,7 +73,7 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
     let too_long = |header: &mut RoundHeader| header.committed = vec![900; 600];
     let drafter = services.drafter.url();
     let mut drafts = DraftStream::opened(drafter, |_| {}).await;
-    drafts.send(traced(asked(2), too_long)).await;
+    drafts.send(traced(requested(2), too_long)).await;
     let status = drafts.receive().await.expect_err("refused");
     assert_eq!(status.code(), Code::OutOfRange);
     let decode = DecodeRound {
@@ -95,11 +95,11 @@ async fn a_round_that_a_peer_cannot_answer_has_a_failed_span() {
         (names::VERIFY, &["OutOfRange"]),
         (names::DECODE, &["OutOfRange"]),
     ] {
-        let told = spans.all(name).into_iter().map(|seen| {
+        let reported = spans.all(name).into_iter().map(|seen| {
             let status = seen.span.status.as_ref().expect("a status");
             assert!(seen.has_failed());
             status.message.as_str()
         });
-        assert_eq!(told.collect::<Vec<_>>(), codes, "{name}");
+        assert_eq!(reported.collect::<Vec<_>>(), codes, "{name}");
     }
 }

@@ -13,8 +13,8 @@ const PROMPT: &str = "Once upon a time there was a Zanzibar";
 async fn text_stands_in_the_span_of_the_request_if_asked_for_and_nowhere_else() {
     for capture_text in [false, true] {
         let services = Watched::start(|telemetry| telemetry.capture_text = capture_text).await;
-        let asked = request(PROMPT, 40).temperature(0.0).ignoring_eos();
-        let answer = generate(&services.coordinator, asked).await;
+        let requested = request(PROMPT, 40).temperature(0.0).ignoring_eos();
+        let answer = generate(&services.coordinator, requested).await;
         let words: Vec<_> = answer.text.split_whitespace().take(4).collect();
         assert_eq!(words.len(), 4, "{:?}", answer.text);
         // What is refused is not quoted either.

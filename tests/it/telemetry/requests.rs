@@ -10,7 +10,7 @@ use super::watched::Watched;
 use crate::client::{Answer, With, generate, request, try_generate, with_parent};
 
 /// A request of some ten rounds.
-fn asked() -> GenerateRequest {
+fn requested() -> GenerateRequest {
     request("Once upon a time", 40)
         .temperature(0.0)
         .ignoring_eos()
@@ -25,8 +25,8 @@ fn rounds(spans: &Spans) -> Vec<&[KeyValue]> {
 
 /// Sums an attribute over the rounds of a request.
 fn over_rounds(spans: &Spans, key: &str) -> i64 {
-    let told = rounds(spans).into_iter();
-    told.filter_map(|round| int(round, key)).sum()
+    let reported = rounds(spans).into_iter();
+    reported.filter_map(|round| int(round, key)).sum()
 }
 
 fn root(spans: &Spans) -> &Seen {
@@ -44,8 +44,10 @@ pub(super) fn check_rounds(spans: &Spans, answer: &Answer) {
     ] {
         assert_eq!(over_rounds(spans, key), expected, "{key}");
     }
-    let told = rounds(spans).into_iter();
-    let mut indices: Vec<_> = told.filter_map(|round| int(round, names::INDEX)).collect();
+    let reported = rounds(spans).into_iter();
+    let mut indices: Vec<_> = reported
+        .filter_map(|round| int(round, names::INDEX))
+        .collect();
     indices.sort_unstable();
     let each_once: Vec<_> = (0..statistics.rounds as i64).collect();
     assert_eq!(indices, each_once);
@@ -72,7 +74,7 @@ fn check_trace(spans: &Spans) {
 #[tokio::test]
 async fn a_request_is_one_tree_over_the_three_services() {
     let services = Watched::start(|_| {}).await;
-    let answer = generate(&services.coordinator, asked()).await;
+    let answer = generate(&services.coordinator, requested()).await;
     let spans = services.spans().await;
     check_trace(&spans);
     check_rounds(&spans, &answer);
@@ -95,10 +97,10 @@ async fn a_request_is_one_tree_over_the_three_services() {
         let index = round.int(names::INDEX).expect("an index");
         let is_last = index == rounds - 1;
         assert!(index % 2 == 0 || is_last, "round {index} has spans");
-        let asked = spans.within(round);
-        let [drafting, verifying] = asked.as_slice() else {
+        let requested = spans.within(round);
+        let [drafting, verifying] = requested.as_slice() else {
             // The last slot is the target's own: nothing is drafted for it.
-            assert!(is_last && asked.len() == 1 && round.int(names::DRAFT_LEN) == Some(0));
+            assert!(is_last && requested.len() == 1 && round.int(names::DRAFT_LEN) == Some(0));
             continue;
         };
         for (step, name, service) in [
@@ -135,8 +137,8 @@ async fn a_request_is_one_tree_over_the_three_services() {
             let forwards: Vec<_> = parts.filter(|part| part.span.name == forward).collect();
             assert_eq!(forwards.len(), 1);
             assert!(forwards[0].int(names::FORWARDED_TOKENS) > Some(0));
-            for told in [at_peer, forwards[0]] {
-                assert_eq!(told.int(names::BATCH), Some(1), "it was alone");
+            for reported in [at_peer, forwards[0]] {
+                assert_eq!(reported.int(names::BATCH), Some(1), "it was alone");
             }
         }
     }
@@ -145,14 +147,14 @@ async fn a_request_is_one_tree_over_the_three_services() {
 #[tokio::test]
 async fn a_request_says_what_it_was_and_what_came_of_it() {
     let services = Watched::start(|_| {}).await;
-    let mut asked = request("Once upon a time", 24)
+    let mut requested = request("Once upon a time", 24)
         .method("rejection")
         .temperature(0.5)
         .seed(9)
         .ignoring_eos();
-    let sampling = asked.sampling.get_or_insert_default();
+    let sampling = requested.sampling.get_or_insert_default();
     (sampling.top_k, sampling.top_p) = (40, Some(0.75));
-    let answer = generate(&services.coordinator, asked).await;
+    let answer = generate(&services.coordinator, requested).await;
     let spans = services.spans().await;
     check_rounds(&spans, &answer);
     let root = root(&spans);
@@ -168,14 +170,14 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
         assert_eq!(root.text(key).as_deref(), Some(expected), "{key}");
     }
     let usage = answer.finished.usage.expect("usage");
-    let told = answer.statistics().rounds;
+    let reported = answer.statistics().rounds;
     let numbers = [
         (names::INPUT_TOKENS, i64::from(usage.prompt_tokens)),
         (names::OUTPUT_TOKENS, i64::from(usage.completion_tokens)),
         (names::REQUEST_MAX_TOKENS, 24),
         (names::REQUEST_SEED, 9),
         (names::REQUEST_TOP_K, 40),
-        (names::ROUNDS, told as i64),
+        (names::ROUNDS, reported as i64),
     ];
     for (key, expected) in numbers {
         assert_eq!(root.int(key), Some(expected), "{key}");
@@ -213,8 +215,8 @@ async fn a_request_says_what_it_was_and_what_came_of_it() {
 #[tokio::test]
 async fn a_long_output_keeps_all_its_rounds() {
     let services = Watched::start(|telemetry| telemetry.round_every = 0).await;
-    let asked = request("Once upon a time", 400).ignoring_eos();
-    let answer = generate(&services.coordinator, asked.draft_len(1)).await;
+    let requested = request("Once upon a time", 400).ignoring_eos();
+    let answer = generate(&services.coordinator, requested.draft_len(1)).await;
     let spans = services.spans().await;
     check_rounds(&spans, &answer);
     let events = root(&spans).events(names::ROUND).len();
@@ -225,7 +227,7 @@ async fn a_long_output_keeps_all_its_rounds() {
 async fn every_plan_has_its_rounds_told() {
     for method in "target-only draft-only token-cascade bild spec-cascade".split(' ') {
         let services = Watched::start(|_| {}).await;
-        let answer = generate(&services.coordinator, asked().method(method)).await;
+        let answer = generate(&services.coordinator, requested().method(method)).await;
         let spans = services.spans().await;
         check_trace(&spans);
         let statistics = answer.statistics();
@@ -236,8 +238,8 @@ async fn every_plan_has_its_rounds_told() {
         assert_eq!(drafted, i64::from(statistics.drafted), "{method}");
         if method == "target-only" {
             let decoding = spans.all(names::DECODE);
-            let told = decoding.iter().map(|seen| seen.int(names::DECODED_TOKENS));
-            assert_eq!(told.collect::<Vec<_>>(), [Some(40), Some(40)]);
+            let reported = decoding.iter().map(|seen| seen.int(names::DECODED_TOKENS));
+            assert_eq!(reported.collect::<Vec<_>>(), [Some(40), Some(40)]);
             let forwarded = spans.one(names::PREFILL).int(names::FORWARDED_TOKENS);
             let prompt = i64::from(answer.started.prompt_tokens);
             assert_eq!(forwarded, Some(prompt + 39), "but the last token");
@@ -249,9 +251,9 @@ async fn every_plan_has_its_rounds_told() {
 #[tokio::test]
 async fn what_the_coordinator_decides_is_seen_there() {
     let services = Watched::start(|_| {}).await;
-    let mut asked = asked().method("rejection");
-    asked.accept_at = AcceptAt::Coordinator.into();
-    let answer = generate(&services.coordinator, asked).await;
+    let mut requested = requested().method("rejection");
+    requested.accept_at = AcceptAt::Coordinator.into();
+    let answer = generate(&services.coordinator, requested).await;
     let spans = services.spans().await;
     check_trace(&spans);
     check_rounds(&spans, &answer);
@@ -261,8 +263,8 @@ async fn what_the_coordinator_decides_is_seen_there() {
         assert_eq!(accept.service, "outrider-coordinator");
         let is_parent = |seen: &&Seen| seen.span.span_id == accept.span.parent_span_id;
         let verifying = spans.0.iter().find(is_parent).expect("a parent");
-        let told = (verifying.span.name.as_str(), verifying.span.kind);
-        assert_eq!(told, (names::VERIFY, 3));
+        let reported = (verifying.span.name.as_str(), verifying.span.kind);
+        assert_eq!(reported, (names::VERIFY, 3));
     }
 }
 
@@ -273,7 +275,7 @@ async fn a_clients_trace_goes_on_through_the_services() {
     // The client has decided, whatever the ratio.
     let services = Watched::start(|telemetry| telemetry.sample_ratio = Some(0.0)).await;
     let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-01");
-    let answer = with_parent(&services.coordinator, asked(), &parent).await;
+    let answer = with_parent(&services.coordinator, requested(), &parent).await;
     let spans = services.spans().await;
     check_trace(&spans);
     check_rounds(&spans, &answer);
@@ -293,13 +295,13 @@ async fn a_clients_trace_goes_on_through_the_services() {
 async fn a_request_that_is_not_sampled_leaves_no_trace() {
     // The peers would trace whatever they are told of.
     let services = Watched::start(|telemetry| telemetry.sample_ratio = Some(0.0)).await;
-    generate(&services.coordinator, asked()).await;
+    generate(&services.coordinator, requested()).await;
     let spans = services.spans().await;
     assert!(spans.0.is_empty(), "{:?}", spans.0);
 
     let services = Watched::start(|_| {}).await;
     let parent = format!("00-{TRACE_ID}-b7ad6b7169203331-00");
-    with_parent(&services.coordinator, asked(), &parent).await;
+    with_parent(&services.coordinator, requested(), &parent).await;
     let spans = services.spans().await;
     assert!(spans.0.is_empty(), "the client has decided");
 }

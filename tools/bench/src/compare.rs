@@ -119,16 +119,16 @@ async fn compare(
                 kinds[index].add(&baseline.measured, &measured.measured);
                 all.add(&baseline.measured, &measured.measured);
             }
-            let told = [
+            let reported = [
                 text("method", method.to_string()),
                 text("temperature", temperature),
             ];
             for kind in &kinds {
-                report.row("by-kind", kind.row(&told, args.draft_len))?;
+                report.row("by-kind", kind.row(&reported, args.draft_len))?;
             }
-            report.row("all", all.row(&told, args.draft_len))?;
+            report.row("all", all.row(&reported, args.draft_len))?;
             let times = round_times(&all.method.times);
-            report.row("rounds", told.into_iter().chain(times).collect())?;
+            report.row("rounds", reported.into_iter().chain(times).collect())?;
         }
     }
     report.note("Calls are those of the target model; accepted and deferred are shares of draft tokens and of output.");
@@ -159,7 +159,7 @@ impl Compared {
     }
 
     /// Its figures, behind what names the method.
-    fn row(&self, told: &[Field], draft_len: u32) -> Row {
+    fn row(&self, reported: &[Field], draft_len: u32) -> Row {
         let Self {
             baseline, method, ..
         } = self;
@@ -185,7 +185,12 @@ impl Compared {
             only_json("tokens", method.tokens),
             only_json("draft_len", draft_len),
         ];
-        told.iter().cloned().chain([kind]).chain(figures).collect()
+        reported
+            .iter()
+            .cloned()
+            .chain([kind])
+            .chain(figures)
+            .collect()
     }
 }
 

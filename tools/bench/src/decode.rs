@@ -109,7 +109,7 @@ pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> 
         // Of a file in another format ours is what the matrices are held in.
         let format = WeightFormat::Q8_0;
         let figures = measure(args, &name, &checkpoint, format, Some(llama_cpp))?;
-        figures.tell(report)?;
+        figures.add_to(report)?;
     }
     for &which in &args.models.models {
         progress::show("loading models")?;
@@ -123,7 +123,7 @@ pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> 
             }
             progress::show(&format!("{name}, {format}"))?;
             let figures = measure(args, &name, &checkpoint, format, None)?;
-            figures.tell(report)?;
+            figures.add_to(report)?;
         }
     }
     metrics::explain(report);
@@ -210,7 +210,7 @@ mod tests {
         let figures = figures.expect("measured");
 
         let mut report = Report::quiet();
-        figures.tell(&mut report).expect("nothing is printed");
+        figures.add_to(&mut report).expect("nothing is printed");
         let step = &report.objects("steps")[0];
         assert!(step["ms_per_token"].as_f64().expect("a number") > 0.0);
         assert!(step["outside_products"].as_f64().expect("a number") < 1.0);

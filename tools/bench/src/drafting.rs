@@ -180,7 +180,7 @@ async fn compare(
                 fit,
                 models,
             };
-            measurement.tell(report)?;
+            measurement.add_to(report)?;
         }
     }
     Ok(())

@@ -146,7 +146,7 @@ async fn record(
     }
 }
 
-/// The file's header, with what the coordinator tells of its model.
+/// The file's header, with what the coordinator says of its model.
 async fn header(
     args: &RecordArgs,
     client: &mut Coordinator,

@@ -143,13 +143,13 @@ impl Report {
         }
         let unknown = self.unknown();
         let everything = ReportArgs::default();
-        let asked = if unknown.is_some() {
+        let requested = if unknown.is_some() {
             &everything
         } else {
             &self.args
         };
         let mut out = stdout().lock();
-        write!(out, "{}", self.markdown(asked))?;
+        write!(out, "{}", self.markdown(requested))?;
         out.flush()?;
         match unknown {
             Some(problem) => bail!(problem),
@@ -172,8 +172,10 @@ impl Report {
             ("--tables", &self.args.tables, tables),
             ("--columns", &self.args.columns, columns),
         ];
-        lists.into_iter().find_map(|(flag, asked, known)| {
-            let name = asked.iter().find(|name| !known.contains(name.as_str()))?;
+        lists.into_iter().find_map(|(flag, requested, known)| {
+            let name = requested
+                .iter()
+                .find(|name| !known.contains(name.as_str()))?;
             let known = Vec::from_iter(known).join(", ");
             let problem = format!("{flag}: there is no '{name}', expected one of {known}");
             Some(problem)

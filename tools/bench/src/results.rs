@@ -105,14 +105,14 @@ fn measured(section: &Section) -> anyhow::Result<String> {
 
 /// Puts what was printed into the page as it is now: others may have changed it while the command ran.
 fn replace(file: &Path, section: (usize, &Section), printed: &str) -> anyhow::Result<()> {
-    let told = || file.display().to_string();
-    let text = std::fs::read_to_string(file).with_context(told)?;
-    let page = Page::parse(&text).with_context(told)?;
+    let reported = || file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(reported)?;
+    let page = Page::parse(&text).with_context(reported)?;
     let (index, Section { command, .. }) = section;
     let now = page.sections.get(index);
     let now = now.filter(|now| now.command == *command);
-    let now = now.with_context(|| format!("{}: {command} is there no more", told()))?;
-    std::fs::write(file, page.with(now, printed)).with_context(told)
+    let now = now.with_context(|| format!("{}: {command} is there no more", reported()))?;
+    std::fs::write(file, page.with(now, printed)).with_context(reported)
 }
 
 #[cfg(test)]

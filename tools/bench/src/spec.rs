@@ -78,8 +78,8 @@ impl MethodSpec {
             });
         }
         let Flags { args } = Flags::try_parse_from(flags).map_err(|error| {
-            let told = error.to_string();
-            let line = told.lines().next().unwrap_or_default();
+            let reported = error.to_string();
+            let line = reported.lines().next().unwrap_or_default();
             let line = line.trim_start_matches("error: ");
             // What is a flag elsewhere is a setting here.
             let known =
@@ -294,7 +294,7 @@ mod tests {
     fn alternatives_make_a_series() {
         let items = ["lossy:beta=tuned:alpha=0/0.25", "coupled"].map(str::to_owned);
         let lists = series(&items).expect("series");
-        let told = |at: usize| {
+        let reported = |at: usize| {
             let methods = &lists[at].methods;
             methods
                 .iter()
@@ -304,13 +304,13 @@ mod tests {
         assert_eq!(lists[0].label, "lossy:beta=tuned");
         let pair = |values: &str, text: &str| (values.to_owned(), text.to_owned());
         assert_eq!(
-            told(0),
+            reported(0),
             [
                 pair("alpha=0", "lossy:beta=tuned:alpha=0"),
                 pair("alpha=0.25", "lossy:beta=tuned:alpha=0.25")
             ]
         );
-        assert_eq!(told(1), [pair("", "coupled")]);
+        assert_eq!(reported(1), [pair("", "coupled")]);
         let product = series(&["bild:alpha=1/2:window=3/4".to_owned()]).expect("series");
         assert_eq!(product[0].methods.len(), 4);
         assert_eq!(product[0].methods[1].values, "alpha=1:window=4");

@@ -181,7 +181,7 @@ pub(super) async fn run(
         for &temperature in &args.temperatures {
             // Boxed: the services' start is a large future, which no other command should carry.
             let outcome = Box::pin(measure(args, which, temperature, config.clone())).await?;
-            outcome.tell(report)?;
+            outcome.add_to(report)?;
         }
     }
     report.note(format!(

@@ -118,7 +118,7 @@ pub(super) async fn run(
         agree,
         "traces changed how much came out: it is a fault of the program"
     );
-    tell(all, report).await
+    report_all(all, report).await
 }
 
 impl Traced {
@@ -176,7 +176,7 @@ impl Traced {
 }
 
 /// Tells what was measured; the first is what the others are compared with.
-async fn tell(all: Vec<Traced>, report: &mut Report) -> anyhow::Result<()> {
+async fn report_all(all: Vec<Traced>, report: &mut Report) -> anyhow::Result<()> {
     report.title("Requests with traces beside those without");
     let total = |seconds: &[Vec<f64>]| seconds.iter().flatten().sum::<f64>();
     // Of each prompt the median of its turns: what else went on in the machine is left out.

@@ -124,7 +124,7 @@ async fn train(
         context_len,
         args.max_tokens,
     )?;
-    let asked = ResponseRequest {
+    let requested = ResponseRequest {
         prompt: prompts[0].clone(),
         sampling: sampling::settings(args.temperature, &described.eos_token_ids),
         seed: args.seed,
@@ -145,8 +145,8 @@ async fn train(
         prompts: &prompts,
     };
     let mut dataset = Dataset::open(&args.cache, &key)?;
-    sampling::complete(&mut dataset, &mut draft, &target, (&prompts, &asked)).await?;
-    let costs = costs(args, &mut draft, &target, &asked).await?;
+    sampling::complete(&mut dataset, &mut draft, &target, (&prompts, &requested)).await?;
+    let costs = costs(args, &mut draft, &target, &requested).await?;
     let ends = &described.eos_token_ids;
     tokio::task::block_in_place(|| {
         learn(args, &mut draft, (&prompts, &dataset), ends, costs, report)
@@ -188,7 +188,7 @@ fn learn(
         held_out: &examples::chains(&head, &split.held_out),
         costs,
     };
-    found.tell(report)?;
+    found.add_to(report)?;
     report.note(format!("wrote {}", args.out.display()));
     Ok(())
 }
@@ -226,16 +226,16 @@ async fn costs(
     args: &TrainHeadArgs,
     draft: &mut Draft,
     target: &Target,
-    asked: &ResponseRequest,
+    requested: &ResponseRequest,
 ) -> anyhow::Result<Costs> {
     let target_ms = if let Some(ms) = args.target_ms {
         ms
     } else {
-        let asked = ResponseRequest {
-            max_tokens: TIMED.min(asked.max_tokens),
-            ..asked.clone()
+        let requested = ResponseRequest {
+            max_tokens: TIMED.min(requested.max_tokens),
+            ..requested.clone()
         };
-        let mut times = target.decode(&asked).await?.forward_us;
+        let mut times = target.decode(&requested).await?.forward_us;
         // The first forward takes the prompt too.
         if times.len() > 1 {
             times.remove(0);
@@ -246,7 +246,7 @@ async fn costs(
     let draft_ms = if let Some(ms) = args.draft_ms {
         ms
     } else {
-        let tokens = &asked.prompt.repeat(TIMED as usize)[..TIMED as usize];
+        let tokens = &requested.prompt.repeat(TIMED as usize)[..TIMED as usize];
         tokio::task::block_in_place(|| draft.forward_ms(tokens))?
     };
     Ok(Costs {

@@ -27,7 +27,7 @@ use super::protocol::Protocol;
 /// there is never more than one, and a Close.
 const REQUEST_BUFFER: usize = 4;
 
-/// How long a token of a prefill may take at a peer that does not tell of its progress: a large model on a CPU.
+/// How long a token of a prefill may take at a peer that does not report its progress: a large model on a CPU.
 const PREFILL_PER_TOKEN: Duration = Duration::from_millis(10);
 
 /// Longest time that a peer is told it may take, in milliseconds: the protocol's limit.
@@ -176,7 +176,7 @@ impl<P: Protocol> PeerStream<P> {
         })
     }
 
-    /// A round begins on a sequence of `len` tokens. A peer that tells of its progress needs no more time than
+    /// A round begins on a sequence of `len` tokens. A peer that reports its progress needs no more time than
     /// usual, one that does not may have the whole sequence to prefill, unless it answered on this stream before.
     pub(super) fn begin_round(&mut self, len: usize) {
         let reports = self.description.features.iter();

@@ -215,11 +215,11 @@ async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>)
 async fn exchange(
     peers: &mut Peers,
     wire: &mut Wire<Drafting>,
-    asked: &mut PendingRequest,
+    requested: &mut PendingRequest,
     reply: impl FnOnce(v1::ReplyHeader) -> Vec<v1::DraftReply>,
 ) -> (Result<Answer, Failure>, (v1::RoundHeader, v1::DraftRound)) {
     let others = RoundProposals::default();
-    let answer = peers.answer(asked, position(&OUTPUT), &others);
+    let answer = peers.answer(requested, position(&OUTPUT), &others);
     let replies = replying(wire, reply);
     soon(async { tokio::join!(answer, replies) }).await
 }

@@ -64,15 +64,20 @@ mod tests {
     }
 
     fn levels(request: &v1::GenerateRequest, most_nodes: u32) -> Result<u32, BadField> {
-        let asked = DraftingRequest::read(request)?;
+        let requested = DraftingRequest::read(request)?;
         let method = MethodRequest {
-            drafting: asked.drafting,
-            draft_len: asked.draft_len,
-            tree: asked.tree,
+            drafting: requested.drafting,
+            draft_len: requested.draft_len,
+            tree: requested.tree,
             ..Default::default()
         };
         let method = Choice::resolve(&method, 1.0, false).expect("a method");
-        super::levels(&asked, &method, most_nodes, &CoordinatorConfig::default())
+        super::levels(
+            &requested,
+            &method,
+            most_nodes,
+            &CoordinatorConfig::default(),
+        )
     }
 
     #[test]
@@ -89,9 +94,9 @@ mod tests {
             Ok(20)
         );
         for (drafting, most) in [(v1::Drafting::Cascade, 20), (v1::Drafting::MaxGram, 4)] {
-            let mut asked = request(None, None);
-            asked.drafting = drafting.into();
-            assert_eq!(levels(&asked, 64), Ok(most));
+            let mut requested = request(None, None);
+            requested.drafting = drafting.into();
+            assert_eq!(levels(&requested, 64), Ok(most));
         }
         // A chain is cut to what the verifier takes.
         assert_eq!(levels(&request(Some(9), None), 3), Ok(3));

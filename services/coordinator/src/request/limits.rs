@@ -35,7 +35,7 @@ pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result
 /// Most output tokens: what was asked for, if it fits behind the prompt, or behind the start token of a
 /// decoder, whose prompt goes to the encoder.
 pub(super) fn max_tokens(
-    asked: Option<u32>,
+    requested: Option<u32>,
     prompt_len: usize,
     target: &v1::PeerDescription,
 ) -> Result<u32, BadField> {
@@ -47,7 +47,7 @@ pub(super) fn max_tokens(
         }
         // One place is the start token's.
         let most = context_len.saturating_sub(1);
-        let max_tokens = asked.unwrap_or(DEFAULT_MAX_TOKENS.min(most));
+        let max_tokens = requested.unwrap_or(DEFAULT_MAX_TOKENS.min(most));
         in_range("max_tokens", max_tokens, 1, most)?;
         return Ok(max_tokens);
     }
@@ -57,7 +57,7 @@ pub(super) fn max_tokens(
             format!("{prompt_len} tokens, the model's context holds {context_len} with the output");
         return Err(BadField::new("prompt", problem));
     }
-    let max_tokens = asked.unwrap_or(DEFAULT_MAX_TOKENS.min(left));
+    let max_tokens = requested.unwrap_or(DEFAULT_MAX_TOKENS.min(left));
     if max_tokens == 0 || max_tokens > left {
         let problem = format!(
             "{max_tokens} is out of range, expected 1 to {left} \
@@ -104,15 +104,19 @@ pub(crate) fn check_names(request: &v1::GenerateRequest) -> Result<(), BadField>
 
 pub(super) fn timeout(asked_ms: u32, config: &CoordinatorConfig) -> Result<Duration, BadField> {
     let longest = config.request_timeout();
-    let asked = Duration::from_millis(asked_ms.into());
-    if asked > longest {
+    let requested = Duration::from_millis(asked_ms.into());
+    if requested > longest {
         let problem = format!(
             "{asked_ms} is out of range, expected at most {}",
             longest.as_millis()
         );
         return Err(BadField::new("timeout_ms", problem));
     }
-    Ok(if asked.is_zero() { longest } else { asked })
+    Ok(if requested.is_zero() {
+        longest
+    } else {
+        requested
+    })
 }
 
 /// Refuses a BiLD window that the verifier does not take as one block: where it looks decides what

@@ -50,11 +50,11 @@ pub(super) fn check_message(
     let drafted = drafted(method, draft_len, vocab_size);
     // The target model's distribution, scaled and unscaled, comes on top.
     let reported = drafted + positions * u64::from(vocab_size) * 2 * NUMBER;
-    for (field, bytes, asked) in [
+    for (field, bytes, requested) in [
         ("proposal_form", drafted, true),
         ("report_distributions", reported, reports),
     ] {
-        if asked && bytes > MAX_MESSAGE_BYTES as u64 {
+        if requested && bytes > MAX_MESSAGE_BYTES as u64 {
             let (megabytes, most) = (bytes >> 20, MAX_MESSAGE_BYTES >> 20);
             let problem = format!(
                 "the distributions of {positions} positions take {megabytes} MiB, a message holds {most}; \
@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn distributions_that_fit_no_message_are_refused() {
         let method = |proposal| {
-            let asked = MethodRequest {
+            let requested = MethodRequest {
                 method: "rejection",
                 proposal: Some(proposal),
                 ..Default::default()
             };
-            Choice::resolve(&asked, 1.0, false).expect("a method")
+            Choice::resolve(&requested, 1.0, false).expect("a method")
         };
         let dense = method(ProposalForm::Dense { half: false });
         let half = method(ProposalForm::Dense { half: true });

@@ -24,8 +24,8 @@ pub(super) fn choose(
     model: &ServedModel,
     config: &CoordinatorConfig,
 ) -> Result<Choice, BadField> {
-    let asked = method::from_wire(request, drafting)?;
-    let choice = Choice::resolve(&asked, sampling.temperature, cuts(sampling));
+    let requested = method::from_wire(request, drafting)?;
+    let choice = Choice::resolve(&requested, sampling.temperature, cuts(sampling));
     let choice = choice.map_err(|error| match &error.field[..] {
         // A number goes with everything: it is the policy that does not.
         "draft_len" => BadField::new("draft_length", error.problem),
@@ -64,7 +64,7 @@ pub(super) fn choose(
     }
     if request.report_distributions && choice.drafting != Drafting::Model {
         let problem = format!(
-            "tells the unscaled distributions and confidences of a draft model, and drafting '{}' tells of its \
+            "sends the unscaled distributions and confidences of a draft model, and drafting '{}' tells of its \
              tokens nothing but their distributions; leave it out, or choose drafting model",
             of_drafting(choice.drafting)
         );

@@ -97,24 +97,24 @@ mod tests {
     #[test]
     fn a_policy_has_a_cap_and_a_number_is_the_length() {
         use v1::draft_length::Policy;
-        let told = |args: &DraftingArgs| {
+        let reported = |args: &DraftingArgs| {
             let request = request(args).expect("flags");
             let policy = request.draft_length.and_then(|length| length.policy);
             (request.draft_len, policy)
         };
-        assert_eq!(told(&DraftingArgs::default()), (Some(5), None));
-        assert_eq!(told(&len("7", None)), (Some(7), None));
+        assert_eq!(reported(&DraftingArgs::default()), (Some(5), None));
+        assert_eq!(reported(&len("7", None)), (Some(7), None));
         // Not the number that stands there for fixed lengths.
         let goodput = Some(Policy::Goodput(true));
-        assert_eq!(told(&len("goodput", None)), (None, goodput.clone()));
-        assert_eq!(told(&len("goodput", Some(9))), (Some(9), goodput));
+        assert_eq!(reported(&len("goodput", None)), (None, goodput.clone()));
+        assert_eq!(reported(&len("goodput", Some(9))), (Some(9), goodput));
         let unsure = Some(Policy::Confidence(0.4));
-        assert_eq!(told(&len("confidence:0.4", None)), (None, unsure));
+        assert_eq!(reported(&len("confidence:0.4", None)), (None, unsure));
         let cascade = DraftingArgs {
             drafting: Some("cascade".to_owned()),
             ..Default::default()
         };
-        assert_eq!(told(&cascade), (None, None));
+        assert_eq!(reported(&cascade), (None, None));
         let error = request(&len("7", Some(9))).expect_err("both").to_string();
         assert!(error.starts_with("--draft-cap: 9"), "{error}");
     }

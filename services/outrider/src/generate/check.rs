@@ -79,14 +79,14 @@ mod tests {
     fn tokens_are_the_same_only_if_all_are() {
         assert_eq!(same(&[], &[], "x").ok(), Some(0));
         assert_eq!(same(&[1, 2], &[1, 2], "x").ok(), Some(2));
-        let told = |ours: &[u32], theirs: &[u32]| match same(ours, theirs, "target-only") {
+        let reported = |ours: &[u32], theirs: &[u32]| match same(ours, theirs, "target-only") {
             Ok(tokens) => panic!("{tokens} tokens"),
             Err(error) => error.to_string(),
         };
-        let other = told(&[1, 2, 3], &[1, 7, 3]);
+        let other = reported(&[1, 2, 3], &[1, 7, 3]);
         assert!(other.contains("target-only") && other.contains("position 1"));
         assert!(other.contains("7 instead of 2"), "{other}");
-        assert!(told(&[1, 2], &[1]).contains("the end instead of 2"));
-        assert!(told(&[1], &[1, 2]).contains("2 instead of the end"));
+        assert!(reported(&[1, 2], &[1]).contains("the end instead of 2"));
+        assert!(reported(&[1], &[1, 2]).contains("2 instead of the end"));
     }
 }

@@ -66,8 +66,8 @@ mod tests {
             json.fail(anyhow::anyhow!("too late"))
                 .is::<AlreadyReported>()
         );
-        let told: Value = serde_json::from_slice(&out).expect("one object");
-        assert_eq!(told["positions"][0]["token_id"], 7);
-        assert_eq!(told["error"]["message"], "too late");
+        let reported: Value = serde_json::from_slice(&out).expect("one object");
+        assert_eq!(reported["positions"][0]["token_id"], 7);
+        assert_eq!(reported["error"]["message"], "too late");
     }
 }

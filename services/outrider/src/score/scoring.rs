@@ -79,12 +79,12 @@ pub(super) fn score<M: LanguageModel>(
                 "the model's logits at position {position} are not finite"
             );
             let top = likeliest(logits, normaliser, top, &mut order);
-            let told = Position {
+            let reported = Position {
                 token_id,
                 logprob,
                 top,
             };
-            emit(position, &told)?;
+            emit(position, &reported)?;
             let next = text.get(position + 1);
             logprob = next.map(|&next| f64::from(logits[next as usize]) - normaliser);
             if let Some(logprob) = logprob {
@@ -177,8 +177,8 @@ mod tests {
             assert!((mass - 1.0).abs() < 1e-12, "{mass}");
             assert!(pair[0].top.is_sorted_by(|a, b| a.logprob >= b.logprob));
             let mut top = pair[0].top.iter();
-            let told = top.find(|likely| likely.token_id == pair[1].token_id);
-            assert_eq!(pair[1].logprob, told.map(|likely| likely.logprob));
+            let reported = top.find(|likely| likely.token_id == pair[1].token_id);
+            assert_eq!(pair[1].logprob, reported.map(|likely| likely.logprob));
             total += pair[1].logprob.unwrap();
         }
         assert_eq!((summary.logprob, summary.tokens), (total, 6));

@@ -98,15 +98,15 @@ fn a_conversation_outlives_the_models_context() {
     let mut keys: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     keys["max_position_embeddings"] = 96.into();
     std::fs::write(&config, keys.to_string()).expect("written");
-    let (answers, told) = talk(&folder, BRIEF, "Tell me more.\n".repeat(8).as_bytes());
-    assert_eq!(answers.lines().count(), 8, "{told}");
-    assert!(told.contains("oldest turn"), "{told}");
+    let (answers, reported) = talk(&folder, BRIEF, "Tell me more.\n".repeat(8).as_bytes());
+    assert_eq!(answers.lines().count(), 8, "{reported}");
+    assert!(reported.contains("oldest turn"), "{reported}");
     // A line that has no room by itself is refused, by the field; the conversation goes on without it.
     let lines = format!("Hello\n{}\nAnd then?\n", "word ".repeat(200));
     let output = chat(&folder, BRIEF, lines.as_bytes());
-    let told = String::from_utf8_lossy(&output.stderr);
+    let reported = String::from_utf8_lossy(&output.stderr);
     let expected = talk(&folder, BRIEF, b"Hello\nAnd then?\n").0;
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
-    assert!(!output.status.success(), "{told}");
-    says(&told, "prompt:  | too long");
+    assert!(!output.status.success(), "{reported}");
+    says(&reported, "prompt:  | too long");
 }

@@ -35,8 +35,8 @@ fn a_failure_is_json_where_json_was_asked_for() {
         let output = run(&[&words(line)[..], &["--json"]].concat());
         assert!(!output.status.success(), "{line}");
         // The one object on stdout.
-        let told: Value = serde_json::from_slice(&output.stdout).expect(line);
-        let message = told["error"]["message"].as_str().expect("a message");
+        let reported: Value = serde_json::from_slice(&output.stdout).expect(line);
+        let message = reported["error"]["message"].as_str().expect("a message");
         assert!(message.contains(part), "{line}: {message}");
         // In words it is told too, with JSON and without.
         let said = String::from_utf8(output.stderr).expect("text");

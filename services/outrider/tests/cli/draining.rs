@@ -28,7 +28,7 @@ const WITH_DRAFTS: usize = 4;
 const MAX_TOKENS: u32 = 300;
 const NO_WHOLE_ANSWER: usize = 250;
 
-fn asked(index: usize) -> GenerateRequest {
+fn requested(index: usize) -> GenerateRequest {
     GenerateRequest {
         prompt: Some(Prompt::Text("Once upon a time".to_owned())),
         max_tokens: Some(MAX_TOKENS),
@@ -78,7 +78,7 @@ async fn expected(url: &str) -> Vec<Vec<u32>> {
     for index in 0..REQUESTS {
         let alone = GenerateRequest {
             method: "target-only".to_owned(),
-            ..asked(index)
+            ..requested(index)
         };
         let parts = generate(url, alone).await.expect("in order");
         expected.push(read(parts).await.0);
@@ -159,7 +159,7 @@ async fn nobody_notices_a_rolling_restart_of_drafters_and_verifiers() {
             tokio::spawn(async move {
                 let (mut answers, mut migrations) = (0, 0);
                 while !stop.load(Ordering::Relaxed) {
-                    let parts = generate(&url, asked(index)).await.expect("taken");
+                    let parts = generate(&url, requested(index)).await.expect("taken");
                     let (tokens, finished) = read(parts).await;
                     assert_eq!(finished.error, "", "request {index}");
                     assert_eq!(tokens, expected[index], "request {index}");
@@ -211,21 +211,21 @@ async fn a_stopped_coordinator_leaves_no_stream_without_an_end() {
     let coordinator = with_settings(&role, settings);
     let expected = Arc::new(expected(&coordinator.url).await);
     relay.hold_after(NO_WHOLE_ANSWER);
-    let (begun, mut under_way) = tokio::sync::mpsc::channel(CLIENTS);
+    let (started, mut under_way) = tokio::sync::mpsc::channel(CLIENTS);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (url, expected) = (coordinator.url.clone(), Arc::clone(&expected));
-            let (index, begun) = (client % REQUESTS, begun.clone());
+            let (index, started) = (client % REQUESTS, started.clone());
             tokio::spawn(async move {
-                let parts = generate(&url, asked(index)).await.expect("taken");
-                begun.send(()).await.expect("waited for");
+                let parts = generate(&url, requested(index)).await.expect("taken");
+                started.send(()).await.expect("waited for");
                 let (tokens, finished) = read(parts).await;
                 assert_eq!(finished.reason(), FinishReason::Error);
                 assert_eq!(finished.error_code, Code::Unavailable as u32);
                 assert!(finished.retry_after_ms > 0, "{}", finished.error);
                 assert!(expected[index].starts_with(&tokens));
                 // It has long stopped listening.
-                let refused = generate(&url, asked(index)).await.expect_err("refused");
+                let refused = generate(&url, requested(index)).await.expect_err("refused");
                 assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
             })
         })
@@ -262,7 +262,7 @@ async fn a_verifier_stopped_in_the_midst_of_a_prefill_loses_nothing() {
     let long = GenerateRequest {
         prompt: Some(Prompt::Text("The cat sat on the mat. ".repeat(50))),
         max_tokens: Some(8),
-        ..asked(0)
+        ..requested(0)
     };
     let parts = generate(&coordinator.url, long.clone())
         .await

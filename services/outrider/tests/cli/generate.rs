@@ -6,11 +6,11 @@ use super::{each_refused, json, outrider, run, says, succeeds, words};
 
 #[test]
 fn generate_prints_one_json_object_with_everything_in_it() {
-    let asked = |more: &str| {
-        let asked = words("--prompt 'Once upon a time' --max-tokens 48 --seed 9 --ignore-eos");
-        json(&[asked, words(more)].concat())
+    let requested = |more: &str| {
+        let requested = words("--prompt 'Once upon a time' --max-tokens 48 --seed 9 --ignore-eos");
+        json(&[requested, words(more)].concat())
     };
-    let answer = asked("--draft-len 3");
+    let answer = requested("--draft-len 3");
     let count = |key: &str| answer[key].as_array().expect("an array").len();
     assert_eq!((count("token_ids"), count("origins")), (48, 48));
     assert_eq!(answer["usage"]["completion_tokens"], 48);
@@ -35,7 +35,7 @@ fn generate_prints_one_json_object_with_everything_in_it() {
     let speed = &answer["timing"]["tokens_per_second"];
     assert!(speed.as_f64().expect("a number") > 0.0);
     assert_eq!(
-        asked("--method target-only")["token_ids"],
+        requested("--method target-only")["token_ids"],
         answer["token_ids"]
     );
 }

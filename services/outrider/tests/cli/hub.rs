@@ -59,22 +59,22 @@ fn a_pair_is_served_by_its_names_on_the_hub() {
         words("--prompt 'Once upon a time' --max-tokens 24 --seed 5 --draft-len specdec++:0.7");
     let models = "--target-model outrider/default-target --draft-model outrider/default-draft@main";
     let args = [vec!["generate", "--json"], prompt.clone(), words(models)].concat();
-    let (printed, told) = succeeds(&mut setup.command(&args));
+    let (printed, reported) = succeeds(&mut setup.command(&args));
     let answer: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!(answer["token_ids"], json(&prompt)["token_ids"]);
     assert_eq!(answer["speculation"]["fallbacks"], 0);
-    says(&told, COMMIT);
+    says(&reported, COMMIT);
     says(
-        &told,
+        &reported,
         "model.safetensors | head-coupled.safetensors | sha256:",
     );
 
     // From the cache, without a network.
-    let asked = setup.server.seen().len();
+    let requested = setup.server.seen().len();
     let (printed, _) = succeeds(setup.command(&args).env("HF_HUB_OFFLINE", "1"));
     let again: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!(again["token_ids"], answer["token_ids"]);
-    assert_eq!(setup.server.seen().len(), asked);
+    assert_eq!(setup.server.seen().len(), requested);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn the_hubs_token_is_sent_and_never_logged() {
     let header = format!("Bearer {token}");
     let was_sent = seen
         .iter()
-        .any(|asked| asked.token.as_ref() == Some(&header));
+        .any(|requested| requested.token.as_ref() == Some(&header));
     assert!(was_sent, "{seen:?}");
     for said in [pulled.0, pulled.1, generated.0, generated.1] {
         assert!(!said.contains(token));

@@ -34,12 +34,12 @@ fn methods_are_listed_for_people_and_programs() {
 fn a_method_is_measured_beside_the_target_alone() {
     let args = ["bench", "--per-kind", "1", "--max-tokens", "16"];
     let output = run(&[&args[..], &["--json", "--draft-len", "3"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let reported: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!(
-        (&told["prompts"], &told["max_tokens"]),
+        (&reported["prompts"], &reported["max_tokens"]),
         (&5.into(), &16.into())
     );
-    let [alone, coupled] = [0, 1].map(|row| &told["methods"][row]);
+    let [alone, coupled] = [0, 1].map(|row| &reported["methods"][row]);
     assert_eq!(alone["method"], "target-only");
     assert_eq!(alone["target_calls_per_token"], 1.0);
     assert!(alone["draft_acceptance_rate"].is_null());
@@ -48,7 +48,7 @@ fn a_method_is_measured_beside_the_target_alone() {
     assert!(coupled["draft_acceptance_rate"].as_f64() > Some(0.0));
     // Coupled drafts change nothing of the output, so both made as many tokens.
     assert_eq!(alone["tokens"], coupled["tokens"]);
-    assert!(told["speedup"].as_f64() > Some(0.0));
+    assert!(reported["speedup"].as_f64() > Some(0.0));
     let text = String::from_utf8(run(&args).stdout).expect("text");
     assert!(text.contains("coupled makes "), "{text}");
     let said = refused(&["bench", "--method", "target-only"]);

@@ -26,14 +26,14 @@ fn json(args: &[&str]) -> Value {
 fn token_ids_need_no_tokenizer() {
     let model = tiny("gemma3");
     let args = ["--model", &model, "--token-ids", "5,6,7,300"];
-    let told = |more: &str| json(&[&args[..], &words(more)].concat());
-    let answer = told("--top 384 --dtype f32");
+    let reported = |more: &str| json(&[&args[..], &words(more)].concat());
+    let answer = reported("--top 384 --dtype f32");
     let positions = answer["positions"].as_array().expect("an array");
     assert_eq!(positions.len(), 4);
     let probs = positions[0]["top"].as_array();
     assert_eq!(probs.map(Vec::len), Some(384));
     let perplexity = answer["perplexity"].as_f64().expect("a number");
-    let halves = told("--top 384 --dtype f32 --kv-dtype f16");
+    let halves = reported("--top 384 --dtype f32 --kv-dtype f16");
     let near = halves["perplexity"].as_f64().expect("a number") / perplexity;
     assert!(near != 1.0 && (near - 1.0).abs() < 1e-2, "{near}");
     // For people, too, and in the default format.

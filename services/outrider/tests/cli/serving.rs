@@ -13,23 +13,23 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
     let apart = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
     let together = json(&prompt);
     assert_eq!(apart["token_ids"], together["token_ids"]);
-    // Each process tells of its own share, and that it is ready.
+    // Each process says of its own share, and that it is ready.
     let rounds = apart["speculation"]["num_spec_steps"].as_f64();
     let rounds = rounds.expect("a number");
-    let told = get(&coordinator.admin, "/metrics");
+    let reported = get(&coordinator.admin, "/metrics");
     let labels = "{model=\"default\",method=\"coupled\"}";
-    let counted = value(&told, &format!("outrider_rounds_total{labels}"));
+    let counted = value(&reported, &format!("outrider_rounds_total{labels}"));
     assert!(rounds > 0.0 && counted == rounds, "{counted} of {rounds}");
     assert!(
-        !told.contains("outrider_engine_forwards"),
+        !reported.contains("outrider_engine_forwards"),
         "it has no engine"
     );
     for (peer, role) in [(&drafter, "drafter"), (&verifier, "verifier")] {
-        let told = get(&peer.admin, "/metrics");
+        let reported = get(&peer.admin, "/metrics");
         let forwards = format!("outrider_engine_forwards_total{{role=\"{role}\"}}");
-        assert!(value(&told, &forwards) >= rounds);
+        assert!(value(&reported, &forwards) >= rounds);
         assert!(
-            !told.contains("outrider_requests_total"),
+            !reported.contains("outrider_requests_total"),
             "it answers no clients"
         );
     }

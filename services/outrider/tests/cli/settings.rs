@@ -93,7 +93,7 @@ fn every_setting_is_in_the_example_or_in_the_reference() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         std::fs::read_to_string(format!("{root}/{path}")).expect(path)
     };
-    let told = read("deploy/outrider.toml") + &read("docs/reference/configuration.md");
+    let reported = read("deploy/outrider.toml") + &read("docs/reference/configuration.md");
     let output = run(&["config", "print", "--json"]);
     let settings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(settings.len() > 50, "{} settings", settings.len());
@@ -101,7 +101,7 @@ fn every_setting_is_in_the_example_or_in_the_reference() {
         let key = setting["key"].as_str().expect("a key");
         let names = key.split('.').filter(|name| name.parse::<usize>().is_err());
         for name in names {
-            assert!(told.contains(name), "{key} is in neither");
+            assert!(reported.contains(name), "{key} is in neither");
         }
     }
 }

@@ -67,7 +67,7 @@ fn request(client: u32, index: u32) -> (GenerateRequest, Option<u32>) {
     let [a, b, c, d] = philox([client, index, 0, 0], [19, 0]);
     let [e, f, ..] = philox([client, index, 1, 0], [19, 0]);
     let ids = (0..=a % 200).map(|at| 256 + philox([client, index, 2, at], [19, 0])[0] % 3000);
-    let asked = GenerateRequest {
+    let requested = GenerateRequest {
         prompt: Some(Prompt::TokenIds(TokenIds { ids: ids.collect() })),
         max_tokens: Some(1 + b % 64),
         sampling: Some(SamplingParams {
@@ -81,16 +81,20 @@ fn request(client: u32, index: u32) -> (GenerateRequest, Option<u32>) {
         draft_len: Some(1 + c % 8),
         ..Default::default()
     };
-    (asked, (f % 4 == 0).then_some(d % 6))
+    (requested, (f % 4 == 0).then_some(d % 6))
 }
 
 /// Asks; the tokens if the answer came to its end and may be asked for again.
-async fn ask(channel: Channel, asked: GenerateRequest, leaves: Option<u32>) -> Option<Vec<u32>> {
+async fn ask(
+    channel: Channel,
+    requested: GenerateRequest,
+    leaves: Option<u32>,
+) -> Option<Vec<u32>> {
     let mut client = CoordinatorClient::new(channel);
-    let told = format!("{} {:?}", asked.method, asked.seed);
-    let answer = client.generate(asked).await;
+    let reported = format!("{} {:?}", requested.method, requested.seed);
+    let answer = client.generate(requested).await;
     let mut parts = answer
-        .unwrap_or_else(|status| panic!("{told}: {status}"))
+        .unwrap_or_else(|status| panic!("{reported}: {status}"))
         .into_inner();
     let (mut tokens, mut seen) = (Vec::new(), 0);
     loop {
@@ -99,14 +103,14 @@ async fn ask(channel: Channel, asked: GenerateRequest, leaves: Option<u32>) -> O
         }
         seen += 1;
         let message = parts.message().await;
-        let message = message.unwrap_or_else(|status| panic!("{told}: {status}"));
+        let message = message.unwrap_or_else(|status| panic!("{reported}: {status}"));
         match message.expect("an answer that ends").part.expect("a part") {
             Part::Chunk(chunk) => tokens.extend(chunk.token_ids),
             Part::Finished(finished) => {
                 assert_ne!(
                     finished.reason(),
                     FinishReason::Error,
-                    "{told}: {}",
+                    "{reported}: {}",
                     finished.error
                 );
                 return finished.reproducible.then_some(tokens);
@@ -120,17 +124,17 @@ async fn ask(channel: Channel, asked: GenerateRequest, leaves: Option<u32>) -> O
 async fn client(channel: Channel, number: u32, end: Instant, samples: Arc<Mutex<Vec<Sample>>>) {
     let mut index = 0;
     while Instant::now() < end {
-        let (asked, leaves) = request(number, index);
+        let (requested, leaves) = request(number, index);
         index += 1;
-        let Some(tokens) = ask(channel.clone(), asked.clone(), leaves).await else {
+        let Some(tokens) = ask(channel.clone(), requested.clone(), leaves).await else {
             continue;
         };
         let mut samples = samples.lock().expect("no panic");
         // Early ones, and then late ones in their place.
         let place = philox([number, index, 3, 0], [19, 0])[0] as usize % SAMPLES;
         match samples.get_mut(place) {
-            Some(sample) => *sample = (asked, tokens),
-            None => samples.push((asked, tokens)),
+            Some(sample) => *sample = (requested, tokens),
+            None => samples.push((requested, tokens)),
         }
     }
 }
@@ -148,10 +152,10 @@ async fn quiet(server: &Server) {
     ];
     let mut left = Vec::new();
     for _ in 0..100 {
-        let told = get(&server.admin, "/metrics");
+        let reported = get(&server.admin, "/metrics");
         left = busy
             .into_iter()
-            .filter(|name| value(&told, name) > 0.0)
+            .filter(|name| value(&reported, name) > 0.0)
             .collect();
         if left.is_empty() {
             return;
@@ -213,12 +217,12 @@ async fn a_deployment_asked_at_random_keeps_its_memory_and_its_answers() {
         samples.len()
     );
     let fresh = deployment("").await;
-    for (asked, tokens) in samples {
-        let told = format!("{asked:?}");
+    for (requested, tokens) in samples {
+        let reported = format!("{requested:?}");
         assert_eq!(
-            ask(connect(&fresh), asked, None).await,
+            ask(connect(&fresh), requested, None).await,
             Some(tokens),
-            "{told}"
+            "{reported}"
         );
     }
 }

@@ -52,8 +52,8 @@ fn serve(stream: TcpStream, posted: &Posted) -> std::io::Result<()> {
 /// What a client wrote is its own, however much is logged.
 #[test]
 fn a_prompt_stands_in_no_line_of_any_level() {
-    let asked = "generate --prompt 'A Zanzibar for Wilhelmina' --max-tokens 8 --log trace";
-    let (_, lines) = succeeds(&mut outrider(&words(asked)));
+    let requested = "generate --prompt 'A Zanzibar for Wilhelmina' --max-tokens 8 --log trace";
+    let (_, lines) = succeeds(&mut outrider(&words(requested)));
     assert!(lines.contains("request finished"), "{lines}");
     assert!(
         lines.contains("DEBUG") || lines.contains("TRACE"),
@@ -93,8 +93,8 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
         |line: &Value| line["message"] == "serving" && line["address"] == address.as_str();
     assert!(lines.any(|line| at_coordinator(&line)), "it never served");
 
-    let asked = words("generate --prompt 'Once upon a time' --json --coordinator");
-    succeeds(outrider(&asked).arg(format!("http://{address}")));
+    let requested = words("generate --prompt 'Once upon a time' --json --coordinator");
+    succeeds(outrider(&requested).arg(format!("http://{address}")));
     signal(&server, "TERM");
     let lines: Vec<Value> = lines.collect();
     assert_eq!(server.wait().expect("it ends").code(), Some(0));
@@ -122,14 +122,14 @@ fn a_request_is_told_to_the_collector_and_in_json_lines() {
         let of_path = posted
             .iter()
             .filter(|(head, _)| head.starts_with(&format!("post {path} ")));
-        let told: Vec<_> = of_path.collect();
-        for (head, _) in &told {
+        let reported: Vec<_> = of_path.collect();
+        for (head, _) in &reported {
             says(
                 head,
                 "x-tenant: somebody | content-type: application/x-protobuf",
             );
         }
-        let body: Vec<u8> = told
+        let body: Vec<u8> = reported
             .iter()
             .flat_map(|(_, body)| body.iter().copied())
             .collect();

@@ -21,7 +21,7 @@ use crate::verify::VerifyInput;
 /// A block that is to be scored, and what is to come of it.
 struct Block {
     drafts: DraftTree,
-    asked: VerifyInput,
+    requested: VerifyInput,
     slices: Option<v1::SliceRequest>,
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn verify(
 ) -> Result<(), Status> {
     let began = Instant::now();
     let (header, slices) = (wire.header.take(), wire.slices);
-    let (drafts, asked) = asked(verifier, session, wire)?;
+    let (drafts, requested) = requested(verifier, session, wire)?;
     let round = round::from_wire(header, epoch, session.spec.vocab_size)?;
     let trace_context = &round.trace_context;
     let mut span = verifier.traces.round(names::VERIFY, trace_context, began);
@@ -51,7 +51,7 @@ pub(super) async fn verify(
     let scored = drafts.len() + 1;
     let block = Block {
         drafts,
-        asked,
+        requested,
         slices,
     };
     let turn = Turn {
@@ -76,7 +76,7 @@ async fn answer(
 ) -> Result<Option<Cost>, RoundError> {
     let Block {
         drafts,
-        asked,
+        requested,
         slices,
     } = block;
     let (round, replies) = (&turn.round, turn.replies);
@@ -108,7 +108,7 @@ async fn answer(
     let deciding = async {
         let tokens = drafts.tokens().to_vec();
         if drafts.is_chain() {
-            score(session, &tokens, asked, reporter).await
+            score(session, &tokens, requested, reporter).await
         } else {
             let path = Vec::new();
             score(session, &tokens, Tree { drafts, path }, reporter).await
@@ -125,7 +125,7 @@ async fn answer(
 
 /// Checks what a round asks to be decided. Where the coordinator decides, and of a tree, only the draft
 /// tokens.
-fn asked(
+fn requested(
     verifier: &Verifier,
     session: &VerifySession,
     wire: v1::VerifyRound,
@@ -136,13 +136,13 @@ fn asked(
     let drafts = drafting::tree_from_wire(wire.drafts, limit, spec.vocab_size)?;
     if !drafts.is_chain() {
         tree::check(spec)?;
-        let told = [
+        let reported = [
             ("proposals", !wire.proposals.is_empty()),
             ("bonus_q", wire.bonus_q.is_some()),
             ("layers", !wire.layers.is_empty()),
             ("horizon", wire.horizon.is_some()),
         ];
-        if let Some((field, _)) = told.into_iter().find(|(_, is_told)| *is_told) {
+        if let Some((field, _)) = reported.into_iter().find(|(_, is_told)| *is_told) {
             return Err(BadField::new(field, "does not go with a tree"));
         }
     }
@@ -160,19 +160,19 @@ fn asked(
     let bonus = wire
         .bonus_q
         .map(|bonus| proposal::one_from_wire(bonus, form, fields));
-    let asked = VerifyInput {
+    let requested = VerifyInput {
         proposals: proposal::from_wire(wire.proposals, drafts.len(), form, fields)?,
         bonus: bonus.transpose()?,
         horizon: horizon(wire.horizon, drafts.len(), limit)?,
         layers: verdict::layers_from_wire(&wire.layers)?,
         drafts: drafts.tokens().to_vec(),
     };
-    Ok((drafts, asked))
+    Ok((drafts, requested))
 }
 
 /// Draft tokens there would be if no end token had cut the block.
-fn horizon(asked: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
-    match asked {
+fn horizon(requested: Option<u32>, drafts: usize, limit: usize) -> Result<u32, BadField> {
+    match requested {
         None => Ok(drafts as u32),
         Some(horizon) if (drafts..=limit).contains(&(horizon as usize)) => Ok(horizon),
         Some(horizon) => {

@@ -22,14 +22,14 @@ pub(super) async fn decode(
     verifier: &Verifier,
     session: &mut VerifySession,
     replies: &Replies<v1::VerifyReply>,
-    asked: v1::DecodeRound,
+    requested: v1::DecodeRound,
     epoch: u32,
 ) -> Result<(), Status> {
-    if asked.max_tokens == 0 {
+    if requested.max_tokens == 0 {
         return Err(BadField::new("max_tokens", "0 is out of range, expected at least 1").into());
     }
     let began = Instant::now();
-    let round = round::from_wire(asked.header, epoch, session.spec.vocab_size)?;
+    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
     let trace_context = &round.trace_context;
     let mut span = verifier.traces.round(names::DECODE, trace_context, began);
     let turn = Turn {
@@ -41,15 +41,15 @@ pub(super) async fn decode(
     let mut decoded = 0;
     let decoding = async {
         // The last token is never forwarded, so it needs no place.
-        let more = asked.max_tokens as usize - 1;
+        let more = requested.max_tokens as usize - 1;
         check_room(verifier, session, turn.round.key.base_len, more)?;
         if !turn.advance(session).await? {
             return Ok(());
         }
         let (reporter, mut progressing) = progress::channel();
-        let (task, mut reports) = DecodeTask::new(session, asked.max_tokens, reporter);
+        let (task, mut reports) = DecodeTask::new(session, requested.max_tokens, reporter);
         session.submit(task)?;
-        while decoded < asked.max_tokens {
+        while decoded < requested.max_tokens {
             let began = Instant::now();
             let next = next_report(&mut reports, &mut progressing, &turn);
             let (token, cost) = next.await?;
@@ -62,7 +62,7 @@ pub(super) async fn decode(
                 verifier.metrics.forwarded(forward, sequences);
             }
             total.add(&cost);
-            let last = message.last || decoded == asked.max_tokens;
+            let last = message.last || decoded == requested.max_tokens;
             let message = v1::Decoded { last, ..message };
             replies.send(reply(Reply::Decoded(message))).await?;
             if last {

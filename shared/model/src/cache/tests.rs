@@ -116,11 +116,11 @@ fn heads_are_written_and_read_side_by_side() {
     let pool = pool();
     let mut layer = LayerCache::new(&pool, None);
     layer.reserve(0, 20);
-    let (layer, begun) = (&layer, &std::sync::Barrier::new(2));
+    let (layer, started) = (&layer, &std::sync::Barrier::new(2));
     std::thread::scope(|scope| {
         for kv_head in 0..2 {
             scope.spawn(move || {
-                begun.wait();
+                started.wait();
                 for slot in 0..20 {
                     let (key, value) = numbers(slot, 1);
                     let own = kv_head * 8..(kv_head + 1) * 8;

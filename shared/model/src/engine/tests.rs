@@ -127,13 +127,13 @@ fn impossible_tasks_fail_alone() {
     assert_eq!(sums(&first), sums(&good));
     let no_row_told = "scored_from is 1, the task has 1 tokens: no row is wanted";
     let long_told = "the model holds 40 tokens a sequence, this one would have 41";
-    for (report, told) in [
+    for (report, reported) in [
         (no_row, no_row_told),
         (unknown, "token 50 is not in the vocabulary of 50"),
         (long, long_told),
     ] {
         let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
-        assert_eq!(error.to_string(), told);
+        assert_eq!(error.to_string(), reported);
     }
     assert!(bench.handle.is_healthy());
 }
@@ -160,8 +160,8 @@ fn a_panic_drops_the_sequences_of_its_batch_and_is_remembered() {
     sums(&bench.submit(2, &[1, 2], 1));
     let failed = bench.submit(1, &[1, 2, PANICKING], 2);
     let error = failed.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    let told = "the engine panicked: the toy was told to panic";
-    assert_eq!(error.to_string(), told);
+    let reported = "the engine panicked: the toy was told to panic";
+    assert_eq!(error.to_string(), reported);
     assert!(!bench.handle.is_healthy());
     bench.forwards();
     assert_eq!(sums(&bench.submit(1, &[1, 2, 3], 2)), [6.0]);

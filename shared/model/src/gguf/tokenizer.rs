@@ -154,8 +154,8 @@ fn added(tokens: &[Token<'_>], text: impl Fn(&str) -> String, normalized: bool) 
 /// The processor that begins and ends texts with tokens, as the metadata has it.
 fn begin_and_end(metadata: &Metadata, add_bos: bool) -> Result<Json, GgufError> {
     let add = |name: &str, otherwise: bool| -> Result<bool, GgufError> {
-        let asked = metadata.bool(&format!("tokenizer.ggml.add_{name}_token"))?;
-        Ok(asked.unwrap_or(otherwise))
+        let requested = metadata.bool(&format!("tokenizer.ggml.add_{name}_token"))?;
+        Ok(requested.unwrap_or(otherwise))
     };
     let texts = metadata
         .strings("tokenizer.ggml.tokens")?

@@ -245,8 +245,8 @@ fn another_draft_model_and_another_label_are_refused() {
     let (head, _) = pair(info(1, false, 4), 3);
     head.check(4, "00d1a5").expect("its own draft model");
     let wider = head.check(5, "00d1a5").expect_err("refused").to_string();
-    let told = "test: hidden_size is 4, expected 5, the draft model's";
-    assert_eq!(wider, told);
+    let reported = "test: hidden_size is 4, expected 5, the draft model's";
+    assert_eq!(wider, reported);
     let [own, other] = [AcceptanceLabel::Coupled, AcceptanceLabel::Rejection];
     head.check_label(own).expect("its own label");
     let model = ["trained for another draft model", "00d1a5, expected ffff"];
@@ -337,8 +337,11 @@ fn a_gguf_file_is_served_with_the_heads_of_what_it_was_made_from() {
         assert_eq!(labels, [coupled]);
         // As one that a drafter's configuration names.
         assert!(served.fit(head.clone()).is_ok());
-        let told = served.fit(wide.clone()).expect_err("too wide").to_string();
-        assert!(told.contains("hidden_size is 160, expected 128"), "{told}");
+        let reported = served.fit(wide.clone()).expect_err("too wide").to_string();
+        assert!(
+            reported.contains("hidden_size is 160, expected 128"),
+            "{reported}"
+        );
     }
     // One that was trained for this very file comes before one for what it was made from.
     let source = crate::source::ModelSource::new(path.display().to_string());

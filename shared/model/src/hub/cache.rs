@@ -147,9 +147,9 @@ impl CachedRepo {
         let names = files_below(&snapshot);
         // A commit's hash is a plain name.
         if !integrity::is_sha1(&commit) || names.is_empty() {
-            let mut begun = models_in(folder, &self.wanted.repo).into_iter();
-            let begun = begun.find_map(|model| model.missing);
-            return Err(match begun {
+            let mut started = models_in(folder, &self.wanted.repo).into_iter();
+            let started = started.find_map(|model| model.missing);
+            return Err(match started {
                 Some(missing) => format!("only a part of it is here: {missing}"),
                 None => format!("revision {revision} was never downloaded"),
             });

@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_named() {
-        let told = |variables: &[(&str, &str)]| read(variables).expect_err("bad").to_string();
-        let endpoint = told(&[("HF_HOME", "/h"), ("HF_ENDPOINT", "mirror:8000")]);
+        let reported = |variables: &[(&str, &str)]| read(variables).expect_err("bad").to_string();
+        let endpoint = reported(&[("HF_HOME", "/h"), ("HF_ENDPOINT", "mirror:8000")]);
         assert!(endpoint.contains("HF_ENDPOINT"), "{endpoint}");
-        let token = told(&[("HF_HOME", "/h"), ("HF_TOKEN", "a\r\nb")]);
+        let token = reported(&[("HF_HOME", "/h"), ("HF_TOKEN", "a\r\nb")]);
         assert!(
             token.contains("HF_TOKEN") && !token.contains("\r\n"),
             "{token}"

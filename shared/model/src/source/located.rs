@@ -77,9 +77,9 @@ mod tests {
         add("b.Q8_0.GGUF");
         assert_eq!(located().expect("a file"), path.join("b.Q8_0.GGUF"));
         add("a.gguf");
-        let told = located().expect_err("two").to_string();
+        let reported = located().expect_err("two").to_string();
         for part in ["a.gguf, b.Q8_0.GGUF", "several GGUF files", "name one"] {
-            assert!(told.contains(part), "{told}");
+            assert!(reported.contains(part), "{reported}");
         }
         add("model.safetensors");
         assert_eq!(located().expect("a checkpoint"), path);

@@ -246,10 +246,10 @@ mod tests {
         ] {
             let error = ModelReference::parse(text).expect_err(text);
             assert_eq!(error.part, part, "{text}");
-            let told = error.to_string();
+            let reported = error.to_string();
             assert!(
-                told.contains(problem) && told.contains("org/name[@revision]"),
-                "{text}: {told}"
+                reported.contains(problem) && reported.contains("org/name[@revision]"),
+                "{text}: {reported}"
             );
         }
     }

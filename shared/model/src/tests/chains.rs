@@ -70,15 +70,15 @@ where
         let parents = if count == 7 { &TREE[..] } else { &[] };
         (text(held + count, held as u32), held, parents, scored_from)
     });
-    let mut begun = |tokens: &[TokenId]| {
+    let mut started = |tokens: &[TokenId]| {
         let mut cache = model.new_cache();
         if !tokens.is_empty() {
             extend(model, &mut cache, tokens);
         }
         cache
     };
-    let mut caches = segments.each_ref().map(|own| begun(&own.0[..own.1]));
-    let alone = segments.each_ref().map(|own| begun(&own.0[..own.1]));
+    let mut caches = segments.each_ref().map(|own| started(&own.0[..own.1]));
+    let alone = segments.each_ref().map(|own| started(&own.0[..own.1]));
     let (mut logits, mut hidden) = (Vec::new(), Vec::new());
     for ((tokens, held, parents, scored_from), mut cache) in segments.iter().zip(alone) {
         let new = &tokens[*held..];

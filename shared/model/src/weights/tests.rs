@@ -61,7 +61,7 @@ fn a_folder_that_cannot_be_read_says_what_of_it() {
     assert!(Weights::from_bytes(cut.clone()).is_err());
     assert!(Weights::from_bytes(&b"short"[..]).is_err());
     let index = |shard: &str| format!(r#"{{"weight_map": {{"a": "{shard}"}}}}"#).into_bytes();
-    for (name, bytes, told) in [
+    for (name, bytes, reported) in [
         (SINGLE, cut, "model.safetensors is truncated or not"),
         (
             INDEX,
@@ -75,7 +75,7 @@ fn a_folder_that_cannot_be_read_says_what_of_it() {
         let error = Weights::open(folder.path()).err().unwrap();
         let is_malformed = matches!(error, WeightsError::Malformed { .. });
         assert_eq!(is_malformed, name == SINGLE);
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(reported), "{error}");
     }
     let empty = tempfile::tempdir().unwrap();
     let error = Weights::open(empty.path()).err().unwrap();
@@ -92,6 +92,6 @@ fn half_precision_is_widened_and_integers_are_refused() {
         assert_eq!(one(dtype, &bytes).tensor("t", &[1]).unwrap(), [1.5]);
     }
     let error = one(Dtype::I64, &[0; 8]).tensor("t", &[1]).unwrap_err();
-    let told = "tensor t is of type I64: F32, F16 and BF16 are read";
-    assert_eq!(error.to_string(), told);
+    let reported = "tensor t is of type I64: F32, F16 and BF16 are read";
+    assert_eq!(error.to_string(), reported);
 }

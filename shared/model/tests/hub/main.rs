@@ -97,11 +97,11 @@ fn fetch_as(model: &str, settings: HubSettings) -> Result<Snapshot, HubError> {
 /// Why a download is refused; each of `parts` is told.
 #[track_caller]
 fn refused(fetched: Result<Snapshot, HubError>, parts: &[&str]) -> String {
-    let told = fetched.expect_err("refused").to_string();
+    let reported = fetched.expect_err("refused").to_string();
     for part in parts {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
-    told
+    reported
 }
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
@@ -136,12 +136,12 @@ fn a_download_brings_what_is_needed_and_no_more() {
     let noted = std::fs::read_to_string(root.join("refs/main")).expect("a ref");
     assert_eq!(noted, COMMIT);
     assert_eq!(snapshot.path, root.join("snapshots").join(COMMIT));
-    let asked = setup.server.seen();
-    let needless = asked.iter().find(|seen| seen.path.contains("README"));
+    let requested = setup.server.seen();
+    let needless = requested.iter().find(|seen| seen.path.contains("README"));
     assert!(needless.is_none(), "{needless:?}");
 
     // Once more: the hub is asked what is new, and nothing is downloaded.
-    let before = asked.len();
+    let before = requested.len();
     let again = setup.fetch(REPO).expect("a model");
     assert!(again.files.iter().all(|file| !file.downloaded));
     assert_eq!(setup.server.seen().len(), before + 1);
@@ -239,7 +239,7 @@ fn offline_or_unreachable_the_cache_is_enough_and_nobody_is_asked() {
     let parts = ["http://127.0.0.1:9", "HF_HUB_OFFLINE", "local folder"];
     refused(fetch_as(REPO, setup.unreachable()), &parts);
     let online = setup.fetch(REPO).expect("a model");
-    let asked = setup.server.seen().len();
+    let requested = setup.server.seen().len();
     for settings in [setup.offline(), setup.unreachable()] {
         let snapshot = fetch_as(REPO, settings).expect("a model");
         assert_eq!(snapshot.path, online.path);
@@ -247,7 +247,11 @@ fn offline_or_unreachable_the_cache_is_enough_and_nobody_is_asked() {
     }
     let other = fetch_as("org/other", setup.offline());
     refused(other, &["org/other", "HF_HUB_OFFLINE", "models pull"]);
-    assert_eq!(setup.server.seen().len(), asked, "the network was touched");
+    assert_eq!(
+        setup.server.seen().len(),
+        requested,
+        "the network was touched"
+    );
 }
 
 #[test]
@@ -286,9 +290,9 @@ fn refusals_say_how_to_give_a_token() {
     let parts = ["401", "HF_TOKEN", "hf auth login", REPO];
     refused(setup.fetch(REPO), &parts);
     let with = |token: &str, origin: &str, parts: &[&str]| {
-        let told = refused(fetch_as(REPO, setup.with_token(token, origin)), parts);
-        assert!(!told.contains(token), "{told}");
-        told
+        let reported = refused(fetch_as(REPO, setup.with_token(token, origin)), parts);
+        assert!(!reported.contains(token), "{reported}");
+        reported
     };
     // One that the hub does not know is another matter than one that may not see the model.
     let parts = ["401", "the token from /home/me/token is not valid"];

@@ -72,8 +72,8 @@ fn what_a_download_lacks_is_told() {
     setup.server.cut_after(&[1_000_000, 0, 0, 0, 0, 0]);
     setup.fetch(REPO).expect_err("interrupted");
     let parts = ["weights are missing", "1000000 bytes", "goes on from them"];
-    let told = refused(fetch_as(REPO, setup.offline()), &parts);
-    assert!(!told.contains("never"), "{told}");
+    let reported = refused(fetch_as(REPO, setup.offline()), &parts);
+    assert!(!reported.contains("never"), "{reported}");
     let held = Hub::new(setup.settings()).cached();
     let [model] = held.as_slice() else {
         panic!("{held:?}");
@@ -92,7 +92,7 @@ fn what_a_download_lacks_is_told() {
         let model = held.iter().find(|model| model.snapshot.repo == repo);
         model.expect(repo).missing.clone()
     };
-    assert!(missing("org/gguf").is_some_and(|told| told.contains("no file is whole")));
+    assert!(missing("org/gguf").is_some_and(|reported| reported.contains("no file is whole")));
     setup.server.cut_after(&[]);
     setup.fetch("org/gguf:m.gguf").expect("a file");
     setup.fetch(REPO).expect("a model");

@@ -78,7 +78,7 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         url: url.to_owned(),
         reason,
     };
-    let asked = async {
+    let requested = async {
         let mut request = Request::new(tonic::body::Body::empty());
         *request.uri_mut() = Uri::from_static("/readyz");
         let answer = channel.oneshot(request).await;
@@ -100,5 +100,7 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         Ok(Readiness { is_ready, line })
     };
     let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
-    tokio::time::timeout(TIMEOUT, asked).await.map_err(late)?
+    tokio::time::timeout(TIMEOUT, requested)
+        .await
+        .map_err(late)?
 }

@@ -72,15 +72,15 @@ async fn health_follows_the_services_of_the_process() {
     let process = Process::default();
     let admin = open(&process).await;
     // Status and body of what is asked over HTTP.
-    let told = async |path| {
+    let reported = async |path| {
         let (status, _, line) = http1(&admin, "GET", path).await;
         (status, line)
     };
     let line = |status: u16, line: &str| (status, format!("{line}\n"));
     let starting = line(503, "not ready: starting, no service is up yet");
-    assert_eq!(told("/readyz").await, starting);
+    assert_eq!(reported("/readyz").await, starting);
     assert_eq!(
-        told("/livez").await.0,
+        reported("/livez").await.0,
         200,
         "loading is no reason to start anew"
     );
@@ -89,24 +89,24 @@ async fn health_follows_the_services_of_the_process() {
 
     let health = Health::new(SERVICE, &process);
     let starting = line(503, "not ready: outrider.v1.Verifier is starting");
-    assert_eq!(told("/readyz").await, starting);
+    assert_eq!(reported("/readyz").await, starting);
     assert_eq!(grpc(&admin, SERVICE).await, Ok(ServingStatus::NotServing));
 
     health.ready();
-    assert_eq!(told("/readyz").await, line(200, "ready"));
+    assert_eq!(reported("/readyz").await, line(200, "ready"));
     for service in ["", SERVICE] {
         assert_eq!(grpc(&admin, service).await, Ok(ServingStatus::Serving));
     }
     let ready = "outrider_ready{service=\"outrider.v1.Verifier\"} 1.0\n";
-    assert!(told("/metrics").await.1.contains(ready));
+    assert!(reported("/metrics").await.1.contains(ready));
 
     health.drain();
     let draining = line(503, "not ready: outrider.v1.Verifier is draining");
-    assert_eq!(told("/readyz").await, draining);
+    assert_eq!(reported("/readyz").await, draining);
     let unready = "outrider_ready{service=\"outrider.v1.Verifier\"} 0.0\n";
-    assert!(told("/metrics").await.1.contains(unready));
+    assert!(reported("/metrics").await.1.contains(unready));
     assert_eq!(
-        told("/livez").await.0,
+        reported("/livez").await.0,
         200,
         "draining is no reason to be killed"
     );
@@ -114,7 +114,7 @@ async fn health_follows_the_services_of_the_process() {
 
     health.died();
     let dead = line(503, "not alive: outrider.v1.Verifier is dead");
-    assert_eq!(told("/livez").await, dead);
+    assert_eq!(reported("/livez").await, dead);
 }
 
 #[tokio::test]
@@ -143,12 +143,15 @@ async fn others_can_ask_it() {
     let health = Health::new(SERVICE, &process);
     let admin = open(&process).await;
     let url = format!("http://{}", admin.address());
-    let asked = readiness(&url).await.unwrap();
+    let requested = readiness(&url).await.unwrap();
     let line = "not ready: outrider.v1.Verifier is starting";
-    assert_eq!((asked.is_ready, asked.line.as_str()), (false, line));
+    assert_eq!((requested.is_ready, requested.line.as_str()), (false, line));
     health.ready();
-    let asked = readiness(&url).await.unwrap();
-    assert_eq!((asked.is_ready, asked.line.as_str()), (true, "ready"));
+    let requested = readiness(&url).await.unwrap();
+    assert_eq!(
+        (requested.is_ready, requested.line.as_str()),
+        (true, "ready")
+    );
     drop(admin);
     let gone = readiness(&url).await.unwrap_err().to_string();
     assert!(

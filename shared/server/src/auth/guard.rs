@@ -21,7 +21,7 @@ pub struct Client {
 /// Refuses requests that show no token, or one that is not known.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    pub(super) asked: Option<Tokens>,
+    pub(super) requested: Option<Tokens>,
     pub(super) refused: Arc<LogThrottle>,
 }
 
@@ -51,7 +51,7 @@ impl Interceptor for Guard {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         // Nobody behind this needs it.
         let header = request.metadata_mut().remove(HEADER);
-        let Some(tokens) = self.asked.as_ref().map(Tokens::get) else {
+        let Some(tokens) = self.requested.as_ref().map(Tokens::get) else {
             return Ok(request);
         };
         let client = match header.as_ref().map(|header| bearer(header.as_bytes())) {

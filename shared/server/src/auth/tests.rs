@@ -35,7 +35,7 @@ fn request(authorization: Option<&str>) -> Request<()> {
 }
 
 /// The tenant of a request that is let in, or the status of one that is not.
-fn asked(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
+fn requested(auth: &Auth, authorization: Option<&str>) -> Result<Option<String>, tonic::Status> {
     let request = auth.guard().call(request(authorization))?;
     assert!(!request.metadata().contains_key("authorization"));
     let client = request.extensions().get::<Client>();
@@ -47,10 +47,10 @@ fn every_token_of_the_file_is_let_in_under_its_name() {
     let text = format!("# those who may\n\n{FIRST}\r\n  acme   {SECOND}  \n");
     let (_folder, path) = file(&text);
     let auth = coordinator(path).unwrap();
-    let tenant = asked(&auth, Some(&format!("Bearer {FIRST}"))).unwrap();
+    let tenant = requested(&auth, Some(&format!("Bearer {FIRST}"))).unwrap();
     assert_eq!(tenant, None);
     for scheme in ["Bearer", "bearer", "BEARER"] {
-        let tenant = asked(&auth, Some(&format!("{scheme} {SECOND}"))).unwrap();
+        let tenant = requested(&auth, Some(&format!("{scheme} {SECOND}"))).unwrap();
         assert_eq!(tenant.as_deref(), Some("acme"));
     }
 }
@@ -69,7 +69,7 @@ fn whoever_shows_no_token_or_another_is_told_so_and_not_what_was_shown() {
         (Some(format!("Bearer {FIRST}0")), "not known"),
         (Some(format!("Bearer acme {SECOND}")), "not known"),
     ] {
-        let status = asked(&auth, authorization.as_deref()).unwrap_err();
+        let status = requested(&auth, authorization.as_deref()).unwrap_err();
         assert_eq!(status.code(), Code::Unauthenticated);
         let message = status.message();
         assert!(
@@ -86,7 +86,7 @@ fn whoever_shows_no_token_or_another_is_told_so_and_not_what_was_shown() {
 #[test]
 fn without_a_file_everyone_is_let_in_and_nothing_is_shown() {
     let auth = Auth::of_coordinator(&AuthConfig::default()).unwrap();
-    assert_eq!(asked(&auth, None).unwrap(), None);
+    assert_eq!(requested(&auth, None).unwrap(), None);
     let sent = auth.shown().call(request(None)).unwrap();
     assert!(sent.metadata().is_empty());
     assert!(!auth.must_be_hidden());
@@ -119,7 +119,7 @@ async fn a_token_can_be_replaced_while_others_hold() {
         ..AuthConfig::default()
     };
     let auth = Auth::of_peer(&config).unwrap();
-    let accepts = |token: &str| asked(&auth, Some(&format!("Bearer {token}"))).is_ok();
+    let accepts = |token: &str| requested(&auth, Some(&format!("Bearer {token}"))).is_ok();
     assert!(accepts(FIRST) && !accepts(SECOND));
     std::fs::write(&path, format!("{FIRST}\n{SECOND}\n")).unwrap();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);

@@ -94,10 +94,10 @@ fn refusal(loaded: Result<Loaded<Config>, ConfigError>) -> String {
     loaded.unwrap_err().to_string()
 }
 
-/// What is refused names all these parts of `told`: `part | part`.
+/// What is refused names all these parts of `reported`: `part | part`.
 #[track_caller]
-fn assert_names(message: &str, told: &str) {
-    for part in told.split(" | ") {
+fn assert_names(message: &str, reported: &str) {
+    for part in reported.split(" | ") {
         assert!(message.contains(part), "{message:?} lacks {part:?}");
     }
 }
@@ -106,11 +106,11 @@ fn assert_names(message: &str, told: &str) {
 #[track_caller]
 fn each_variable_is_refused(table: &[&str]) {
     for line in table {
-        let (variable, told) = line.split_once(" | ").unwrap();
+        let (variable, reported) = line.split_once(" | ").unwrap();
         let (name, value) = variable.split_once('=').unwrap();
         let message = refusal(from_environment(&[(name, value)]));
         assert_names(&message, name);
-        assert_names(&message, told);
+        assert_names(&message, reported);
     }
 }
 
@@ -229,15 +229,15 @@ fn keys_of_an_earlier_release_are_read_where_they_stand_now() {
     assert!(sources["verifier.peers"].ends_with("outrider.toml"));
     assert!(!sources.contains_key("batch"));
 
-    let told: Vec<_> = loaded.moved.iter().map(Moved::to_string).collect();
-    for (warning, parts) in told.iter().zip([
+    let reported: Vec<_> = loaded.moved.iter().map(Moved::to_string).collect();
+    for (warning, parts) in reported.iter().zip([
         "batch from file | outrider.toml | verifier.max_batch",
         "batch from environment OUTRIDER__BATCH | verifier.max_batch",
         "verifier.names from file | verifier.peers",
     ]) {
         assert_names(warning, parts);
     }
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
 
     let new = from_environment(&[("OUTRIDER__VERIFIER__MAX_BATCH", "4")]).unwrap();
     assert_eq!((new.value.verifier.max_batch, new.moved), (4, Vec::new()));
@@ -256,17 +256,17 @@ fn a_setting_by_its_old_and_its_new_key_is_refused_by_both() {
         ("OUTRIDER__BATCH", "3"),
         ("OUTRIDER__VERIFIER__MAX_BATCH", "4"),
     ]));
-    let told = "batch from environment OUTRIDER__BATCH | verifier.max_batch | OUTRIDER__VERIFIER__MAX_BATCH";
-    assert_names(&message, told);
+    let reported = "batch from environment OUTRIDER__BATCH | verifier.max_batch | OUTRIDER__VERIFIER__MAX_BATCH";
+    assert_names(&message, reported);
 }
 
 #[test]
 fn unknown_keys_are_refused_with_their_origin_and_the_valid_ones() {
-    let told = "unknown key verifier.lisen | outrider.toml | `listen`";
+    let reported = "unknown key verifier.lisen | outrider.toml | `listen`";
     let message = refusal(from_file("outrider.toml", "[verifier]\nlisen = 'x'\n"));
-    assert_names(&message, told);
+    assert_names(&message, reported);
     let message = refusal(from_file("outrider.json", r#"{"verifier": {"lisen": 3}}"#));
-    assert_names(&message, &told.replace("toml", "json"));
+    assert_names(&message, &reported.replace("toml", "json"));
     each_variable_is_refused(&[
         "OUTRIDER__VERFIER__LISTEN=x | unknown key verfier | `verifier`",
         "OUTRIDER__VERIFIER__NAME=x | unknown key verifier.name",
@@ -281,10 +281,10 @@ fn wrong_types_and_ranges_name_key_value_and_origin() {
         "outrider.toml",
         "[verifier]\nmax_batch = 'many'\n",
     ));
-    let told = "found string \"many\", expected a whole number from 0 to 65535";
+    let reported = "found string \"many\", expected a whole number from 0 to 65535";
     assert_names(
         &message,
-        &format!("verifier.max_batch | {told} | outrider.toml"),
+        &format!("verifier.max_batch | {reported} | outrider.toml"),
     );
     each_variable_is_refused(&[
         "OUTRIDER__VERIFIER__MAX_BATCH=70000 | verifier.max_batch | 70000",
@@ -327,7 +327,7 @@ fn files_that_cannot_be_read_are_named() {
     let missing = PathBuf::from("no/such/outrider.toml");
     let message = refusal(load_from(Some(&missing), [], &json!({}), &[]));
     assert_names(&message, "no/such/outrider.toml | cannot read");
-    for (name, text, told) in [
+    for (name, text, reported) in [
         (
             "outrider.toml",
             "log = 'x'\n[verifier\n",
@@ -342,7 +342,7 @@ fn files_that_cannot_be_read_are_named() {
         ("outrider", "log: x", ".toml or .json"),
     ] {
         let message = refusal(from_file(name, text));
-        assert_names(&message, &format!("{name} | {told}"));
+        assert_names(&message, &format!("{name} | {reported}"));
     }
 }
 

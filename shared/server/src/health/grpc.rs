@@ -23,8 +23,8 @@ impl HealthOf {
     /// The status of `service`; none if there is no such service.
     fn status(&self, service: &str) -> Option<ServingStatus> {
         let all = self.services.conditions();
-        let told = self.only.map_or(&*all, |index| &all[index..=index]);
-        let named = told
+        let reported = self.only.map_or(&*all, |index| &all[index..=index]);
+        let named = reported
             .iter()
             .filter(|(name, _)| service.is_empty() || *name == service);
         let named: Vec<_> = named.copied().collect();
@@ -56,12 +56,12 @@ impl Health for HealthOf {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let (health, service) = (self.clone(), request.into_inner().service);
-        let mut told = None;
+        let mut reported = None;
         let statuses = WatchStream::new(self.services.watch()).filter_map(move |_| {
             let now = health
                 .status(&service)
                 .unwrap_or(ServingStatus::ServiceUnknown);
-            (told.replace(now) != Some(now)).then(|| Ok(response(now)))
+            (reported.replace(now) != Some(now)).then(|| Ok(response(now)))
         });
         Ok(Response::new(Box::pin(statuses)))
     }

@@ -73,7 +73,10 @@ impl<S> Leases<S> {
             Vec::new()
         };
         let refusal = match slots.by_id.get(&id).map(Slot::epoch) {
-            Some(held) if held > epoch => Some(AttachError::Stale { held, asked: epoch }),
+            Some(held) if held > epoch => Some(AttachError::Stale {
+                held,
+                requested: epoch,
+            }),
             None if slots.by_id.len() >= self.max_sessions => {
                 let max_sessions = self.max_sessions;
                 Some(AttachError::Full { max_sessions })

@@ -65,10 +65,10 @@ async fn a_second_stream_makes_the_first_give_way() {
     let (first, _) = leases.attach(A, 1).unwrap();
     let (second, state) = leases.attach(A, 1).unwrap();
     assert_eq!(state, None);
-    let told = tokio::time::timeout(LEASE, first.superseded()).await;
-    assert!(told.is_ok());
-    let told = tokio::time::timeout(LEASE, second.superseded()).await;
-    assert!(told.is_err());
+    let reported = tokio::time::timeout(LEASE, first.superseded()).await;
+    assert!(reported.is_ok());
+    let reported = tokio::time::timeout(LEASE, second.superseded()).await;
+    assert!(reported.is_err());
 
     first.detach("stale", LEASE);
     assert_eq!(
@@ -155,7 +155,13 @@ async fn a_stream_that_was_opened_before_does_not_take_the_session_back() {
     let leases = Leases::new(1);
     let (newer, _) = leases.attach(A, 2).unwrap();
     let stale = leases.attach(A, 1).unwrap_err();
-    assert_eq!(stale, AttachError::Stale { held: 2, asked: 1 });
+    assert_eq!(
+        stale,
+        AttachError::Stale {
+            held: 2,
+            requested: 1
+        }
+    );
     newer.detach("cache", LEASE);
     assert!(
         leases.attach(A, 1).is_err(),

@@ -79,8 +79,8 @@ impl Running {
 
 /// What a watch is told next.
 async fn told_next(watch: &mut Streaming<HealthCheckResponse>) -> ServingStatus {
-    let told = timeout(LIMIT, watch.message()).await.unwrap();
-    told.unwrap().unwrap().status()
+    let reported = timeout(LIMIT, watch.message()).await.unwrap();
+    reported.unwrap().unwrap().status()
 }
 
 #[tokio::test]
@@ -89,11 +89,11 @@ async fn a_late_warm_up_does_not_undo_a_drain() {
     let mut watch = running.watch().await;
     running.health.ready();
     // Each is seen before the next, so that the server knows of the drain.
-    for (told, next) in [
+    for (reported, next) in [
         (ServingStatus::Serving, true),
         (ServingStatus::NotServing, false),
     ] {
-        while told_next(&mut watch).await != told {}
+        while told_next(&mut watch).await != reported {}
         if next {
             running.health.drain();
         }

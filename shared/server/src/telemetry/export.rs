@@ -164,10 +164,10 @@ mod tests {
         (&*log).rewind().unwrap();
         (&*log).read_to_string(&mut text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let told = "the collector takes no spans";
+        let reported = "the collector takes no spans";
         assert_eq!(lines.len(), 2, "{text}");
         for (line, lost) in lines.iter().zip(["lost=2", "lost=12"]) {
-            let parts = ["WARN", told, &exporting.url, "refused", lost];
+            let parts = ["WARN", reported, &exporting.url, "refused", lost];
             assert!(parts.iter().all(|part| line.contains(part)), "{line}");
         }
     }

@@ -95,8 +95,11 @@ mod tests {
             (&"WARN".into(), &"\"no\"".into())
         );
         for (key, part) in [("timestamp", "Z"), ("target", "server")] {
-            let told = lines[1][key].as_str();
-            assert!(told.is_some_and(|told| told.contains(part)), "{told:?}");
+            let reported = lines[1][key].as_str();
+            assert!(
+                reported.is_some_and(|reported| reported.contains(part)),
+                "{reported:?}"
+            );
         }
     }
 }

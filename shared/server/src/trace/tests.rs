@@ -118,8 +118,8 @@ fn spans_made_afterwards_have_the_times_that_were_measured() {
     let forwarded = Attribute::new(names::FORWARDED_TOKENS, 9);
     assert!(prefill.attributes.contains(&forwarded));
     let batch = Attribute::new(names::BATCH, 2);
-    let told = [prefill, part].map(|span| span.attributes.contains(&batch));
-    assert_eq!(told, [true, true]);
+    let reported = [prefill, part].map(|span| span.attributes.contains(&batch));
+    assert_eq!(reported, [true, true]);
     // What is called after its parent began lies before it by the clock of the parent.
     assert!(part.start_time < chat.start_time);
 }

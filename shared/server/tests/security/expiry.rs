@@ -13,7 +13,7 @@ use super::served::with_tls;
 const YEAR_2040: f64 = 2_208_988_800.0;
 const YEAR_2060: f64 = 2_840_140_800.0;
 
-fn told(metrics: &Metrics) -> Option<f64> {
+fn reported(metrics: &Metrics) -> Option<f64> {
     let text = metrics.encode().unwrap();
     let name = "outrider_tls_certificate_expiry_time_seconds{} ";
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -35,17 +35,17 @@ async fn the_end_of_the_certificate_in_use_is_told() {
     };
     let process = with_tls(&config);
     process.tls.sample(&process.metrics);
-    assert_eq!(told(&process.metrics), Some(YEAR_2040));
+    assert_eq!(reported(&process.metrics), Some(YEAR_2040));
 
     // Years from 2050 on are written in another way.
     issue(2060);
     for _ in 0..200 {
-        if told(&process.metrics) == Some(YEAR_2060) {
+        if reported(&process.metrics) == Some(YEAR_2060) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(told(&process.metrics), Some(YEAR_2060));
+    assert_eq!(reported(&process.metrics), Some(YEAR_2060));
 
     // Of a chain that counts which ends first.
     let (last, _) = authority.issue_until(folder.path(), "other", &["other"], 2040);
@@ -53,7 +53,7 @@ async fn the_end_of_the_certificate_in_use_is_told() {
     std::fs::write(&config.cert_file, chain.concat()).unwrap();
     let process = with_tls(&config);
     process.tls.sample(&process.metrics);
-    assert_eq!(told(&process.metrics), Some(YEAR_2040));
+    assert_eq!(reported(&process.metrics), Some(YEAR_2040));
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn who_shows_no_certificate_tells_of_none() {
     with_tls(&unshown).tls.sample(&metrics);
     Tls::default().sample(&metrics);
     with_tls(&client).tls.sample(&metrics);
-    assert_eq!(told(&metrics), None);
+    assert_eq!(reported(&metrics), None);
 }
 
 #[tokio::test]

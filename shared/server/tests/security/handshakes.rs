@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use super::authority::Authority;
 use super::log::Log;
-use super::served::{Served, check, client as client_of, told, with_tls};
+use super::served::{Served, check, client as client_of, reported, with_tls};
 
 /// Two CAs, and a folder for what they make.
 struct World {
@@ -65,13 +65,13 @@ async fn a_name_is_checked_wherever_its_address_was_found() {
     served.check("https", &client).await.unwrap();
     let of_name = async |name| check(&mut served.client_of(name, &client)).await;
     of_name("verifier.test").await.unwrap();
-    let said = told(&of_name("drafter.test").await.unwrap_err());
+    let said = reported(&of_name("drafter.test").await.unwrap_err());
     let address = served.address.to_string();
     for part in ["of another name", "drafter.test", "verifier.test", &address] {
         assert!(said.contains(part), "{said}");
     }
     // An address is no name, unless the certificate is for it.
-    let said = told(&of_name("127.0.0.1").await.unwrap_err());
+    let said = reported(&of_name("127.0.0.1").await.unwrap_err());
     assert!(said.contains("of another name"), "{said}");
 }
 
@@ -100,7 +100,11 @@ async fn servers_that_cannot_be_believed_are_not() {
         let served = Served::start(with_tls(&world.service(TlsMode::Server, shown))).await;
         let status = served.check("https", &world.client(believed, None)).await;
         let status = status.unwrap_err();
-        assert!(told(&status).contains(on_client), "{}", told(&status));
+        assert!(
+            reported(&status).contains(on_client),
+            "{}",
+            reported(&status)
+        );
         assert!(is_tls_fault(&status) && status.code() == tonic::Code::Unavailable);
         let parts = ["WARN", "connection refused", on_server];
         log.wait_for(&parts).await;
@@ -146,7 +150,7 @@ async fn clients_are_let_in_with_a_certificate_of_the_ca_and_not_otherwise() {
         let log = Log::start();
         let served = Served::start(with_tls(&config)).await;
         let client = world.client(&world.ours, certificate);
-        let said = told(&served.check("https", &client).await.unwrap_err());
+        let said = reported(&served.check("https", &client).await.unwrap_err());
         assert!(said.contains(on_client), "{said}");
         let parts = ["WARN", "connection refused", on_server];
         log.wait_for(&parts).await;
@@ -161,14 +165,14 @@ async fn sides_that_do_not_agree_on_tls_at_all_are_told_so() {
 
     let log = Log::start();
     let with = Served::start(with_tls(&world.service(TlsMode::Server, &shown))).await;
-    let said = told(&with.check("http", &client).await.unwrap_err());
+    let said = reported(&with.check("http", &client).await.unwrap_err());
     assert!(said.contains("it speaks TLS (write https://)"), "{said}");
     log.wait_for(&["WARN", "its URL must begin with https://"])
         .await;
 
     let log = Log::start();
     let without = Served::start(Process::default()).await;
-    let said = told(&without.check("https", &client).await.unwrap_err());
+    let said = reported(&without.check("https", &client).await.unwrap_err());
     assert!(said.contains("it speaks no TLS"), "{said}");
     log.wait_for(&["WARN", "the client speaks TLS and this service does not"])
         .await;
@@ -183,7 +187,7 @@ async fn sides_that_do_not_agree_on_tls_at_all_are_told_so() {
         alert.await.unwrap();
         let _ = connection.read_to_end(&mut Vec::new()).await;
     });
-    let said = told(&check(&mut client_of(&url, &client)).await.unwrap_err());
+    let said = reported(&check(&mut client_of(&url, &client)).await.unwrap_err());
     assert!(
         said.contains("TLS alert: it speaks TLS (write https://)"),
         "{said}"

@@ -14,7 +14,7 @@ use tonic_health::pb::HealthCheckRequest;
 
 use super::authority::Authority;
 use super::log::Log;
-use super::served::{Served, check, client, told, with_tls};
+use super::served::{Served, check, client, reported, with_tls};
 
 /// How long one that is honest may take beside those that are not.
 const SOON: Duration = Duration::from_secs(5);
@@ -176,6 +176,6 @@ async fn metadata_beyond_the_limit_is_refused_and_the_connection_goes_on() {
     client.check(with(12 << 10)).await.unwrap();
     let status = client.check(with(20 << 10)).await.unwrap_err();
     assert_ne!(status.code(), Code::Ok);
-    assert!(told(&status).contains("431"), "{}", told(&status));
+    assert!(reported(&status).contains("431"), "{}", reported(&status));
     check(&mut client).await.unwrap();
 }

@@ -63,8 +63,8 @@ async fn requests_that_never_end_are_refused_in_time_and_hold_no_more_than_they_
         .map(|_| tokio::spawn(unended(channel.clone(), MOST / 4)))
         .collect();
     let (mut late, mut refused) = (0, 0);
-    for asked in asking {
-        let status = asked.await.unwrap();
+    for requested in asking {
+        let status = requested.await.unwrap();
         let said = status.message();
         match status.code() {
             Code::DeadlineExceeded => {

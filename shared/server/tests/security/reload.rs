@@ -8,7 +8,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 
 use super::authority::{Authority, write};
 use super::log::Log;
-use super::served::{Served, check, client, told, with_tls};
+use super::served::{Served, check, client, reported, with_tls};
 
 /// Far longer than a file is left unread.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -48,12 +48,12 @@ async fn new_connections_see_the_new_certificate_and_open_streams_go_on() {
     new.issue(folder.path(), "service", &["localhost"]);
     let until = tokio::time::Instant::now() + LIMIT;
     while let Err(status) = check(&mut client(&url, &of_new)).await {
-        let said = told(&status);
+        let said = reported(&status);
         assert!(tokio::time::Instant::now() < until, "{said}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     log.wait_for(&["INFO", "TLS certificates read again"]).await;
-    let refused = told(&check(&mut client(&url, &of_old)).await.unwrap_err());
+    let refused = reported(&check(&mut client(&url, &of_old)).await.unwrap_err());
     assert!(refused.contains("tls.ca_file"), "{refused}");
 
     // What cannot be used changes nothing, and is told.

@@ -97,7 +97,7 @@ pub(crate) async fn check(client: &mut HealthClient<PeerChannel>) -> Result<(), 
 }
 
 /// What a status says, with the causes beneath it.
-pub(crate) fn told(status: &Status) -> String {
+pub(crate) fn reported(status: &Status) -> String {
     let mut text = format!("{:?}: {}", status.code(), status.message());
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {

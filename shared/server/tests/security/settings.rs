@@ -44,9 +44,9 @@ fn files() -> tempfile::TempDir {
     authority.issue(path, "service", &["localhost"]);
     authority.issue(path, "other", &["localhost"]);
     write(path, "text.pem", "nothing of the kind\n");
-    let begun = "-----BEGIN CERTIFICATE-----\nAAAA\n";
-    write(path, "cut.pem", begun);
-    let odd = format!("{begun}-----END CERTIFICATE-----\n");
+    let started = "-----BEGIN CERTIFICATE-----\nAAAA\n";
+    write(path, "cut.pem", started);
+    let odd = format!("{started}-----END CERTIFICATE-----\n");
     write(path, "odd.pem", &odd);
     folder
 }

@@ -47,12 +47,12 @@ async fn every_route_asks_for_the_token() {
         let watched = health.watch(HealthCheckRequest::default()).await;
         let channel = server::channel::connect(&url, &ChannelConfig::default(), process).unwrap();
         let mut reflection = ServerReflectionClient::new(channel.clone());
-        let asked = ServerReflectionRequest {
+        let requested = ServerReflectionRequest {
             message_request: Some(MessageRequest::ListServices(String::new())),
             ..Default::default()
         };
-        let asked = tokio_stream::once(asked);
-        let reflected = reflection.server_reflection_info(asked).await;
+        let requested = tokio_stream::once(requested);
+        let reflected = reflection.server_reflection_info(requested).await;
         let outcomes = [checked.map(drop), watched.map(drop), reflected.map(drop)];
         for (route, outcome) in outcomes.into_iter().enumerate() {
             match said {

@@ -46,7 +46,7 @@ impl<F: Real> Emission<F> {
         match self {
             Self::NotKept => Err(BadProposal::Missing),
             Self::Point => ProposalProbs::Point.write_probs(token, probs),
-            Self::Sent(told) => told.write_probs(token, probs),
+            Self::Sent(reported) => reported.write_probs(token, probs),
             Self::Lenient(row) if row.len() == probs.len() => {
                 probs.copy_from_slice(row);
                 Ok(())
@@ -121,8 +121,8 @@ mod tests {
         lenient.write_probs(1, &mut row).expect("a distribution");
         assert_eq!(row, [0.25, 0.5, 0.25, 0.0]);
         assert!(lenient.write_probs(1, &mut [0.0; 3]).is_err());
-        let told = ProposalProbs::Dense(vec![0.25, 0.5, 0.25, 0.0]);
-        assert_eq!(lenient.clone().proposal(form), told);
+        let reported = ProposalProbs::Dense(vec![0.25, 0.5, 0.25, 0.0]);
+        assert_eq!(lenient.clone().proposal(form), reported);
         assert_eq!(lenient.proposal(ProposalForm::None), ProposalProbs::None);
         assert_eq!(Emission::<f64>::Point.proposal(form), ProposalProbs::Point);
         Emission::Point

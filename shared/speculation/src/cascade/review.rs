@@ -218,17 +218,17 @@ impl Place {
     ) -> Result<(TokenId, Emission<F>), BadProposal> {
         let lenience = proposed.map_or(1.0, |draft| self.lenience_for(draft));
         // A distribution that is emitted unchanged may be cut first: the cut one is drawn from, and sent.
-        let told = (lenience == 1.0).then(|| ProposalProbs::of(probs, form));
+        let reported = (lenience == 1.0).then(|| ProposalProbs::of(probs, form));
         let Some(draft) = proposed else {
             let id = chance.token(Purpose::Bonus, self.offset, probs);
-            return Ok((id, Emission::Sent(told.unwrap_or_default())));
+            return Ok((id, Emission::Sent(reported.unwrap_or_default())));
         };
         let id = draft.token.id;
         scratch.resize(probs.len(), F::zero());
         draft.token.probs.write_probs(id, scratch)?;
         let ratio = acceptance_ratio(scratch, probs, lenience, id);
-        let emission = match told {
-            Some(told) => Emission::Sent(told),
+        let emission = match reported {
+            Some(reported) => Emission::Sent(reported),
             None => Emission::Lenient(emitted(scratch, probs, lenience)),
         };
         if chance.accepts(self.offset, ratio) {

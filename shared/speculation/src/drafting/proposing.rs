@@ -127,7 +127,7 @@ mod tests {
         entropy: 1.5,
     };
 
-    fn told(form: ProposalForm, unscaled: Option<&[f64]>) -> Proposal {
+    fn reported(form: ProposalForm, unscaled: Option<&[f64]>) -> Proposal {
         let proposal_options = ProposalOptions {
             form,
             confidence: true,
@@ -150,17 +150,17 @@ mod tests {
     fn a_sparse_proposal_tells_the_unscaled_probabilities_of_its_ids() {
         let form = ProposalForm::Sparse { top: 2 };
         let expected = |row: [f64; 5]| Some(vec![row[1] as f32, row[3] as f32]);
-        assert_eq!(told(form, Some(&UNSCALED)).unscaled, expected(UNSCALED));
+        assert_eq!(reported(form, Some(&UNSCALED)).unscaled, expected(UNSCALED));
         // The unscaled distribution is the distribution before the cut, not what the cut left of it.
-        assert_eq!(told(form, None).unscaled, expected(LAW));
+        assert_eq!(reported(form, None).unscaled, expected(LAW));
     }
 
     #[test]
     fn a_dense_proposal_tells_the_unscaled_distribution_if_it_is_another() {
         let form = ProposalForm::Dense { half: false };
         let expected = UNSCALED.map(|mass| mass as f32).to_vec();
-        assert_eq!(told(form, Some(&UNSCALED)).unscaled, Some(expected));
-        assert_eq!(told(form, None).unscaled, None);
+        assert_eq!(reported(form, Some(&UNSCALED)).unscaled, Some(expected));
+        assert_eq!(reported(form, None).unscaled, None);
     }
 
     #[test]
@@ -172,8 +172,11 @@ mod tests {
         };
         let proposal = propose(&mut { LAW }, Some(&UNSCALED), SURE, proposal_options);
         assert_eq!((proposal.confidence, proposal.unscaled), (None, None));
-        assert_eq!(told(ProposalForm::None, Some(&UNSCALED)).unscaled, None);
-        assert_eq!(told(ProposalForm::Point, Some(&UNSCALED)).unscaled, None);
+        assert_eq!(reported(ProposalForm::None, Some(&UNSCALED)).unscaled, None);
+        assert_eq!(
+            reported(ProposalForm::Point, Some(&UNSCALED)).unscaled,
+            None
+        );
         let untold = propose(&mut { LAW }, None, SURE, ProposalOptions::default());
         assert_eq!(untold, Proposal::default());
     }

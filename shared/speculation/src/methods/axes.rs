@@ -27,14 +27,14 @@ pub(super) fn rules_of(plan: PlanKind) -> &'static [Rule] {
 
 /// The effective target distribution, its parameters as preset.
 pub(super) fn target_of(
-    asked: &MethodRequest<'_>,
+    requested: &MethodRequest<'_>,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<TargetDistribution, BadValue> {
-    let Some(target) = asked.target else {
+    let Some(target) = requested.target else {
         return Ok(preset.target);
     };
-    if let (TargetKind::Rule(target), Some(rule)) = (target, asked.parameters.rule)
+    if let (TargetKind::Rule(target), Some(rule)) = (target, requested.parameters.rule)
         && target != rule
     {
         let (rule, target) = (rule.name, target.name);
@@ -81,11 +81,14 @@ pub(super) fn target_of(
 
 /// The effective verification, its parameter as preset.
 pub(super) fn verification_of(
-    asked: &MethodRequest<'_>,
+    requested: &MethodRequest<'_>,
     plan: PlanKind,
     preset: &Method,
 ) -> Result<Verification, BadValue> {
-    if let Some(part) = asked.verification.filter(|asked| !asked.is_choosable) {
+    if let Some(part) = requested
+        .verification
+        .filter(|requested| !requested.is_choosable)
+    {
         let expected = names::verifications().join(", ");
         let name = part.name;
         let problem = format!("'{name}' is a part of plan '{name}', expected one of {expected}");
@@ -96,7 +99,7 @@ pub(super) fn verification_of(
         (PlanKind::Speculative | PlanKind::Bild, verification) => verification,
         _ => Verification::COUPLED,
     };
-    match asked.verification {
+    match requested.verification {
         Some(verification) if plan == PlanKind::Speculative => Ok(verification),
         Some(verification) if verification != own => Err(BadValue::new(
             "verification",

@@ -148,7 +148,7 @@ impl Options {
         }
         if self.more_fields {
             return refused(format_args!(
-                "tells of its tokens nothing but their distributions; choose drafting model"
+                "sends of its tokens nothing but their distributions; choose drafting model"
             ));
         }
         Ok(())
@@ -201,7 +201,7 @@ impl Options {
         if self.target != TargetDistribution::Exact {
             let target = TargetKind::of(self.target).name();
             return refused(format_args!(
-                "needs target 'exact': target '{target}' is made of the draft distribution, which is told for \
+                "needs target 'exact': target '{target}' is made of the draft distribution, which is sent for \
                  chains only; choose tree chain, or target exact"
             ));
         }
@@ -230,7 +230,7 @@ impl Options {
         }
         if self.more_fields {
             return refused(format_args!(
-                "goes without confidences and probabilities, which are told of chains only; choose tree chain"
+                "goes without confidences and probabilities, which are sent of chains only; choose tree chain"
             ));
         }
         Ok(())

@@ -14,17 +14,17 @@ pub(super) struct DraftingAxes {
 
 /// The effective axes of drafting under `plan`.
 pub(super) fn drafting_of(
-    asked: &MethodRequest<'_>,
+    requested: &MethodRequest<'_>,
     plan: PlanKind,
 ) -> Result<DraftingAxes, BadValue> {
     let axes = DraftingAxes {
-        drafting: asked.drafting.unwrap_or_default(),
-        len: match asked.draft_len {
+        drafting: requested.drafting.unwrap_or_default(),
+        len: match requested.draft_len {
             None => DraftLen::Fixed,
             Some(DraftLen::Stop(rule)) if rule.policy().is_none() => DraftLen::Fixed,
             Some(len) => len,
         },
-        tree: asked.tree.unwrap_or_default(),
+        tree: requested.tree.unwrap_or_default(),
     };
     names::check_draft_len(axes.len)?;
     names::check_tree(axes.tree)?;

@@ -178,7 +178,7 @@ impl Reader {
     pub(super) fn take<T: Copy + Into<Value>>(
         &mut self,
         parameter: Parameter<T>,
-        asked: Option<T>,
+        requested: Option<T>,
     ) -> Result<T, BadValue> {
         let Parameter {
             name,
@@ -186,7 +186,7 @@ impl Reader {
             range,
             default,
         } = parameter;
-        let taken = asked.unwrap_or(default);
+        let taken = requested.unwrap_or(default);
         let value = taken.into();
         if !range.contains(value) {
             let problem = match range {
@@ -213,9 +213,13 @@ impl Reader {
     ///
     /// # Errors
     /// If something was asked for that was not; `who` takes it not.
-    pub(super) fn finish(self, asked: &Parameters, who: &str) -> Result<Vec<Setting>, BadValue> {
+    pub(super) fn finish(
+        self,
+        requested: &Parameters,
+        who: &str,
+    ) -> Result<Vec<Setting>, BadValue> {
         let is_taken = |name: &str| self.settings.iter().any(|setting| setting.name == name);
-        let Some(name) = asked.given().find(|name| !is_taken(name)) else {
+        let Some(name) = requested.given().find(|name| !is_taken(name)) else {
             return Ok(self.settings);
         };
         let taken: Vec<_> = self.settings.iter().map(|setting| setting.name).collect();

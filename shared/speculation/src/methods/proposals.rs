@@ -100,7 +100,7 @@ impl Axes {
         };
         let name = of_proposal(form);
         let problem = format!(
-            "'{name}' tells a distribution, and drafting '{who}' has none to tell{when}, expected {wanted}: ask for \
+            "'{name}' sends a distribution, and drafting '{who}' has none to send{when}, expected {wanted}: ask for \
              '{wanted}' instead, or leave it to the method"
         );
         BadValue::new("proposal", problem)
@@ -122,7 +122,7 @@ impl Axes {
         };
         match form {
             _ if self.is_tree && form != ProposalForm::None => {
-                refused("is told of chains only, expected none".to_owned())
+                refused("is sent of chains only, expected none".to_owned())
             }
             ProposalForm::Point if !self.is_point() => refused(
                 "is for temperature 0 and drafting max-gram only, expected sparse:K or dense"
@@ -135,19 +135,19 @@ impl Axes {
             }
             ProposalForm::Point | ProposalForm::None if self.needs_draft_probs() => {
                 refused(format!(
-                    "does not tell the draft distribution, which {} needs, expected sparse:K or dense",
+                    "does not send the draft distribution, which {} needs, expected sparse:K or dense",
                     who()
                 ))
             }
             ProposalForm::None if self.in_verification() => refused(format!(
-                "does not tell how a token was drafted, which {} needs, expected point or sparse:1",
+                "does not say how a token was drafted, which {} needs, expected point or sparse:1",
                 who()
             )),
             ProposalForm::Sparse { top } if !(1..=SPARSE_MOST).contains(&top) => refused(format!(
                 "is out of range, expected sparse:1 to sparse:{SPARSE_MOST}"
             )),
             ProposalForm::Sparse { .. } if self.whole() => refused(format!(
-                "tells a part of the draft distribution, and {} needs the whole of it above temperature 0, \
+                "sends a part of the draft distribution, and {} needs the whole of it above temperature 0, \
                  expected dense:f32 or dense:f16",
                 who()
             )),

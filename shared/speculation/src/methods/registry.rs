@@ -190,11 +190,11 @@ impl Method {
     /// # Panics
     /// Never: every preset of [`METHODS`] fits together, at every temperature.
     pub fn preset(&self, temperature: f32) -> Choice {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             method: self.name,
             ..MethodRequest::default()
         };
-        Choice::resolve(&asked, temperature, false).expect("presets fit together")
+        Choice::resolve(&requested, temperature, false).expect("presets fit together")
     }
 
     /// The parameters it takes, at their defaults.

@@ -53,54 +53,60 @@ struct Carried {
 }
 
 impl Choice {
-    /// What `asked` comes to at `temperature`, 0 or above. `cuts` tells whether top-k, top-p or min-p
+    /// What `requested` comes to at `temperature`, 0 or above. `cuts` tells whether top-k, top-p or min-p
     /// cut the sampling distributions.
     ///
     /// # Errors
     /// Names the field that is unknown, out of range, not taken, or does not go with another.
     pub fn resolve(
-        asked: &MethodRequest<'_>,
+        requested: &MethodRequest<'_>,
         temperature: f32,
         cuts: bool,
     ) -> Result<Self, BadValue> {
-        let method = find(asked.method)?;
-        let plan = asked.plan.unwrap_or(method.plan);
+        let method = find(requested.method)?;
+        let plan = requested.plan.unwrap_or(method.plan);
         // A plan that does not leave the other axes open brings the presets of its own method.
         let preset = if plan == method.plan || plan.takes_any_target() {
             method
         } else {
             method_of(plan)
         };
-        let target = target_of(asked, plan, preset)?;
-        let verification = verification_of(asked, plan, preset)?;
+        let target = target_of(requested, plan, preset)?;
+        let verification = verification_of(requested, plan, preset)?;
         let mut reader = Reader::default();
-        let carried = carried(plan, target, verification, &asked.parameters, &mut reader)?;
-        let settings = reader.finish(&asked.parameters, &described(asked, method))?;
-        let drafting = drafting_of(asked, plan)?;
+        let carried = carried(
+            plan,
+            target,
+            verification,
+            &requested.parameters,
+            &mut reader,
+        )?;
+        let settings = reader.finish(&requested.parameters, &described(requested, method))?;
+        let drafting = drafting_of(requested, plan)?;
         let options = Options {
             target: carried.target,
             verification: carried.verification,
             drafting: drafting.drafting,
             draft_len: drafting.len,
             tree: drafting.tree,
-            accept_at_coordinator: asked.accept_at_coordinator,
+            accept_at_coordinator: requested.accept_at_coordinator,
             greedy: temperature == 0.0,
-            proposal: asked.proposal,
+            proposal: requested.proposal,
             ..Options::default()
         };
         options.check()?;
         let axes = options.axes();
-        asked
+        requested
             .proposal
             .map_or(Ok(()), |form| axes.check_choice(form))?;
-        let proposal = asked.proposal.unwrap_or_else(|| axes.default_form());
+        let proposal = requested.proposal.unwrap_or_else(|| axes.default_form());
         Ok(Self {
             method,
             plan: carried.plan,
             target: carried.target,
             verification: carried.verification,
             proposal,
-            accept_at_coordinator: asked.accept_at_coordinator,
+            accept_at_coordinator: requested.accept_at_coordinator,
             stop_rule: match drafting.len {
                 DraftLen::Stop(rule) => rule,
                 DraftLen::Fixed | DraftLen::Goodput => carried.stop_rule,
@@ -121,10 +127,10 @@ fn carried(
     plan: PlanKind,
     target: TargetDistribution,
     verification: Verification,
-    asked: &Parameters,
+    requested: &Parameters,
     reader: &mut Reader,
 ) -> Result<Carried, BadValue> {
-    let target = parameters_of_target(plan, target, asked, reader)?;
+    let target = parameters_of_target(plan, target, requested, reader)?;
     let mut carried = Carried {
         plan: Plan::Speculative,
         aim: target,
@@ -143,7 +149,7 @@ fn carried(
             {
                 carried.stop_rule = stop_rule(alpha);
             }
-            let max_run = match reader.take(MAX_RUN, asked.max_run)? {
+            let max_run = match reader.take(MAX_RUN, requested.max_run)? {
                 0 => u32::MAX,
                 max_run => max_run,
             };
@@ -156,16 +162,17 @@ fn carried(
             };
             carried.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
-                mean: reader.take(MEAN, asked.mean)?,
+                mean: reader.take(MEAN, requested.mean)?,
             };
         }
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
-            carried.verification = Verification::bild(reader.take(rollback, asked.alpha)?);
-            carried.stop_rule = StopRule::new(&CONFIDENCE, reader.take(FALLBACK, asked.fallback)?);
+            carried.verification = Verification::bild(reader.take(rollback, requested.alpha)?);
+            carried.stop_rule =
+                StopRule::new(&CONFIDENCE, reader.take(FALLBACK, requested.fallback)?);
             carried.plan = Plan::Bild {
-                window: reader.take(WINDOW, asked.window)?,
-                verify_on_finish: reader.take(VERIFY_ON_FINISH, asked.verify_on_finish)?,
+                window: reader.take(WINDOW, requested.window)?,
+                verify_on_finish: reader.take(VERIFY_ON_FINISH, requested.verify_on_finish)?,
             };
         }
     }
@@ -179,35 +186,35 @@ fn carried(
 fn parameters_of_target(
     plan: PlanKind,
     target: TargetDistribution,
-    asked: &Parameters,
+    requested: &Parameters,
     reader: &mut Reader,
 ) -> Result<TargetDistribution, BadValue> {
     Ok(match target {
         TargetDistribution::Exact => target,
         TargetDistribution::Lossy { alpha, beta } => {
-            let alpha = reader.take(parameters::lossy_alpha(alpha), asked.alpha)?;
-            let beta = reader.take(parameters::lossy_beta(alpha, beta), asked.beta)?;
+            let alpha = reader.take(parameters::lossy_alpha(alpha), requested.alpha)?;
+            let beta = reader.take(parameters::lossy_beta(alpha, beta), requested.beta)?;
             TargetDistribution::Lossy { alpha, beta }
         }
         TargetDistribution::Deferral { rule, .. } => {
-            let rule = reader.take(parameters::rule(rules_of(plan), rule), asked.rule)?;
+            let rule = reader.take(parameters::rule(rules_of(plan), rule), requested.rule)?;
             let alpha = if plan == PlanKind::SequenceCascade {
                 SEQUENCE_ALPHA
             } else {
                 parameters::rule_alpha(rule)
             };
-            let alpha = reader.take(alpha, asked.alpha)?;
+            let alpha = reader.take(alpha, requested.alpha)?;
             TargetDistribution::Deferral { rule, alpha }
         }
     })
 }
 
 /// The method and the axes asked for beside it, in words.
-fn described(asked: &MethodRequest<'_>, method: &Method) -> String {
-    let plan = asked
+fn described(requested: &MethodRequest<'_>, method: &Method) -> String {
+    let plan = requested
         .plan
         .map(|plan| format!(" with plan '{}'", plan.name()));
-    let target = asked
+    let target = requested
         .target
         .map(|target| format!(" with target '{}'", target.name()));
     format!(

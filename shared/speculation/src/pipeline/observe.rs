@@ -146,8 +146,8 @@ mod tests {
                     .distributions(&mut row, &mut scratch, want, &none, 0)
                     .expect("distributions");
                 assert_eq!(row, probs);
-                let asked = want.max || want.entropy;
-                let expected = asked.then(|| Confidence::of(&plain, want.entropy));
+                let requested = want.max || want.entropy;
+                let expected = requested.then(|| Confidence::of(&plain, want.entropy));
                 assert_eq!(seen.confidence, expected);
                 if seen.unscaled {
                     assert_eq!(scratch, plain);

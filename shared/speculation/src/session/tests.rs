@@ -122,8 +122,11 @@ fn verifying(drafts: &[TokenId]) -> Session {
     // An end token cut the block of four that was asked for.
     let is_cut = drafts.contains(&2);
     let horizon = if is_cut { 4 } else { drafts.len() as u32 };
-    let asked = on(&mut session, drafted(1, drafts));
-    assert_eq!(asked, [send(1, 0, 0, verify_layered(drafts, horizon, &[]))]);
+    let requested = on(&mut session, drafted(1, drafts));
+    assert_eq!(
+        requested,
+        [send(1, 0, 0, verify_layered(drafts, horizon, &[]))]
+    );
     session
 }
 

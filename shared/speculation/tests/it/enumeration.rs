@@ -185,7 +185,7 @@ fn lossy_greedy_rounds_emit_what_is_aimed_at_wherever_blocks_end() {
 fn equal_models_accept_every_draft_token() {
     for pair in pairs(50..54, 3) {
         let equal = Pair {
-            target: pair.draft.told(WHOLE),
+            target: pair.draft.reported(WHOLE),
             draft: pair.draft,
             name: pair.name,
         };

@@ -96,6 +96,6 @@ fn labels_are_known_by_their_names() {
         assert_eq!(label.to_string().parse(), Ok(label));
     }
     let error = "block".parse::<AcceptanceLabel>().expect_err("refused");
-    let told = "no label 'block', expected coupled or rejection";
-    assert_eq!(error.to_string(), told);
+    let reported = "no label 'block', expected coupled or rejection";
+    assert_eq!(error.to_string(), reported);
 }

@@ -14,9 +14,9 @@ use speculation::methods::{Choice, MethodRequest, Parameters, PlanKind, TargetKi
 use speculation::proposal::ProposalForm;
 use speculation::verification::Verification;
 
-/// `asked` at temperature 1, nothing cut.
-fn resolve(asked: &MethodRequest<'_>) -> Result<Choice, BadValue> {
-    Choice::resolve(asked, 1.0, false)
+/// `requested` at temperature 1, nothing cut.
+fn resolve(requested: &MethodRequest<'_>) -> Result<Choice, BadValue> {
+    Choice::resolve(requested, 1.0, false)
 }
 
 fn of(method: &str) -> MethodRequest<'_> {
@@ -61,10 +61,10 @@ fn set(parameters: Parameters, method: &str) -> MethodRequest<'_> {
     }
 }
 
-/// The field and the problem that `asked` is refused for.
-fn refused(asked: &MethodRequest<'_>, temperature: f32) -> (String, String) {
-    match Choice::resolve(asked, temperature, false) {
-        Ok(choice) => panic!("{asked:?} came to {choice:?}"),
+/// The field and the problem that `requested` is refused for.
+fn refused(requested: &MethodRequest<'_>, temperature: f32) -> (String, String) {
+    match Choice::resolve(requested, temperature, false) {
+        Ok(choice) => panic!("{requested:?} came to {choice:?}"),
         Err(BadValue { field, problem }) => (field, problem),
     }
 }

@@ -39,7 +39,7 @@ impl TargetRows<f32> for Rows {
     }
 }
 
-fn told() -> Proposal {
+fn reported() -> Proposal {
     let (max, entropy) = (0.75, 0.56);
     Proposal {
         probs: ProposalProbs::Dense(Q.to_vec()),
@@ -118,14 +118,14 @@ fn exact_coupled_and_bild_rounds_need_nothing_of_the_draft_model() {
             assert_eq!(untold, Err(BadProposal::Missing));
         }
         let expected = vec![(P.to_vec(), Q.to_vec()), (P.to_vec(), vec![])];
-        let found = sent_distributions(&exact, verification, Some(&told()), None);
+        let found = sent_distributions(&exact, verification, Some(&reported()), None);
         assert_eq!(found, Ok(expected));
     }
 }
 
 #[test]
 fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
-    let (exact, good) = (TargetDistribution::Exact, told());
+    let (exact, good) = (TargetDistribution::Exact, reported());
     for verification in REJECTIONS {
         let distributions = sent_distributions(&exact, verification, Some(&good), Some(&good));
         let given = !distributions.expect("distributions")[1].1.is_empty();
@@ -133,7 +133,10 @@ fn the_draft_distribution_after_the_block_is_given_to_live_layers_alone() {
     }
     // A point distribution says nothing without its token.
     let probs = ProposalProbs::Point;
-    let point = Proposal { probs, ..told() };
+    let point = Proposal {
+        probs,
+        ..reported()
+    };
     let greedy = Verification::BLOCK_GREEDY;
     let distributions = sent_distributions(&exact, greedy, Some(&good), Some(&point));
     assert!(distributions.expect("distributions")[1].1.is_empty());
@@ -145,7 +148,7 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
     let (alpha, beta) = (0.5, Beta::Tuned);
     let lossy = TargetDistribution::Lossy { alpha, beta };
     let mixture = rule(rules::CHOW, 0.5);
-    let good = told();
+    let good = reported();
     for verification in REJECTIONS.into_iter().chain([Verification::COUPLED]) {
         let without = |target| sent_distributions(target, verification, Some(&good), None);
         assert_eq!(without(&mixture), Err(BadProposal::MissingBonus));
@@ -171,13 +174,13 @@ fn a_mixture_needs_the_draft_distribution_after_the_block_and_lossy_sampling_whe
 fn what_a_rule_reads_must_be_told_and_in_range() {
     let confident = |confidence| Proposal {
         confidence,
-        ..told()
+        ..reported()
     };
     let sure = |max, entropy| confident(Some(Confidence { max, entropy }));
     let (max, entropy) = (|max| sure(max, 0.5), |entropy| sure(0.5, entropy));
     let unscaled = |unscaled: &[f32]| Proposal {
         unscaled: Some(unscaled.to_vec()),
-        ..told()
+        ..reported()
     };
     let sparse = |unscaled: Option<Vec<f32>>| Proposal {
         probs: ProposalProbs::Sparse {
@@ -185,7 +188,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
             weights: vec![3, 1],
         },
         unscaled,
-        ..told()
+        ..reported()
     };
     let untold_max = BadProposal::NotKept("max_probability");
     let bad_max = BadProposal::OutOfRange("max_probability");
@@ -221,7 +224,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         (rules::TOKEN_V1, sparse(Some(vec![0.5])), found_one),
         (rules::BILD, sparse(Some(vec![0.5, 0.5])), untold_unscaled),
     ] {
-        let (target, good) = (rule(rule_read, 0.2), told());
+        let (target, good) = (rule(rule_read, 0.2), reported());
         for verification in [Verification::COUPLED, Verification::TOKEN] {
             for (proposal, bonus) in [(&proposal, &good), (&good, &proposal)] {
                 let found = sent_distributions(&target, verification, Some(proposal), Some(bonus));
@@ -235,7 +238,7 @@ fn what_a_rule_reads_must_be_told_and_in_range() {
         ..max(f32::NAN)
     };
     let target = rule(rules::CHOW_LOG, 0.2);
-    sent_distributions(&target, Verification::TOKEN, Some(&odd), Some(&told()))
+    sent_distributions(&target, Verification::TOKEN, Some(&odd), Some(&reported()))
         .expect("distributions");
 }
 
@@ -249,7 +252,7 @@ fn unscaled_probabilities_of_a_sparse_distribution_stand_at_its_ids() {
             weights: vec![3, 1],
         },
         unscaled: Some(vec![0.6, 0.2]),
-        ..told()
+        ..reported()
     };
     let coupled = |proposal| {
         let distributions = sent_distributions(
@@ -267,7 +270,7 @@ fn unscaled_probabilities_of_a_sparse_distribution_stand_at_its_ids() {
     let point = Proposal {
         probs: ProposalProbs::Point,
         unscaled: Some(vec![0.2]),
-        ..told()
+        ..reported()
     };
     assert_eq!(coupled(&point).0, P);
 }
@@ -293,7 +296,7 @@ fn bild_judges_by_the_unscaled_distribution() {
 #[test]
 fn a_position_asked_for_again_is_the_same_and_counts_once() {
     let target = rule(rules::TOKEN_V3, 0.2);
-    let (proposals, bonus) = ([told(), told()], told());
+    let (proposals, bonus) = ([reported(), reported()], reported());
     let mut scratch = Scratch::default();
     for _ in 0..2 {
         let inputs = inputs(

@@ -84,11 +84,11 @@ fn errors_show_the_line_of_the_template() {
 #[test]
 fn of_a_long_line_the_place_is_shown() {
     let before = "{% if true %}a{% endif %}".repeat(40);
-    let told = refused(&format!(
+    let reported = refused(&format!(
         "{before}{{{{ raise_exception('here') }}}}{before}"
     ));
-    assert!(told.contains("raise_exception('here')"), "{told}");
-    assert!(told.chars().count() < 260, "{told}");
+    assert!(reported.contains("raise_exception('here')"), "{reported}");
+    assert!(reported.chars().count() < 260, "{reported}");
 }
 
 #[test]

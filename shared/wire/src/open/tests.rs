@@ -28,9 +28,9 @@ fn what_is_absent_takes_its_default() {
 
 #[test]
 fn a_lease_is_no_longer_than_the_longest() {
-    for (asked, granted) in [(1, 1), (600_000, 600_000), (600_001, 600_000)] {
+    for (requested, granted) in [(1, 1), (600_000, 600_000), (600_001, 600_000)] {
         let mut open = open();
-        open.lease_ms = asked;
+        open.lease_ms = requested;
         let spec = from_wire(open, &peer()).expect("a spec");
         assert_eq!(spec.lease_ms, granted);
     }

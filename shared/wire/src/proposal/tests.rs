@@ -144,7 +144,7 @@ fn one_hot_distributions_stand_among_others() {
     ];
     let read = |block: Vec<Proposal>, form| {
         let wire = to_wire(block, form);
-        assert!(wire.iter().all(|told| fits(told, form, 2)));
+        assert!(wire.iter().all(|reported| fits(reported, form, 2)));
         from_wire(wire, 2, form, ProposalFields::default())
     };
     assert_eq!(read(block.clone(), form), Ok(block));

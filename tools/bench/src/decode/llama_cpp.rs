@@ -16,7 +16,7 @@ const INSTALL: &str = "install it with `pip install llama-cpp-python` (it compil
 /// llama.cpp with a model loaded and a context filled.
 pub(super) struct LlamaCpp {
     child: Child,
-    asked: ChildStdin,
+    requested: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
@@ -46,10 +46,10 @@ impl LlamaCpp {
             .spawn()
             .with_context(|| format!("--python: {} cannot be run", python.display()))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (asked, answers) = pipes.context("pipes to the interpreter")?;
+        let (requested, answers) = pipes.context("pipes to the interpreter")?;
         let mut started = Self {
             child,
-            asked,
+            requested,
             answers: BufReader::new(answers),
         };
         let answer = started.answer()?;
@@ -69,8 +69,8 @@ impl LlamaCpp {
     /// # Errors
     /// If llama.cpp fails.
     pub(super) fn forwards(&mut self, positions: usize, count: usize) -> anyhow::Result<Duration> {
-        writeln!(self.asked, "{positions} {count}")?;
-        self.asked.flush()?;
+        writeln!(self.requested, "{positions} {count}")?;
+        self.requested.flush()?;
         let answer = self.answer()?;
         let nanoseconds = answer.parse();
         Ok(Duration::from_nanos(nanoseconds.with_context(|| {

@@ -58,8 +58,8 @@ impl Figures {
     ///
     /// # Errors
     /// If nobody can read them.
-    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
-        let told = || -> Row {
+    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
+        let reported = || -> Row {
             vec![
                 text("on", self.on.clone()),
                 text("format", self.format.name()),
@@ -81,14 +81,14 @@ impl Figures {
             number("bound_tokens_per_second", 1e6 / self.read.us, 0).called("bound"),
             percent("of_bound", self.read.ratio, 0),
         ];
-        report.row("steps", told().into_iter().chain(step).collect())?;
+        report.row("steps", reported().into_iter().chain(step).collect())?;
         for (positions, of) in &self.positions {
             let forward = [
                 text("positions", *positions).across(),
                 only_json("ms", of.us / 1e3),
                 number("ratio", of.ratio, 2).cell(),
             ];
-            report.row("positions", told().into_iter().chain(forward).collect())?;
+            report.row("positions", reported().into_iter().chain(forward).collect())?;
         }
         let llama_cpp = self.llama_cpp.zip(self.against_llama_cpp(super::BLOCK));
         if let Some(((step, block), [decode, scored])) = llama_cpp {
@@ -99,7 +99,10 @@ impl Figures {
                 number("decode_speedup", decode, 2),
                 number("block_speedup", scored, 2),
             ];
-            report.row("llama-cpp", told().into_iter().chain(compared).collect())?;
+            report.row(
+                "llama-cpp",
+                reported().into_iter().chain(compared).collect(),
+            )?;
             report.note(format!(
                 "llama-cpp: what it takes, and how many times faster ours is (goals {:.1} and {:.1})",
                 LLAMA_GOALS[0], LLAMA_GOALS[1],
@@ -140,7 +143,7 @@ mod tests {
             llama_cpp: Some((of(280.0, 1.4), of(610.0, 3.0))),
         };
         let mut report = Report::quiet();
-        figures.tell(&mut report).expect("nothing is printed");
+        figures.add_to(&mut report).expect("nothing is printed");
         let number = |value: &Value| value.as_f64().expect("a number");
         let step = &report.objects("steps")[0];
         assert!((number(&step["outside_products"]) - 0.2).abs() < 1e-12);

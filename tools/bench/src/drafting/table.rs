@@ -101,7 +101,7 @@ impl Measurement {
     ///
     /// # Errors
     /// If nobody can read it.
-    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
+    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
         if let Some(Fit { costs, explained }) = &self.fit {
             let mut row = self.names();
             row.extend([

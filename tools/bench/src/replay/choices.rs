@@ -131,7 +131,7 @@ impl ChoiceArgs {
         alpha: Option<f64>,
         sampling: &v1::SamplingParams,
     ) -> Result<Row> {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             method: axes.method,
             plan: self.plan.as_deref().map(names::plan).transpose()?,
             target: axes.target.map(names::target).transpose()?,
@@ -145,7 +145,7 @@ impl ChoiceArgs {
             ..Default::default()
         };
         // Whether the distributions were cut is of no matter: nothing is sent.
-        let choice = Choice::resolve(&asked, sampling.temperature.unwrap_or(1.0), false)?;
+        let choice = Choice::resolve(&requested, sampling.temperature.unwrap_or(1.0), false)?;
         Row::of(&choice, axes.method.is_empty())
     }
 }

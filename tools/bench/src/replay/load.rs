@@ -19,7 +19,7 @@ pub(super) struct Recording {
     pub(super) blocks: Vec<RecordedBlock>,
 }
 
-/// What a recording tells of itself.
+/// What a recording says of itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     /// Prompts with at least one block.

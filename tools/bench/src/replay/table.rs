@@ -1,4 +1,4 @@
-//! Figures as rows of a table, and what the recording tells of itself.
+//! Figures as rows of a table, and what the recording says of itself.
 
 use serde_json::{Map, Value, json};
 

@@ -10,7 +10,7 @@ const WIDTH: usize = 120;
 
 impl Report {
     /// What was run where and when, then each table that is asked for, then notes.
-    pub(super) fn markdown(&self, asked: &ReportArgs) -> String {
+    pub(super) fn markdown(&self, requested: &ReportArgs) -> String {
         let seconds = self.began.elapsed().as_secs_f64();
         let head = format!(
             "{}: `{}`, version {}, {}, in {seconds:.0} s on {}.",
@@ -21,11 +21,12 @@ impl Report {
             self.machine.words(),
         );
         let mut all = paragraph(&head);
-        let is_asked =
-            |name: &str| asked.tables.is_empty() || asked.tables.iter().any(|of| of == name);
+        let is_asked = |name: &str| {
+            requested.tables.is_empty() || requested.tables.iter().any(|of| of == name)
+        };
         let tables = self.tables.iter().filter(|table| is_asked(table.name));
         let tables = tables.map(|of| {
-            let rows = of.rows.iter().map(|row| chosen(row, &asked.columns));
+            let rows = of.rows.iter().map(|row| chosen(row, &requested.columns));
             (of.name, gathered(&rows.collect::<Vec<Row>>()))
         });
         // One without any of the columns that are asked for is not there.

@@ -79,9 +79,9 @@ fn programs_read_every_field_by_its_name() {
     assert_eq!(report.objects("methods")[0], expected);
     assert_eq!(report.objects("methods")[1]["accepted"], Value::Null);
     let head = report.head();
-    let told = &head["report"];
-    assert_eq!(told["title"], "Some figures");
-    assert!(told["machine"]["cores"].as_u64() > Some(0), "{head}");
+    let reported = &head["report"];
+    assert_eq!(reported["title"], "Some figures");
+    assert!(reported["machine"]["cores"].as_u64() > Some(0), "{head}");
 }
 
 #[test]

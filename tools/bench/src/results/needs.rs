@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::bail;
 
-/// Where the driver of NVIDIA tells of its GPUs.
+/// Where the driver of NVIDIA says of its GPUs.
 const GPUS: &str = "/proc/driver/nvidia/gpus";
 
 /// Something that may be missing.
@@ -73,11 +73,11 @@ mod tests {
     fn what_is_missing_says_so() {
         let missing = |text| Need::parse(text).expect("a need").missing();
         assert_eq!(missing("file Cargo.toml"), None);
-        let told = missing("file no-such.gguf").expect("missing");
-        assert!(told.contains("no-such.gguf"), "{told}");
+        let reported = missing("file no-such.gguf").expect("missing");
+        assert!(reported.contains("no-such.gguf"), "{reported}");
         // A name that would be code elsewhere is the name of a module that there is not.
-        let told = missing("python sys;pass").expect("missing");
-        assert!(told.contains("cannot import"), "{told}");
+        let reported = missing("python sys;pass").expect("missing");
+        assert!(reported.contains("cannot import"), "{reported}");
         assert_eq!(
             missing("gpu").is_some(),
             !cfg!(feature = "cuda") || !Path::new(GPUS).exists()

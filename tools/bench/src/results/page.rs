@@ -60,8 +60,8 @@ impl Page {
                     "line {line}: the section of line {before} is not closed before this comment"
                 );
             }
-            let begun = Section::parse(comment, line);
-            open = Some(begun.with_context(|| format!("line {line}: {words}"))?);
+            let started = Section::parse(comment, line);
+            open = Some(started.with_context(|| format!("line {line}: {words}"))?);
         }
         if let Some(Section { line, .. }) = open {
             bail!("line {line}: the section is not closed by <!-- end -->");
@@ -178,13 +178,13 @@ The end.
     #[test]
     fn a_section_says_what_it_takes_and_needs() {
         let page = Page::parse(PAGE).expect("a page");
-        let told: Vec<String> = page.sections.iter().map(Section::to_string).collect();
+        let reported: Vec<String> = page.sections.iter().map(Section::to_string).collect();
         assert_eq!(
-            told[0],
+            reported[0],
             "line 5: verification --repeats 41; takes about 2 min"
         );
         assert_eq!(
-            told[1],
+            reported[1],
             "line 12: replay distributions.rec; needs file no-such.rec"
         );
         assert_eq!(page.sections[0].missing(), None);

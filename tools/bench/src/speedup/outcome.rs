@@ -30,8 +30,8 @@ impl Outcome {
     ///
     /// # Errors
     /// If nobody can read them.
-    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
-        let told = |draft_len: &DraftLen| -> Row {
+    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
+        let reported = |draft_len: &DraftLen| -> Row {
             vec![
                 text("pair", self.pair),
                 only_json("synthetic", self.calibrated.is_some()),
@@ -40,7 +40,7 @@ impl Outcome {
             ]
         };
         for (draft_len, compared) in &self.sweep {
-            let mut row = told(draft_len);
+            let mut row = reported(draft_len);
             row.pop();
             row.extend([
                 text("draft_len", draft_len.to_string()).across(),
@@ -52,7 +52,7 @@ impl Outcome {
         for (draft_len, compared) in &self.compared {
             let method = &compared.method;
             let (alone, drafted) = (compared.baseline_seconds, compared.method_seconds);
-            let mut row = told(draft_len);
+            let mut row = reported(draft_len);
             row.extend([
                 number("speedup", compared.speedup(), 2),
                 number("baseline_tokens_per_second", method.tokens / alone, 0)
@@ -66,7 +66,7 @@ impl Outcome {
                 only_json("description", self.description.clone()),
             ]);
             report.row("speedup", row)?;
-            let mut row = told(draft_len);
+            let mut row = reported(draft_len);
             row.extend(round_times(&method.times));
             report.row("rounds", row)?;
         }

@@ -25,7 +25,7 @@ impl Found<'_> {
     ///
     /// # Errors
     /// If nobody can read it.
-    pub(super) fn tell(&self, report: &mut Report) -> io::Result<()> {
+    pub(super) fn add_to(&self, report: &mut Report) -> io::Result<()> {
         report.title("An acceptance head");
         let labels = self.all(|chain| &chain.labels);
         let predicted = self.all(|chain| &chain.predicted);

@@ -30,21 +30,21 @@ pub(super) async fn complete(
     dataset: &mut Dataset,
     draft: &mut Draft,
     target: &Target,
-    (prompts, asked): (&[Vec<TokenId>], &ResponseRequest),
+    (prompts, requested): (&[Vec<TokenId>], &ResponseRequest),
 ) -> anyhow::Result<()> {
     let mut coming = VecDeque::new();
     let mut next = dataset.samples.len();
     while dataset.samples.len() < prompts.len() {
         while next < prompts.len() && coming.len() < AT_ONCE {
-            let asked = ResponseRequest {
+            let requested = ResponseRequest {
                 prompt: prompts[next].clone(),
-                seed: asked.seed.wrapping_add(next as u64),
-                ..asked.clone()
+                seed: requested.seed.wrapping_add(next as u64),
+                ..requested.clone()
             };
             let target = target.clone();
             coming.push_back(tokio::spawn(async move {
-                let response = target.respond(&asked).await;
-                response.map(|response| (asked, response))
+                let response = target.respond(&requested).await;
+                response.map(|response| (requested, response))
             }));
             next += 1;
         }
@@ -52,8 +52,8 @@ pub(super) async fn complete(
             break;
         };
         let (index, responded) = (dataset.samples.len(), first.await?);
-        let sample = responded.and_then(|(asked, response)| {
-            tokio::task::block_in_place(|| label(draft, &asked, response))
+        let sample = responded.and_then(|(requested, response)| {
+            tokio::task::block_in_place(|| label(draft, &requested, response))
         });
         dataset
             .push(sample.with_context(|| {
@@ -70,9 +70,14 @@ pub(super) async fn complete(
 }
 
 /// Draws what would have been drafted along `response`, and labels it.
-fn label(draft: &mut Draft, asked: &ResponseRequest, response: Response) -> anyhow::Result<Sample> {
-    let distributions = draft.distributions(&asked.prompt, &response.tokens, &asked.sampling)?;
-    let noise = Noise::new(asked.seed, 0);
+fn label(
+    draft: &mut Draft,
+    requested: &ResponseRequest,
+    response: Response,
+) -> anyhow::Result<Sample> {
+    let distributions =
+        draft.distributions(&requested.prompt, &response.tokens, &requested.sampling)?;
+    let noise = Noise::new(requested.seed, 0);
     let mut chance = RoundChance::new(noise, 0, InnerCall::default());
     Ok(drafts(distributions, response, &mut chance))
 }
@@ -190,7 +195,7 @@ mod tests {
             }
         };
         let weights: f64 = (0..40).map(weight).sum();
-        let told: Vec<f64> = (0..40).map(|v| weight(v) / weights).collect();
+        let reported: Vec<f64> = (0..40).map(|v| weight(v) / weights).collect();
         let (mut mean, mut accepted) = (0.0, 0.0);
         for v in 0..40 {
             assert_eq!(
@@ -198,7 +203,7 @@ mod tests {
                 q,
                 "the distribution drawn from for coupling"
             );
-            for (found, expected) in chance.distributions[2 * v + 1].iter().zip(&told) {
+            for (found, expected) in chance.distributions[2 * v + 1].iter().zip(&reported) {
                 assert!((f64::from(*found) - expected).abs() < 1e-7, "for rejection");
             }
             assert_eq!(
@@ -207,8 +212,8 @@ mod tests {
             );
             let coupled = AcceptanceLabel::Coupled.probability(&q, &p, v as u32);
             assert_eq!(sample.coupled.labels[v], coupled);
-            mean += told[v] * f64::from(sample.rejection.labels[v]);
-            accepted += told[v].min(f64::from(p[v]));
+            mean += reported[v] * f64::from(sample.rejection.labels[v]);
+            accepted += reported[v].min(f64::from(p[v]));
         }
         assert!((mean - accepted).abs() < 1e-7, "{mean}, {accepted}");
     }

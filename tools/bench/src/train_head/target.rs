@@ -80,18 +80,18 @@ impl Target {
     ///
     /// # Errors
     /// If the verifier refuses or is lost.
-    pub(super) async fn decode(&self, asked: &ResponseRequest) -> anyhow::Result<Decoded> {
-        let mut session = self.open(asked).await?;
-        session.decode(asked.max_tokens).await
+    pub(super) async fn decode(&self, requested: &ResponseRequest) -> anyhow::Result<Decoded> {
+        let mut session = self.open(requested).await?;
+        session.decode(requested.max_tokens).await
     }
 
     /// Decodes a response, then scores it.
     ///
     /// # Errors
     /// If the verifier refuses or is lost, or a distribution is none.
-    pub(super) async fn respond(&self, asked: &ResponseRequest) -> anyhow::Result<Response> {
-        let mut session = self.open(asked).await?;
-        let tokens = session.decode(asked.max_tokens).await?.tokens;
+    pub(super) async fn respond(&self, requested: &ResponseRequest) -> anyhow::Result<Response> {
+        let mut session = self.open(requested).await?;
+        let tokens = session.decode(requested.max_tokens).await?.tokens;
         let limits = self.description.limits.unwrap_or_default();
         let most = limits.max_draft_tokens.max(1) as usize;
         let vocab_size = self.description.vocab_size;
@@ -111,20 +111,20 @@ impl Target {
         })
     }
 
-    async fn open(&self, asked: &ResponseRequest) -> anyhow::Result<Session> {
+    async fn open(&self, requested: &ResponseRequest) -> anyhow::Result<Session> {
         let description = &self.description;
         let mut id = [0; 16];
-        id[..8].copy_from_slice(&asked.seed.to_le_bytes());
+        id[..8].copy_from_slice(&requested.seed.to_le_bytes());
         id[8..12].copy_from_slice(&std::process::id().to_le_bytes());
-        id[12..].copy_from_slice(&asked.max_tokens.to_le_bytes());
+        id[12..].copy_from_slice(&requested.max_tokens.to_le_bytes());
         let open = v1::Open {
             session_id: id.to_vec(),
             epoch: 1,
             model: description.model.clone(),
-            prompt_token_ids: asked.prompt.clone(),
-            sampling: Some(sampling::to_wire(&asked.sampling)),
-            seed: asked.seed,
-            end_token_ids: asked.sampling.end_tokens.clone(),
+            prompt_token_ids: requested.prompt.clone(),
+            sampling: Some(sampling::to_wire(&requested.sampling)),
+            seed: requested.seed,
+            end_token_ids: requested.sampling.end_tokens.clone(),
             vocab_size: description.vocab_size,
             vocab_fingerprint: description.vocab_fingerprint.clone(),
             verification: v1::Verification::Coupled.into(),

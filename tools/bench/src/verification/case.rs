@@ -88,7 +88,7 @@ impl Case {
         for (target, beta) in targets {
             for verification in choosable() {
                 for form in FORMS {
-                    let asked = MethodRequest {
+                    let requested = MethodRequest {
                         target: Some(target),
                         verification: Some(verification),
                         proposal: Some(form),
@@ -99,7 +99,7 @@ impl Case {
                         ..Default::default()
                     };
                     // What does not go together is not there to be measured.
-                    if let Ok(choice) = Choice::resolve(&asked, 1.0, false) {
+                    if let Ok(choice) = Choice::resolve(&requested, 1.0, false) {
                         let target = match beta {
                             Some(Beta::Tuned) => "lossy, tuned".to_owned(),
                             Some(Beta::Fixed(beta)) => format!("lossy, beta {beta}"),

@@ -41,8 +41,8 @@ fn a_failure_is_json_where_json_was_asked_for() {
     ] {
         let output = run(&[args, &["--json"]].concat());
         assert!(!output.status.success(), "{args:?}");
-        let told: Value = serde_json::from_slice(&output.stdout).expect("one object");
-        let message = told["error"]["message"].as_str().expect("a message");
+        let reported: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        let message = reported["error"]["message"].as_str().expect("a message");
         assert!(message.contains(part), "{args:?}: {message}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(part));
     }

@@ -22,8 +22,8 @@ impl Recorded {
         let file = file.to_str().expect("a path in UTF-8").to_owned();
         let mut all = vec!["record", "--out", &file, "--per-kind", "1"];
         all.extend(args);
-        let (_, told) = succeeds(&mut program(&all));
-        assert!(told.contains("blocks"), "{told}");
+        let (_, reported) = succeeds(&mut program(&all));
+        assert!(reported.contains("blocks"), "{reported}");
         Self { folder, file }
     }
 
@@ -32,7 +32,7 @@ impl Recorded {
         path.to_str().expect("a path in UTF-8").to_owned()
     }
 
-    /// What the recording tells of itself, and the rows.
+    /// What the recording says of itself, and the rows.
     fn replay(&self, args: &[&str]) -> (Value, Vec<Value>) {
         let mut rows = rows(&[&["replay", &self.file, "--json"], args].concat());
         let recording = rows.remove(0);
@@ -239,8 +239,8 @@ fn a_recording_cut_short_is_used_up_to_there() {
         succeeds(program(&line).arg(file))
     };
     let (whole, _) = replay(&recorded.file);
-    let (part, told) = replay(&short);
-    says(&told, "cut short | byte");
+    let (part, reported) = replay(&short);
+    says(&reported, "cut short | byte");
     assert_ne!(part, whole);
 }
 
@@ -285,10 +285,10 @@ fn interrupted_it_leaves_what_was_recorded() {
     }
     signal(&child, "INT");
     let output = child.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        output.status.code() == Some(130) && told.contains("interrupted"),
-        "{told}"
+        output.status.code() == Some(130) && reported.contains("interrupted"),
+        "{reported}"
     );
     let (table, _) = succeeds(&mut program(&["replay", file, "--method", "block"]));
     // Of so many prompts.

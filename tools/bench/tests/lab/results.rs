@@ -25,8 +25,8 @@ fn a_page_holds_what_its_commands_print_and_keeps_the_rest() {
     assert!(listed.contains("takes about 1 s"), "{listed}");
     assert_eq!(fs::read_to_string(&file).expect("a page"), page(LAWS));
 
-    let (_, told) = succeeds(&mut program(&["results", "--file", path]));
-    says(&told, "left as it is | no no-such.rec");
+    let (_, reported) = succeeds(&mut program(&["results", "--file", path]));
+    says(&reported, "left as it is | no no-such.rec");
     let text = fs::read_to_string(&file).expect("a page");
     let (before, rest) = text
         .split_once("-->\n\n")

@@ -118,19 +118,19 @@ impl ModelMetrics {
             (verify, report.verify_us, report.verifier),
         ];
         let mut rest = 0;
-        for (phase, whole_us, told) in peers {
+        for (phase, whole_us, reported) in peers {
             if whole_us == 0 {
                 continue;
             }
-            let told = told.unwrap_or_default();
+            let reported = reported.unwrap_or_default();
             phase.whole.observe_duration(micros(whole_us));
-            phase.queue.observe_duration(micros(told.queue_us));
-            phase.forward.observe_duration(micros(told.forward_us));
-            rest += whole_us.saturating_sub(told.total_us);
+            phase.queue.observe_duration(micros(reported.queue_us));
+            phase.forward.observe_duration(micros(reported.forward_us));
+            rest += whole_us.saturating_sub(reported.total_us);
         }
         if report.verify_us > 0 {
-            let told = report.verifier.unwrap_or_default();
-            accept.observe_duration(micros(told.accept_us));
+            let reported = report.verifier.unwrap_or_default();
+            accept.observe_duration(micros(reported.accept_us));
         }
         wire.observe_duration(micros(rest));
     }
@@ -174,7 +174,7 @@ mod tests {
     fn what_peers_do_not_say_of_a_round_is_the_wire() {
         let registry = Metrics::default();
         let metrics = ModelMetrics::new(&registry, "m");
-        let told = |queue_us, forward_us, total_us| v1::Timing {
+        let reported = |queue_us, forward_us, total_us| v1::Timing {
             queue_us,
             forward_us,
             total_us,
@@ -184,14 +184,14 @@ mod tests {
         metrics.round(&v1::RoundReport {
             draft_us: 2_000,
             verify_us: 5_000,
-            drafter: Some(told(10, 1_000, 1_500)),
-            verifier: Some(told(20, 4_000, 4_200)),
+            drafter: Some(reported(10, 1_000, 1_500)),
+            verifier: Some(reported(20, 4_000, 4_200)),
             ..Default::default()
         });
         // Without a draft there is nothing to be told of one.
         metrics.round(&v1::RoundReport {
             verify_us: 1_000,
-            verifier: Some(told(0, 900, 900)),
+            verifier: Some(reported(0, 900, 900)),
             ..Default::default()
         });
         let text = registry.encode().expect("text");

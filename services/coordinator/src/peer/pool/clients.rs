@@ -40,13 +40,13 @@ pub(super) async fn describe(
     endpoint: &Endpoint,
     kind: Peer,
 ) -> Result<Arc<PeerDescription>, PeerError> {
-    let asked = async {
+    let requested = async {
         match kind {
             Peer::Drafter => drafter_client(endpoint).describe(DescribeRequest {}).await,
             Peer::Verifier => verifier_client(endpoint).describe(DescribeRequest {}).await,
         }
     };
-    let answered = answer_within(DESCRIBE_TIMEOUT, "describe", endpoint, asked).await?;
+    let answered = answer_within(DESCRIBE_TIMEOUT, "describe", endpoint, requested).await?;
     let description = answered
         .map_err(|status| failed(endpoint, kind, status))?
         .into_inner();
@@ -54,15 +54,15 @@ pub(super) async fn describe(
     Ok(Arc::new(description))
 }
 
-/// What comes of `asked`, a call to `endpoint` that no model has a part in: one that takes longer than `patience` is
+/// What comes of `requested`, a call to `endpoint` that no model has a part in: one that takes longer than `patience` is
 /// left alone for a while.
 pub(super) async fn answer_within<T>(
     patience: Duration,
     what: &'static str,
     endpoint: &Endpoint,
-    asked: impl Future<Output = T>,
+    requested: impl Future<Output = T>,
 ) -> Result<T, PeerError> {
-    within(patience, what, asked).await.map_err(|_| {
+    within(patience, what, requested).await.map_err(|_| {
         endpoint.unreachable(SILENT);
         PeerError::Late(patience)
     })

@@ -79,12 +79,12 @@ mod tests {
     use super::*;
 
     fn kind(drafting: Drafting, tree: TreeShape, temperature: f32) -> EstimateKind {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             drafting: Some(drafting),
             tree: Some(tree),
             ..Default::default()
         };
-        let method = Choice::resolve(&asked, temperature, false).expect("a method");
+        let method = Choice::resolve(&requested, temperature, false).expect("a method");
         EstimateKind::of(&method, temperature)
     }
 
@@ -118,7 +118,7 @@ mod tests {
         }
         // Verified alike, and accepted differently.
         let lossy = |alpha| {
-            let asked = MethodRequest {
+            let requested = MethodRequest {
                 method: "lossy",
                 parameters: Parameters {
                     alpha: Some(alpha),
@@ -126,7 +126,10 @@ mod tests {
                 },
                 ..Default::default()
             };
-            EstimateKind::of(&Choice::resolve(&asked, 1.0, false).expect("a method"), 1.0)
+            EstimateKind::of(
+                &Choice::resolve(&requested, 1.0, false).expect("a method"),
+                1.0,
+            )
         };
         assert_eq!(lossy(0.5), lossy(0.5));
         assert_ne!(lossy(0.5), lossy(0.25));

@@ -111,11 +111,11 @@ impl ServedModel {
     /// Of the verifier asked last, if none ever said.
     pub(crate) async fn target(&self, session: &[u8; 16]) -> Result<Target, PeerError> {
         // Each once, and not as they rank by then: one that failed slowly may count as alive again.
-        let mut asked: Vec<String> = Vec::new();
+        let mut requested: Vec<String> = Vec::new();
         let mut failure = PeerError::NoneAlive(Peer::Verifier);
         loop {
-            let is_new = |endpoint: &Endpoint| !asked.iter().any(|it| it == endpoint.address());
-            let found = self.verifiers.pick(session, asked.is_empty(), is_new);
+            let is_new = |endpoint: &Endpoint| !requested.iter().any(|it| it == endpoint.address());
+            let found = self.verifiers.pick(session, requested.is_empty(), is_new);
             let Some(endpoint) = found.await else {
                 return self.last_target(None).ok_or(failure);
             };
@@ -133,7 +133,7 @@ impl ServedModel {
                 error,
                 "no tokenizer from this verifier"
             );
-            asked.push(peer.to_owned());
+            requested.push(peer.to_owned());
         }
     }
 
@@ -225,8 +225,8 @@ impl ServedModel {
                 return Ok(());
             }
             // It may have been started anew with what it lacked.
-            let asked = ask(&endpoint, Peer::Drafter, target);
-            let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, asked).await else {
+            let requested = ask(&endpoint, Peer::Drafter, target);
+            let Ok(Ok(described)) = tokio::time::timeout(ABILITY_TIMEOUT, requested).await else {
                 return Ok(());
             };
             match requirements.check(&described) {

@@ -83,8 +83,8 @@ impl Texts {
 async fn fetch(endpoint: &Endpoint) -> Result<ServedText, PeerError> {
     let failed = |status| failed(endpoint, Peer::Verifier, status);
     let mut client = verifier_client(endpoint);
-    let asked = client.tokenizer(TokenizerRequest {}).await;
-    let mut parts = asked.map_err(failed)?.into_inner();
+    let requested = client.tokenizer(TokenizerRequest {}).await;
+    let mut parts = requested.map_err(failed)?.into_inner();
     let mut json = Vec::new();
     let mut chat = TokenizerPart::default();
     while let Some(part) = parts.message().await.map_err(failed)? {

@@ -131,7 +131,7 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
         bonus: block.bonus.as_ref(),
         vocab_size: request.vocab_size as usize,
     };
-    let asked = Block {
+    let requested = Block {
         drafts: &block.drafts,
         base_len: block.base_len,
         ends: &request.sampling.end_tokens,
@@ -140,7 +140,7 @@ fn decide_now(request: &AdmittedRequest, block: &mut ScoredBlock) -> Result<Verd
     };
     let noise = Noise::new(request.seed, request.choice);
     let mut scratch = Scratch::default();
-    round::decide(inputs, &asked, noise, ScoredRows(rows), &mut scratch)
+    round::decide(inputs, &requested, noise, ScoredRows(rows), &mut scratch)
 }
 
 /// Distributions that came over the wire.

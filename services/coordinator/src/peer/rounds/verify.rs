@@ -122,7 +122,7 @@ impl PendingVerify {
     /// The block as it is to be decided here: what the verifier and the drafter sent of it.
     pub(crate) fn scored(
         &mut self,
-        asked: &SessionRequest,
+        requested: &SessionRequest,
         position: Position<'_>,
         proposals: &RoundProposals,
     ) -> Result<WireBlock, PeerError> {
@@ -130,7 +130,7 @@ impl PendingVerify {
             drafts,
             horizon,
             layers,
-        } = asked
+        } = requested
         else {
             return Err(PeerError::Decision);
         };

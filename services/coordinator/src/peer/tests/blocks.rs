@@ -7,9 +7,9 @@ async fn a_block_longer_than_the_verifier_takes_is_not_sent() {
     let mut peers = peers(|_| {});
     let (session, mut wire) = session(&peers, description(100, 2)).await;
     peers.verifier = session;
-    let mut asked = verify(&[1, 2, 0], 3);
+    let mut requested = verify(&[1, 2, 0], 3);
     let others = RoundProposals::default();
-    let answer = soon(peers.answer(&mut asked, position(&OUTPUT), &others)).await;
+    let answer = soon(peers.answer(&mut requested, position(&OUTPUT), &others)).await;
     let input = answer.expect("an answer").input;
     assert!(
         matches!(
@@ -28,9 +28,9 @@ async fn a_block_longer_than_the_verifier_takes_is_not_sent() {
 async fn proposals_of_a_cut_block(peers: &mut Peers) -> RoundProposals {
     let (session, mut wire) = session(peers, description(100, 8)).await;
     peers.drafter = session;
-    let mut asked = draft(5);
+    let mut requested = draft(5);
     let reply = |header| vec![block(header, &[2, 0])];
-    let (answer, _) = exchange(peers, &mut wire, &mut asked, reply).await;
+    let (answer, _) = exchange(peers, &mut wire, &mut requested, reply).await;
     answer.expect("an answer").proposals
 }
 
@@ -41,8 +41,8 @@ async fn the_horizon_outlives_a_block_that_an_end_token_cut() {
     let (session, mut wire) = session(&peers, description(100, 8)).await;
     peers.verifier = session;
     for (wanted, horizon) in [(5, Some(5)), (4, Some(4)), (9, Some(5)), (2, None)] {
-        let mut asked = verify(&[2, 0], wanted);
-        let answer = peers.answer(&mut asked, position(&OUTPUT), &proposals);
+        let mut requested = verify(&[2, 0], wanted);
+        let answer = peers.answer(&mut requested, position(&OUTPUT), &proposals);
         let request = async { verifying(wire.requests.recv().await).1.horizon };
         let found = tokio::select! {
             _answer = answer => panic!("nobody answered"),
@@ -60,20 +60,22 @@ async fn a_block_scored_for_the_coordinator_has_the_horizon_too() {
     });
     let proposals = proposals_of_a_cut_block(&mut peers).await;
     let (mut verifier, _wire) = session(&peers, description(100, 8)).await;
-    let asked = verify(&[2, 0], 9).request;
+    let requested = verify(&[2, 0], 9).request;
     let Request::Verify {
         drafts,
         horizon,
         layers,
-    } = &asked
+    } = &requested
     else {
-        panic!("{asked:?}");
+        panic!("{requested:?}");
     };
     let block = (drafts, *horizon, &layers[..]);
     let position = position(&OUTPUT);
     let opener = &mut peers.opener;
     let started = PendingVerify::start(&mut verifier, opener, position, block, &proposals).await;
-    let scored = started.expect("sent").scored(&asked, position, &proposals);
+    let scored = started
+        .expect("sent")
+        .scored(&requested, position, &proposals);
     assert_eq!(scored.expect("a block").horizon, 5);
 }
 
@@ -91,8 +93,8 @@ async fn slices_that_go_on_beyond_the_block_are_no_answer() {
     let (session, mut wire) = session(&peers, description(100, 8)).await;
     peers.verifier = session;
     let others = RoundProposals::default();
-    let mut asked = verify(&[2, 0], 2);
-    let answer = peers.answer(&mut asked, position(&OUTPUT), &others);
+    let mut requested = verify(&[2, 0], 2);
+    let answer = peers.answer(&mut requested, position(&OUTPUT), &others);
     let replies = async {
         let (header, _) = verifying(wire.requests.recv().await);
         for _ in 0..3 {

@@ -5,9 +5,9 @@ use super::*;
 #[tokio::test]
 async fn only_what_answers_this_very_request_is_taken() {
     let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
-    let mut asked = draft(2);
+    let mut requested = draft(2);
     let others = RoundProposals::default();
-    let answer = peers.answer(&mut asked, position(&OUTPUT), &others);
+    let answer = peers.answer(&mut requested, position(&OUTPUT), &others);
     let replies = replying(&mut wire, |header| {
         let mut left_over = [header; 3];
         left_over[0].digest ^= 1;
@@ -24,9 +24,9 @@ async fn only_what_answers_this_very_request_is_taken() {
 #[tokio::test]
 async fn a_peer_is_told_the_time_that_is_left_for_it() {
     let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
-    let mut asked = draft(2);
+    let mut requested = draft(2);
     let reply = |header| vec![block(header, &[2, 0])];
-    let (_, (header, _)) = exchange(&mut peers, &mut wire, &mut asked, reply).await;
+    let (_, (header, _)) = exchange(&mut peers, &mut wire, &mut requested, reply).await;
     assert!(
         (1_000..=2_000).contains(&header.timeout_ms),
         "{}",
@@ -39,9 +39,9 @@ async fn a_peer_is_told_the_time_that_is_left_for_it() {
 async fn what_was_not_emitted_is_sent_again() {
     let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
     for from_len in [0, 3] {
-        let mut asked = draft(2);
+        let mut requested = draft(2);
         let reply = |header| vec![block(header, &[2, 0])];
-        let (answer, (header, _)) = exchange(&mut peers, &mut wire, &mut asked, reply).await;
+        let (answer, (header, _)) = exchange(&mut peers, &mut wire, &mut requested, reply).await;
         drafted(answer);
         assert_eq!(header.from_len, from_len);
         assert_eq!(header.committed, OUTPUT[from_len as usize..]);
@@ -55,8 +55,8 @@ async fn a_peer_that_holds_too_little_gets_it_twice_and_then_is_broken() {
     let mut before = draft(2);
     let reply = |header| vec![block(header, &[2, 0])];
     drafted(exchange(&mut peers, &mut wire, &mut before, reply).await.0);
-    let mut asked = draft(2);
-    let answer = peers.answer(&mut asked, position(&OUTPUT), &others);
+    let mut requested = draft(2);
+    let answer = peers.answer(&mut requested, position(&OUTPUT), &others);
     let replies = async {
         let mut from_lens = Vec::new();
         for from in [5, 1, 0] {
@@ -79,33 +79,37 @@ async fn one_that_does_not_tell_of_its_progress_has_more_time_for_a_prompt() {
     before.features.clear();
     let (mut peers, mut wire) = at_drafter(before).await;
     let others = RoundProposals::default();
-    let mut asked = draft(2);
-    let longer = soon(peers.answer(&mut asked, position(&OUTPUT), &others)).await;
+    let mut requested = draft(2);
+    let longer = soon(peers.answer(&mut requested, position(&OUTPUT), &others)).await;
     let Input::Progress { allowance, .. } = longer.expect("more time").input else {
         panic!("no more time");
     };
     // Two tokens of the prompt and five of the output.
     assert_eq!(allowance, Duration::from_millis(70));
     let reply = |header| vec![block(header, &[2, 0])];
-    drafted(exchange(&mut peers, &mut wire, &mut asked, reply).await.0);
+    drafted(
+        exchange(&mut peers, &mut wire, &mut requested, reply)
+            .await
+            .0,
+    );
     let mut next = draft(2);
     let reply = |header| vec![block(header, &[2, 0])];
     drafted(exchange(&mut peers, &mut wire, &mut next, reply).await.0);
 }
 
 /// What a drafter is asked for after a sequence of seven tokens, if its context holds so many.
-async fn asked_with_context(context_len: u32, asked: (u32, bool)) -> Result<u32, Fault> {
+async fn asked_with_context(context_len: u32, requested: (u32, bool)) -> Result<u32, Fault> {
     let (mut peers, mut wire) = at_drafter(description(context_len, 8)).await;
-    let (max_tokens, bonus_q) = asked;
+    let (max_tokens, bonus_q) = requested;
     let request = Request::Draft {
         max_tokens,
         bonus_q,
     };
-    let mut asked = PendingRequest::new(3, request);
+    let mut requested = PendingRequest::new(3, request);
     let others = RoundProposals::default();
     let found = async {
         tokio::select! {
-            answer = peers.answer(&mut asked, position(&OUTPUT), &others) => {
+            answer = peers.answer(&mut requested, position(&OUTPUT), &others) => {
                 Err(answer.expect_err("nobody answered").error.fault())
             }
             request = wire.requests.recv() => Ok(drafting(request).1.max_tokens),
@@ -117,7 +121,7 @@ async fn asked_with_context(context_len: u32, asked: (u32, bool)) -> Result<u32,
 #[tokio::test]
 async fn a_drafter_is_asked_for_what_its_context_has_room_for() {
     let full = Err(Fault::ContextFull);
-    for (context_len, asked, expected) in [
+    for (context_len, requested, expected) in [
         // The last token needs no place if nothing comes after it.
         (9, (5, false), Ok(3)),
         (9, (5, true), Ok(2)),
@@ -129,17 +133,17 @@ async fn a_drafter_is_asked_for_what_its_context_has_room_for() {
         (6, (0, true), full),
         (20, (5, true), Ok(5)),
     ] {
-        let found = asked_with_context(context_len, asked).await;
-        assert_eq!(found, expected, "{asked:?} of {context_len}");
+        let found = asked_with_context(context_len, requested).await;
+        assert_eq!(found, expected, "{requested:?} of {context_len}");
     }
 }
 
 #[tokio::test]
 async fn a_draft_that_its_context_has_no_room_for_ends_with_the_context() {
     let (mut peers, mut wire) = at_drafter(description(9, 8)).await;
-    let mut asked = draft(5);
+    let mut requested = draft(5);
     let reply = |header| vec![block(header, &[2, 0, 1])];
-    let (answer, _) = exchange(&mut peers, &mut wire, &mut asked, reply).await;
+    let (answer, _) = exchange(&mut peers, &mut wire, &mut requested, reply).await;
     assert_eq!(drafted(answer), (vec![2, 0, 1], DraftStop::Context));
 }
 
@@ -147,9 +151,13 @@ async fn a_draft_that_its_context_has_no_room_for_ends_with_the_context() {
 async fn bytes_of_streams_that_are_gone_count() {
     for loss in [Loss::Silent, Loss::Stalled, Loss::Broken, Loss::Malformed] {
         let (mut peers, mut wire) = at_drafter(description(100, 8)).await;
-        let mut asked = draft(2);
+        let mut requested = draft(2);
         let reply = |header| vec![block(header, &[2, 0])];
-        drafted(exchange(&mut peers, &mut wire, &mut asked, reply).await.0);
+        drafted(
+            exchange(&mut peers, &mut wire, &mut requested, reply)
+                .await
+                .0,
+        );
         let before = peers.traffic().rounds;
         assert!(before > 0);
         peers.give_up(Peer::Drafter, loss);

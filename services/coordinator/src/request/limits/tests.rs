@@ -8,7 +8,7 @@ fn max_tokens_must_fit_the_context() {
         context_len,
         ..Default::default()
     };
-    let max_tokens = |asked, prompt, context| max_tokens(asked, prompt, &peer(context));
+    let max_tokens = |requested, prompt, context| max_tokens(requested, prompt, &peer(context));
     assert_eq!(max_tokens(None, 12, 512), Ok(256));
     assert_eq!(max_tokens(None, 500, 512), Ok(12));
     assert_eq!(max_tokens(Some(500), 12, 512), Ok(500));
@@ -37,12 +37,12 @@ fn a_prompt_for_an_encoder_takes_no_place_of_the_output() {
     };
     assert_eq!(max_tokens(None, 512, &peer), Ok(256));
     assert_eq!(max_tokens(Some(511), 512, &peer), Ok(511));
-    for (asked, prompt, field) in [
+    for (requested, prompt, field) in [
         (Some(512), 5, "max_tokens"),
         (Some(0), 5, "max_tokens"),
         (None, 513, "prompt"),
     ] {
-        let error = max_tokens(asked, prompt, &peer).expect_err(field);
+        let error = max_tokens(requested, prompt, &peer).expect_err(field);
         assert_eq!(error.field, field);
     }
 }
@@ -57,11 +57,11 @@ fn the_least_length_is_at_most_the_greatest() {
 #[test]
 fn a_tree_is_for_a_verifier_that_understands_it() {
     let method = |tree| {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             tree: Some(tree),
             ..Default::default()
         };
-        Choice::resolve(&asked, 1.0, false).expect("a method")
+        Choice::resolve(&requested, 1.0, false).expect("a method")
     };
     let (chain, comb) = (method(TreeShape::Chain), method(TreeShape::Comb(4)));
     let peer = |trees| v1::PeerDescription {

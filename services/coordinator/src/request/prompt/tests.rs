@@ -62,14 +62,15 @@ fn an_empty_text_is_a_prompt_where_the_tokenizer_begins_every_text() {
     let plain = of_tokenizer(&TOKENIZER.replace(adds, ": null"), "");
     let error = prompt_tokens(empty(), &[], &plain).expect_err("nothing");
     assert_eq!(error.field, "prompt");
-    let told = "empty, and the model's tokenizer adds no start token; expected at least one token";
-    assert_eq!(error.problem, told);
+    let reported =
+        "empty, and the model's tokenizer adds no start token; expected at least one token";
+    assert_eq!(error.problem, reported);
 }
 
 #[test]
 fn bad_conversations_are_named() {
     let text = served("{{ messages[0].content }}");
-    let told = |prompt, messages: &[ChatMessage], text| {
+    let reported = |prompt, messages: &[ChatMessage], text| {
         let error = prompt_tokens(prompt, messages, text).expect_err("refused");
         assert_eq!(error.field, "messages");
         error.to_string()
@@ -79,16 +80,16 @@ fn bad_conversations_are_named() {
         Prompt::Text("a".to_owned()),
         Prompt::TokenIds(TokenIds { ids: vec![1] }),
     ] {
-        assert!(told(Some(prompt), &user, &text).contains("one of them"));
+        assert!(reported(Some(prompt), &user, &text).contains("one of them"));
     }
-    let nobody = told(None, &[turn("user", "a"), turn("", "a")], &text);
+    let nobody = reported(None, &[turn("user", "a"), turn("", "a")], &text);
     assert!(nobody.contains("turn 1 has no role"), "{nobody}");
-    let many = told(None, &vec![turn("user", "a"); 1025], &text);
+    let many = reported(None, &vec![turn("user", "a"); 1025], &text);
     assert!(many.contains("1025") && many.contains("1024"), "{many}");
     let refused = served("\n{{ raise_exception('no') }}");
-    assert!(told(None, &user, &refused).contains("line 2"));
+    assert!(reported(None, &user, &refused).contains("line 2"));
     let broken = served("{% if %}");
-    assert!(told(None, &user, &broken).contains("line 1"));
+    assert!(reported(None, &user, &broken).contains("line 1"));
 }
 
 #[test]

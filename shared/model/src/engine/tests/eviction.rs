@@ -29,12 +29,12 @@ fn the_youngest_makes_room(model: Model) {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap();
     let submit = |slot, prompt, extra| {
-        let (told, receiver) = channel();
+        let (reported, receiver) = channel();
         let task = Listen {
             tokens: vec![1; prompt],
             extra,
             gate: Arc::clone(&gate),
-            told,
+            reported,
         };
         handle.try_submit(SlotId(slot), task).unwrap();
         receiver
@@ -42,12 +42,12 @@ fn the_youngest_makes_room(model: Model) {
     // The first step holds the engine up until all have been submitted.
     let [oldest, second, youngest] = [submit(0, 60, 20), submit(1, 10, 40), submit(2, 10, 40)];
     drop(closed);
-    let steps = |told: Receiver<Told>| -> Vec<usize> {
-        let forwarded = |told| match told {
+    let steps = |reported: Receiver<Told>| -> Vec<usize> {
+        let forwarded = |reported| match reported {
             Told::Step(forwarded) => forwarded,
             Told::Prefilled(..) => panic!("no prompt is that long"),
         };
-        told.iter().map(forwarded).collect()
+        reported.iter().map(forwarded).collect()
     };
     assert_eq!(steps(oldest), [vec![60], vec![1; 20]].concat());
     assert_eq!(steps(second), [vec![10], vec![1; 40]].concat());

@@ -17,7 +17,7 @@ struct Cramped {
     toy: Toy,
     held: Arc<AtomicUsize>,
     /// Forwards that were asked for.
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
 }
 
 const ROOM: usize = 10;
@@ -78,7 +78,7 @@ impl LanguageModel for Cramped {
         batch: &mut [Segment<'_, CrampedCache>],
         rows: &mut Rows,
     ) -> Result<(), CrampedError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.requested.fetch_add(1, Ordering::Relaxed);
         let tokens: usize = batch.iter().map(|segment| segment.tokens.len()).sum();
         if self.held.load(Ordering::Relaxed) + tokens > ROOM {
             return Err(CrampedError::Full);
@@ -101,40 +101,40 @@ impl LanguageModel for Cramped {
 
 struct Engine {
     handle: EngineHandle,
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
 }
 
 impl Engine {
     fn new() -> Self {
-        let asked = Arc::<AtomicUsize>::default();
+        let requested = Arc::<AtomicUsize>::default();
         let model = Cramped {
             toy: Toy::default(),
             held: Arc::default(),
-            asked: Arc::clone(&asked),
+            requested: Arc::clone(&requested),
         };
         let (handle, _) = spawn(model, EngineConfig::default(), "cramped").unwrap();
-        Self { handle, asked }
+        Self { handle, requested }
     }
 
     /// What became of the tokens, in how many forwards, and after how many evictions.
     fn score(&self, slot: u64, tokens: &[TokenId]) -> (Report, usize, u64) {
-        let (asked, evicted) = (self.asked(), self.handle.memory().evictions);
+        let (requested, evicted) = (self.requested(), self.handle.memory().evictions);
         let (mut task, receiver) = Score::sums(tokens);
         task.scored_from = tokens.len() - 1;
         self.handle.try_submit(SlotId(slot), task).unwrap();
         let report = receiver.recv_timeout(PATIENCE).unwrap();
         let evicted = self.handle.memory().evictions - evicted;
-        (report, self.asked() - asked, evicted)
+        (report, self.requested() - requested, evicted)
     }
 
     /// The same of what succeeds.
     fn sum(&self, slot: u64, tokens: &[TokenId]) -> (f32, usize, u64) {
-        let (report, asked, evicted) = self.score(slot, tokens);
-        (report.unwrap().0[0], asked, evicted)
+        let (report, requested, evicted) = self.score(slot, tokens);
+        (report.unwrap().0[0], requested, evicted)
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    fn requested(&self) -> usize {
+        self.requested.load(Ordering::Relaxed)
     }
 }
 
@@ -159,9 +159,9 @@ fn what_is_idle_makes_room_when_memory_runs_out() {
 fn what_fits_nowhere_fails_after_one_more_try_and_others_go_on() {
     let engine = Engine::new();
     assert_eq!(engine.sum(1, &[1; 4]), (4.0, 1, 0));
-    let (report, asked, evicted) = engine.score(2, &[1; 11]);
+    let (report, requested, evicted) = engine.score(2, &[1; 11]);
     assert_eq!(source(report), "the memory is full");
-    assert_eq!((asked, evicted), (2, 1));
+    assert_eq!((requested, evicted), (2, 1));
     // Its own sequence alone is idle now, and holds nothing.
     assert_eq!(engine.sum(3, &[1; 9]), (9.0, 1, 0));
     assert!(engine.handle.is_healthy());
@@ -171,9 +171,9 @@ fn what_fits_nowhere_fails_after_one_more_try_and_others_go_on() {
 fn other_failures_evict_nothing() {
     let engine = Engine::new();
     assert_eq!(engine.sum(1, &[1; 4]), (4.0, 1, 0));
-    let (report, asked, evicted) = engine.score(2, &[FAILING]);
+    let (report, requested, evicted) = engine.score(2, &[FAILING]);
     assert_eq!(source(report), "the toy failed");
-    assert_eq!((asked, evicted), (1, 0));
+    assert_eq!((requested, evicted), (1, 0));
     assert_eq!(engine.sum(1, &[1; 5]), (5.0, 1, 0));
 }
 

@@ -7,7 +7,7 @@ pub(super) struct Listen {
     pub(super) tokens: Vec<u32>,
     pub(super) extra: usize,
     pub(super) gate: Arc<Mutex<()>>,
-    pub(super) told: Sender<Told>,
+    pub(super) reported: Sender<Told>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl Task for Listen {
     }
 
     fn prefilled(&mut self, done: usize, total: usize) {
-        self.told.send(Told::Prefilled(done, total)).unwrap();
+        self.reported.send(Told::Prefilled(done, total)).unwrap();
     }
 
     fn step(&mut self, rows: StepRows<'_>) -> Progress {
         let _gate = self.gate.lock();
         let forwarded = rows.timing().forwarded_tokens;
-        self.told.send(Told::Step(forwarded)).unwrap();
+        self.reported.send(Told::Step(forwarded)).unwrap();
         if self.extra == 0 {
             return Progress::Done;
         }
@@ -47,12 +47,12 @@ impl Task for Listen {
 }
 
 fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<Told> {
-    let (told, receiver) = channel();
+    let (reported, receiver) = channel();
     let task = Listen {
         tokens,
         extra,
         gate: Arc::default(),
-        told,
+        reported,
     };
     bench.handle.try_submit(SlotId(slot), task).unwrap();
     receiver
@@ -61,13 +61,16 @@ fn listen(bench: &Bench, slot: u64, tokens: Vec<u32>, extra: usize) -> Receiver<
 #[test]
 fn each_chunk_of_a_prefill_is_told_and_no_other_forward() {
     let bench = Bench::new(|config| config.prefill_chunk = bound(4));
-    let told: Vec<Told> = listen(&bench, 1, vec![1; 11], 2).iter().collect();
+    let reported: Vec<Told> = listen(&bench, 1, vec![1; 11], 2).iter().collect();
     let prefilled = [Told::Prefilled(4, 11), Told::Prefilled(8, 11)];
-    assert_eq!(told[..2], prefilled);
-    assert_eq!(told[2..], [Told::Step(11), Told::Step(1), Told::Step(1)]);
+    assert_eq!(reported[..2], prefilled);
+    assert_eq!(
+        reported[2..],
+        [Told::Step(11), Told::Step(1), Told::Step(1)]
+    );
     // What the slot holds is not forwarded, and does not count.
-    let told: Vec<Told> = listen(&bench, 1, vec![1; 19], 0).iter().collect();
-    assert_eq!(told, [Told::Prefilled(4, 6), Told::Step(6)]);
+    let reported: Vec<Told> = listen(&bench, 1, vec![1; 19], 0).iter().collect();
+    assert_eq!(reported, [Told::Prefilled(4, 6), Told::Step(6)]);
 }
 
 #[test]

@@ -146,6 +146,6 @@ fn sources_that_cannot_be_read_are_refused() {
     let bench = Bench::new(|_| {});
     let report = bench.try_write(1, &[1], &[4], 0, 0).unwrap();
     let refused = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    let told = "the model takes sources of 0 tokens, this one has 1";
-    assert_eq!(refused.to_string(), told);
+    let reported = "the model takes sources of 0 tokens, this one has 1";
+    assert_eq!(refused.to_string(), reported);
 }

@@ -32,8 +32,8 @@ impl Task for Tell {
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         thread::sleep(Duration::from_millis(20));
-        let told = (thread::current().id(), rows.logits_mut()[0]);
-        self.0.send(told).unwrap();
+        let reported = (thread::current().id(), rows.logits_mut()[0]);
+        self.0.send(reported).unwrap();
         Progress::Done
     }
 
@@ -45,14 +45,14 @@ impl Task for Tell {
 #[test]
 fn steps_share_threads_and_each_gets_its_own_rows() {
     const TASKS: usize = 4;
-    let (told, receiver) = channel();
+    let (reported, receiver) = channel();
     let shape: ModelShape = Toy::default().shape();
     let mut running: Vec<Running<ToyCache>> = (0..TASKS)
         .map(|slot| {
             let queued = Queued {
                 slot: SlotId(slot as u64),
                 tenant: None,
-                task: Box::new(Tell(told.clone())),
+                task: Box::new(Tell(reported.clone())),
                 since: Instant::now(),
             };
             Running::new(queued, Sequence::new(ToyCache::default()))
@@ -72,10 +72,10 @@ fn steps_share_threads_and_each_gets_its_own_rows() {
         });
     share(&Threads::own(2), steps.collect(), shape);
     assert!(running.iter().all(|running| running.done));
-    let told: Vec<_> = receiver.try_iter().collect();
-    let threads: HashSet<_> = told.iter().map(|(thread, _)| *thread).collect();
+    let reported: Vec<_> = receiver.try_iter().collect();
+    let threads: HashSet<_> = reported.iter().map(|(thread, _)| *thread).collect();
     assert_eq!(threads.len(), 2);
-    let mut first: Vec<f32> = told.iter().map(|(_, logit)| *logit).collect();
+    let mut first: Vec<f32> = reported.iter().map(|(_, logit)| *logit).collect();
     first.sort_by(f32::total_cmp);
     assert_eq!(first, [0.0, 1.0, 2.0, 3.0]);
 }

@@ -187,14 +187,14 @@ impl Task for Score {
 
     fn step(&mut self, mut rows: StepRows<'_>) -> Progress {
         let figures = rows.timing();
-        let told = if self.is_toy {
+        let reported = if self.is_toy {
             let sums: Vec<f32> = (0..rows.len()).map(|row| rows.row(row)[0]).collect();
             assert!((0..rows.len()).all(|row| rows.hidden(row) == [sums[row]]));
             sums
         } else {
             rows.logits_mut().to_vec()
         };
-        let _closed = self.reports.send(Ok((told, figures)));
+        let _closed = self.reports.send(Ok((reported, figures)));
         if let Some(next) = self.next.take() {
             self.tokens = next;
             self.parents.clear();

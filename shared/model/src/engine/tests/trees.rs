@@ -186,8 +186,8 @@ fn the_context_bounds_the_depth_of_a_tree() {
     assert_eq!(found, (engine.tree_rows(&trunk), context_len + 3));
     let report = engine.tree(1, &vec![1; context_len - 1], &[]);
     let error = report.recv_timeout(PATIENCE).unwrap().unwrap_err();
-    let asked = context_len + 1;
-    let told =
-        format!("the model holds {context_len} tokens a sequence, this one would have {asked}");
-    assert_eq!(error.to_string(), told);
+    let requested = context_len + 1;
+    let reported =
+        format!("the model holds {context_len} tokens a sequence, this one would have {requested}");
+    assert_eq!(error.to_string(), reported);
 }

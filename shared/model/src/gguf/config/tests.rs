@@ -90,8 +90,8 @@ fn the_head_may_be_wider_than_its_share() {
 
 #[test]
 fn a_window_makes_a_mistral_of_a_llama() {
-    for (told, window) in [(8, Some(8)), (0, None)] {
-        let config = config("llama", &format!("attention.sliding_window={told}"));
+    for (reported, window) in [(8, Some(8)), (0, None)] {
+        let config = config("llama", &format!("attention.sliding_window={reported}"));
         assert_eq!(config.architecture, Architecture::Mistral);
         assert_eq!([0, 2].map(|layer| config.window_of(layer)), [window; 2]);
     }

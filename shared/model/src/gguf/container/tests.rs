@@ -106,8 +106,8 @@ fn every_truncation_is_an_error() {
     }
     assert!(open(&whole[..end]).is_ok());
     let reason = refused(&whole[..end - 1]);
-    let told = "tensor second ends at byte ";
-    assert!(reason.starts_with(told), "{reason}");
+    let reported = "tensor second ends at byte ";
+    assert!(reason.starts_with(reported), "{reason}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn corruption_never_panics() {
 
 #[test]
 fn headers_that_promise_too_much_are_refused() {
-    for (at, told) in [
+    for (at, reported) in [
         (8, "it has 131073 tensors, at most 131072 are read"),
         (
             16,
@@ -136,7 +136,7 @@ fn headers_that_promise_too_much_are_refused() {
     ] {
         let mut file = sample();
         file[at..at + 8].copy_from_slice(&131_073_u64.to_le_bytes());
-        assert_eq!(refused(&file), told);
+        assert_eq!(refused(&file), reported);
     }
     let mut metadata = Fields::default();
     metadata.insert("a".repeat(1 << 16), 1_u32);
@@ -153,9 +153,12 @@ fn what_is_not_gguf_says_so() {
         file[4..8].copy_from_slice(&version);
         refused(&file)
     };
-    let told = [version([0, 0, 0, 3]), version([1, 0, 0, 0])];
-    assert_eq!(told[0], "it is big-endian, little-endian files are read");
-    assert_eq!(told[1], "it is of version 1, 2 and 3 are read");
+    let reported = [version([0, 0, 0, 3]), version([1, 0, 0, 0])];
+    assert_eq!(
+        reported[0],
+        "it is big-endian, little-endian files are read"
+    );
+    assert_eq!(reported[1], "it is of version 1, 2 and 3 are read");
     let missing = Container::open(Path::new("/nowhere/m.gguf")).err().unwrap();
     assert_eq!(missing.to_string(), "/nowhere/m.gguf cannot be read");
 }

@@ -187,7 +187,7 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
         r#"gpt-2 | tokens | a | the token "a" is there twice"#,
         "llama-bpe | bos_token_id | 90 | bos_token_id is 90, there are 21 tokens",
     ] {
-        let [pre, key, value, told] = row.split(" | ").collect::<Vec<_>>()[..] else {
+        let [pre, key, value, reported] = row.split(" | ").collect::<Vec<_>>()[..] else {
             panic!("{row}");
         };
         let value = match key {
@@ -198,7 +198,7 @@ fn what_is_unknown_or_contradicts_itself_is_named() {
             _ => text(value),
         };
         let found = message(&with(byte_level(pre), key, value));
-        assert!(found.contains(told), "{found}");
+        assert!(found.contains(reported), "{found}");
     }
     let mut metadata = byte_level("llama-bpe");
     metadata.0.remove("tokenizer.ggml.bos_token_id");

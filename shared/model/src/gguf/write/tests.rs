@@ -198,8 +198,8 @@ fn a_file_of_another_model_does_not_pass_for_it() {
     };
     let other = Checkpoint::random(other, 3).unwrap();
     let error = verify(&other, file.path()).unwrap_err().to_string();
-    let told = "rms_norm_eps: 2e-5 became rms_norm_eps: 1e-5";
-    assert!(error.ends_with(told), "{error}");
+    let reported = "rms_norm_eps: 2e-5 became rms_norm_eps: 1e-5";
+    assert!(error.ends_with(reported), "{error}");
 }
 
 #[test]
@@ -210,14 +210,14 @@ fn tokenizers_without_a_form_in_gguf_are_refused() {
         r#"BPE_OF 96}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel"}} | it has a token 96, the model only 96"#,
         r#"BPE_OF 0}, "byte_fallback": true, "merges": []}, "normalizer": {"type": "Lowercase"}} | normalizer"#,
     ] {
-        let (json, told) = row.split_once(" | ").unwrap();
+        let (json, reported) = row.split_once(" | ").unwrap();
         let json = json.replace("BPE_OF", r#"{"model": {"type": "BPE", "vocab": {"a":"#);
         let checkpoint = Checkpoint::random(config(), 3).unwrap();
         let checkpoint = checkpoint.with_tokenizer(json.into_bytes());
         let out = &mut Vec::new();
         let error = write(&checkpoint, "x", FileFormat::F32, out, &mut unstopped).unwrap_err();
         assert!(
-            error.to_string().contains(told) && out.is_empty(),
+            error.to_string().contains(reported) && out.is_empty(),
             "{error}"
         );
     }
@@ -251,7 +251,7 @@ fn broken_weights_are_named() {
     let large = "embed_tokens.weight cannot be quantised: a number is too large for";
     let (half, block) = (format!("{large} f16"), format!("{large} Q8_0"));
     let broken = "embed_tokens.weight holds numbers that are not finite";
-    for (value, format, told) in [
+    for (value, format, reported) in [
         (f32::NAN, FileFormat::F32, broken),
         (1e30, FileFormat::F16, &half),
         (1e30, FileFormat::Q8_0, &block),
@@ -259,6 +259,6 @@ fn broken_weights_are_named() {
     ] {
         let out = &mut Vec::new();
         let found = write(&files(value), "x", format, out, &mut unstopped).unwrap_err();
-        assert_eq!(found.to_string(), format!("tensor model.{told}"));
+        assert_eq!(found.to_string(), format!("tensor model.{reported}"));
     }
 }

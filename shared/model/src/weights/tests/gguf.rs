@@ -158,8 +158,8 @@ fn tensors_are_named_as_they_are_in_the_file() {
             errors.push(broken.blocks("a", &[1, row], format).unwrap_err());
         }
         for error in errors {
-            let told = "tensor b holds numbers that are not finite";
-            assert_eq!(error.to_string(), told);
+            let reported = "tensor b holds numbers that are not finite";
+            assert_eq!(error.to_string(), reported);
         }
     }
 }

@@ -180,10 +180,10 @@ fn it_knows_where_drafts_end() {
         let lens = world.run(&mut Estimator::default(), 40, 400);
         let settled = mean(&lens[40..]);
         let share = world.throughput(&lens[40..]) / world.throughput(&[best]);
-        let told = format!("{later:?}: {settled} for {best}, {share} of its throughput");
+        let reported = format!("{later:?}: {settled} for {best}, {share} of its throughput");
         assert!(
             (settled - f64::from(best)).abs() < 1.2 && share > 0.97,
-            "{told}"
+            "{reported}"
         );
     }
 }

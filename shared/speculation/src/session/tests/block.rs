@@ -37,8 +37,8 @@ fn the_distribution_after_every_block_is_asked_for_where_the_verdict_needs_it() 
     let next = on(&mut session, all.clone());
     // One slot is left, which the target fills: of the draft model only its distribution is wanted.
     assert_eq!(next[1..], [send(2, 0, 5, draft_with_bonus(0))]);
-    let asked = on(&mut session, drafted(2, &[]));
-    assert_eq!(asked, [send(2, 0, 5, verify(&[]))]);
+    let requested = on(&mut session, drafted(2, &[]));
+    assert_eq!(requested, [send(2, 0, 5, verify(&[]))]);
     // Four tokens and two distributions.
     assert_eq!(session.statistics().draft_forwards, 6);
 
@@ -76,25 +76,25 @@ fn the_horizon_is_what_was_asked_for_only_if_an_end_token_cut_the_block() {
         (&[10, 11], Context, Some(2)),
     ] {
         let mut session = begin(config(Plan::Speculative));
-        let asked = on(&mut session, stopped(1, tokens, stop));
+        let requested = on(&mut session, stopped(1, tokens, stop));
         let verify = |horizon| [send(1, 0, 0, verify_layered(tokens, horizon, &[]))];
         // Where there is no horizon, what is said to be an end token is none.
         let expected = horizon.map_or(alone(1, 0, 8), verify);
-        assert_eq!(asked, expected, "{tokens:?} {stop:?}");
+        assert_eq!(requested, expected, "{tokens:?} {stop:?}");
     }
 }
 
 #[test]
 fn a_stop_rule_that_leaves_nothing_leaves_one_token_to_the_target() {
     let mut session = begin(config(Plan::Speculative));
-    let asked = on(&mut session, stopped(1, &[], DraftStop::Policy));
-    assert_eq!(asked, [send(1, 0, 0, verify(&[]))]);
+    let requested = on(&mut session, stopped(1, &[], DraftStop::Policy));
+    assert_eq!(requested, [send(1, 0, 0, verify(&[]))]);
     // It looked at a distribution all the same.
     assert_eq!(session.statistics().draft_forwards, 1);
     // Nothing but a stop rule may leave nothing.
     let mut session = begin(config(Plan::Speculative));
-    let asked = on(&mut session, stopped(1, &[], DraftStop::Length));
-    assert_eq!(asked, alone(1, 0, 8));
+    let requested = on(&mut session, stopped(1, &[], DraftStop::Length));
+    assert_eq!(requested, alone(1, 0, 8));
 }
 
 #[test]
@@ -102,18 +102,18 @@ fn layers_go_with_every_block_and_every_repetition() {
     let layers = [layer(-0.5, 2), layer(0.25, 1)];
     let (mut session, next) = layered(config(Plan::Speculative), &layers);
     assert_eq!(next, [send(2, 0, 2, draft(4))]);
-    let asked = on(&mut session, drafted(2, &[11, 12, 13, 14]));
+    let requested = on(&mut session, drafted(2, &[11, 12, 13, 14]));
     let request = verify_layered(&[11, 12, 13, 14], 4, &layers);
-    assert_eq!(asked, [send(2, 0, 2, request.clone())]);
+    assert_eq!(requested, [send(2, 0, 2, request.clone())]);
     assert_eq!(on(&mut session, failed(2, Peer::Verifier, true)), []);
     assert_eq!(resumed(&mut session), [send(2, 1, 2, request)]);
     // The verdict says what is left of them.
     let left = [layer(1.5, 3)];
     let verdict = verified(2, &[21], 0, LastToken::Recovered);
     on(&mut session, with_layers(verdict, &left));
-    let asked = on(&mut session, drafted(3, &[11, 12, 13, 14]));
+    let requested = on(&mut session, drafted(3, &[11, 12, 13, 14]));
     let request = verify_layered(&[11, 12, 13, 14], 4, &left);
-    assert_eq!(asked, [send(3, 0, 3, request)]);
+    assert_eq!(requested, [send(3, 0, 3, request)]);
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn the_last_slot_needs_the_distribution_too_while_a_layer_is_live() {
     };
     let (mut session, next) = after_two(false);
     assert_eq!(next[1..], [send(2, 0, 2, draft_with_bonus(0))]);
-    let asked = on(&mut session, drafted(2, &[]));
+    let requested = on(&mut session, drafted(2, &[]));
     let request = verify_layered(&[], 0, &layers);
-    assert_eq!(asked, [send(2, 0, 2, request.clone())]);
+    assert_eq!(requested, [send(2, 0, 2, request.clone())]);
     let (_, next) = after_two(true);
     assert_eq!(next[1..], [send(2, 0, 2, request)]);
 }
@@ -221,7 +221,7 @@ fn a_drafter_may_be_lost_on_the_way_to_a_verdict() {
 
 #[test]
 fn deferrals_are_counted_where_the_verdict_tells_them() {
-    let told = |shares: &[f32]| {
+    let reported = |shares: &[f32]| {
         let mut session = verifying(&[10, 11]);
         let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
         on(&mut session, deferring(verdict, shares));
@@ -233,7 +233,7 @@ fn deferrals_are_counted_where_the_verdict_tells_them() {
         (&[0.25, 1.0], Some(0.625)),
         (&[-1e-5, 1.0 + 1e-5], Some(0.5)),
     ] {
-        let mut session = told(shares);
+        let mut session = reported(shares);
         assert_eq!(session.statistics().deferral_rate(), rate);
         on(&mut session, failed(2, Peer::Drafter, false));
         on(&mut session, decoded(2, 2, &[21]));
@@ -242,7 +242,7 @@ fn deferrals_are_counted_where_the_verdict_tells_them() {
     }
     let nan = [f32::NAN, 0.5];
     for shares in [&[0.5][..], &[0.5; 3], &[0.5, 1.1], &[-0.1, 0.5], &nan] {
-        let session = told(shares);
+        let session = reported(shares);
         assert!(session.is_finished() && session.output().is_empty());
     }
 }

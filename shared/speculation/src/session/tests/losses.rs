@@ -18,8 +18,8 @@ fn a_lost_drafter_is_retried_then_done_without_then_tried_again() {
     session.handle(decoded(1, 0, &[7]), NOW);
     session.handle(decoded(1, 0, &[7]), NOW);
     let then = on(&mut session, decoded(1, 1, &[8]));
-    let told = [emit(Origin::Target, &[7]), emit(Origin::Target, &[8])];
-    assert_eq!(then[..2], told);
+    let reported = [emit(Origin::Target, &[7]), emit(Origin::Target, &[8])];
+    assert_eq!(then[..2], reported);
     assert_eq!(then[2..], [send(2, 0, 2, draft(4))]);
     let lost = on(&mut session, failed(2, Peer::Drafter, false));
     assert_eq!(lost, alone(2, 2, 4));

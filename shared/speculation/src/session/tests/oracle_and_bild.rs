@@ -33,8 +33,8 @@ fn the_oracle_asks_both_models_at_every_position() {
     for (at, share) in [0.0, 1.0, 0.25, 0.25].into_iter().enumerate() {
         let (round, at) = (at as u64 + 1, at as u32);
         assert_eq!(sent.pop(), Some(send(round, 0, at, draft_with_bonus(0))));
-        let asked = on(&mut session, drafted(round, &[]));
-        assert_eq!(asked, [send(round, 0, at, verify(&[]))]);
+        let requested = on(&mut session, drafted(round, &[]));
+        assert_eq!(requested, [send(round, 0, at, verify(&[]))]);
         let token = if at == 3 { 2 } else { 10 + at };
         sent = on(&mut session, deferred(round, token, share));
         assert_eq!(sent[0], emit(Origin::Target, &[token]));
@@ -64,13 +64,13 @@ fn the_oracle_has_no_draft_tokens_and_no_target_distribution_without_its_drafter
 fn the_window_is_looked_over_and_an_unsure_first_token_left_to_the_target() {
     let mut session = session(bild(false));
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(3))]);
-    let asked = on(&mut session, drafted(1, &[10, 11, 12]));
-    assert_eq!(asked, [send(1, 0, 0, verify(&[10, 11, 12]))]);
+    let requested = on(&mut session, drafted(1, &[10, 11, 12]));
+    assert_eq!(requested, [send(1, 0, 0, verify(&[10, 11, 12]))]);
     let verdict = verified(1, &[10, 20], 1, LastToken::Recovered);
     let next = on(&mut session, verdict);
     assert_eq!(next[1..], [send(2, 0, 2, draft(3))]);
-    let asked = on(&mut session, stopped(2, &[], DraftStop::Policy));
-    assert_eq!(asked, [send(2, 0, 2, verify(&[]))]);
+    let requested = on(&mut session, stopped(2, &[], DraftStop::Policy));
+    assert_eq!(requested, [send(2, 0, 2, verify(&[]))]);
     let next = on(&mut session, verified(2, &[21], 0, LastToken::Bonus));
     assert_eq!(next, [emit(Origin::Target, &[21]), send(3, 0, 3, draft(3))]);
     let statistics = session.statistics();

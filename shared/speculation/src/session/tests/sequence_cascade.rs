@@ -8,7 +8,7 @@ fn plan(threshold: f64) -> Plan {
     Plan::SequenceCascade { threshold, mean }
 }
 
-fn begun(plan: Plan) -> Session {
+fn started(plan: Plan) -> Session {
     let mut session = session(plan);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(8))]);
     session
@@ -28,7 +28,7 @@ fn another(round: u64) -> [Action; 1] {
 
 #[test]
 fn a_response_is_held_until_it_ends_and_kept_at_the_very_threshold() {
-    let mut session = begun(plan(-1.5));
+    let mut session = started(plan(-1.5));
     let actions = on(&mut session, scored(1, &[10, 11], &[-0.5, -0.25]));
     // The peer cut the block short; what it drafted is output for it, and for nobody else.
     assert_eq!(actions, [send(2, 0, 2, draft(6))]);
@@ -46,7 +46,7 @@ fn a_response_is_held_until_it_ends_and_kept_at_the_very_threshold() {
 
 #[test]
 fn a_response_below_the_threshold_is_discarded_and_the_target_begins_anew() {
-    let mut session = begun(plan(-1.5));
+    let mut session = started(plan(-1.5));
     let response = scored(1, &[10, 11, 2], &[-0.5, -0.25, -0.875]);
     let actions = on(&mut session, response);
     assert_eq!(actions, another(2));
@@ -69,17 +69,17 @@ fn a_mean_score_does_not_fall_with_length() {
     };
     let response = || scored(1, &[10, 11, 12, 2], &[-1.0, -0.5, -0.5, -1.0]);
     let kept_one = ended(&[10, 11, 12, 2], FinishReason::Stop);
-    assert_eq!(on(&mut begun(mean(-0.75)), response()), kept_one);
-    assert_eq!(on(&mut begun(mean(-0.7)), response()), another(2));
-    assert_eq!(on(&mut begun(plan(-0.75)), response()), another(2));
-    let never = begun(plan(f64::NEG_INFINITY));
+    assert_eq!(on(&mut started(mean(-0.75)), response()), kept_one);
+    assert_eq!(on(&mut started(mean(-0.7)), response()), another(2));
+    assert_eq!(on(&mut started(plan(-0.75)), response()), another(2));
+    let never = started(plan(f64::NEG_INFINITY));
     assert_eq!(on(&mut { never }, response()), kept_one);
 }
 
 #[test]
 fn the_limit_ends_a_response_too() {
     let tokens: Vec<TokenId> = (10..18).collect();
-    let mut session = begun(plan(-8.0));
+    let mut session = started(plan(-8.0));
     let actions = on(&mut session, scored(1, &tokens, &[-1.0; 8]));
     assert_eq!(actions, ended(&tokens, FinishReason::Length));
 }
@@ -87,12 +87,12 @@ fn the_limit_ends_a_response_too() {
 #[test]
 fn rounding_above_zero_is_no_score_and_what_is_no_log_probability_is_malformed() {
     // A positive score must not make up for a bad one.
-    let mut session = begun(plan(-1.0));
+    let mut session = started(plan(-1.0));
     let actions = on(&mut session, scored(1, &[10, 2], &[5e-5, -1.000_01]));
     assert_eq!(actions, another(2));
     let nan = [-1.0, f32::NAN];
     for logprobs in [&[][..], &[-1.0], &[-1.0; 3], &[-1.0, 0.1], &nan] {
-        let mut session = begun(plan(f64::NEG_INFINITY));
+        let mut session = started(plan(f64::NEG_INFINITY));
         let actions = on(&mut session, scored(1, &[10, 11], logprobs));
         assert_eq!(actions, another(2), "{logprobs:?}");
         let fallbacks = &session.statistics().fallbacks;
@@ -104,7 +104,7 @@ fn rounding_above_zero_is_no_score_and_what_is_no_log_probability_is_malformed()
 #[test]
 fn a_token_of_no_unscaled_probability_defers_unless_nothing_does() {
     for (threshold, is_kept) in [(f64::MIN, false), (f64::NEG_INFINITY, true)] {
-        let mut session = begun(plan(threshold));
+        let mut session = started(plan(threshold));
         let response = scored(1, &[10, 2], &[-1.0, f32::NEG_INFINITY]);
         let actions = on(&mut session, response);
         if is_kept {
@@ -121,7 +121,7 @@ fn a_stop_string_among_held_tokens_ends_the_response_before_it_is_scored() {
     for (threshold, is_kept) in [(-1.0, true), (-0.9, false)] {
         // It is found before the next draft, or in the draft that would have ended the response.
         for tokens in [&[10, 11, 12][..], &[10, 11, 2]] {
-            let mut session = begun(plan(threshold));
+            let mut session = started(plan(threshold));
             session.handle(scored(1, tokens, &[-0.5, -0.5, -9.0]), NOW);
             assert_eq!(session.held(), tokens);
             let actions = on(&mut session, Input::Stop { len: 2 });
@@ -138,7 +138,7 @@ fn a_stop_string_among_held_tokens_ends_the_response_before_it_is_scored() {
 
 #[test]
 fn what_was_being_drafted_after_a_stop_string_comes_too_late() {
-    let mut session = begun(plan(-1.0));
+    let mut session = started(plan(-1.0));
     on(&mut session, scored(1, &[10, 11], &[-0.5, -0.5]));
     session.handle(Input::Stop { len: 2 }, NOW);
     session.handle(scored(2, &[12], &[-9.0]), NOW);
@@ -148,7 +148,7 @@ fn what_was_being_drafted_after_a_stop_string_comes_too_late() {
 
 #[test]
 fn nothing_left_before_the_stop_string_is_a_response_too() {
-    let mut session = begun(plan(-1.0));
+    let mut session = started(plan(-1.0));
     session.handle(scored(1, &[10], &[-9.0]), NOW);
     let actions = on(&mut session, Input::Stop { len: 0 });
     assert_eq!(actions, finish(FinishReason::Stop));
@@ -157,7 +157,7 @@ fn nothing_left_before_the_stop_string_is_a_response_too() {
 
 #[test]
 fn a_stop_string_in_the_second_response_ends_it() {
-    let mut session = begun(plan(0.0));
+    let mut session = started(plan(0.0));
     on(&mut session, scored(1, &[10, 2], &[-1.0, -1.0]));
     on(&mut session, decoded(2, 0, &[20, 21]));
     let actions = on(&mut session, Input::Stop { len: 1 });
@@ -174,7 +174,7 @@ fn a_lost_drafter_takes_what_it_wrote_with_it() {
     }
     let gone = failed(2, Peer::Drafter, false);
     for lost in [gone, stopped(2, &[], DraftStop::Context), full] {
-        let mut session = begun(plan(f64::NEG_INFINITY));
+        let mut session = started(plan(f64::NEG_INFINITY));
         on(&mut session, scored(1, &[10, 11], &[-1.0, -1.0]));
         assert_eq!(on(&mut session, lost), another(3));
         let actions = on(&mut session, decoded(3, 0, &[20]));
@@ -191,7 +191,7 @@ fn a_lost_drafter_takes_what_it_wrote_with_it() {
 /// Losing the drafter costs all it wrote.
 #[test]
 fn the_drafter_is_waited_for_like_a_verifier() {
-    let mut session = begun(plan(-1.0));
+    let mut session = started(plan(-1.0));
     let round_timeout = session.config.round_timeout;
     assert_eq!(session.poll_timeout(), Some(NOW + round_timeout));
     let retry_after = Duration::from_secs(3);
@@ -206,14 +206,14 @@ fn the_drafter_is_waited_for_like_a_verifier() {
 
 #[test]
 fn an_end_of_another_kind_emits_nothing_that_was_held() {
-    let mut session = begun(plan(-1.0));
+    let mut session = started(plan(-1.0));
     on(&mut session, scored(1, &[10, 11], &[-1.0, -1.0]));
     let actions = on(&mut session, Input::Cancel);
     assert_eq!(actions, finish(FinishReason::Cancelled));
     assert!(session.output().is_empty());
     assert_eq!(session.statistics().discarded, 2);
     // Nor is a complete response decided after the end.
-    let mut session = begun(plan(-9.0));
+    let mut session = started(plan(-9.0));
     session.handle(scored(1, &[10, 2], &[-1.0, -1.0]), NOW);
     let actions = on(&mut session, Input::Cancel);
     assert_eq!(actions, finish(FinishReason::Cancelled));

@@ -6,7 +6,7 @@ use super::*;
 const PLAN: Plan = Plan::TokenCascade { max_run: 3 };
 
 /// A session of eight tokens at most, whose first request was sent.
-fn begun() -> Session {
+fn started() -> Session {
     let mut session = session(PLAN);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(3))]);
     session
@@ -14,20 +14,20 @@ fn begun() -> Session {
 
 #[test]
 fn one_target_token_follows_where_the_distribution_defers_and_the_draft_model_goes_on() {
-    let mut session = begun();
+    let mut session = started();
     let actions = on(&mut session, stopped(1, &[10, 11], DraftStop::Policy));
-    let told = emit(Origin::Accepted, &[10, 11]);
-    assert_eq!(actions, [told, send(2, 0, 2, verify(&[]))]);
+    let reported = emit(Origin::Accepted, &[10, 11]);
+    assert_eq!(actions, [reported, send(2, 0, 2, verify(&[]))]);
     // The run begins anew after the target's token.
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
-    let told = emit(Origin::Deferred, &[20]);
-    assert_eq!(actions, [told, send(3, 0, 3, draft(3))]);
+    let reported = emit(Origin::Deferred, &[20]);
+    assert_eq!(actions, [reported, send(3, 0, 3, draft(3))]);
     // Nothing is drafted where the very first distribution defers.
     let actions = on(&mut session, stopped(3, &[], DraftStop::Policy));
     assert_eq!(actions, [send(4, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(4, &[21], 0, LastToken::Bonus));
-    let told = emit(Origin::Deferred, &[21]);
-    assert_eq!(actions, [told, send(5, 0, 4, draft(3))]);
+    let reported = emit(Origin::Deferred, &[21]);
+    assert_eq!(actions, [reported, send(5, 0, 4, draft(3))]);
     let statistics = session.statistics();
     assert_eq!(statistics.deferral_rate(), Some(0.5));
     assert_eq!(statistics.verification_rate(), Some(0.5));
@@ -40,13 +40,13 @@ fn one_target_token_follows_where_the_distribution_defers_and_the_draft_model_go
 
 #[test]
 fn the_longest_run_forces_a_target_token() {
-    let mut session = begun();
+    let mut session = started();
     let forced = on(&mut session, drafted(1, &[10, 11, 12]));
-    let told = emit(Origin::Accepted, &[10, 11, 12]);
-    assert_eq!(forced, [told, send(2, 0, 3, verify(&[]))]);
+    let reported = emit(Origin::Accepted, &[10, 11, 12]);
+    assert_eq!(forced, [reported, send(2, 0, 3, verify(&[]))]);
     let actions = on(&mut session, verified(2, &[20], 0, LastToken::Bonus));
-    let told = emit(Origin::Deferred, &[20]);
-    assert_eq!(actions, [told, send(3, 0, 4, draft(3))]);
+    let reported = emit(Origin::Deferred, &[20]);
+    assert_eq!(actions, [reported, send(3, 0, 4, draft(3))]);
     let statistics = session.statistics();
     assert_eq!((statistics.target_forwards, statistics.forced), (1, 1));
     assert_eq!(statistics.deferral_rate(), Some(0.25));
@@ -54,13 +54,13 @@ fn the_longest_run_forces_a_target_token() {
 
 #[test]
 fn a_run_spans_blocks_that_the_peer_cuts_short() {
-    let mut session = begun();
+    let mut session = started();
     let actions = on(&mut session, drafted(1, &[10]));
-    let told = emit(Origin::Accepted, &[10]);
-    assert_eq!(actions, [told, send(2, 0, 1, draft(2))]);
+    let reported = emit(Origin::Accepted, &[10]);
+    assert_eq!(actions, [reported, send(2, 0, 1, draft(2))]);
     let actions = on(&mut session, drafted(2, &[11, 12]));
-    let told = emit(Origin::Accepted, &[11, 12]);
-    assert_eq!(actions, [told, send(3, 0, 3, verify(&[]))]);
+    let reported = emit(Origin::Accepted, &[11, 12]);
+    assert_eq!(actions, [reported, send(3, 0, 3, verify(&[]))]);
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn a_run_has_no_limit_but_the_output_if_none_is_set() {
 
 #[test]
 fn an_end_token_of_either_model_ends_the_output() {
-    let mut session = begun();
+    let mut session = started();
     let then = on(&mut session, stopped(1, &[10, 2], DraftStop::EndToken));
     assert_eq!(then, ended(&[10, 2], FinishReason::Stop));
-    let mut session = begun();
+    let mut session = started();
     on(&mut session, stopped(1, &[], DraftStop::Policy));
     let then = on(&mut session, verified(2, &[2], 0, LastToken::Bonus));
     assert_eq!(then[0], emit(Origin::Deferred, &[2]));
@@ -97,7 +97,7 @@ fn a_lost_drafter_or_a_full_context_leaves_the_target_alone_and_is_no_cascade() 
         (stopped(1, &[10], DraftStop::Context), 1, full),
         (drafted(1, &[]), 0, empty),
     ] {
-        let mut session = begun();
+        let mut session = started();
         let actions = on(&mut session, answer);
         let then = alone(1, emitted, 8 - emitted);
         assert_eq!(actions.last(), Some(&then[0]));
@@ -129,7 +129,7 @@ fn a_run_begins_anew_after_the_target_was_alone() {
 
 #[test]
 fn the_verifier_cannot_be_done_without() {
-    let mut session = begun();
+    let mut session = started();
     on(&mut session, stopped(1, &[], DraftStop::Policy));
     // Nothing of the drafter's stands in the request.
     let reason = "no mass".to_owned();

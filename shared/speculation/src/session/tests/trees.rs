@@ -40,7 +40,7 @@ fn verify_tree(drafts: DraftTree) -> Request {
 }
 
 /// A session whose first request was sent.
-fn begun() -> Session {
+fn started() -> Session {
     let mut session = Session::new(tree_config());
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);
     session
@@ -48,9 +48,9 @@ fn begun() -> Session {
 
 /// A session that waits for the verdict on the comb.
 fn waiting() -> Session {
-    let mut session = begun();
-    let asked = on(&mut session, grown(comb(), DraftStop::Length));
-    assert_eq!(asked, [send(1, 0, 0, verify_tree(comb()))]);
+    let mut session = started();
+    let requested = on(&mut session, grown(comb(), DraftStop::Length));
+    assert_eq!(requested, [send(1, 0, 0, verify_tree(comb()))]);
     session
 }
 
@@ -156,8 +156,8 @@ fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
         let mut session = begin(config);
         let next = on(&mut session, grown(drafts, stop));
         assert_eq!(next, alone(1, 0, 8), "{reason}");
-        let told = &session.statistics().fallbacks[0].reason;
-        assert!(told.contains(reason), "{told}");
+        let reported = &session.statistics().fallbacks[0].reason;
+        assert!(reported.contains(reason), "{reported}");
         // Nothing of it is counted.
         assert_eq!(session.statistics().balance(), (0, 0));
     }
@@ -168,9 +168,9 @@ fn a_tree_that_was_not_asked_for_costs_the_drafter_its_place() {
 fn an_end_token_ends_its_own_path_only() {
     let drafts = tree(&[10, 2, 20, 21], &[None, None, Some(0), Some(0)]);
     let begin = || {
-        let mut session = begun();
-        let asked = on(&mut session, grown(drafts.clone(), DraftStop::Length));
-        assert_eq!(asked, [send(1, 0, 0, verify_tree(drafts.clone()))]);
+        let mut session = started();
+        let requested = on(&mut session, grown(drafts.clone(), DraftStop::Length));
+        assert_eq!(requested, [send(1, 0, 0, verify_tree(drafts.clone()))]);
         session
     };
     let mut session = begin();
@@ -185,9 +185,9 @@ fn an_end_token_ends_its_own_path_only() {
     assert_eq!(next[1], send(2, 0, 3, draft(4)));
     // A block that ends in the last level.
     let ends = tree(&[10, 11, 20, 2], &[None, None, Some(0), Some(0)]);
-    let mut session = begun();
-    let asked = on(&mut session, grown(ends.clone(), DraftStop::EndToken));
-    assert_eq!(asked, [send(1, 0, 0, verify_tree(ends))]);
+    let mut session = started();
+    let requested = on(&mut session, grown(ends.clone(), DraftStop::EndToken));
+    assert_eq!(requested, [send(1, 0, 0, verify_tree(ends))]);
 }
 
 #[test]
@@ -215,25 +215,25 @@ fn a_tree_is_sent_again_as_it_was_and_discarded_whole_when_it_is_lost() {
 
 #[test]
 fn forwards_are_counted_by_model_where_the_drafter_tells_them() {
-    let mut session = begun();
-    let told = |round, forwards: &[u32]| {
+    let mut session = started();
+    let reported = |round, forwards: &[u32]| {
         let block = DraftBlock {
             forwards: forwards.to_vec(),
             ..block(comb())
         };
         Input::Drafted { round, block }
     };
-    on(&mut session, told(1, &[2, 9]));
+    on(&mut session, reported(1, &[2, 9]));
     assert_eq!(session.statistics().draft_forwards_by_model, [2, 9]);
     assert_eq!(session.statistics().draft_forwards, 11);
     // A model that joins later; counts add up, and cannot overflow.
     on(&mut session, walked(1, &[50], &[], LastToken::Recovered));
-    on(&mut session, told(2, &[1, 1, u32::MAX]));
+    on(&mut session, reported(2, &[1, 1, u32::MAX]));
     let statistics = session.statistics();
     assert_eq!(statistics.draft_forwards_by_model, [3, 10, u32::MAX]);
     assert_eq!(statistics.draft_forwards, u32::MAX);
     // More models than there are levels in the key of a draw.
-    let mut session = begun();
-    let next = on(&mut session, told(1, &[1; 17]));
+    let mut session = started();
+    let next = on(&mut session, reported(1, &[1; 17]));
     assert_eq!(next, alone(1, 0, 8));
 }

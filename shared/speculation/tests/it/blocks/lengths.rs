@@ -83,7 +83,7 @@ fn expected_accepted_lengths_equal_their_formulas_and_are_ordered() {
     let mut gained = [0, 0];
     for (vocab, length) in [(2, 3), (3, 2), (2, 4), (5, 1)] {
         for pair in pairs(0..4, vocab) {
-            let formulas = expected_accepted(&pair.draft.told(WHOLE), &pair.target, length);
+            let formulas = expected_accepted(&pair.draft.reported(WHOLE), &pair.target, length);
             for (verification, formula) in VERIFICATIONS.into_iter().zip(formulas) {
                 let setup = setup(&pair, verification, |_| 4);
                 let setup = Setup {
@@ -146,11 +146,11 @@ fn rows(distributions: &Distributions, block: &[TokenId]) -> Vec<Vec<f64>> {
 #[test]
 fn the_distribution_of_the_length_is_what_rounds_accept() {
     for pair in pairs(20..24, 3) {
-        let told = pair.draft.told(WHOLE);
+        let reported = pair.draft.reported(WHOLE);
         for verification in VERIFICATIONS {
             let mut probs = [0.0; 3];
-            blocks(&told, &pair.target, 2, &mut |block, kept| {
-                let mut chain = Chain::new(rows(&pair.target, block), rows(&told, block));
+            blocks(&reported, &pair.target, 2, &mut |block, kept| {
+                let mut chain = Chain::new(rows(&pair.target, block), rows(&reported, block));
                 let lengths =
                     length_distribution(verification, block, &mut chain).expect("distributions");
                 for (mass, length) in probs.iter_mut().zip(lengths) {

@@ -124,8 +124,8 @@ fn a_live_layer_after_the_block_needs_the_draft_distribution_there() {
         layers: &[Layer { log_rho, remaining }],
         ..block_of(&[1], 0)
     };
-    let decide = |told: usize| {
-        let chain = Chain::new(rows(2), vec![vec![0.5, 0.5]; told]);
+    let decide = |reported: usize| {
+        let chain = Chain::new(rows(2), vec![vec![0.5, 0.5]; reported]);
         seeded(Verification::BLOCK_GREEDY, &block, Noise::new(0, 0), chain)
     };
     assert_eq!(decide(0), Err(BadProposal::Missing));
@@ -136,11 +136,11 @@ fn a_live_layer_after_the_block_needs_the_draft_distribution_there() {
 #[test]
 fn a_token_that_its_distribution_cannot_draw_is_refused() {
     for verification in VERIFICATIONS {
-        for (told, error) in [
+        for (reported, error) in [
             (vec![vec![1.0, 0.0]], BadProposal::TokenWithoutMass(1)),
             (Vec::new(), BadProposal::Missing),
         ] {
-            let chain = Chain::new(vec![vec![0.5, 0.5]; 2], told);
+            let chain = Chain::new(vec![vec![0.5, 0.5]; 2], reported);
             let verdict = seeded(verification, &block_of(&[1], 0), Noise::new(0, 0), chain);
             assert_eq!(verdict, Err(error));
         }

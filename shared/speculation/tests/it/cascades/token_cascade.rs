@@ -66,7 +66,7 @@ fn the_session_runs_the_cascade_as_it_is_defined() {
         for (draft, target) in [
             (draft.clone(), target.clone()),
             (
-                draft.clone().told(ProposalForm::Sparse { top: 3 }),
+                draft.clone().reported(ProposalForm::Sparse { top: 3 }),
                 target.clone(),
             ),
             (draft, target.greedy()),

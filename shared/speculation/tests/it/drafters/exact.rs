@@ -53,12 +53,12 @@ impl Rounds<'_> {
                 .expect("a distribution");
             if !matches!(token.probs, Emission::Lenient(_)) {
                 // Exactly what the verifier is told.
-                let mut told = vec![0.0; vocab];
+                let mut reported = vec![0.0; vocab];
                 let proposal = token.probs.clone().proposal(self.form);
                 proposal
-                    .write_probs(token.id, &mut told)
+                    .write_probs(token.id, &mut reported)
                     .expect("a distribution");
-                assert_eq!(told, row);
+                assert_eq!(reported, row);
             }
             row
         };
@@ -211,8 +211,8 @@ fn a_strict_cascade_drafts_as_its_largest_model_would() {
             for at in 0..3 {
                 let probs = largest.after(&[rounds.prompt, &ids[..at]].concat());
                 // Told in single precision, and then drawn from.
-                let told: f64 = probs.iter().map(|&each| f64::from(each as f32)).sum();
-                let each = f64::from(probs[ids[at] as usize] as f32) / told;
+                let reported: f64 = probs.iter().map(|&each| f64::from(each as f32)).sum();
+                let each = f64::from(probs[ids[at] as usize] as f32) / reported;
                 if at == 0 {
                     *mass = -*mass;
                 }

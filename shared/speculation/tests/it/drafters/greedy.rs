@@ -73,14 +73,14 @@ fn generate(drafts: &Drafts<'_>, target: &dyn Model, verification: Verification)
         let (tokens, _) = drafts.draft(&context, base_len, 4, reviewing);
         assert!(!tokens.is_empty() && tokens.len() <= 4);
         let ids: Vec<TokenId> = tokens.iter().map(|token| token.id).collect();
-        let told = |token: &CascadeToken<f64>| {
+        let reported = |token: &CascadeToken<f64>| {
             let mut row = vec![0.0; VOCAB];
             let probs = token.probs.clone().proposal(ProposalForm::Point);
             probs.write_probs(token.id, &mut row).expect("a point");
             row
         };
         let rows = (0..=ids.len()).map(|len| target.after(&[&context, &ids[..len]].concat()).0);
-        let distributions = Chain::new(rows.collect(), tokens.iter().map(told).collect());
+        let distributions = Chain::new(rows.collect(), tokens.iter().map(reported).collect());
         let block = block_of(&ids, base_len);
         let verdict = seeded(verification, &block, Noise::new(5, 0), distributions);
         context.extend(verdict.expect("distributions").emitted);

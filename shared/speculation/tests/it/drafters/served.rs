@@ -76,22 +76,22 @@ fn each_token_comes_with_the_distribution_it_was_drawn_from() {
                     Emitter::Model(_) => drafted += 1,
                     Emitter::MaxGram => panic!("there is none"),
                 }
-                let (mut kept, mut told) = ([0.0_f32; 9], [0.0_f32; 9]);
+                let (mut kept, mut reported) = ([0.0_f32; 9], [0.0_f32; 9]);
                 token
                     .probs
                     .write_probs(token.id, &mut kept)
                     .expect("a distribution");
                 let probs = token.probs.proposal(form);
                 probs
-                    .write_probs(token.id, &mut told)
+                    .write_probs(token.id, &mut reported)
                     .expect("a distribution with mass");
                 assert_eq!(
                     matches!(probs, ProposalProbs::Sparse { .. }),
                     form == sparse,
                     "{probs:?}"
                 );
-                for (kept, told) in kept.iter().zip(told) {
-                    assert!((kept - told).abs() < 1e-6);
+                for (kept, reported) in kept.iter().zip(reported) {
+                    assert!((kept - reported).abs() < 1e-6);
                 }
             }
         }

@@ -41,7 +41,7 @@ struct Target<'a> {
     base: &'a [TokenId],
     drafts: &'a DraftTree,
     probs: Vec<f64>,
-    asked: Vec<Option<usize>>,
+    requested: Vec<Option<usize>>,
 }
 
 impl Target<'_> {
@@ -61,7 +61,7 @@ impl NodeDistributions<f64> for Target<'_> {
     type Error = Infallible;
 
     fn after(&mut self, node: Option<usize>) -> Result<&[f64], Infallible> {
-        self.asked.push(node);
+        self.requested.push(node);
         self.probs = probs(self.model, &self.context(node), self.greedy);
         Ok(&self.probs)
     }
@@ -149,7 +149,7 @@ impl Request {
             base: &self.base,
             drafts,
             probs: Vec::new(),
-            asked: Vec::new(),
+            requested: Vec::new(),
         }
     }
 
@@ -169,7 +169,7 @@ impl Request {
         if verdict.last == LastToken::AcceptedEnd {
             expected.pop();
         }
-        assert_eq!(distributions.asked, expected);
+        assert_eq!(distributions.requested, expected);
         verdict
     }
 }

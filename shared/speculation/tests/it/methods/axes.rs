@@ -19,8 +19,8 @@ const ONE_TARGET: [&str; 5] = [
 
 #[test]
 fn a_target_given_replaces_the_methods() {
-    let asked = aimed(TargetKind::Lossy, "coupled");
-    let choice = resolve(&asked).expect("fits");
+    let requested = aimed(TargetKind::Lossy, "coupled");
+    let choice = resolve(&requested).expect("fits");
     assert_eq!(
         choice.target,
         TargetDistribution::Lossy {
@@ -34,8 +34,8 @@ fn a_target_given_replaces_the_methods() {
     assert!(choice.is_lossless() && !choice.needs_draft_probs() && !choice.bonus_q());
     for rule in RULES.iter().copied() {
         for method in ["coupled", "rejection", "block", "lossy", "oracle-cascade"] {
-            let asked = aimed(TargetKind::Rule(rule), method);
-            let choice = resolve(&asked).expect(method);
+            let requested = aimed(TargetKind::Rule(rule), method);
+            let choice = resolve(&requested).expect(method);
             let alpha = rule.alpha.default;
             assert_eq!(choice.target, TargetDistribution::Deferral { rule, alpha });
             assert!(choice.bonus_q() && choice.needs().draft_probs && !choice.is_lossless());
@@ -52,8 +52,8 @@ fn a_verification_given_replaces_the_methods() {
         ("block-greedy", Verification::BLOCK_GREEDY),
     ] {
         for method in ["coupled", "lossy", "spec-cascade"] {
-            let asked = verified(names::verification(name).expect(name), method);
-            let choice = resolve(&asked).expect(method);
+            let requested = verified(names::verification(name).expect(name), method);
+            let choice = resolve(&requested).expect(method);
             assert_eq!(choice.verification, verification);
             assert_eq!(
                 choice.is_reproducible(),
@@ -70,8 +70,8 @@ fn a_verification_given_replaces_the_methods() {
 fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
     for method in METHODS {
         for plan in PlanKind::ALL {
-            let asked = planned(plan, method.name);
-            let choice = resolve(&asked).expect(method.name);
+            let requested = planned(plan, method.name);
+            let choice = resolve(&requested).expect(method.name);
             assert_eq!(PlanKind::of(choice.plan), plan, "{}", method.name);
             let is_bild = choice.verification.is_bild();
             assert_eq!(is_bild, plan == PlanKind::Bild);
@@ -85,12 +85,12 @@ fn a_plan_given_replaces_the_methods_and_brings_what_belongs_to_it() {
             }
         }
     }
-    let asked = planned(PlanKind::TokenCascade, "spec-cascade");
-    let choice = resolve(&asked).expect("fits");
+    let requested = planned(PlanKind::TokenCascade, "spec-cascade");
+    let choice = resolve(&requested).expect("fits");
     assert_eq!(choice.plan, Plan::TokenCascade { max_run: 10 });
     assert_eq!(choice.stop_rule, StopRule::new(&CONFIDENCE, 0.5));
-    let asked = planned(PlanKind::TargetOnly, "lossy");
-    assert!(resolve(&asked).expect("fits").is_lossless());
+    let requested = planned(PlanKind::TargetOnly, "lossy");
+    assert!(resolve(&requested).expect("fits").is_lossless());
 }
 
 #[test]
@@ -98,16 +98,16 @@ fn plans_made_for_one_target_refuse_others() {
     for method in ONE_TARGET {
         for name in names::targets() {
             let target = names::target(name).expect(name);
-            let asked = aimed(target, method);
+            let requested = aimed(target, method);
             let own = match method {
                 "token-cascade" => ["chow", "chow-log"].contains(&name),
                 "sequence-cascade" => name == "chow",
                 _ => name == "exact",
             };
             if own {
-                resolve(&asked).expect(name);
+                resolve(&requested).expect(name);
             } else {
-                let (field, problem) = refused(&asked, 1.0);
+                let (field, problem) = refused(&requested, 1.0);
                 assert_eq!(field, "target", "{method} {name}");
                 assert!(
                     problem.contains(name) && problem.contains(method),
@@ -123,25 +123,25 @@ fn plans_made_for_one_target_refuse_others() {
 fn plans_without_a_block_to_verify_refuse_a_verification() {
     for method in ONE_TARGET.into_iter().chain(["oracle-cascade"]) {
         for name in names::verifications() {
-            let asked = verified(names::verification(name).expect(name), method);
+            let requested = verified(names::verification(name).expect(name), method);
             if name == "coupled" && method != "bild" {
-                resolve(&asked).expect(method);
+                resolve(&requested).expect(method);
             } else {
-                let (field, problem) = refused(&asked, 1.0);
+                let (field, problem) = refused(&requested, 1.0);
                 assert_eq!(field, "verification", "{method} {name}");
                 assert!(problem.contains("plan speculative"), "{problem}");
             }
         }
     }
     for method in ["coupled", "bild"] {
-        let asked = verified(Verification::bild(5.0), method);
-        assert_eq!(refused(&asked, 1.0).0, "verification");
+        let requested = verified(Verification::bild(5.0), method);
+        assert_eq!(refused(&requested, 1.0).0, "verification");
     }
 }
 
 #[test]
 fn a_rule_that_contradicts_the_target_is_refused() {
-    let asked = |rule| MethodRequest {
+    let requested = |rule| MethodRequest {
         target: Some(TargetKind::Rule(rules::OPT)),
         parameters: Parameters {
             rule: Some(rule),
@@ -149,8 +149,8 @@ fn a_rule_that_contradicts_the_target_is_refused() {
         },
         ..of("spec-cascade")
     };
-    assert_eq!(refused(&asked(rules::CHOW), 1.0).0, "rule");
-    resolve(&asked(rules::OPT)).expect("they agree");
+    assert_eq!(refused(&requested(rules::CHOW), 1.0).0, "rule");
+    resolve(&requested(rules::OPT)).expect("they agree");
 }
 
 #[test]
@@ -176,14 +176,14 @@ fn only_a_lossy_target_that_loses_nothing_is_lossless() {
 #[test]
 fn acceptance_is_decided_where_asked() {
     for at_coordinator in [false, true] {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             accept_at_coordinator: at_coordinator,
             ..of("block")
         };
-        let choice = resolve(&asked).expect("fits");
+        let choice = resolve(&requested).expect("fits");
         assert_eq!(choice.accept_at_coordinator, at_coordinator);
-        let [.., (_, told), _, _, _] = choice.effective_axes();
-        assert_eq!(names::accepts_at_coordinator(&told), Ok(at_coordinator));
+        let [.., (_, reported), _, _, _] = choice.effective_axes();
+        assert_eq!(names::accepts_at_coordinator(&reported), Ok(at_coordinator));
     }
 }
 

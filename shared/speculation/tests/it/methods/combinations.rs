@@ -35,21 +35,21 @@ fn whatever_is_accepted_fits_together() {
                 for &verification in &verifications {
                     for &proposal in &proposals {
                         for temperature in [0.0, 1.0] {
-                            let asked = MethodRequest {
+                            let requested = MethodRequest {
                                 plan,
                                 target,
                                 verification,
                                 proposal,
                                 ..of(method.name)
                             };
-                            match Choice::resolve(&asked, temperature, false) {
+                            match Choice::resolve(&requested, temperature, false) {
                                 Ok(choice) => {
                                     accepted += 1;
-                                    fits_together(&asked, &choice, temperature);
+                                    fits_together(&requested, &choice, temperature);
                                 }
                                 Err(error) => {
                                     refused += 1;
-                                    is_about_what_was_asked(&asked, &error);
+                                    is_about_what_was_asked(&requested, &error);
                                 }
                             }
                         }
@@ -61,15 +61,15 @@ fn whatever_is_accepted_fits_together() {
     assert!(accepted > 10_000 && refused > 10_000);
 }
 
-fn fits_together(asked: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
+fn fits_together(requested: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
     let kind = PlanKind::of(choice.plan);
-    assert_eq!(kind, asked.plan.unwrap_or(choice.method.plan));
+    assert_eq!(kind, requested.plan.unwrap_or(choice.method.plan));
     let is_bild = choice.verification.is_bild();
-    assert_eq!(is_bild, kind == PlanKind::Bild, "{asked:?}");
+    assert_eq!(is_bild, kind == PlanKind::Bild, "{requested:?}");
     let compares_distributions = !is_bild && choice.verification != Verification::COUPLED;
     assert!(
         !compares_distributions || kind == PlanKind::Speculative,
-        "{asked:?}"
+        "{requested:?}"
     );
     choice.target.validate().expect("in range");
     let (probs, point) = match choice.proposal {
@@ -80,27 +80,30 @@ fn fits_together(asked: &MethodRequest<'_>, choice: &Choice, temperature: f32) {
     let needs = choice.needs();
     assert!(
         probs || !(needs.draft_probs || choice.bonus_q()),
-        "{asked:?}"
+        "{requested:?}"
     );
     assert!(
         probs || (point && temperature == 0.0) || !compares_distributions,
-        "{asked:?}"
+        "{requested:?}"
     );
-    assert!(!point || temperature == 0.0, "{asked:?}");
+    assert!(!point || temperature == 0.0, "{requested:?}");
     let dense = matches!(choice.proposal, ProposalForm::Dense { .. });
-    assert!(dense || !needs.dense, "{asked:?}");
-    assert_eq!(choice.proposal, asked.proposal.unwrap_or(choice.proposal));
+    assert!(dense || !needs.dense, "{requested:?}");
+    assert_eq!(
+        choice.proposal,
+        requested.proposal.unwrap_or(choice.proposal)
+    );
     // What draws from the target model alone is lossless, and nothing else.
     let from_target = !matches!(
         kind,
         PlanKind::DraftOnly | PlanKind::TokenCascade | PlanKind::SequenceCascade | PlanKind::Bild
     );
     let lossless = from_target && choice.target == TargetDistribution::Exact;
-    assert_eq!(choice.is_lossless(), lossless, "{asked:?}");
+    assert_eq!(choice.is_lossless(), lossless, "{requested:?}");
     assert_eq!(
         choice.is_reproducible(),
         !compares_distributions,
-        "{asked:?}"
+        "{requested:?}"
     );
 }
 
@@ -127,17 +130,17 @@ fn whatever_is_accepted_is_accepted_by_peers() {
                     &[(false, 0.0), (false, 1.0), (true, 1.0)],
                 ),
                 |&target, &verification, &proposal, &(accept_at_coordinator, temperature)| {
-                    let asked = MethodRequest {
+                    let requested = MethodRequest {
                         target,
                         verification,
                         proposal,
                         accept_at_coordinator,
                         ..with(method.name, *drafting, *len, *tree)
                     };
-                    match Choice::resolve(&asked, temperature, false) {
+                    match Choice::resolve(&requested, temperature, false) {
                         Ok(choice) => {
                             accepted += 1;
-                            goes_together_at_peers(&choice, &asked, temperature);
+                            goes_together_at_peers(&choice, &requested, temperature);
                         }
                         Err(_) => refused += 1,
                     }
@@ -163,7 +166,7 @@ fn for_each<A, B, C, D>(
     }
 }
 
-fn goes_together_at_peers(choice: &Choice, asked: &MethodRequest<'_>, temperature: f32) {
+fn goes_together_at_peers(choice: &Choice, requested: &MethodRequest<'_>, temperature: f32) {
     let proposal = choice.proposal_options();
     let at_peers = Options {
         target: choice.target,
@@ -177,15 +180,15 @@ fn goes_together_at_peers(choice: &Choice, asked: &MethodRequest<'_>, temperatur
         bonus_q: choice.bonus_q(),
         more_fields: proposal.confidence || proposal.unscaled || choice.scores(),
     };
-    assert_eq!(at_peers.check(), Ok(()), "{asked:?}");
+    assert_eq!(at_peers.check(), Ok(()), "{requested:?}");
 }
 
-fn is_about_what_was_asked(asked: &MethodRequest<'_>, error: &BadValue) {
+fn is_about_what_was_asked(requested: &MethodRequest<'_>, error: &BadValue) {
     let given = match error.field.as_str() {
-        "target" => asked.target.is_some(),
-        "verification" => asked.verification.is_some(),
-        "proposal" => asked.proposal.is_some(),
+        "target" => requested.target.is_some(),
+        "verification" => requested.verification.is_some(),
+        "proposal" => requested.proposal.is_some(),
         _ => false,
     };
-    assert!(given, "{asked:?}: {error}");
+    assert!(given, "{requested:?}: {error}");
 }

@@ -78,24 +78,24 @@ fn what_does_not_go_together_is_refused_by_the_name_of_what_was_asked() {
             for len in LENS {
                 for tree in TREES {
                     for accept_at_coordinator in [false, true] {
-                        let asked = MethodRequest {
+                        let requested = MethodRequest {
                             accept_at_coordinator,
                             ..with(method.name, drafting, len, tree)
                         };
                         if fit(method, drafting, len, tree, accept_at_coordinator) {
-                            let choice = resolve(&asked)
-                                .unwrap_or_else(|error| panic!("{asked:?}: {error}"));
+                            let choice = resolve(&requested)
+                                .unwrap_or_else(|error| panic!("{requested:?}: {error}"));
                             let found = (choice.drafting, choice.draft_len(), choice.tree);
                             assert_eq!(found, (drafting, len, tree));
                             accepted += 1;
                             continue;
                         }
-                        let (field, problem) = refused(&asked, 1.0);
+                        let (field, problem) = refused(&requested, 1.0);
                         let own = match field.as_str() {
                             "drafting" => names::of_drafting(drafting).to_owned(),
                             "draft_len" => names::of_draft_len(len),
                             "tree" => names::of_tree(tree),
-                            other => panic!("{asked:?} is refused for {other}"),
+                            other => panic!("{requested:?} is refused for {other}"),
                         };
                         assert!(problem.starts_with(&format!("'{own}' ")), "{problem}");
                         let says_what_to_do =
@@ -157,8 +157,8 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
             assert!(!max_gram.sends_emission_probs());
             let cascade = choice(Cascade);
             let coupled = method == "coupled";
-            let told = if draws { sampled } else { point };
-            assert_eq!(cascade.proposal, told, "{method}");
+            let reported = if draws { sampled } else { point };
+            assert_eq!(cascade.proposal, reported, "{method}");
             assert_eq!(cascade.sends_emission_probs(), draws && !coupled);
             assert!(!choice(Model).sends_emission_probs());
             // How a seed's tokens come about does not depend on who proposes.
@@ -190,16 +190,16 @@ fn a_proposal_that_the_drafts_do_not_have_is_refused_and_another_taken() {
         ("block", Cascade, CHAIN, SPARSE, 1.0, TAKEN),
         ("block", Cascade, CHAIN, Point, 0.0, TAKEN),
     ] {
-        let asked = MethodRequest {
+        let requested = MethodRequest {
             proposal: Some(proposal),
             ..with(method, drafting, DraftLen::Fixed, tree)
         };
         if expected == TAKEN {
-            let choice = Choice::resolve(&asked, temperature, false);
+            let choice = Choice::resolve(&requested, temperature, false);
             assert_eq!(choice.expect("fits").proposal, proposal);
             continue;
         }
-        let (field, problem) = refused(&asked, temperature);
+        let (field, problem) = refused(&requested, temperature);
         assert_eq!(field, "proposal");
         let expected = format!("expected {expected}");
         assert!(

@@ -32,8 +32,8 @@ fn numbers_lie_in_their_ranges() {
         (learned(nan, 1), threshold),
         (learned(0.5, 65), "0 to 64"),
     ] {
-        let asked = with("coupled", Drafting::Model, stop(rule), chain);
-        let (field, problem) = refused(&asked, 1.0);
+        let requested = with("coupled", Drafting::Model, stop(rule), chain);
+        let (field, problem) = refused(&requested, 1.0);
         assert_eq!(field, "draft_len");
         assert!(
             problem.contains(&format!("expected {expected}")),
@@ -49,8 +49,8 @@ fn numbers_lie_in_their_ranges() {
         (TreeShape::Alternates(0), "expected 1 to 16"),
         (TreeShape::Alternates(17), "expected 1 to 16"),
     ] {
-        let asked = with("coupled", Drafting::Model, DraftLen::Fixed, shape);
-        let (field, problem) = refused(&asked, 1.0);
+        let requested = with("coupled", Drafting::Model, DraftLen::Fixed, shape);
+        let (field, problem) = refused(&requested, 1.0);
         assert_eq!(field, "tree");
         assert!(problem.contains(expected), "{problem}");
         names::tree(&names::of_tree(shape)).expect_err("out of range");
@@ -91,8 +91,8 @@ fn names_and_values_of_drafting_belong_together() {
     let unknown = " comb comb: comb:x comb:-1 alternates:2.5 chain:1";
     refused("tree", unknown, "expected one of chain, comb:N");
     let error = names::drafting("ngram").expect_err("unknown");
-    let told = "drafting: 'ngram' is unknown, expected one of model, max-gram, cascade";
-    assert_eq!(error.to_string(), told);
+    let reported = "drafting: 'ngram' is unknown, expected one of model, max-gram, cascade";
+    assert_eq!(error.to_string(), reported);
 }
 
 /// Whoever reads the listing can ask for what stands in it, and finds the fields of the reports.

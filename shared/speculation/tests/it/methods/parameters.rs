@@ -124,8 +124,8 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
             if taken.contains(&parameter) {
                 continue;
             }
-            let asked = set(with(parameter, default_of(parameter)), name);
-            let (field, problem) = refused(&asked, 1.0);
+            let requested = set(with(parameter, default_of(parameter)), name);
+            let (field, problem) = refused(&requested, 1.0);
             assert_eq!(field, parameter);
             assert!(problem.contains(name), "{problem}");
             assert!(
@@ -140,19 +140,19 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
 fn every_parameter_is_held_to_its_range() {
     for method in METHODS {
         for setting in method.parameters() {
-            let asked = |value| set(with(setting.name, value), method.name);
+            let requested = |value| set(with(setting.name, value), method.name);
             assert!(setting.range.contains(setting.default));
             let (within, beyond) = bounds(setting.range);
             for value in within {
-                let choice = resolve(&asked(value))
+                let choice = resolve(&requested(value))
                     .unwrap_or_else(|error| panic!("{} {value:?}: {error}", method.name));
-                let told = choice
+                let reported = choice
                     .effective_parameters()
                     .find(|(name, _)| *name == setting.name);
-                assert_eq!(told, Some((setting.name, value.to_string())));
+                assert_eq!(reported, Some((setting.name, value.to_string())));
             }
             for value in beyond {
-                let (field, problem) = refused(&asked(value), 1.0);
+                let (field, problem) = refused(&requested(value), 1.0);
                 assert_eq!(field, setting.name, "{} {value:?}", method.name);
                 assert!(problem.contains("expected"), "{problem}");
             }
@@ -192,7 +192,7 @@ fn alpha_has_the_range_and_default_of_its_rule() {
 
 #[test]
 fn parameters_follow_the_axes_and_not_the_methods_name() {
-    let asked = MethodRequest {
+    let requested = MethodRequest {
         target: Some(TargetKind::Lossy),
         parameters: Parameters {
             alpha: Some(0.5),
@@ -205,13 +205,13 @@ fn parameters_follow_the_axes_and_not_the_methods_name() {
         alpha: 0.5,
         beta: Beta::Tuned,
     };
-    assert_eq!(resolve(&asked).expect("taken").target, lossy);
-    let asked = MethodRequest {
+    assert_eq!(resolve(&requested).expect("taken").target, lossy);
+    let requested = MethodRequest {
         target: Some(TargetKind::Exact),
         parameters: with("alpha", Value::Number(0.1)),
         ..of("lossy")
     };
-    let (field, problem) = refused(&asked, 1.0);
+    let (field, problem) = refused(&requested, 1.0);
     assert_eq!(field, "alpha");
     assert!(
         problem.contains("target 'exact'") && problem.contains("no parameters"),
@@ -221,7 +221,7 @@ fn parameters_follow_the_axes_and_not_the_methods_name() {
 
 #[test]
 fn beta_is_at_least_what_alpha_leaves() {
-    let asked = |alpha, beta| MethodRequest {
+    let requested = |alpha, beta| MethodRequest {
         parameters: Parameters {
             alpha: Some(alpha),
             beta: Some(Beta::Fixed(beta)),
@@ -229,9 +229,9 @@ fn beta_is_at_least_what_alpha_leaves() {
         },
         ..of("lossy")
     };
-    resolve(&asked(0.25, 0.75)).expect("the least");
-    assert_eq!(refused(&asked(0.25, 0.749), 1.0).0, "beta");
-    assert_eq!(refused(&asked(0.0, 0.75), 1.0).0, "beta");
+    resolve(&requested(0.25, 0.75)).expect("the least");
+    assert_eq!(refused(&requested(0.25, 0.749), 1.0).0, "beta");
+    assert_eq!(refused(&requested(0.0, 0.75), 1.0).0, "beta");
     assert_eq!(names::beta("tuned"), Ok(Beta::Tuned));
     assert_eq!(names::beta("1.5"), Ok(Beta::Fixed(1.5)));
     assert_eq!(names::beta("x").expect_err("no number").field, "beta");
@@ -260,7 +260,7 @@ fn cascades_hand_over_where_their_rule_says() {
     assert!(
         endless
             .effective_parameters()
-            .any(|told| told == ("max_run", "0".to_owned()))
+            .any(|reported| reported == ("max_run", "0".to_owned()))
     );
     for (alpha, least) in [(0.0, 0.0), (0.25, 0.75_f64.ln()), (1.0, f64::NEG_INFINITY)] {
         let Plan::SequenceCascade { threshold, mean } =

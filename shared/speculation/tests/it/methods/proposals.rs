@@ -17,8 +17,8 @@ fn rule(rule: Rule, method: &str) -> MethodRequest<'_> {
     aimed(TargetKind::Rule(rule), method)
 }
 
-fn form(asked: &MethodRequest<'_>, temperature: f32) -> ProposalForm {
-    Choice::resolve(asked, temperature, false)
+fn form(requested: &MethodRequest<'_>, temperature: f32) -> ProposalForm {
+    Choice::resolve(requested, temperature, false)
         .expect("fits")
         .proposal
 }
@@ -46,8 +46,8 @@ fn any_distribution_may_be_told_where_none_is_needed() {
     for method in METHODS {
         for temperature in [0.0, 1.0] {
             for proposal in [ONE, SPARSE, WHOLE, HALF] {
-                let asked = proposed(proposal, method.name);
-                assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
+                let requested = proposed(proposal, method.name);
+                assert_eq!(form(&requested, temperature), proposal, "{}", method.name);
             }
         }
     }
@@ -65,11 +65,11 @@ fn a_distribution_that_is_needed_cannot_be_left_out() {
                     0.0 => !mixes && (!rejects || is_point),
                     _ => !mixes && !rejects && !is_point,
                 };
-                let asked = proposed(proposal, method.name);
+                let requested = proposed(proposal, method.name);
                 if fits {
-                    assert_eq!(form(&asked, temperature), proposal, "{}", method.name);
+                    assert_eq!(form(&requested, temperature), proposal, "{}", method.name);
                 } else {
-                    let (field, problem) = refused(&asked, temperature);
+                    let (field, problem) = refused(&requested, temperature);
                     assert_eq!(field, "proposal", "{}", method.name);
                     assert!(problem.contains("expected"), "{problem}");
                 }
@@ -81,23 +81,23 @@ fn a_distribution_that_is_needed_cannot_be_left_out() {
 #[test]
 fn a_part_of_the_distribution_will_not_do_for_a_rule_that_averages_over_it() {
     for method in ["coupled", "block", "spec-cascade", "oracle-cascade"] {
-        let asked = |proposal| MethodRequest {
+        let requested = |proposal| MethodRequest {
             proposal: Some(proposal),
             ..rule(rules::BILD, method)
         };
-        let (field, problem) = refused(&asked(SPARSE), 1.0);
+        let (field, problem) = refused(&requested(SPARSE), 1.0);
         assert_eq!(field, "proposal");
         assert!(problem.contains("dense"), "{problem}");
-        assert_eq!(form(&asked(SPARSE), 0.0), SPARSE);
-        assert_eq!(form(&asked(HALF), 1.0), HALF);
+        assert_eq!(form(&requested(SPARSE), 0.0), SPARSE);
+        assert_eq!(form(&requested(HALF), 1.0), HALF);
     }
 }
 
 #[test]
 fn a_sparse_distribution_has_between_one_and_the_most_tokens() {
     for top in [0, SPARSE_MOST + 1] {
-        let asked = proposed(ProposalForm::Sparse { top }, "rejection");
-        assert_eq!(refused(&asked, 1.0).0, "proposal");
+        let requested = proposed(ProposalForm::Sparse { top }, "rejection");
+        assert_eq!(refused(&requested, 1.0).0, "proposal");
         let error = names::proposal(&format!("sparse:{top}")).expect_err("out of range");
         assert_eq!(error.field, "proposal");
     }
@@ -125,12 +125,12 @@ fn a_sparse_distribution_has_between_one_and_the_most_tokens() {
 
 #[test]
 fn what_a_rule_judges_by_is_told_beside_the_distribution() {
-    let told = |rule_: Rule, proposal, temperature, cuts| {
-        let asked = MethodRequest {
+    let reported = |rule_: Rule, proposal, temperature, cuts| {
+        let requested = MethodRequest {
             proposal,
             ..rule(rule_, "coupled")
         };
-        Choice::resolve(&asked, temperature, cuts)
+        Choice::resolve(&requested, temperature, cuts)
             .expect("fits")
             .proposal_options()
     };
@@ -138,7 +138,7 @@ fn what_a_rule_judges_by_is_told_beside_the_distribution() {
         for temperature in [0.0, 0.5, 1.0] {
             let alpha = rule.alpha.default;
             let needs = TargetDistribution::Deferral { rule, alpha }.needs(temperature == 0.0);
-            let proposal_options = told(rule, None, temperature, true);
+            let proposal_options = reported(rule, None, temperature, true);
             let expected = ProposalOptions {
                 form: form(&self::rule(rule, "coupled"), temperature),
                 confidence: needs.max || needs.entropy,
@@ -149,7 +149,7 @@ fn what_a_rule_judges_by_is_told_beside_the_distribution() {
     }
     // A whole distribution that nothing was done to is the unscaled distribution; cut or scaled it is not.
     let unscaled = |proposal, temperature, cuts| {
-        told(rules::TOKEN_V1, Some(proposal), temperature, cuts).unscaled
+        reported(rules::TOKEN_V1, Some(proposal), temperature, cuts).unscaled
     };
     assert!(!unscaled(WHOLE, 1.0, false));
     assert!(unscaled(WHOLE, 1.0, true));

@@ -277,11 +277,11 @@ fn in_a_tie_the_draft_model_speaks() {
 #[test]
 fn token_v1_reads_the_unscaled_draft_distribution_only_where_the_draft_distribution_has_mass() {
     for at in positions() {
-        let told = at.q.unscaled().iter().zip(&at.q.sampling);
-        let told = told.map(|(&unscaled, &mass)| if mass > 0.0 { unscaled } else { 0.0 });
-        let told = Position {
+        let reported = at.q.unscaled().iter().zip(&at.q.sampling);
+        let reported = reported.map(|(&unscaled, &mass)| if mass > 0.0 { unscaled } else { 0.0 });
+        let reported = Position {
             q: Model {
-                apart: Some(told.collect()),
+                apart: Some(reported.collect()),
                 ..at.q.clone()
             },
             p: at.p.clone(),
@@ -289,7 +289,7 @@ fn token_v1_reads_the_unscaled_draft_distribution_only_where_the_draft_distribut
         };
         for alpha in alphas(rules::TOKEN_V1) {
             assert_eq!(
-                decide(rules::TOKEN_V1, alpha, &told),
+                decide(rules::TOKEN_V1, alpha, &reported),
                 decide(rules::TOKEN_V1, alpha, &at)
             );
         }

@@ -48,7 +48,7 @@ impl Distributions {
     }
 
     /// The same distributions, each as a proposal of `form` says it.
-    pub(crate) fn told(&self, form: ProposalForm) -> Self {
+    pub(crate) fn reported(&self, form: ProposalForm) -> Self {
         Self {
             form,
             ..self.clone()

@@ -175,10 +175,10 @@ impl Setup<'_> {
     /// The target distribution (vocab) after `prefix`, from what is told of the draft model there.
     fn aimed_at(&self, prefix: &[TokenId]) -> Vec<f64> {
         let (target, target_unscaled) = self.target_distributions(prefix);
-        let (told, draft) = self.propose(prefix);
-        let sure = told.confidence.expect("told");
+        let (reported, draft) = self.propose(prefix);
+        let sure = reported.confidence.expect("told");
         let mut unscaled = vec![0.0; target.len()];
-        match (&told.probs, told.unscaled) {
+        match (&reported.probs, reported.unscaled) {
             (ProposalProbs::Sparse { ids, .. }, Some(masses)) => {
                 for (&id, mass) in ids.iter().zip(masses) {
                     unscaled[id as usize] = f64::from(mass);

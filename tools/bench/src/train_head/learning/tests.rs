@@ -263,8 +263,8 @@ fn bad_options_are_refused_by_name() {
         }
     }
     let none = fit(&Examples::default(), &options(1.0, 0), |_, _| ()).expect_err("refused");
-    let told = none.to_string();
-    assert!(told.starts_with("examples is 0 labels"), "{told}");
+    let reported = none.to_string();
+    assert!(reported.starts_with("examples is 0 labels"), "{reported}");
 }
 
 #[test]
