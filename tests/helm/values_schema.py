@@ -18,6 +18,7 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
 UNSET = "unset"
 # Settings whose defaults do not show what they may be.
 SPECIAL = {
+    "coordinator.draft_len": {"anyOf": [{"enum": ["auto"]}, {"type": "integer", "minimum": 1, "maximum": 64}]},
     "drafter.cascade.max_gram": {"enum": [True, False, "auto"]},
     "telemetry.protocol": {"enum": ["grpc", "http/protobuf"]},
     "telemetry.sample_ratio": {"type": "number", "minimum": 0, "maximum": 1},

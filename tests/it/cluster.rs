@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coordinator::{Coordinator, CoordinatorConfig, ModelGroup};
+use coordinator::{Coordinator, CoordinatorConfig, DefaultDraftLen, ModelGroup};
 use drafter::{Drafter, DrafterConfig, Loaded};
 use model::source::{ServedModel, serve};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat, embedded};
@@ -196,6 +196,8 @@ pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorCo
         }],
         round_timeout_ms: 5_000.try_into().expect("not zero"),
         verifier_retries: 2,
+        // What pays on a machine that runs tests is no matter of theirs.
+        draft_len: DefaultDraftLen::Fixed(4.try_into().expect("not zero")),
         ..CoordinatorConfig::default()
     }
 }

@@ -18,7 +18,9 @@ use speculation::target::{TargetDistribution, rules};
 use speculation::verification::Verification;
 
 use crate::dice::{Chooses, Dice};
+use crate::prices::Claims;
 use crate::sequence::Sequence;
+use crate::simulation::FORWARD;
 
 /// More than a sparse draft distribution keeps, so that rejection meets a distribution that was really cut.
 pub(crate) const VOCAB_SIZE: u32 = 48;
@@ -52,6 +54,10 @@ pub(crate) struct Case {
     pub(crate) draft_len: u32,
     /// Whether the length of blocks, up to `draft_len`, follows what is measured.
     pub(crate) goodput: bool,
+    /// Forwards that the target takes for a token when it decodes alone.
+    pub(crate) alone_forwards: u32,
+    /// What peers claim of their load with each answer, if lengths follow what is measured.
+    pub(crate) claims: Claims,
     /// The shape of blocks; other than a chain with coupled verification of the exact target only.
     pub(crate) tree: TreeShape,
     pub(crate) max_tokens: u32,
@@ -72,6 +78,8 @@ impl Case {
             draft_model: DraftModel::Near,
             draft_len: 4,
             goodput: false,
+            alone_forwards: 1,
+            claims: Claims::Anything,
             tree: TreeShape::Chain,
             max_tokens: 32,
             retries: 2,
@@ -157,7 +165,12 @@ impl Case {
 
     pub(crate) fn session_config(&self) -> SessionConfig {
         SessionConfig {
-            goodput: self.goodput.then(Estimator::default),
+            goodput: self.goodput.then(|| {
+                // The target alone was measured, so that drafting is tried first.
+                let mut known = Estimator::default();
+                known.observe_alone(24, Some(FORWARD));
+                known
+            }),
             tree: self.tree,
             bonus_q: self.verifier_needs_draft_probs() && self.plan == Plan::Speculative,
             depends_on_draft: self.defers_below.is_some(),

@@ -14,6 +14,8 @@ pub(crate) enum Chooses {
     Faults,
     /// What the network does with each message.
     Network,
+    /// What peers claim of their load.
+    Prices,
 }
 
 /// A seeded sequence of numbers.

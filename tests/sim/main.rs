@@ -19,6 +19,7 @@ mod faults;
 mod message;
 mod network;
 mod peer;
+mod prices;
 mod record;
 mod sequence;
 mod simulation;

@@ -10,6 +10,7 @@ use crate::faults::{Faults, Trouble};
 use crate::message::{Answer, Ask, Reply};
 use crate::network::{Message, Network};
 use crate::peer::SimPeer;
+use crate::prices::Liar;
 use crate::record::{Event, Record};
 
 /// Time a peer takes for an answer, or for each token it streams.
@@ -26,6 +27,8 @@ pub(crate) fn simulate(case: &Case, faults: &Faults) -> Record {
         network: Network::new(faults),
         faults,
         leaves: faults.client_leaves,
+        claims: Liar::new(case),
+        alone_forwards: case.alone_forwards,
         now: Duration::ZERO,
         record: Record::new(case, faults),
     };
@@ -42,6 +45,8 @@ struct Simulation<'a> {
     network: Network<'a>,
     faults: &'a Faults,
     leaves: Option<Duration>,
+    claims: Liar,
+    alone_forwards: u32,
     now: Duration,
     record: Record,
 }
@@ -64,7 +69,12 @@ impl Simulation<'_> {
             match message {
                 Message::Ask(ask) => self.serve(peer, ask),
                 Message::Reply(reply) => match self.client.hear(peer, reply) {
-                    Heard::Input(input) => self.tell(Event::Input(input)),
+                    Heard::Input(input) => {
+                        if let Some(claim) = self.claims.next(peer) {
+                            self.tell(Event::Input(claim));
+                        }
+                        self.tell(Event::Input(input));
+                    }
                     Heard::Again((peer, ask)) => {
                         self.network.send(peer, Message::Ask(ask), self.now);
                     }
@@ -116,7 +126,10 @@ impl Simulation<'_> {
         };
         let mut said_at = self.now;
         for answer in answers {
-            said_at += FORWARD;
+            said_at += match answer {
+                Answer::Decoded { .. } => FORWARD * self.alone_forwards,
+                _ => FORWARD,
+            };
             // A crash takes with it what was not said yet.
             if self.faults.crashes(peer, said_at) == crashes {
                 let reply = Message::Reply(Reply { round, answer });

@@ -7,7 +7,7 @@ mod session;
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::drafting::Drafting;
+use speculation::drafting::{AcceptanceLabel, Drafting};
 use speculation::methods::Choice;
 use speculation::proposal::ProposalForm;
 use speculation::sampling::SamplingParams;
@@ -16,7 +16,7 @@ use wire::open::ProposalFields;
 use wire::v1;
 
 pub(crate) use opening::open;
-pub(crate) use requirements::DrafterRequirements;
+pub(crate) use requirements::{DrafterRequirements, has_head};
 pub(crate) use session::session_config;
 
 /// A request in range.
@@ -75,6 +75,15 @@ impl AdmittedRequest {
                 free.map(|free| free.saturating_add(1))
             }
         }
+    }
+
+    /// What an acceptance head must have been trained for so that a drafter may end blocks by it, although nobody asked
+    /// for it; none where the length of a block is asked for, or must not depend on what is drafted.
+    pub(crate) fn foretold_by(&self) -> Option<AcceptanceLabel> {
+        let method = &self.method;
+        let is_open = method.auto && method.drafting == Drafting::Model;
+        let label = method.verification.label;
+        label.filter(|_| is_open && !method.verification.carries_layers)
     }
 
     /// The tokens whose text the output continues: a decoder's output is a text of its own.

@@ -19,9 +19,9 @@ pub struct CoordinatorConfig {
     /// The models served, the default one first.
     pub models: Vec<ModelGroup>,
     /// Draft tokens a round where a request does not say.
-    pub draft_len: NonZeroU32,
-    /// Most draft tokens a round where a request does not say, and a stop rule, measured throughput or a
-    /// cascade of draft models decides how many there are.
+    pub draft_len: DefaultDraftLen,
+    /// Most draft tokens a round where a request does not say, and what is measured, a stop rule or a cascade of
+    /// draft models decides how many there are.
     pub draft_cap: NonZeroU32,
     /// Whether only methods are allowed whose tokens are exact samples of the target model.
     pub lossless_only: bool,
@@ -71,6 +71,63 @@ pub struct ModelGroup {
 
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
+/// Draft tokens a round where a request does not say: `"auto"`, or always so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "DraftLenSetting", into = "DraftLenSetting")]
+pub enum DefaultDraftLen {
+    /// As many as pay, by what is measured.
+    #[default]
+    Auto,
+    /// Always so many.
+    Fixed(NonZeroU32),
+}
+
+/// The same as it stands in a configuration.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum DraftLenSetting {
+    Number(u32),
+    Name(String),
+}
+
+impl DefaultDraftLen {
+    /// The number, if there is one.
+    pub fn fixed(self) -> Option<NonZeroU32> {
+        match self {
+            Self::Auto => None,
+            Self::Fixed(tokens) => Some(tokens),
+        }
+    }
+}
+
+impl TryFrom<DraftLenSetting> for DefaultDraftLen {
+    type Error = String;
+
+    fn try_from(setting: DraftLenSetting) -> Result<Self, String> {
+        let text = match setting {
+            DraftLenSetting::Number(tokens) => tokens.to_string(),
+            // What an environment variable says is text, also where it is a number.
+            DraftLenSetting::Name(name) => name,
+        };
+        match text.parse().ok() {
+            _ if text == "auto" => Ok(Self::Auto),
+            Some(tokens) => Ok(Self::Fixed(tokens)),
+            None => Err(format!(
+                "'{text}' is no draft length, expected 'auto' or 1 to {MAX_DRAFT_LEN}"
+            )),
+        }
+    }
+}
+
+impl From<DefaultDraftLen> for DraftLenSetting {
+    fn from(len: DefaultDraftLen) -> Self {
+        match len {
+            DefaultDraftLen::Auto => Self::Name("auto".to_owned()),
+            DefaultDraftLen::Fixed(tokens) => Self::Number(tokens.get()),
+        }
+    }
+}
+
 impl Default for CoordinatorConfig {
     fn default() -> Self {
         let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7001));
@@ -81,7 +138,7 @@ impl Default for CoordinatorConfig {
                 drafters: vec!["http://127.0.0.1:7101".to_owned()],
                 verifiers: vec!["http://127.0.0.1:7201".to_owned()],
             }],
-            draft_len: const { NonZeroU32::new(4).unwrap() },
+            draft_len: DefaultDraftLen::Auto,
             draft_cap: const { NonZeroU32::new(20).unwrap() },
             lossless_only: false,
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
@@ -111,8 +168,9 @@ impl CoordinatorConfig {
             let (key, problem) = (key.to_owned(), problem.to_owned());
             Err(CoordinatorError::Setting { key, problem })
         };
-        for (key, value) in [("draft_len", self.draft_len), ("draft_cap", self.draft_cap)] {
-            if value.get() > MAX_DRAFT_LEN {
+        let fixed = self.draft_len.fixed();
+        for (key, value) in [("draft_len", fixed), ("draft_cap", Some(self.draft_cap))] {
+            if let Some(value) = value.filter(|value| value.get() > MAX_DRAFT_LEN) {
                 let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
                 return wrong(key, &problem);
             }
@@ -146,5 +204,29 @@ impl CoordinatorConfig {
 
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_default_length_is_auto_or_a_number_also_as_text() {
+        let read = |value| serde_json::from_value::<DefaultDraftLen>(value);
+        let fixed = |tokens| NonZeroU32::new(tokens).map(DefaultDraftLen::Fixed);
+        assert_eq!(read(json!("auto")).ok(), Some(DefaultDraftLen::Auto));
+        assert_eq!(read(json!(4)).ok(), fixed(4));
+        assert_eq!(read(json!("4")).ok(), fixed(4));
+        for len in [DefaultDraftLen::Auto, fixed(9).expect("not zero")] {
+            let written = serde_json::to_value(len).expect("JSON");
+            assert_eq!(read(written).ok(), Some(len));
+        }
+        for bad in [json!(0), json!("0"), json!("autos"), json!("")] {
+            let error = read(bad).expect_err("refused").to_string();
+            assert!(error.contains("expected 'auto' or 1 to 64"), "{error}");
+        }
     }
 }

@@ -96,9 +96,11 @@ impl Driver {
             permits,
         } = prepared;
         let began = observer.began();
-        let estimate = request.method.goodput.then(|| {
+        let estimate = (request.method.auto && request.has_drafters).then(|| {
             let kind = EstimateKind::of(&request.method, request.sampling.temperature);
-            model.estimates.find(kind)
+            let may_rest = !request.method.depends_on_draft();
+            let known = model.estimates.find(kind);
+            known.begin(spread(request.seed), may_rest)
         });
         let session = session_config(&request, config, estimate, jitter());
         let (stops, before) = (&request.stops, request.text_before());
@@ -177,6 +179,13 @@ impl Driver {
                     base_len,
                     request: sent,
                 });
+                let opens_round = std::mem::replace(&mut self.round.decided, round) != round;
+                if let Some(lengths) = self.session.goodput().filter(|_| opens_round) {
+                    self.observer.observe(&Event::LengthDecided {
+                        decision: lengths.decision(),
+                        prices: lengths.prices(),
+                    });
+                }
                 if self.round.proposals.round != round {
                     self.round.proposals = RoundProposals::default();
                 }
@@ -210,6 +219,7 @@ impl Driver {
             },
             output: self.session.output(),
             emitted: self.session.emitted(),
+            worth: (self.session.goodput()).and_then(|lengths| lengths.decision().worth),
             trace: self.observer.sent_context(),
         };
         let (peers, record) = (&mut self.peers, &self.round);
@@ -257,6 +267,13 @@ impl Driver {
             self.session.handle(Input::Stop { len }, self.now());
         }
     }
+}
+
+/// A number from 0 to 1 that is the same whenever the seed is, and is far from that of the next one.
+fn spread(seed: u64) -> f64 {
+    // 2^64 over the golden ratio: multiples of it fall evenly over the range.
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as f64 / f64::from(u32::MAX)
 }
 
 /// A number from 0 to 1 that differs between requests.

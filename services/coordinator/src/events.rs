@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use speculation::goodput::Decision;
 use speculation::session::{Fallback, Input, Peer, Request, Statistics};
 use wire::v1;
 
@@ -121,6 +122,12 @@ pub(crate) enum Event<'a> {
         attempt: u32,
         base_len: u32,
         request: &'a Request,
+    },
+    /// How long the round's block is to be, where that follows what is measured. `prices`: what others wait for a row
+    /// at the verifier, and for a draft token, in seconds.
+    LengthDecided {
+        decision: Decision,
+        prices: (f64, f64),
     },
     /// The peer asked has answered.
     Answered {

@@ -17,6 +17,6 @@ mod peer;
 mod request;
 mod service;
 
-pub use config::{CoordinatorConfig, ModelGroup};
+pub use config::{CoordinatorConfig, DefaultDraftLen, ModelGroup};
 pub use error::CoordinatorError;
 pub use service::{Coordinator, run};

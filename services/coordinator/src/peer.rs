@@ -238,6 +238,13 @@ impl Peers {
         Err(allowance.exceeded(given))
     }
 
+    /// Whether the drafter computes on the verifier's processors, as far as both say where they do; none while not both
+    /// streams are open.
+    pub(crate) fn shares_processors(&self) -> Option<bool> {
+        let (drafter, verifier) = (self.drafter.processors()?, self.verifier.processors()?);
+        Some(!drafter.is_empty() && drafter == verifier)
+    }
+
     /// `peer` is asked something for the first time.
     pub(crate) fn requested(&self, peer: Peer) {
         if let Some(endpoint) = self.endpoint(peer) {

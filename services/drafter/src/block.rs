@@ -15,6 +15,7 @@ pub(crate) struct Draft {
     header: v1::ReplyHeader,
     form: ProposalForm,
     began: Instant,
+    sessions: usize,
     tokens_per_block: usize,
     is_tree: bool,
     nodes: Growth,
@@ -33,9 +34,10 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into
-    /// messages of `tokens_per_block` (0: one).
+    /// messages of `tokens_per_block` (0: one). The drafter serves so many `sessions`.
     pub(crate) fn new<R: Role>(
         turn: &Turn<'_, R>,
+        sessions: usize,
         form: ProposalForm,
         tree: TreeShape,
         tokens_per_block: u32,
@@ -44,6 +46,7 @@ impl Draft {
             header: turn.round.reply_header(false),
             form,
             began: turn.began,
+            sessions,
             tokens_per_block: match tokens_per_block {
                 0 => usize::MAX,
                 tokens => tokens as usize,
@@ -103,7 +106,7 @@ impl Draft {
             bonus: self.bonus.take().map(reported),
             last: cause.is_some(),
             stop_cause: cause.unwrap_or_default().into(),
-            timing: cause.map(|_| self.cost.timing(self.began)),
+            timing: cause.map(|_| self.cost.timing(self.began, self.sessions)),
             forwards: std::mem::take(&mut self.forwards),
         };
         self.sent = nodes;

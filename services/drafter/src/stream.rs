@@ -95,7 +95,8 @@ impl Role for Proposers {
         if !turn.advance(session).await? {
             return Ok(());
         }
-        let mut draft = Draft::new(&turn, form, requested.tree, wire.tokens_per_block);
+        let (tree, sessions) = (requested.tree, drafter.sessions().attached);
+        let mut draft = Draft::new(&turn, sessions, form, tree, wire.tokens_per_block);
         let (reporter, mut progressing) = progress::channel();
         // Boxed, for a cascade's state is large and would be moved from future to future.
         let drafting = Box::pin(propose(

@@ -19,6 +19,7 @@
 
 mod batch;
 mod budget;
+mod gather;
 mod handle;
 mod pace;
 mod prefixes;

@@ -30,11 +30,12 @@ impl Cost {
         self.step.forwarded_tokens += more.step.forwarded_tokens;
         self.step.batch_tokens = more.step.batch_tokens;
         self.step.batch_sequences = self.step.batch_sequences.max(more.step.batch_sequences);
+        self.step.row = more.step.row;
         self.accept += more.accept;
     }
 
-    /// The same in a reply to a request that came in at `began`.
-    pub fn timing(&self, began: Instant) -> v1::Timing {
+    /// The same in a reply to a request that came in at `began`, of a peer that serves so many `sessions`.
+    pub fn timing(&self, began: Instant, sessions: usize) -> v1::Timing {
         v1::Timing {
             queue_us: self.step.queue.as_micros() as u32,
             forward_us: self.step.forward.as_micros() as u32,
@@ -42,6 +43,8 @@ impl Cost {
             batch: self.step.batch_sequences as u32,
             accept_us: self.accept.as_micros() as u32,
             forwarded_tokens: self.step.forwarded_tokens as u32,
+            row_ns: u32::try_from(self.step.row.as_nanos()).unwrap_or(u32::MAX),
+            sessions: sessions as u32,
         }
     }
 

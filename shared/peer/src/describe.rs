@@ -4,6 +4,8 @@ use model::source::ServedModel;
 use speculation::ports::LanguageModel;
 use wire::v1;
 
+use crate::processors;
+
 /// The description of a peer that serves this model.
 pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescription {
     let shape = served.model.shape();
@@ -23,6 +25,12 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
             kernels: served.numerics.kernels.clone(),
         }),
         eos_token_ids: served.eos_token_ids.clone(),
+        // What a GPU computes takes no time from others' processors.
+        processors: if served.numerics.kernels.contains("cuda") {
+            Vec::new()
+        } else {
+            processors::name()
+        },
         ..wire::describe::capabilities()
     }
 }

@@ -14,6 +14,7 @@ mod counted;
 mod describe;
 mod error;
 mod metrics;
+mod processors;
 mod replies;
 mod role;
 mod service;

@@ -61,6 +61,8 @@ impl<R: Role> Peer<R> {
             let peer = looked_at.upgrade()?;
             let (sessions, engine) = (peer.sessions(), peer.engine());
             let (memory, totals) = (peer.memory(), peer.totals());
+            let row = peer.engines.iter().map(EngineHandle::row).max();
+            let row = row.unwrap_or_default();
             for (state, count) in [("open", sessions.attached), ("detached", sessions.detached)] {
                 samples.add(&names::SESSIONS, &[R::NAME, state], count as f64);
             }
@@ -80,6 +82,7 @@ impl<R: Role> Peer<R> {
                 (&names::FORWARDED_TOKENS, totals.tokens as f64),
                 (&names::PREFILL_TOKENS, totals.prefill_tokens as f64),
                 (&names::ENGINE_BUSY, totals.busy.as_secs_f64()),
+                (&names::ENGINE_ROW, row.as_secs_f64()),
             ] {
                 samples.add(metric, &[R::NAME], value);
             }

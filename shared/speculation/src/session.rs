@@ -47,6 +47,8 @@ struct Outstanding {
     /// When the answer is due, once it was handed out; or, if `paused`, when to send again.
     due: Option<Duration>,
     paused: bool,
+    /// Tokens of its answer that came so far.
+    streamed: u32,
     /// Why it had to be repeated the first time.
     first_failure: Option<String>,
 }
@@ -252,6 +254,11 @@ impl Session {
                 peer,
                 allowance,
             } => self.progressed(round, peer, now + allowance),
+            Input::Priced {
+                peer,
+                price,
+                shares_cores,
+            } => self.priced(peer, price, shares_cores),
             Input::Limited {
                 round,
                 max_draft_tokens,
@@ -300,6 +307,7 @@ impl Session {
             sent: None,
             due: None,
             paused: false,
+            streamed: 0,
             first_failure: None,
         });
     }

@@ -54,7 +54,12 @@ pub fn digest(request: &impl Digestible) -> u64 {
         *request.header_mut() = None;
         request.encode_to_vec()
     };
-    let hash = Sha256::digest(encoded);
+    short(&encoded)
+}
+
+/// First 8 bytes of the SHA-256 of `bytes`, as a little-endian number.
+pub fn short(bytes: &[u8]) -> u64 {
+    let hash = Sha256::digest(bytes);
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(first)

@@ -89,9 +89,9 @@ pub fn length_from_wire(wire: Option<&v1::DraftLength>) -> Result<Option<Length>
             };
             stop("named.threshold", policy, named.threshold, named.min_tokens)
         }
-        Policy::Goodput(true) => Ok(Some(Length::Policy(DraftLen::Goodput))),
+        Policy::Goodput(true) => Ok(Some(Length::Policy(DraftLen::Auto))),
         Policy::Goodput(false) => {
-            let problem = "false, expected true; leave it out to draft a fixed number of tokens";
+            let problem = "false, expected true; give draft_len to draft a fixed number of tokens";
             Err(BadField::new("draft_length.goodput", problem))
         }
     }
@@ -120,7 +120,7 @@ pub fn length_to_wire(length: Length) -> v1::DraftLength {
         Length::Fixed(tokens) => Some(Policy::Fixed(tokens)),
         Length::Policy(DraftLen::Fixed) => None,
         Length::Policy(DraftLen::Stop(rule)) => policy_of(rule),
-        Length::Policy(DraftLen::Goodput) => Some(Policy::Goodput(true)),
+        Length::Policy(DraftLen::Auto) => Some(Policy::Goodput(true)),
     };
     v1::DraftLength { policy }
 }
@@ -138,7 +138,7 @@ pub fn rule_from_wire(
         Some(Length::Fixed(tokens)) => Ok((StopRule::NEVER, tokens.min(max_tokens))),
         None | Some(Length::Policy(DraftLen::Fixed)) => Ok((StopRule::NEVER, max_tokens)),
         Some(Length::Policy(DraftLen::Stop(rule))) => Ok((rule, max_tokens)),
-        Some(Length::Policy(DraftLen::Goodput)) => {
+        Some(Length::Policy(DraftLen::Auto)) => {
             let problem = "goes in a GenerateRequest only: the coordinator measures, and asks for as \
                            many tokens as it wants";
             Err(BadField::new("draft_length.goodput", problem))

@@ -38,7 +38,7 @@ impl DraftingRequest {
             most: request.draft_len,
         };
         match drafting::length_from_wire(request.draft_length.as_ref())? {
-            None => {}
+            None => requested.draft_len = requested.most.map(|_| DraftLen::Fixed),
             Some(Length::Policy(policy)) => requested.draft_len = Some(policy),
             Some(Length::Fixed(tokens)) => {
                 in_range("draft_length.fixed", tokens)?;
@@ -48,6 +48,7 @@ impl DraftingRequest {
                     return Err(BadField::new("draft_length.fixed", problem));
                 }
                 requested.most = Some(tokens);
+                requested.draft_len = Some(DraftLen::Fixed);
             }
         }
         if let Some(most) = requested.most {

@@ -48,6 +48,7 @@ pub fn statistics(statistics: &Statistics) -> v1::SpeculationStatistics {
         draft_forwards_by_model: statistics.draft_forwards_by_model.clone(),
         forced: statistics.forced,
         fallback_tokens: statistics.fallback_tokens,
+        rested_tokens: statistics.rested_tokens,
         target_calls_per_token: statistics.verification_rate().unwrap_or(0.0),
         ..Default::default()
     }
@@ -119,5 +120,7 @@ pub fn together(so_far: v1::Timing, timing: v1::Timing) -> v1::Timing {
         forwarded_tokens: so_far
             .forwarded_tokens
             .saturating_add(timing.forwarded_tokens),
+        row_ns: timing.row_ns,
+        sessions: timing.sessions,
     }
 }

@@ -88,7 +88,7 @@ impl DrafterRequirements {
             );
         }
         if let Some(label) = self.label
-            && !drafter.heads.iter().any(|&head| predicts(head, label))
+            && !has_head(drafter, label)
         {
             let problem = format!(
                 "has no acceptance head for label '{}'; train one with outrider-bench train-head",
@@ -117,8 +117,10 @@ impl DrafterRequirements {
     }
 }
 
-fn predicts(head: v1::AcceptanceHead, label: AcceptanceLabel) -> bool {
-    head.label() == drafting::label_to_wire(label)
+/// Whether `drafter` has an acceptance head for `label`.
+pub(crate) fn has_head(drafter: &v1::PeerDescription, label: AcceptanceLabel) -> bool {
+    let wanted = drafting::label_to_wire(label);
+    drafter.heads.iter().any(|head| head.label() == wanted)
 }
 
 #[cfg(test)]

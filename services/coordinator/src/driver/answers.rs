@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use speculation::goodput::Price;
 use speculation::session::{DraftStop, Input, Peer};
 use wire::status::PeerFailure;
+use wire::v1;
 
 use super::{Driver, jitter};
 use crate::events::{AnswerTiming, Event, Fault};
@@ -58,6 +60,15 @@ impl Driver {
             }
             _ => return answer.input,
         };
+        if let Some(price) = price(&answer.input, &answer.reported) {
+            let shares_cores = self.peers.shares_processors();
+            let price = Input::Priced {
+                peer,
+                price,
+                shares_cores,
+            };
+            self.session.handle(price, self.now());
+        }
         self.observer.observe(&Event::Answered {
             input: &answer.input,
             timing,
@@ -125,4 +136,23 @@ impl Driver {
             self.observer.observe(&Event::Moved { times, migrations });
         }
     }
+}
+
+/// What a peer says of its load with an answer; nothing if it says nothing.
+fn price(input: &Input, reported: &v1::Timing) -> Option<Price> {
+    if reported.batch == 0 && reported.sessions == 0 {
+        return None;
+    }
+    // Of a drafter the time counts for each level, of a verifier for its one forward.
+    let forwards = match input {
+        Input::Drafted { block, .. } => block.drafts.levels().max(1),
+        _ => 1,
+    };
+    let seconds = |nanoseconds: f64| nanoseconds / 1e9;
+    Some(Price::new(
+        seconds(reported.row_ns.into()),
+        reported.batch.into(),
+        reported.sessions.max(reported.batch).into(),
+        seconds(f64::from(reported.forward_us) * 1e3) / f64::from(forwards),
+    ))
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use server::health::Health;
 use speculation::TokenId;
+use speculation::goodput::Estimator;
 use speculation::session::{FinishReason, Input, Origin, Plan};
 use text::Output;
 use tonic::Code;
@@ -143,6 +144,7 @@ impl Driver {
         let (moves, bytes) = (self.peers.moves(), self.peers.traffic());
         let statistics = session.statistics();
         let tokens = self.response.delivered;
+        let lengths = session.goodput();
         v1::Finished {
             reason: finish_reason.into(),
             error,
@@ -156,6 +158,11 @@ impl Driver {
                 migrations: moves.migrations,
                 wire_bytes: bytes.opening + bytes.rounds,
                 rounds: session.rounds(),
+                predicted_gain: lengths.and_then(|lengths| lengths.decision().gain),
+                measured_gain: lengths.and_then(Estimator::measured_gain),
+                length_decision: lengths.map_or_else(String::new, |lengths| {
+                    lengths.decision().why.name().to_owned()
+                }),
                 wire_bytes_per_round: bytes.rounds as f64 / session.rounds().max(1) as f64,
                 ..wire::report::statistics(statistics)
             }),

@@ -21,6 +21,8 @@ pub(super) struct RoundRecord {
     pub(super) answered_by: Option<Peer>,
     /// Draft distributions that were asked for after blocks.
     pub(super) distributions_fetched: u32,
+    /// The round whose length was reported last.
+    pub(super) decided: u64,
     /// Losses, moves, rounds, steps and bytes that were told of.
     pub(super) fallbacks: usize,
     pub(super) migrations: u32,

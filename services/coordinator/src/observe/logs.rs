@@ -64,6 +64,15 @@ impl RequestLog {
             Event::Dropped { stage } => {
                 tracing::debug!(stage = stage.name(), "request dropped");
             }
+            Event::LengthDecided { decision, .. } => {
+                let why = decision.why.name();
+                tracing::trace!(
+                    len = decision.len,
+                    gain = decision.gain,
+                    why,
+                    "length decided"
+                );
+            }
             Event::Admitted
             | Event::Sent { .. }
             | Event::Answered { .. }

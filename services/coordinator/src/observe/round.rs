@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use server::trace::{Attribute, Kind, Span, TraceContext, names};
+use speculation::goodput::Decision;
 use speculation::session::{Input, Request};
 use speculation::verification::LastToken;
 
@@ -29,6 +30,7 @@ pub(super) struct RoundSpans {
     rejected_position: Option<u32>,
     wire_bytes: Option<u64>,
     fallback: Option<String>,
+    length: Option<(Decision, (f64, f64))>,
 }
 
 impl RoundSpans {
@@ -47,6 +49,7 @@ impl RoundSpans {
             rejected_position: None,
             wire_bytes: None,
             fallback: None,
+            length: None,
         }
     }
 
@@ -83,6 +86,7 @@ impl RoundSpans {
                     step.failed(peer, reason, address);
                 }
             }
+            Event::LengthDecided { decision, prices } => self.length = Some((decision, prices)),
             Event::FellBack { fallback, .. } => self.fallback = Some(fallback.reason.clone()),
             Event::Emitted { chunk } => self.emitted += chunk.token_ids.len(),
             Event::RoundEnded { report, .. } => self.wire_bytes = Some(report.wire_bytes),
@@ -135,6 +139,23 @@ impl RoundSpans {
         span.end_at(ended);
     }
 
+    /// Why the round has its length, where that was decided by what is measured.
+    fn length_attributes(&self) -> Vec<Attribute> {
+        let Some((decision, (row, token))) = self.length else {
+            return Vec::new();
+        };
+        let gain = decision.gain;
+        let gain = gain.map(|gain| Attribute::new(names::PREDICTED_GAIN, gain));
+        [
+            Attribute::new(names::LENGTH_DECISION, decision.why.name()),
+            Attribute::new(names::ROW_PRICE, row),
+            Attribute::new(names::TOKEN_PRICE, token),
+        ]
+        .into_iter()
+        .chain(gain)
+        .collect()
+    }
+
     fn attributes(&self) -> Vec<Attribute> {
         let attempts = self.steps.iter().map(Step::attempt).max();
         let batch = self.steps.iter().rev().find_map(Step::batch);
@@ -166,6 +187,7 @@ impl RoundSpans {
         numbers
             .map(|(name, value)| Attribute::new(name, value))
             .chain(reason)
+            .chain(self.length_attributes())
             .collect()
     }
 }

@@ -109,7 +109,10 @@ impl RequestSpans {
                     text.emitted(&chunk.text);
                 }
             }
-            Event::Answered { .. } | Event::Failed { .. } | Event::RoundEnded { .. } => {}
+            Event::LengthDecided { .. }
+            | Event::Answered { .. }
+            | Event::Failed { .. }
+            | Event::RoundEnded { .. } => {}
         }
     }
 

@@ -186,6 +186,12 @@ impl<P: Protocol> PeerSession<P> {
         self.stream()
     }
 
+    /// What the peer calls the processors that it computes on, empty if it does not say; none while no stream is open.
+    pub(super) fn processors(&self) -> Option<&[u8]> {
+        let stream = self.stream.as_ref();
+        stream.map(|stream| &stream.description.processors[..])
+    }
+
     /// The stream, if it is open.
     pub(super) fn stream(&mut self) -> Result<&mut PeerStream<P>, PeerError> {
         self.stream.as_mut().ok_or(PeerError::NoneAlive(P::PEER))

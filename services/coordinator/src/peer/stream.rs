@@ -75,6 +75,10 @@ pub(crate) struct Position<'a> {
     pub(crate) output: &'a [TokenId],
     /// How many of them were emitted, and so will stand at the next round.
     pub(crate) emitted: usize,
+    /// The probability of surviving that one more draft token is worth at least, as [`Decision::worth`].
+    ///
+    /// [`Decision::worth`]: speculation::goodput::Decision::worth
+    pub(crate) worth: Option<f64>,
     /// What the peer hangs its spans on, if it is to make any.
     pub(crate) trace: Option<TraceContext>,
 }

@@ -117,6 +117,7 @@ fn position(output: &[TokenId]) -> Position<'_> {
         },
         output,
         emitted: 3,
+        worth: None,
         trace: None,
     }
 }
@@ -205,7 +206,15 @@ fn drafted(answer: Result<Answer, Failure>) -> (Vec<TokenId>, DraftStop) {
 
 /// A request and its session at a drafter that describes itself so.
 async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>) {
-    let mut peers = peers(|_| {});
+    requesting(|_| {}, description).await
+}
+
+/// The same for a request that is configured so.
+async fn requesting(
+    configure: impl FnOnce(&mut v1::GenerateRequest),
+    description: v1::PeerDescription,
+) -> (Peers, Wire<Drafting>) {
+    let mut peers = peers(configure);
     let (session, wire) = session(&peers, description).await;
     peers.drafter = session;
     (peers, wire)

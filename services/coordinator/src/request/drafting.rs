@@ -1,7 +1,7 @@
 //! How long draft blocks are, by what a request asks for and the verifier takes.
 
+use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::Choice;
-use speculation::methods::names::DRAFT_CAP;
 use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
 
@@ -20,11 +20,10 @@ pub(super) fn levels(
     most_nodes: u32,
     config: &CoordinatorConfig,
 ) -> Result<u32, BadField> {
-    let default = if method.default_draft_len() == DRAFT_CAP {
-        config.draft_cap
-    } else {
-        config.draft_len
-    };
+    let fixed = config.draft_len.fixed();
+    let is_fixed = method.draft_len() == DraftLen::Fixed && method.drafting != Drafting::Cascade;
+    let fixed = fixed.filter(|_| is_fixed);
+    let default = fixed.unwrap_or(config.draft_cap);
     let width = method.tree.width();
     let fit = most_nodes / width;
     let refused = |problem: String| Err(BadField::new("tree", problem));
@@ -81,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_has_a_cap_where_a_fixed_length_has_its_default() {
-        assert_eq!(levels(&request(None, None), 64), Ok(4));
+    fn what_is_not_named_has_a_cap() {
+        assert_eq!(levels(&request(None, None), 64), Ok(20));
         assert_eq!(levels(&request(Some(7), None), 64), Ok(7));
         assert_eq!(levels(&request(None, Some(Policy::Fixed(7))), 64), Ok(7));
         assert_eq!(levels(&request(Some(7), Some(Policy::Fixed(7))), 64), Ok(7));
@@ -93,10 +92,10 @@ mod tests {
             levels(&request(None, Some(Policy::Goodput(true))), 64),
             Ok(20)
         );
-        for (drafting, most) in [(v1::Drafting::Cascade, 20), (v1::Drafting::MaxGram, 4)] {
+        for drafting in [v1::Drafting::Cascade, v1::Drafting::MaxGram] {
             let mut requested = request(None, None);
             requested.drafting = drafting.into();
-            assert_eq!(levels(&requested, 64), Ok(most));
+            assert_eq!(levels(&requested, 64), Ok(20));
         }
         // A chain is cut to what the verifier takes.
         assert_eq!(levels(&request(Some(9), None), 3), Ok(3));
@@ -110,7 +109,7 @@ mod tests {
             }),
             ..request(draft_len, None)
         };
-        assert_eq!(levels(&tree(None, 8), 64), Ok(4));
+        assert_eq!(levels(&tree(None, 8), 64), Ok(8));
         assert_eq!(levels(&tree(Some(8), 8), 64), Ok(8));
         assert_eq!(levels(&tree(None, 8), 24), Ok(3));
         let of_cascade = |siblings| v1::GenerateRequest {

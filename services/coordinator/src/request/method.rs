@@ -1,6 +1,6 @@
 //! Which method a request asks for, from the message to a checked choice.
 
-use speculation::drafting::Drafting;
+use speculation::drafting::{DraftLen, Drafting};
 use speculation::methods::names::of_drafting;
 use speculation::methods::{Choice, METHODS};
 use speculation::sampling::SamplingParams;
@@ -24,7 +24,10 @@ pub(super) fn choose(
     model: &ServedModel,
     config: &CoordinatorConfig,
 ) -> Result<Choice, BadField> {
-    let requested = method::from_wire(request, drafting)?;
+    let mut requested = method::from_wire(request, drafting)?;
+    if requested.draft_len.is_none() && config.draft_len.fixed().is_some() {
+        requested.draft_len = Some(DraftLen::Fixed);
+    }
     let choice = Choice::resolve(&requested, sampling.temperature, cuts(sampling));
     let choice = choice.map_err(|error| match &error.field[..] {
         // A number goes with everything: it is the policy that does not.

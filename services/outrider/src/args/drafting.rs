@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use speculation::drafting::{DraftLen, Drafting};
-use speculation::methods::names;
+use speculation::methods::names::{self, DRAFT_CAP};
 use wire::drafting::{self, Length};
 use wire::v1;
 
@@ -15,9 +15,9 @@ pub struct DraftingArgs {
     /// text's end; no model), or `cascade` (several draft models).
     #[arg(long, value_name = "WHO")]
     pub drafting: Option<String>,
-    /// Draft tokens a round: a number of 1 to 64 (4 if not given), or what decides: `confidence:P` and
-    /// `entropy:NATS` stop before a token the draft model is unsure of, `specdec++:H` where a trained
-    /// head expects a refusal, `goodput` drafts what measured times make worth while.
+    /// Draft tokens a round: `auto` (the default: as many as pay, by measured acceptance, times and load; none
+    /// where drafting does not), a number of 1 to 64, or what decides: `confidence:P` and `entropy:NATS` stop
+    /// before a token the draft model is unsure of, `specdec++:H` where a trained head expects a refusal.
     #[arg(long, value_name = "K|POLICY")]
     pub draft_len: Option<String>,
     /// Most draft tokens a round where a policy or a cascade decides, 1 to 64; 20 if not given.
@@ -58,10 +58,17 @@ impl DraftingArgs {
                 request.draft_length = Some(drafting::length_to_wire(Length::Policy(policy)));
                 true
             }
-            None => who == Some(Drafting::Cascade),
+            None if request.draft_len.is_some() => who == Some(Drafting::Cascade),
+            None => true,
         };
         if is_decided {
-            request.draft_len = self.draft_cap;
+            // A number that stood there is of those that say nothing; what a cascade drafts has a most of its own.
+            let was_fixed = request.draft_len.is_some() && len.is_none();
+            request.draft_len = self.draft_cap.or(was_fixed.then_some(DRAFT_CAP));
+            if self.draft_cap.is_some() && request.draft_length.is_none() && !was_fixed {
+                let auto = Length::Policy(DraftLen::Auto);
+                request.draft_length = Some(drafting::length_to_wire(auto));
+            }
             return Ok(());
         }
         if let Some(cap) = self.draft_cap {
@@ -106,15 +113,29 @@ mod tests {
         assert_eq!(reported(&len("7", None)), (Some(7), None));
         // Not the number that stands there for fixed lengths.
         let goodput = Some(Policy::Goodput(true));
-        assert_eq!(reported(&len("goodput", None)), (None, goodput.clone()));
-        assert_eq!(reported(&len("goodput", Some(9))), (Some(9), goodput));
+        assert_eq!(reported(&len("auto", None)), (None, goodput.clone()));
+        assert_eq!(
+            reported(&len("goodput", Some(9))),
+            (Some(9), goodput.clone())
+        );
+        // A most alone is one of the default, which is left open otherwise.
+        let mut open = v1::GenerateRequest::default();
+        DraftingArgs::default().apply(&mut open).expect("flags");
+        assert_eq!(open, v1::GenerateRequest::default());
+        let capped = DraftingArgs {
+            draft_cap: Some(9),
+            ..Default::default()
+        };
+        capped.apply(&mut open).expect("flags");
+        let policy = open.draft_length.and_then(|length| length.policy);
+        assert_eq!((open.draft_len, policy), (Some(9), goodput));
         let unsure = Some(Policy::Confidence(0.4));
         assert_eq!(reported(&len("confidence:0.4", None)), (None, unsure));
         let cascade = DraftingArgs {
             drafting: Some("cascade".to_owned()),
             ..Default::default()
         };
-        assert_eq!(reported(&cascade), (None, None));
+        assert_eq!(reported(&cascade), (Some(20), None));
         let error = request(&len("7", Some(9))).expect_err("both").to_string();
         assert!(error.starts_with("--draft-cap: 9"), "{error}");
     }

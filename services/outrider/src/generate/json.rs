@@ -159,6 +159,10 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
         "wire_bytes_per_round": statistics.wire_bytes_per_round,
         "rounds": statistics.rounds,
         "fallback_tokens": statistics.fallback_tokens,
+        "rested_tokens": statistics.rested_tokens,
+        "predicted_gain": statistics.predicted_gain,
+        "measured_gain": statistics.measured_gain,
+        "length_decision": statistics.length_decision,
     })
 }
 

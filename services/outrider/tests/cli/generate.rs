@@ -42,7 +42,8 @@ fn generate_prints_one_json_object_with_everything_in_it() {
 
 #[test]
 fn generate_streams_text_and_ends_with_a_summary() {
-    let line = "generate --prompt 'Once upon a time' --max-tokens 20 --seed 1 --show-rounds";
+    let line =
+        "generate --prompt 'Once upon a time' --max-tokens 20 --seed 1 --show-rounds --draft-len 4";
     let (stdout, stderr) = succeeds(&mut outrider(&words(line)));
     assert!(
         !stdout.trim().is_empty() && !stdout.contains('\u{1b}'),
@@ -68,7 +69,7 @@ fn bad_requests_name_the_field_and_the_limit() {
             "--prompt x --temperature -1 | temperature | -1 | 0 to 100",
             "--prompt x --draft-len 9 --tree comb:8 | tree | 9 levels of 8 nodes are 72 | 64",
             "--prompt x --method nonsense | method | nonsense | target-only",
-            "--prompt x --draft-cap 9 | --draft-cap | 9",
+            "--prompt x --draft-len 4 --draft-cap 9 | --draft-cap | 9",
             "--prompt x --coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused",
             "--prompt x --coordinator nonsense | nonsense | http://HOST:PORT",
             " | --prompt",

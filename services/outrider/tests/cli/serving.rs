@@ -9,7 +9,8 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
     let verifier = Server::start(&["verifier", "--listen", ANY]);
     let peers = ["--drafter", &drafter.url, "--verifier", &verifier.url];
     let coordinator = Server::start(&[&["coordinator", "--listen", ANY][..], &peers[..]].concat());
-    let prompt = words("--prompt 'Once upon a time' --max-tokens 40 --seed 3 --ignore-eos");
+    let prompt =
+        words("--prompt 'Once upon a time' --max-tokens 40 --seed 3 --ignore-eos --draft-len 4");
     let apart = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
     let together = json(&prompt);
     assert_eq!(apart["token_ids"], together["token_ids"]);

@@ -95,7 +95,7 @@ async fn answer(
         // Nothing is decided here.
         cost.accept = Duration::ZERO;
         if let Some(last) = slices.last_mut() {
-            last.timing = Some(cost.timing(turn.began));
+            last.timing = Some(cost.timing(turn.began, verifier.sessions().attached));
         }
         cost.count(&verifier.metrics);
         // Not kept for a retry: rows are large, and scoring again gives the same.
@@ -115,7 +115,7 @@ async fn answer(
         }
     };
     let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
-    let timing = cost.timing(turn.began);
+    let timing = cost.timing(turn.began, verifier.sessions().attached);
     let verdict = verdict::to_wire(decided, round.reply_header(false), timing);
     cost.count(&verifier.metrics);
     session.answers.keep(round.key, verdict.clone());

@@ -53,7 +53,8 @@ pub(super) async fn decode(
             let began = Instant::now();
             let next = next_report(&mut reports, &mut progressing, &turn);
             let (token, cost) = next.await?;
-            let message = message(session, &turn.round, token, decoded, cost.timing(began));
+            let timing = cost.timing(began, verifier.sessions().attached);
+            let message = message(session, &turn.round, token, decoded, timing);
             decoded += 1;
             if decoded == 1 {
                 cost.count(&verifier.metrics);

@@ -158,6 +158,11 @@ impl EngineHandle {
         self.shared.figures().totals
     }
 
+    /// What one more row adds to a forward, as measured lately; zero until that is known.
+    pub fn row(&self) -> Duration {
+        self.shared.figures().row
+    }
+
     /// What the engine is doing.
     pub fn gauges(&self) -> Gauges {
         Gauges {
@@ -183,13 +188,14 @@ pub(super) struct Queued {
     pub(super) since: Instant,
 }
 
-/// What the thread tells of itself. It alone writes it, between two forwards.
+/// What the thread says of itself. It alone writes it, between two forwards.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     /// But for what is queued.
     pub(super) gauges: Gauges,
     pub(super) memory: MemoryGauges,
     pub(super) totals: Totals,
+    pub(super) row: Duration,
 }
 
 /// What the thread and the handles both see.

@@ -59,6 +59,7 @@ pub(super) struct Forward {
     pub(super) elapsed: Duration,
     pub(super) tokens: usize,
     pub(super) sequences: usize,
+    pub(super) row: Duration,
 }
 
 impl<C: KvCache> Running<C> {
@@ -106,6 +107,11 @@ impl<C: KvCache> Running<C> {
         let limit = if self.encodes { 0 } else { self.whole_from };
         let kept = self.sequence.reconcile(tokens, limit);
         Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
+    }
+
+    /// Whether it is yet to have its first forward.
+    pub(super) fn is_new(&self) -> bool {
+        self.submitted.is_some()
     }
 
     /// Tokens of the source that must be encoded before anything is forwarded.
@@ -213,6 +219,7 @@ impl<C: KvCache> Running<C> {
         self.figures.forwarded_tokens += tokens.len();
         self.figures.batch_tokens = forward.tokens;
         self.figures.batch_sequences = forward.sequences;
+        self.figures.row = forward.row;
         again
     }
 

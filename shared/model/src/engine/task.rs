@@ -171,6 +171,8 @@ pub struct StepTiming {
     pub batch_tokens: usize,
     /// Sequences in the step's last forward.
     pub batch_sequences: usize,
+    /// What one more row adds to a forward, as measured lately; zero until that is known.
+    pub row: Duration,
 }
 
 /// Why the engine gave up on a task.

@@ -1,6 +1,7 @@
 mod batch;
 mod eviction;
 mod exhaustion;
+mod gather;
 mod generating;
 mod memory;
 mod progress;

@@ -8,14 +8,16 @@ use std::{
     collections::{HashSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering, mpsc::Receiver},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
+use speculation::goodput::Line;
 use speculation::ports::{KvCache, LanguageModel, Rows};
 
 use super::{
     EngineConfig,
     budget::Budget,
+    gather::Gather,
     handle::{Gauges, Job, Queued, Shared, Totals},
     pace::Pace,
     prefixes::Prefixes,
@@ -24,6 +26,9 @@ use super::{
     task::{EngineError, SlotId},
 };
 use crate::{cpu::Threads, sequence::Sequence};
+
+/// How much an earlier forward counts after each when it is measured what rows cost: about fifty count.
+const ROWS_MEMORY: f64 = 0.98;
 
 /// Everything the thread owns.
 pub(super) struct Worker<M: LanguageModel> {
@@ -39,6 +44,9 @@ pub(super) struct Worker<M: LanguageModel> {
     pub(super) prefixes: Prefixes<M::Cache>,
     rows: Rows,
     pub(super) pace: Pace,
+    /// What forwards take, by rows, where they read no prompt.
+    rows_cost: Line,
+    pub(super) gather: Gather,
     /// What tasks' steps share.
     threads: Threads,
 }
@@ -65,6 +73,8 @@ where
             slots: SlotTable::new(),
             prefixes: Prefixes::new(),
             rows: Rows::default(),
+            rows_cost: Line::new(ROWS_MEMORY, 0.0),
+            gather: Gather::default(),
             pace: Pace::new(config.prefill_time, config.max_batch_tokens.get()),
             threads: Threads::up_to(0),
         }
@@ -100,6 +110,9 @@ where
     fn turn(&mut self) {
         self.drop_cancelled();
         self.admit();
+        if self.gathers() {
+            return;
+        }
         self.reconcile();
         self.make_room();
         self.share_tokens();
@@ -117,11 +130,43 @@ where
         }
     }
 
+    /// Waits for tasks that are about to come, if it is worth it. Returns whether one came.
+    fn gathers(&mut self) -> bool {
+        // Where nobody could join, or somebody was left out before, there is nobody to wait for.
+        let blocks: usize = self.running.iter().map(Running::block).sum();
+        let is_full = self.running.len() >= self.config.max_batch.get()
+            || blocks >= self.config.max_batch_tokens.get()
+            || self.running.iter().any(|own| own.waited > 0);
+        if is_full {
+            self.gather.begins();
+            return false;
+        }
+        let now = Instant::now();
+        let ready = self.running.iter().map(|own| (own.slot, own.is_new()));
+        // Without a change of rows nothing is known of what one costs, and all of it counts as fixed.
+        let fixed = f64::midpoint(self.rows_cost.fixed(), self.rows_cost.mean());
+        let fixed = Duration::from_secs_f64(fixed);
+        if let Some(until) = self.gather.until(&ready, fixed, now)
+            && let Ok(job) = self.receiver.recv_timeout(until - now)
+        {
+            self.waiting.push_back(job);
+            return true;
+        }
+        self.gather.begins();
+        false
+    }
+
+    /// What one more row adds to a forward.
+    fn row(&self) -> Duration {
+        Duration::from_secs_f64(self.rows_cost.slope())
+    }
+
     fn drop_cancelled(&mut self) {
         for cancelled in self
             .running
             .extract_if(.., |running| running.task.is_cancelled())
         {
+            self.gather.left(cancelled.slot, Instant::now());
             self.slots
                 .put(cancelled.slot, cancelled.tenant, cancelled.sequence);
         }
@@ -151,6 +196,7 @@ where
                     self.shared.queued.fetch_sub(1, Ordering::AcqRel);
                     if !is_cancelled {
                         busy.insert(slot);
+                        self.gather.came(slot, queued.since);
                         let sequence = self.sequence(&queued);
                         self.running.push(Running::new(queued, sequence));
                     }
@@ -189,6 +235,7 @@ where
 
     /// Forgets a slot; what its sequence began with may serve its tenant again.
     fn free(&mut self, slot: SlotId) {
+        self.gather.forget(slot);
         let freed = self.slots.free(slot);
         if let Some((tenant, sequence)) = freed.filter(|_| self.config.prefix_sharing) {
             let bound = self.config.max_cached_sequences.get();
@@ -214,6 +261,7 @@ where
 
     /// Fails a task; its sequence is as before.
     pub(super) fn end(&mut self, running: Running<M::Cache>, error: EngineError) {
+        self.gather.left(running.slot, Instant::now());
         self.slots
             .put(running.slot, running.tenant, running.sequence);
         running.task.fail(error);
@@ -239,10 +287,15 @@ where
             elapsed: started.elapsed(),
             tokens,
             sequences,
+            row: self.row(),
         };
         // Sources are read whole: they say nothing of what tokens take.
-        if prefilled > 0 && read == 0 {
-            self.pace.measured(tokens, forward.elapsed);
+        match (prefilled, read) {
+            (0, 0) => self
+                .rows_cost
+                .observe(tokens as f64, forward.elapsed.as_secs_f64()),
+            (_, 0) => self.pace.measured(tokens, forward.elapsed),
+            _ => {}
         }
         let forwarded = planned(&mut self.running).map(|running| running.forwarded(forward));
         let again: usize = forwarded.sum();
@@ -291,6 +344,7 @@ where
     fn publish(&self) {
         let running = self.running.iter().map(|own| own.sequence.tokens().len());
         let mut figures = self.shared.figures();
+        figures.row = self.row();
         figures.gauges = Gauges {
             running: self.running.len(),
             queued: 0,

@@ -24,6 +24,11 @@ const BATCH_BOUNDS: &[f64] = &[
     1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 128.0, 256.0,
 ];
 
+/// Of gains: finest about 1, where drafting begins to pay.
+const GAIN_BOUNDS: &[f64] = &[
+    0.25, 0.5, 0.75, 0.9, 0.97, 1.0, 1.03, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0,
+];
+
 /// As published in the GenAI conventions for `gen_ai.server.request.duration`.
 const GEN_AI_DURATION_BOUNDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
@@ -138,6 +143,15 @@ metrics! {
     TARGET_FORWARDS: Counter, "outrider_target_forwards", MODEL_AND_METHOD;
     /// Output tokens that the target decoded alone because the drafter was lost
     FALLBACK_TOKENS: Counter, "outrider_fallback_tokens", MODEL;
+    /// Output tokens that the target decoded alone because drafting did not pay (draft length auto)
+    RESTED_TOKENS: Counter, "outrider_rested_tokens", MODEL;
+    /// Decisions on the length of a round with draft length auto, by why: unknown, pays, tries, compares, rests
+    LENGTH_DECISIONS: Counter, "outrider_length_decisions", &["model", "why"];
+    /// Predicted throughput of the best draft length over that of the target alone, others' time included, of each
+    /// decision
+    PREDICTED_GAIN: Histogram(GAIN_BOUNDS), "outrider_predicted_gain", MODEL;
+    /// Measured throughput of a request's rounds with drafts over that of the target alone at the same load
+    MEASURED_GAIN: Histogram(GAIN_BOUNDS), "outrider_measured_gain", MODEL;
     /// Emitted positions that a deferral rule judged
     JUDGED_POSITIONS: Counter, "outrider_judged_positions", MODEL_AND_METHOD;
     /// Sum over those positions of how much of each was deferred to the target, 0 to 1
@@ -191,6 +205,8 @@ metrics! {
     PREFILL_TOKENS: Counter, "outrider_prefill_tokens", ROLE;
     /// Time the engine spent in forwards
     ENGINE_BUSY: Counter, "outrider_engine_busy_seconds", ROLE;
+    /// What one more row adds to a forward, as measured lately under the load there was
+    ENGINE_ROW: Gauge, "outrider_engine_row_seconds", ROLE;
     /// Tokens whose keys and values are in memory, in whole pages
     KV_TOKENS: Gauge, "outrider_kv_used_tokens", ROLE;
     /// Most of these tokens (kv_tokens)

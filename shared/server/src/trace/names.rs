@@ -97,6 +97,14 @@ pub const ACCEPTED_LEN: &str = "outrider.round.accepted_length";
 pub const EMITTED_LEN: &str = "outrider.round.emitted_length";
 /// Output position of the draft token that was refused.
 pub const REJECTED_POSITION: &str = "outrider.round.rejected_position";
+/// Why the round has its length, with draft length `auto`: unknown, pays, tries, compares or rests.
+pub const LENGTH_DECISION: &str = "outrider.round.length_decision";
+/// Throughput of the best length over that of the target alone, as predicted; others' time is in both.
+pub const PREDICTED_GAIN: &str = "outrider.round.predicted_gain";
+/// What the verifier's other sessions wait for one more row, in seconds, all together.
+pub const ROW_PRICE: &str = "outrider.round.row_price";
+/// What others wait for one more draft token to be made, in seconds, all together.
+pub const TOKEN_PRICE: &str = "outrider.round.token_price";
 /// Bytes exchanged with the peers since the round before that gave tokens.
 pub const WIRE_BYTES: &str = "outrider.round.wire_bytes";
 /// Why a span that was made after the fact is there: `failed` or `last`.

@@ -22,8 +22,8 @@ pub enum DraftLen {
     Fixed,
     /// Until the stop rule says stop.
     Stop(StopRule),
-    /// As many as measured acceptance and times make worth while.
-    Goodput,
+    /// As many as measured acceptance, times and load make worth while; none where drafting does not pay.
+    Auto,
 }
 
 /// The shape of a draft block.

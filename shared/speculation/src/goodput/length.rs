@@ -3,7 +3,7 @@
 /// Longest draft that is looked at.
 const LONGEST: u32 = 1 << 12;
 
-/// What a round costs, in any one unit of time.
+/// What a round costs, in any one unit of time: what the session waits, and what others wait for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A round with no draft token, the drafter's part included: round trips, and the verifier's forward of
@@ -15,31 +15,49 @@ pub struct Costs {
     pub alone: f64,
 }
 
-/// The draft length, at most `most`, of highest throughput where the draft token at position i is accepted
-/// with probability `accept[i]` if those before it are; the shorter one among equals. 0 where the target alone
-/// is faster. `accept` has no end, or the length is at most its own.
+/// A draft length, and what it brings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Best {
+    /// At least 1, unless none is allowed.
+    pub(super) len: u32,
+    /// Its throughput over that of the target alone.
+    pub(super) gain: f64,
+}
+
+impl Costs {
+    /// The probability of surviving below which a draft token costs more than it saves, where rounds make `gain` times
+    /// the tokens of the target alone in the same time: what the token costs, by what a token costs there.
+    pub(super) fn worth(&self, gain: f64) -> f64 {
+        (self.per_token * gain / self.alone).clamp(0.0, 1.0)
+    }
+
+    /// What a round of `len` draft tokens costs.
+    pub(super) fn round(&self, len: u32) -> f64 {
+        self.fixed + self.per_token * f64::from(len)
+    }
+}
+
+/// The draft length of 1 to `most` of highest throughput where the draft token at position i is accepted
+/// with probability `accept[i]` if those before it are; the shorter one among equals. `accept` has no end, or the
+/// length is at most its own.
 ///
 /// A round of `g` draft tokens emits `1 + S_1 + ... + S_g` tokens on average, where `S_i`, the product of the
 /// first `i` probabilities, is that of surviving so far (with equal probabilities `(1 - a^(g + 1)) / (1 - a)`:
 /// Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding", equation 1). What
 /// a further token adds falls with `g` and what it costs does not, so throughput has one maximum.
-pub(super) fn best_len(accept: impl IntoIterator<Item = f64>, costs: Costs, most: u32) -> u32 {
-    // The target alone has costs of its own.
-    let mut best = (0, 1.0 / costs.alone);
-    let (mut survival, mut emitted, mut before) = (1.0, 1.0, 0.0);
+pub(super) fn best_len(accept: impl IntoIterator<Item = f64>, costs: Costs, most: u32) -> Best {
+    let mut best = Best::default();
+    let (mut survival, mut emitted) = (1.0, 1.0);
     for (len, accept) in (1..=most.min(LONGEST)).zip(accept) {
         survival *= accept;
         emitted += survival;
-        let throughput = emitted / (costs.fixed + costs.per_token * f64::from(len));
-        if throughput > best.1 {
-            best = (len, throughput);
-        }
-        if throughput <= before {
+        let gain = emitted * costs.alone / costs.round(len);
+        if gain <= best.gain {
             break;
         }
-        before = throughput;
+        best = Best { len, gain };
     }
-    best.0
+    best
 }
 
 #[cfg(test)]
@@ -64,9 +82,13 @@ mod tests {
         }
     }
 
+    fn by_position_product(accept: &[f64], len: u32) -> f64 {
+        accept[..len as usize].iter().product()
+    }
+
     #[test]
     fn the_best_length_equals_a_search() {
-        let (mut zeros, mut inner, mut capped) = (0, 0, 0);
+        let (mut losing, mut inner, mut capped) = (0, 0, 0);
         for case in 0..2_000 {
             let [u, v, w, x] = uniforms(case, 0);
             // Acceptance up to .995, alike or by position; fixed costs from a tenth of a token's to 200 of them.
@@ -91,24 +113,42 @@ mod tests {
                 ..costs
             };
             let rate = |len: u32| throughput(&accept, costs, len as usize);
-            let search = (0..=most).max_by(|&g, &h| rate(g).total_cmp(&rate(h)).then(h.cmp(&g)));
-            let search = search.expect("at least 0");
+            let search = (1..=most).max_by(|&g, &h| rate(g).total_cmp(&rate(h)).then(h.cmp(&g)));
+            let Some(search) = search else {
+                assert_eq!(best_len([], costs, most), Best::default());
+                continue;
+            };
             let found = best_len(accept.iter().copied(), costs, most);
             // Two lengths may be equal but for rounding.
-            let ratio = rate(found) / rate(search);
+            let ratio = rate(found.len) / rate(search);
             assert!(
-                found == search || (ratio - 1.0).abs() < 1e-12,
-                "{found} is not {search}: a = {a}, {costs:?}, most = {most}"
+                found.len == search || (ratio - 1.0).abs() < 1e-12,
+                "{found:?} is not {search}: a = {a}, {costs:?}, most = {most}"
             );
-            match found {
-                0 => zeros += 1,
+            let gain = rate(found.len) / rate(0);
+            assert!((found.gain / gain - 1.0).abs() < 1e-12, "{found:?}");
+            // Where drafting pays the last token is worth its cost; and the next one would not be.
+            let survival = |len: u32| by_position_product(&accept, len);
+            let worth = costs.worth(found.gain);
+            assert!(
+                gain < 1.0 || survival(found.len) >= worth - 1e-12,
+                "{found:?} {costs:?}"
+            );
+            if found.len < most && worth < 1.0 {
+                assert!(
+                    survival(found.len + 1) <= worth + 1e-12,
+                    "{found:?} {costs:?}"
+                );
+            }
+            match found.len {
+                _ if gain < 1.0 => losing += 1,
                 len if len == most => capped += 1,
                 _ => inner += 1,
             }
         }
         assert!(
-            zeros > 150 && inner > 150 && capped > 150,
-            "{zeros} {inner} {capped}"
+            losing > 150 && inner > 150 && capped > 150,
+            "{losing} {inner} {capped}"
         );
     }
 
@@ -119,15 +159,17 @@ mod tests {
             per_token: 1.0,
             alone: 9.0,
         };
-        assert_eq!(best_len(repeat(0.0), costs, 20), 0);
-        assert_eq!(best_len(repeat(1.0), costs, 20), 20);
-        assert_eq!(best_len(repeat(1.0 - 1e-12), costs, 20), 20);
-        assert_eq!(best_len(repeat(0.9), costs, 0), 0);
+        let len = |accept, costs, most| best_len(repeat(accept), costs, most).len;
+        assert_eq!(len(0.0, costs, 20), 1);
+        assert_eq!(len(1.0, costs, 20), 20);
+        assert_eq!(len(1.0 - 1e-12, costs, 20), 20);
+        assert_eq!(len(0.9, costs, 0), 0);
         let free = Costs {
             per_token: 0.0,
             ..costs
         };
-        assert_eq!(best_len(repeat(0.5), free, 20), 20);
-        assert_eq!(best_len(repeat(0.0), free, 20), 0);
+        assert_eq!(len(0.5, free, 20), 20);
+        // None is ever accepted, and they are as good as each other.
+        assert_eq!(len(0.0, free, 20), 1);
     }
 }

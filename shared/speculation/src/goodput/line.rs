@@ -5,7 +5,7 @@
 /// Where all observations are at one x they tell nothing of the slope: it then stays what it was, and
 /// at the beginning what was assumed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
+pub struct Line {
     /// How much of an earlier observation's weight is left after each.
     memory: f64,
     /// Share of the first duration that is taken to be proportional to x, until x has varied.
@@ -25,14 +25,17 @@ pub(super) struct Line {
 /// of the link. A second one in a row is news, and counts in full.
 const OUTLIER: f64 = 3.0;
 
-/// Weight of observations from which on there is something to expect.
-const SETTLED: f64 = 4.0;
+/// Weight of observations from which on there is something to expect, and up to which that may be a hiccup itself.
+const EXPECTED: f64 = 0.5;
+const YOUNG: f64 = 1.5;
 
 /// Squared spread of x that counts as much as the slope so far.
 const INERTIA: f64 = 0.25;
 
 impl Line {
-    pub(super) fn new(memory: f64, assumed: f64) -> Self {
+    /// A line of which nothing is known. `memory`: how much of an earlier observation's weight is left after each;
+    /// `assumed`: the share of the first duration that is taken to be proportional to x, until x has varied.
+    pub fn new(memory: f64, assumed: f64) -> Self {
         Self {
             memory,
             assumed,
@@ -47,7 +50,8 @@ impl Line {
     }
 
     /// Takes note of `y` at `x`.
-    pub(super) fn observe(&mut self, x: f64, y: f64) {
+    pub fn observe(&mut self, x: f64, y: f64) {
+        self.doubt_first(x, y);
         if self.weight == 0.0 {
             self.slope = if x > 0.0 { self.assumed * y / x } else { 0.0 };
         }
@@ -70,10 +74,22 @@ impl Line {
         self.slope = self.slope.clamp(0.0, most.max(0.0));
     }
 
+    /// The first observation may have been the hiccup, where the next takes far less: it is then forgotten.
+    fn doubt_first(&mut self, x: f64, y: f64) {
+        let is_young = self.weight > 0.0 && self.weight < YOUNG;
+        if is_young && self.expected(x) > OUTLIER * y {
+            *self = Self::new(self.memory, self.assumed);
+        }
+    }
+
+    fn expected(&self, x: f64) -> f64 {
+        self.mean_y + (self.slope * (x - self.mean_x)).max(0.0)
+    }
+
     /// What `y` at `x` counts for.
     fn believed(&mut self, x: f64, y: f64) -> f64 {
-        let expected = self.mean_y + (self.slope * (x - self.mean_x)).max(0.0);
-        let is_outlier = self.weight >= SETTLED && y > OUTLIER * expected;
+        let expected = self.expected(x);
+        let is_outlier = self.weight >= EXPECTED && y > OUTLIER * expected;
         let is_first = is_outlier && !self.was_outlier;
         self.was_outlier = is_outlier;
         if is_first { OUTLIER * expected } else { y }
@@ -87,17 +103,23 @@ impl Line {
         self.product *= left;
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    /// Whether anything was observed.
+    pub fn is_known(&self) -> bool {
         self.weight > 0.0
     }
 
     /// Cost of each x.
-    pub(super) fn slope(&self) -> f64 {
+    pub fn slope(&self) -> f64 {
         self.slope
     }
 
+    /// Cost of late, at whichever x there was.
+    pub fn mean(&self) -> f64 {
+        self.mean_y
+    }
+
     /// Cost at x = 0.
-    pub(super) fn fixed(&self) -> f64 {
+    pub fn fixed(&self) -> f64 {
         (self.mean_y - self.slope * self.mean_x).max(0.0)
     }
 }
@@ -116,6 +138,17 @@ mod tests {
         }
         assert!((line.slope() - 0.5).abs() < 0.05, "{line:?}");
         assert!((line.fixed() - 6.0).abs() < 0.2, "{line:?}");
+    }
+
+    #[test]
+    fn a_first_observation_may_have_been_a_hiccup() {
+        let mut line = Line::new(0.95, 1.0);
+        line.observe(4.0, 1_000.0);
+        for x in [4.0, 6.0, 5.0] {
+            line.observe(x, 2.0 + x);
+        }
+        let at = line.fixed() + 5.0 * line.slope();
+        assert!((at - 7.0).abs() < 1.0, "{at}");
     }
 
     #[test]

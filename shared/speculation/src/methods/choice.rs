@@ -1,8 +1,6 @@
 //! What a choice means for drafter, verifier and session.
 
-use super::names::{
-    DRAFT_CAP, DRAFT_LEN, PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree,
-};
+use super::names::{PlanKind, TargetKind, of_draft_len, of_drafting, of_proposal, of_tree};
 use super::proposals::Axes;
 use super::{METHODS, Method, Setting};
 use crate::drafting::{DraftLen, Drafting, ProposalOptions, StopRule, TreeShape};
@@ -31,8 +29,8 @@ pub struct Choice {
     pub stop_rule: StopRule,
     /// Who proposes.
     pub drafting: Drafting,
-    /// Whether the length of each block follows what was measured of acceptance and times.
-    pub goodput: bool,
+    /// Whether the length of each block follows what is measured of acceptance, times and load.
+    pub auto: bool,
     /// The shape of blocks.
     pub tree: TreeShape,
     /// Like `target`, with the rule that acts through the plan, if one does.
@@ -152,21 +150,11 @@ impl Choice {
     /// rule of their own, see [`Choice::stop_rule`].
     pub fn draft_len(&self) -> DraftLen {
         match self.stop_rule {
-            _ if self.goodput => DraftLen::Goodput,
+            _ if self.auto => DraftLen::Auto,
             rule if self.plan == Plan::Speculative && rule.policy().is_some() => {
                 DraftLen::Stop(rule)
             }
             _ => DraftLen::Fixed,
-        }
-    }
-
-    /// Most draft tokens of a round, levels of a tree, where a request does not say: fewer where they
-    /// are as many in every round.
-    pub fn default_draft_len(&self) -> u32 {
-        if self.draft_len() == DraftLen::Fixed && self.drafting != Drafting::Cascade {
-            DRAFT_LEN
-        } else {
-            DRAFT_CAP
         }
     }
 

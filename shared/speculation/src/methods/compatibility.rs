@@ -168,14 +168,14 @@ impl Options {
         if self.verification.carries_layers {
             let why = self.lasting_residual();
             return refused(format_args!(
-                "{why}; choose a fixed length or goodput, or verification block"
+                "{why}; choose a fixed length or auto, or verification block"
             ));
         }
         if self.drafting != Drafting::Model {
             let drafting = names::of_drafting(self.drafting);
             return refused(format_args!(
                 "needs drafting 'model', whose distributions it looks at, and drafting is '{drafting}'; choose \
-                 a fixed length or goodput, or drafting model"
+                 a fixed length or auto, or drafting model"
             ));
         }
         if rule.needs_head() && self.verification.label.is_none() {

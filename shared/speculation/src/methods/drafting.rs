@@ -20,6 +20,7 @@ pub(super) fn drafting_of(
     let axes = DraftingAxes {
         drafting: requested.drafting.unwrap_or_default(),
         len: match requested.draft_len {
+            None if plan == PlanKind::Speculative => DraftLen::Auto,
             None => DraftLen::Fixed,
             Some(DraftLen::Stop(rule)) if rule.policy().is_none() => DraftLen::Fixed,
             Some(len) => len,

@@ -1,7 +1,7 @@
 //! The axes of a request as they are listed to users.
 
 use super::SPARSE_TOP;
-use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST};
+use super::names::{self, ALTERNATES, COMB, DRAFT_CAP, DRAFT_MOST};
 use crate::drafting::policies::POLICIES;
 use crate::proposal::SPARSE_MOST;
 use crate::verification::VERIFICATIONS;
@@ -105,21 +105,19 @@ fn draft_len() -> Axis {
     Axis {
         name: "draft_len",
         help: "how many tokens are drafted in a round; a policy's blocks have a most of their own",
-        default: format!("{DRAFT_LEN}; at most {DRAFT_CAP} where a policy decides"),
-        values: [ranged(
-            "K",
-            format!("1 to {DRAFT_MOST}"),
-            "always this many",
-        )]
+        default: format!("auto in plan speculative; at most {DRAFT_CAP}"),
+        values: [
+            plain(
+                "auto",
+                "as many as pay, by measured acceptance, times and load; none where drafting does not",
+            ),
+            ranged("K", format!("1 to {DRAFT_MOST}"), "always this many"),
+        ]
         .into_iter()
         .chain(POLICIES.iter().map(|policy| {
             let (least, most) = policy.range;
             ranged(policy.form, format!("{least} to {most}"), policy.summary)
         }))
-        .chain([plain(
-            "goodput",
-            "as many as give most tokens a second, by measured acceptance and times",
-        )])
         .collect(),
     }
 }

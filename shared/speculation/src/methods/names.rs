@@ -11,7 +11,7 @@ use crate::target::{Beta, RULES, Rule, TargetDistribution};
 use crate::verification::{VERIFICATIONS, Verification};
 
 pub use drafting::{
-    ALTERNATES, COMB, DRAFT_CAP, DRAFT_LEN, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
+    ALTERNATES, COMB, DRAFT_CAP, DRAFT_MOST, draft_len, draft_lens, drafting, draftings,
     of_draft_len, of_drafting, of_tree, tree, trees,
 };
 pub(super) use drafting::{check_draft_len, check_tree};

@@ -33,7 +33,7 @@ pub struct MethodRequest<'a> {
     pub accept_at_coordinator: bool,
     /// Who proposes, if not the draft model.
     pub drafting: Option<Drafting>,
-    /// When drafting stops, if not after a fixed number of tokens.
+    /// When drafting stops, if not where it stops paying.
     pub draft_len: Option<DraftLen>,
     /// The shape of blocks, if not a chain.
     pub tree: Option<TreeShape>,
@@ -109,10 +109,10 @@ impl Choice {
             accept_at_coordinator: requested.accept_at_coordinator,
             stop_rule: match drafting.len {
                 DraftLen::Stop(rule) => rule,
-                DraftLen::Fixed | DraftLen::Goodput => carried.stop_rule,
+                DraftLen::Fixed | DraftLen::Auto => carried.stop_rule,
             },
             drafting: drafting.drafting,
-            goodput: drafting.len == DraftLen::Goodput,
+            auto: drafting.len == DraftLen::Auto,
             tree: drafting.tree,
             aim: TargetKind::of(carried.aim),
             axes,

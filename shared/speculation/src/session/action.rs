@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
+use crate::goodput::Price;
 use crate::verification::Verdict;
 use crate::verification::layers::Layer;
 
@@ -227,6 +228,15 @@ pub enum Input {
         round: u64,
         /// Most draft tokens of a round; all nodes of a tree count.
         max_draft_tokens: u32,
+    },
+    /// What a peer says of its load, with an answer. It is of any round: the load is not.
+    Priced {
+        /// The peer.
+        peer: Peer,
+        /// What it says.
+        price: Price,
+        /// Whether the drafter takes its time from the verifier; none where that is not known, or the verifier speaks.
+        shares_cores: Option<bool>,
     },
     /// A peer did not answer, or answered with an error.
     Failed {

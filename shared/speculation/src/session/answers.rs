@@ -5,8 +5,11 @@ use std::time::Duration;
 use super::{Action, DraftBlock, DraftStop, Origin, Peer, Plan, Request, Session, check};
 use crate::TokenId;
 use crate::draft_tree::DraftTree;
-use crate::goodput::Round;
+use crate::goodput::{Price, Round};
 use crate::verification::{LastToken, Verdict};
+
+/// Tokens that the target decodes alone before it is timed.
+const WARMING_UP: u32 = 8;
 
 /// Why a drafter that can draft no more is lost.
 pub(super) const CONTEXT_IS_FULL: &str = "the draft model's context is full";
@@ -116,7 +119,11 @@ impl Session {
         }
         *max_tokens -= tokens.len() as u32;
         let done = *max_tokens == 0;
-        let took = outstanding.took(now);
+        // The first tokens of an answer take a round trip more than those after them, and find caches full of what was
+        // done before.
+        let is_warm = outstanding.streamed >= WARMING_UP;
+        let took = outstanding.took(now).filter(|_| is_warm);
+        outstanding.streamed += tokens.len() as u32;
         // Progress: what comes after it has its own time and its own retries.
         outstanding.sent = Some(now);
         outstanding.due = Some(now + self.config.round_timeout);
@@ -132,6 +139,7 @@ impl Session {
             let deferral = std::iter::repeat_n(1.0, tokens.len());
             self.statistics.deferral(deferral);
         } else if self.pace.rests {
+            self.statistics.rested_tokens += tokens.len() as u32;
             if let Some(estimator) = &mut self.config.goodput {
                 estimator.observe_alone(tokens.len() as u32, took);
             }
@@ -143,6 +151,24 @@ impl Session {
         if done || ended {
             self.outstanding = None;
             self.go_on(ended);
+        }
+    }
+
+    /// Takes note of what a peer says of its load, if draft lengths follow it.
+    pub(super) fn priced(&mut self, peer: Peer, price: Price, shares_cores: Option<bool>) {
+        // What a peer takes to catch up is no price of a draft token.
+        let counts = match peer {
+            Peer::Drafter => self.pace.drafter_follows,
+            Peer::Verifier => true,
+        };
+        if !counts {
+            return;
+        }
+        if let Some(estimator) = &mut self.config.goodput {
+            match peer {
+                Peer::Drafter => estimator.drafter_said(price, shares_cores),
+                Peer::Verifier => estimator.verifier_said(price),
+            }
         }
     }
 

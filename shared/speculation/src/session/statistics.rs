@@ -31,6 +31,8 @@ pub struct Statistics {
     pub forced: u32,
     /// Tokens decoded by the target alone for want of a drafter: no rule judged them.
     pub fallback_tokens: u32,
+    /// Tokens decoded by the target alone because drafting did not pay.
+    pub rested_tokens: u32,
     /// Sum of the known deferrals over the emitted positions.
     pub deferral_sum: f64,
     /// Number of emitted positions whose deferral is known.

@@ -15,7 +15,7 @@ fn lengths_survive_the_wire() {
     let learned = StopRule::new(&LEARNED, 0.7).with_least(3);
     for length in [
         Length::Fixed(7),
-        Length::Policy(DraftLen::Goodput),
+        Length::Policy(DraftLen::Auto),
         Length::Policy(DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.25))),
         Length::Policy(DraftLen::Stop(StopRule::new(&ENTROPY, 2.5))),
         Length::Policy(DraftLen::Stop(learned)),
@@ -112,7 +112,7 @@ fn thresholds_out_of_range_are_named() {
 
 #[test]
 fn a_drafter_is_never_asked_to_measure() {
-    let goodput = length_to_wire(Length::Policy(DraftLen::Goodput));
+    let goodput = length_to_wire(Length::Policy(DraftLen::Auto));
     let error = rule_from_wire(Some(&goodput), 4).expect_err("refused");
     assert_eq!(error.field, "draft_length.goodput");
     assert!(error.problem.contains("GenerateRequest"), "{error}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use server::metrics::{Counter, Histogram, Metrics, names};
+use speculation::goodput::{Decision, Why};
 use speculation::session::Peer;
 use wire::v1;
 
@@ -21,6 +22,10 @@ pub(in crate::observe) struct ModelMetrics {
     pub(in crate::observe) model: String,
     pub(super) prompt_tokens: Counter,
     pub(super) fallback_tokens: Counter,
+    pub(super) rested_tokens: Counter,
+    pub(super) measured_gain: Histogram,
+    predicted_gain: Histogram,
+    decisions: [Counter; Why::ALL.len()],
     pub(super) inexact: Counter,
     pub(super) migrations: Counter,
     drafter_retries: Counter,
@@ -69,6 +74,11 @@ impl ModelMetrics {
             model: model.to_owned(),
             prompt_tokens: counter(&names::PROMPT_TOKENS),
             fallback_tokens: counter(&names::FALLBACK_TOKENS),
+            rested_tokens: counter(&names::RESTED_TOKENS),
+            measured_gain: metrics.histogram(&names::MEASURED_GAIN, &[model]),
+            predicted_gain: metrics.histogram(&names::PREDICTED_GAIN, &[model]),
+            decisions: Why::ALL
+                .map(|why| metrics.counter(&names::LENGTH_DECISIONS, &[model, why.name()])),
             inexact: counter(&names::INEXACT_REQUESTS),
             migrations: counter(&names::MIGRATIONS),
             drafter_retries: retries("drafter"),
@@ -83,6 +93,14 @@ impl ModelMetrics {
                 accept: phase("verify_accept"),
                 wire: phase("wire"),
             },
+        }
+    }
+
+    /// The length of a round was decided.
+    pub(super) fn length_decided(&self, decision: Decision) {
+        self.decisions[decision.why as usize].inc();
+        if let Some(gain) = decision.gain {
+            self.predicted_gain.observe(gain);
         }
     }
 

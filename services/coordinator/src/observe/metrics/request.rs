@@ -203,6 +203,7 @@ impl RunningRequest {
             Event::Sent {
                 attempt, request, ..
             } if attempt > 0 => self.model.retried(request.peer()),
+            Event::LengthDecided { decision, .. } => self.model.length_decided(decision),
             Event::FellBack { fault, .. } => self.model.fell_back(fault),
             Event::Moved { times, .. } => {
                 self.model.migrations.inc_by(times.into());
@@ -264,6 +265,11 @@ impl RunningRequest {
         model
             .fallback_tokens
             .inc_by(statistics.fallback_tokens.into());
+        model.rested_tokens.inc_by(statistics.rested_tokens.into());
+        let speculation = finished.speculation.as_ref();
+        if let Some(gain) = speculation.and_then(|speculation| speculation.measured_gain) {
+            model.measured_gain.observe(gain);
+        }
         model.inexact.inc_by(f64::from(u8::from(!finished.exact)));
     }
 }

@@ -48,27 +48,34 @@ impl Estimates {
     pub(crate) fn find(&self, kind: EstimateKind) -> Estimator {
         self.with(|known| {
             let found = known.iter().find(|(other, _)| *other == kind);
-            found.map(|(_, estimator)| estimator.clone())
+            if let Some((_, estimator)) = found {
+                return estimator.clone();
+            }
+            // Kept at once: requests that begin together measure together.
+            let estimator = Estimator::default();
+            keep(known, kind, estimator.clone());
+            estimator
         })
-        .unwrap_or_default()
     }
 
     /// Keeps what a request of `kind` came to. Of requests at the same time the last to end is kept: all
     /// of them went on from what was known.
     pub(crate) fn keep(&self, kind: EstimateKind, estimator: Estimator) {
-        self.with(|known| {
-            known.retain(|(other, _)| *other != kind);
-            if known.len() == MOST {
-                known.remove(0);
-            }
-            known.push((kind, estimator));
-        });
+        self.with(|known| keep(known, kind, estimator));
     }
 
     fn with<T>(&self, action: impl FnOnce(&mut Vec<(EstimateKind, Estimator)>) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn keep(known: &mut Vec<(EstimateKind, Estimator)>, kind: EstimateKind, estimator: Estimator) {
+    known.retain(|(other, _)| *other != kind);
+    if known.len() == MOST {
+        known.remove(0);
+    }
+    known.push((kind, estimator));
 }
 
 #[cfg(test)]
@@ -101,20 +108,46 @@ mod tests {
         estimator
     }
 
+    /// What is known of a kind, by the acceptance that was measured.
+    fn known(estimates: &Estimates, kind: EstimateKind) -> f64 {
+        estimates.find(kind).acceptance()
+    }
+
+    /// Requests that begin together measure together, and what they pay is known to all of them.
+    #[test]
+    fn requests_of_a_kind_share_what_rounds_cost() {
+        let estimates = Estimates::default();
+        let kind = kind(Drafting::Model, TreeShape::Chain, 1.0);
+        let [mut first, second] = [estimates.find(kind), estimates.find(kind)];
+        let took = Some(std::time::Duration::from_millis(5));
+        first.observe_alone(16, took);
+        first.observe(Round {
+            levels: 4,
+            nodes: 4,
+            accepted: 4,
+            draft: took,
+            verify: took,
+            ..Default::default()
+        });
+        assert!(first.costs().is_some());
+        assert_eq!(first.costs(), second.costs());
+    }
+
     #[test]
     fn only_requests_alike_share_an_estimate() {
         let estimates = Estimates::default();
         let chain = |temperature| kind(Drafting::Model, TreeShape::Chain, temperature);
         estimates.keep(chain(1.0), seen(5));
-        assert_eq!(estimates.find(chain(1.0)), seen(5));
-        assert_eq!(estimates.find(chain(0.9)), seen(5));
+        assert_eq!(known(&estimates, chain(1.0)), seen(5).acceptance());
+        assert_eq!(known(&estimates, chain(0.9)), seen(5).acceptance());
         for other in [
             chain(0.0),
             chain(0.7),
             kind(Drafting::MaxGram, TreeShape::Chain, 1.0),
             kind(Drafting::Model, TreeShape::Comb(4), 1.0),
         ] {
-            assert_eq!(estimates.find(other), Estimator::default(), "{other:?}");
+            let fresh = Estimator::default().acceptance();
+            assert_eq!(known(&estimates, other), fresh, "{other:?}");
         }
         // Verified alike, and accepted differently.
         let lossy = |alpha| {
@@ -142,7 +175,7 @@ mod tests {
         assert_ne!(lossy(0.5), EstimateKind::of(&rejection, 1.0));
         assert_ne!(chain(0.0), chain(0.01));
         estimates.keep(chain(1.0), seen(6));
-        assert_eq!(estimates.find(chain(1.0)), seen(6));
+        assert_eq!(known(&estimates, chain(1.0)), seen(6).acceptance());
     }
 
     #[test]
@@ -157,9 +190,12 @@ mod tests {
             // Still in use.
             estimates.keep(kinds[0], seen(99));
         }
-        assert_eq!(estimates.find(kinds[0]), seen(99));
-        assert_eq!(estimates.find(kinds[1]), Estimator::default());
-        assert_eq!(estimates.find(kinds[2]), seen(3));
+        assert_eq!(known(&estimates, kinds[0]), seen(99).acceptance());
+        assert_eq!(known(&estimates, kinds[2]), seen(3).acceptance());
+        assert_eq!(
+            known(&estimates, kinds[1]),
+            Estimator::default().acceptance()
+        );
         assert_eq!(estimates.with(|known| known.len()), MOST);
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use speculation::TokenId;
-use speculation::drafting::Drafting as Way;
+use speculation::drafting::policies::LEARNED;
+use speculation::drafting::{Drafting as Way, StopRule};
 use speculation::proposal::Proposal;
 use speculation::session::{DraftBlock, DraftStop, Input, Peer};
 use v1::draft_request::Request;
@@ -12,7 +13,7 @@ use wire::{drafting, proposal, v1};
 
 use super::exchange::{Exchange, Heard};
 use super::{Answer, RoundProposals};
-use crate::admitted::AdmittedRequest;
+use crate::admitted::{AdmittedRequest, has_head};
 use crate::peer::error::PeerError;
 use crate::peer::session::{Opener, PeerSession};
 use crate::peer::stream::Position;
@@ -52,6 +53,7 @@ impl PendingDraft {
         // All nodes of a tree count.
         let most_levels = (stream.max_draft_tokens() / width).max(1);
         let wanted = max_tokens.min(most_levels);
+        let stop_rule = stop_rule(request, &stream.description, position.worth);
         let requested = wanted.min(room);
         let round = Request::Round(v1::DraftRound {
             max_tokens: requested,
@@ -62,7 +64,7 @@ impl PendingDraft {
                 way => drafting::to_wire(way),
             }
             .into(),
-            draft_length: drafting::rule_to_wire(request.method.stop_rule),
+            draft_length: drafting::rule_to_wire(stop_rule),
             tree: drafting::shape_to_wire(request.method.tree),
             ..Default::default()
         });
@@ -140,6 +142,22 @@ impl PendingDraft {
             proposals,
             ..Answer::new(input, last.timing.unwrap_or_default())
         })
+    }
+}
+
+/// When `drafter` is to stop before it has drafted all that is asked for: as the method says; where lengths follow what
+/// pays and the drafter has an acceptance head, once that foretells that the draft survives with a probability below
+/// `worth`.
+pub(in crate::peer) fn stop_rule(
+    request: &AdmittedRequest,
+    drafter: &v1::PeerDescription,
+    worth: Option<f64>,
+) -> StopRule {
+    let label = request.foretold_by();
+    let foretells = label.is_some_and(|label| has_head(drafter, label));
+    match worth.filter(|_| foretells) {
+        Some(worth) => StopRule::new(&LEARNED, 1.0 - worth).with_least(1),
+        None => request.method.stop_rule,
     }
 }
 

@@ -166,3 +166,42 @@ async fn bytes_of_streams_that_are_gone_count() {
         assert_eq!(peers.traffic().rounds, before, "{loss:?}");
     }
 }
+
+/// Where lengths follow what pays, a drafter that foretells what survives is told when to stop; where a length is asked
+/// for it drafts that.
+#[tokio::test]
+async fn a_drafter_with_a_head_stops_where_a_token_is_not_worth_its_cost() {
+    let head = |label: v1::Verification| v1::PeerDescription {
+        heads: vec![v1::AcceptanceHead {
+            label: label.into(),
+            depth: 3,
+        }],
+        ..description(100, 8)
+    };
+    let coupled = head(v1::Verification::Coupled);
+    for (drafter, len, worth, expected) in [
+        (coupled.clone(), None, Some(0.25), Some(0.75)),
+        (coupled.clone(), None, None, None),
+        (coupled, Some(4), Some(0.25), None),
+        (head(v1::Verification::Token), None, Some(0.25), None),
+        (description(100, 8), None, Some(0.25), None),
+    ] {
+        let (mut peers, mut wire) = requesting(|request| request.draft_len = len, drafter).await;
+        let mut requested = draft(2);
+        let position = Position {
+            worth,
+            ..position(&OUTPUT)
+        };
+        let others = RoundProposals::default();
+        let answer = peers.answer(&mut requested, position, &others);
+        let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
+        let (answer, (_, round)) = soon(async { tokio::join!(answer, replies) }).await;
+        drafted(answer);
+        let policy = round.draft_length.and_then(|length| length.policy);
+        let threshold = policy.map(|policy| match policy {
+            v1::draft_length::Policy::Learned(learned) => (learned.threshold, learned.min_tokens),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(threshold, expected.map(|threshold| (threshold, 1)));
+    }
+}

@@ -9,7 +9,7 @@ use super::authority::{Authority, write};
 use super::deployment::Deployment;
 use crate::{json, outrider, refused, succeeds, words};
 
-const PROMPT: &str = "--prompt 'Once upon a time' --max-tokens 16 --seed 3";
+const PROMPT: &str = "--prompt 'Once upon a time' --max-tokens 16 --seed 3 --draft-len 4";
 
 #[test]
 fn three_processes_under_mutual_tls_with_tokens_answer_like_one_in_clear() {

@@ -29,8 +29,9 @@ pub(super) struct Toy {
     pub(super) encoded: Arc<Mutex<Vec<Vec<TokenId>>>>,
     /// Longest source; 0 of a model without an encoder.
     pub(super) source_len: usize,
-    /// How long a token takes.
+    /// How long a token takes, and a forward besides.
     pub(super) token_time: Duration,
+    pub(super) forward_time: Duration,
 }
 
 #[derive(Clone, Default)]
@@ -93,7 +94,8 @@ impl LanguageModel for Toy {
         if tokens().any(|&token| token == FAILING) {
             return Err(ToyError);
         }
-        std::thread::sleep(self.token_time * tokens().count() as u32);
+        let took = self.forward_time + self.token_time * tokens().count() as u32;
+        std::thread::sleep(took);
         rows.vocab_size = VOCAB;
         rows.logits.clear();
         rows.hidden.clear();

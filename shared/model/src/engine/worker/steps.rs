@@ -1,6 +1,7 @@
 //! Handing tasks their rows.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use speculation::ports::{KvCache, LanguageModel, ModelShape};
 
@@ -47,7 +48,9 @@ where
             share(&self.threads, steps, shape);
         }
         planned(&mut self.running).for_each(Running::tell_progress);
+        let now = Instant::now();
         for done in self.running.extract_if(.., |running| running.done) {
+            self.gather.left(done.slot, now);
             self.slots.put(done.slot, done.tenant, done.sequence);
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod load;
+
 use super::*;
 use crate::philox::philox;
 
@@ -42,7 +44,8 @@ impl World {
             per_token: self.draft.1 + self.verify.1,
             alone,
         };
-        best_len((0..).map(|at| self.accept(at)), costs, most)
+        let best = best_len((0..).map(|at| self.accept(at)), costs, most);
+        if best.gain > 1.0 { best.len } else { 0 }
     }
 
     /// The acceptance of the draft token at position `at`.
@@ -95,46 +98,50 @@ impl World {
         }
     }
 
-    /// Serves `tokens` as a session does, resting in one go and catching up after it, and says how many of
-    /// them came of rounds with a draft. What was drafted before the token `hiccup` took a second more.
-    fn serve(&self, estimator: &mut Estimator, tokens: u32, hiccup: u32) -> u32 {
-        let second = Duration::from_secs(1);
-        let alone = Duration::from_secs_f64((self.verify.0 + self.verify.1) / 1000.0);
-        let (mut made, mut drafted) = (0, 0);
-        let (mut follows, mut index) = (true, 0);
+    /// A step of the target alone.
+    fn alone(&self) -> Duration {
+        Duration::from_secs_f64((self.verify.0 + self.verify.1) / 1000.0)
+    }
+
+    /// Serves `tokens` as a session does, and returns the length of each round with a draft, with the tokens made
+    /// before it. What was drafted before the token `hiccup` took a second more.
+    fn serve_with(
+        &self,
+        estimator: &mut Estimator,
+        (most, tokens, hiccup): (u32, u32, u32),
+    ) -> Vec<(u32, u32)> {
+        let mut lens = Vec::new();
+        let (mut made, mut follows, mut index) = (0, true, 0);
         while made < tokens {
-            let len = estimator.decide(8);
+            let len = estimator.decide(most);
             if len == 0 {
-                let rest = estimator.rest();
-                estimator.observe_alone(rest, Some(alone * rest));
-                made += rest;
+                for _ in 0..estimator.rest().min(tokens - made) {
+                    estimator.observe_alone(1, Some(self.alone()));
+                    made += 1;
+                }
                 follows = false;
                 continue;
             }
+            lens.push((made, len));
             let mut round = self.round(len, index);
             let added = if made <= hiccup && hiccup < made + round.accepted + 1 {
-                second
+                Duration::from_secs(1)
             } else {
                 Duration::ZERO
             };
             round.draft = round.draft.map(|took| took + added).filter(|_| follows);
             estimator.observe(round);
             made += round.accepted + 1;
-            drafted += round.accepted + 1;
             follows = true;
             index += 1;
         }
-        drafted
+        lens
     }
 
-    /// The lengths of `rounds` rounds.
-    fn run(&self, estimator: &mut Estimator, most: u32, rounds: u32) -> Vec<u32> {
-        let lens = (0..rounds).map(|index| {
-            let len = estimator.decide(most);
-            estimator.observe(self.round(len, index));
-            len
-        });
-        lens.collect()
+    /// The lengths of the rounds with drafts while `tokens` are served.
+    fn serve(&self, estimator: &mut Estimator, most: u32, tokens: u32) -> Vec<u32> {
+        let lens = self.serve_with(estimator, (most, tokens, u32::MAX));
+        lens.into_iter().map(|(_, len)| len).collect()
     }
 }
 
@@ -147,7 +154,7 @@ fn it_settles_near_the_best_length_within_a_few_rounds() {
     for (acceptance, seed) in [(0.5, 1), (0.7, 2), (0.8, 3), (0.9, 4), (0.95, 5)] {
         let world = world(acceptance, seed);
         let best = f64::from(world.best(40));
-        let lens = world.run(&mut Estimator::default(), 40, 160);
+        let lens = world.serve(&mut Estimator::default(), 40, 800);
         let early = mean(&lens[12..24]);
         let settled = mean(&lens[40..]);
         for (found, most) in [(early, 3.0 + 0.35 * best), (settled, 1.0 + 0.25 * best)] {
@@ -160,7 +167,7 @@ fn it_settles_near_the_best_length_within_a_few_rounds() {
 fn its_throughput_is_near_the_best() {
     for (acceptance, seed) in [(0.4, 1), (0.6, 2), (0.8, 3), (0.9, 4)] {
         let world = world(acceptance, seed);
-        let lens = world.run(&mut Estimator::default(), 40, 400);
+        let lens = world.serve(&mut Estimator::default(), 40, 1_500);
         let best = world.throughput(&[world.best(40)]);
         let found = world.throughput(&lens);
         assert!(found > 0.95 * best, "{found} of {best}: {lens:?}");
@@ -177,7 +184,7 @@ fn it_knows_where_drafts_end() {
         };
         let best = world.best(40);
         assert_eq!(best, later.0);
-        let lens = world.run(&mut Estimator::default(), 40, 400);
+        let lens = world.serve(&mut Estimator::default(), 40, 1_500);
         let settled = mean(&lens[40..]);
         let share = world.throughput(&lens[40..]) / world.throughput(&[best]);
         let reported = format!("{later:?}: {settled} for {best}, {share} of its throughput");
@@ -193,16 +200,19 @@ fn it_moves_by_at_most_two_and_never_beyond_the_most() {
     for seed in 0..40 {
         for (acceptance, most) in [(0.1, 40), (0.97, 40), (0.97, 5), (0.6, 1)] {
             let world = world(acceptance, seed);
-            let lens = world.run(&mut Estimator::default(), most, 100);
+            let lens = world.serve(&mut Estimator::default(), most, 300);
             assert!(lens.iter().all(|&len| len <= most));
             let steps = lens.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
             assert!(steps.max() <= Some(2), "{lens:?}");
         }
     }
-    let estimator = Estimator::default();
-    assert_eq!(estimator.next(9, 3), 3);
-    assert_eq!(estimator.next(0, 20), 2);
-    assert_eq!(estimator.next(20, 20), 18);
+}
+
+/// The target alone is measured before anything is drafted.
+#[test]
+fn the_first_tokens_are_the_targets_own() {
+    let lens = WORLD.serve_with(&mut Estimator::default(), (20, 100, u32::MAX));
+    assert_eq!(lens[0], (FIRST_REST as u32, FIRST));
 }
 
 /// A draft model as slow as the target does not pay, and is tried less and less.
@@ -214,25 +224,42 @@ fn drafting_that_does_not_pay_is_given_up_and_tried_again_later() {
         ..WORLD
     };
     let mut estimator = Estimator::default();
-    let lens = slow.run(&mut estimator, 20, 1_000);
-    let tries = lens[50..].iter().filter(|&&len| len > 0).count();
-    assert!((2..=40).contains(&tries), "{tries}");
-    assert!(lens[50..].iter().all(|&len| len <= 2), "{lens:?}");
+    let tries = slow.serve_with(&mut estimator, (20, 30_000, u32::MAX));
+    let drafted: u32 = tries.iter().map(|_| 1).sum();
+    assert!((6..=120).contains(&drafted), "{drafted}");
+    // Between two tries there are hundreds of tokens, and more and more.
+    let begun: Vec<u32> = tries.iter().map(|(at, _)| *at).collect();
+    let rests: Vec<u32> = begun.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let rests: Vec<u32> = rests.into_iter().filter(|&tokens| tokens > 100).collect();
+    assert!(
+        rests.len() >= 2 && rests.iter().all(|&tokens| tokens >= 500),
+        "{rests:?}"
+    );
+    assert!(rests.last() > rests.first(), "{rests:?}");
     // Once it pays it is found out, and drafted for good.
-    let lens = WORLD.run(&mut estimator, 20, 1_200);
+    let lens = WORLD.serve_with(&mut estimator, (20, 20_000, u32::MAX));
     let best = f64::from(WORLD.best(20));
-    let settled = mean(&lens[1_100..]);
-    assert!((settled - best).abs() <= 2.0, "{settled} for {best}");
+    let settled: Vec<u32> = lens.iter().rev().take(100).map(|(_, len)| *len).collect();
+    assert!(
+        (mean(&settled) - best).abs() <= 2.0,
+        "{settled:?} for {best}"
+    );
 }
 
 /// A machine that stands still for a second during one draft, the first of all or a later one.
 #[test]
 fn a_hiccup_does_not_end_drafting_for_long() {
-    for hiccup in [0, 3, 10, 100] {
+    for hiccup in [0, 20, 30, 100] {
         for seed in 0..20 {
             let world = world(0.8, seed);
-            let drafted = world.serve(&mut Estimator::default(), 1_000, hiccup);
-            assert!(drafted >= 700, "at {hiccup}, seed {seed}: {drafted}");
+            let run = (8, 2_000, hiccup);
+            let lens = world.serve_with(&mut Estimator::default(), run);
+            // Rounds of 8 drafts make about 4 tokens; of the first tries one may be in vain.
+            assert!(
+                lens.len() >= 300,
+                "at {hiccup}, seed {seed}: {}",
+                lens.len()
+            );
         }
     }
 }
@@ -243,9 +270,8 @@ fn drafting_that_is_hardly_ever_accepted_is_given_up() {
     for acceptance in [0.02, 0.1] {
         let world = world(acceptance, 1);
         assert_eq!(world.best(20), 0);
-        let lens = world.run(&mut Estimator::default(), 20, 2_000);
-        let tries = lens[100..].iter().filter(|&&len| len > 0).count();
-        assert!(tries <= 60, "{acceptance}: {tries}");
+        let lens = world.serve(&mut Estimator::default(), 20, 3_000);
+        assert!(lens.len() <= 60, "{acceptance}: {}", lens.len());
     }
 }
 
@@ -258,18 +284,20 @@ fn a_try_lasts_until_it_is_timed() {
         acceptance: 0.0,
         ..WORLD
     };
-    slow.run(&mut estimator, 20, 40);
+    slow.serve(&mut estimator, 20, 200);
     while estimator.decide(20) == 0 {
         estimator.observe_alone(estimator.rest(), None);
     }
-    for _ in 0..3 {
+    for _ in 0..5 {
         estimator.observe(Round {
             draft: None,
             ..slow.round(2, 0)
         });
-        assert_eq!(estimator.decide(20), 2);
+        assert!(estimator.decide(20) > 0);
     }
-    estimator.observe(slow.round(2, 0));
+    for _ in 0..TRY {
+        estimator.observe(slow.round(2, 0));
+    }
     assert_eq!(estimator.decide(20), 0);
 }
 
@@ -297,12 +325,10 @@ fn a_distribution_that_is_needed_at_every_position_is_paid_for_without_drafts_to
         verify: Some(Duration::from_millis(10)),
         ..Round::default()
     };
-    let mut estimator = Estimator::default();
+    let mut estimator = Estimator::default().begin(0.0, false);
     assert_eq!(estimator.costs(), None);
+    assert_eq!(estimator.decide(20), FIRST, "it cannot rest");
     estimator.observe(round(2, Some(Duration::from_millis(8))));
-    estimator.observe(round(4, Some(Duration::from_millis(12))));
-    let costs = estimator.costs().expect("both were measured");
-    assert!(costs.alone < costs.fixed);
     estimator.observe(round(0, Some(Duration::from_millis(4))));
     let costs = estimator.costs().expect("both were measured");
     assert_eq!(costs.alone, costs.fixed);
@@ -312,7 +338,7 @@ fn a_distribution_that_is_needed_at_every_position_is_paid_for_without_drafts_to
 #[test]
 fn a_round_without_times_changes_no_cost() {
     let mut estimator = Estimator::default();
-    WORLD.run(&mut estimator, 20, 30);
+    WORLD.serve(&mut estimator, 20, 100);
     let costs = estimator.costs();
     let untimed = Round {
         draft: None,
@@ -334,6 +360,7 @@ fn wide_levels_cost_the_verifier_more() {
         ..Round::default()
     };
     let mut estimator = Estimator::default();
+    estimator.observe_alone(SAMPLE, Some(Duration::from_millis(21) * SAMPLE));
     for levels in [2, 4, 3, 1, 5, 2, 4, 6, 3, 2] {
         estimator.observe(tree(levels));
     }

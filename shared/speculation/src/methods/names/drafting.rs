@@ -4,11 +4,8 @@ use super::{BadValue, unknown};
 use crate::drafting::policies::{POLICIES, StopPolicy};
 use crate::drafting::{DraftLen, Drafting, StopRule, TreeShape};
 
-/// Most draft tokens of a round where a request does not say and a policy decides how many there are.
+/// Most draft tokens of a round where a request does not say.
 pub const DRAFT_CAP: u32 = 20;
-
-/// Draft tokens of a round where a request does not say.
-pub const DRAFT_LEN: u32 = 4;
 
 /// Most draft tokens of a round.
 pub const DRAFT_MOST: u32 = 64;
@@ -33,11 +30,7 @@ pub fn draftings() -> Vec<&'static str> {
 /// The forms of draft lengths, the default first; K and the letters stand for numbers.
 pub fn draft_lens() -> Vec<&'static str> {
     let policies = POLICIES.iter().map(|policy| policy.form);
-    ["K"]
-        .into_iter()
-        .chain(policies)
-        .chain(["goodput"])
-        .collect()
+    ["auto", "K"].into_iter().chain(policies).collect()
 }
 
 /// The forms of blocks, the default first; N stands for a number.
@@ -62,7 +55,7 @@ pub fn of_drafting(drafting: Drafting) -> &'static str {
 }
 
 /// The draft length `text`: a number of tokens, which comes with it, `fixed` for the number given
-/// elsewhere, `confidence:0.4`, `entropy:2`, `specdec++:0.7` or `goodput`.
+/// elsewhere, `auto` (or its old name, `goodput`), `confidence:0.4`, `entropy:2` or `specdec++:0.7`.
 ///
 /// # Errors
 /// If it is none of them, or its number is out of range.
@@ -70,7 +63,7 @@ pub fn draft_len(text: &str) -> Result<(DraftLen, Option<u32>), BadValue> {
     let bad = || unknown("draft_len", text, &draft_lens());
     match text.split_once(':') {
         None if text == "fixed" => Ok((DraftLen::Fixed, None)),
-        None if text == "goodput" => Ok((DraftLen::Goodput, None)),
+        None if ["auto", "goodput"].contains(&text) => Ok((DraftLen::Auto, None)),
         None => {
             // A number that is too large for a u32 is out of range, too.
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -103,7 +96,7 @@ pub fn of_draft_len(len: DraftLen) -> String {
             Some((policy, threshold)) => format!("{}:{threshold}", policy.name),
             None => "fixed".to_owned(),
         },
-        DraftLen::Goodput => "goodput".to_owned(),
+        DraftLen::Auto => "auto".to_owned(),
     }
 }
 

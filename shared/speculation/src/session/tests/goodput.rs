@@ -116,7 +116,7 @@ const SLOW: World = World {
 #[test]
 fn lengths_follow_the_times_between_a_request_and_its_answer() {
     let quick = QUICK.run(Some(Estimator::default()), 20, 2_000);
-    assert_eq!(quick.lens[0], 4);
+    assert_eq!((quick.lens[0], quick.rests[0]), (4, 24));
     let settled = &quick.lens[40..quick.lens.len() - 20];
     // The seventh token of a draft is never accepted: now and then it is tried again.
     assert!(
@@ -139,16 +139,17 @@ fn lengths_follow_the_times_between_a_request_and_its_answer() {
     // A length that is given does not move.
     let fixed = QUICK.run(None, 5, 100);
     assert!(fixed.lens[..10].iter().all(|&len| len == 5));
-    assert_eq!(fixed.session.goodput(), None);
+    assert!(fixed.session.goodput().is_none());
 }
 
 /// Where drafting does not pay the target decodes many tokens in one go, more and more of them between
 /// two tries, and what it takes for each is measured.
 #[test]
 fn a_rest_is_decoded_in_one_go() {
-    let ran = SLOW.run(Some(Estimator::default()), 20, 400);
+    let ran = SLOW.run(Some(Estimator::default()), 20, 2_000);
     assert!(ran.lens.len() <= 20, "{:?}", ran.lens);
-    assert_eq!(ran.rests[..3], [16, 32, 64]);
+    // First the target alone is measured; a try later it is four seconds before anything is looked at again.
+    assert_eq!(ran.rests[..2], [24, 1_000]);
     let statistics = ran.session.statistics();
     assert_eq!(statistics.fallback_tokens, 0, "the drafter is there");
     let decoded = ran.rests.iter().sum::<u32>();
@@ -211,32 +212,31 @@ fn the_most_is_kept_and_so_are_the_times() {
     // 50 + 1 of the verifier and 1 of the drafter; 1 and 1 for each token. In seconds.
     assert!((costs.fixed - 0.052).abs() < 0.003, "{costs:?}");
     assert!((costs.per_token - 0.002).abs() < 0.0007, "{costs:?}");
-    assert!((costs.alone - 0.051).abs() < 0.003, "{costs:?}");
+    assert!((costs.alone - 0.051).abs() < 1e-6, "{costs:?}");
 }
 
 #[test]
 fn the_next_request_goes_on_from_what_was_measured() {
     let first = QUICK.run(Some(Estimator::default()), 20, 1_000);
-    let known = first.session.goodput().cloned();
+    let known = first.session.goodput().map(|known| known.begin(0.0, true));
     let settled = first.lens[first.lens.len() - 10];
     let second = QUICK.run(known, 20, 200);
     assert!((6..=8).contains(&settled), "{settled}");
-    assert!(
-        second.lens[0].abs_diff(settled) <= 2,
-        "{} after {settled}",
-        second.lens[0]
-    );
+    // From four tokens, by two at a time, and without a rest before.
+    assert_eq!((second.lens[0], second.rests.len()), (6, 0));
 }
 
 /// The time of a request that was repeated is the time of a failure.
 #[test]
 fn repeated_requests_are_not_timed() {
-    let config = SessionConfig {
-        goodput: Some(Estimator::default()),
-        ..config(Plan::Speculative)
-    };
     for retried in [Peer::Drafter, Peer::Verifier] {
-        let mut session = begin(config.clone());
+        // The target alone was measured: drafting is tried next.
+        let mut known = Estimator::default();
+        known.observe_alone(24, Some(4 * MS));
+        let mut session = begin(SessionConfig {
+            goodput: Some(known),
+            ..config(Plan::Speculative)
+        });
         let answer = |session: &mut Session, round, peer, input| {
             // The first answers hold the prompt.
             if peer == retried && round == 2 {

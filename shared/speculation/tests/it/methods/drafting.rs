@@ -16,7 +16,7 @@ pub(super) const LENS: [DraftLen; 5] = [
     DraftLen::Stop(StopRule::new(&CONFIDENCE, 0.4)),
     DraftLen::Stop(StopRule::new(&ENTROPY, 2.0)),
     DraftLen::Stop(StopRule::new(&LEARNED, 0.7).with_least(1)),
-    DraftLen::Goodput,
+    DraftLen::Auto,
 ];
 pub(super) const TREES: [TreeShape; 3] = [
     TreeShape::Chain,
@@ -119,7 +119,8 @@ fn the_drafter_is_told_the_rule_asked_for() {
         let preset = resolve(&of(method.name)).expect(method.name);
         let fixed = resolve(&drafted(method.name, Model)).expect(method.name);
         assert_eq!(fixed.stop_rule, preset.stop_rule);
-        assert_eq!(fixed.draft_len(), preset.draft_len());
+        let (fixed, open) = (fixed.draft_len(), preset.draft_len());
+        assert!(fixed == open || (fixed, open) == (DraftLen::Fixed, DraftLen::Auto));
     }
     let lasting = |len| resolve(&with("coupled", Model, len, CHAIN)).expect("fits");
     for len in LENS {
@@ -129,14 +130,20 @@ fn the_drafter_is_told_the_rule_asked_for() {
             _ => StopRule::NEVER,
         };
         assert_eq!(choice.stop_rule, rule);
-        assert_eq!(choice.goodput, len == DraftLen::Goodput);
-        let most = if len == DraftLen::Fixed { 4 } else { 20 };
-        assert_eq!(choice.default_draft_len(), most);
+        assert_eq!(choice.auto, len == DraftLen::Auto);
     }
     let never = lasting(DraftLen::Stop(StopRule::NEVER));
     assert_eq!(never.draft_len(), DraftLen::Fixed);
-    let cascade = resolve(&drafted("coupled", Cascade)).expect("fits");
-    assert_eq!(cascade.default_draft_len(), 20);
+    for method in METHODS {
+        let preset = resolve(&of(method.name)).expect(method.name);
+        let is_open = PlanKind::of(preset.plan) == PlanKind::Speculative;
+        assert_eq!(
+            preset.draft_len() == DraftLen::Auto,
+            is_open,
+            "{}",
+            method.name
+        );
+    }
 }
 
 #[test]
@@ -166,7 +173,7 @@ fn what_is_drafted_without_a_model_is_told_as_a_point() {
             assert!(cascade.is_lossless());
         }
     }
-    let greedy = with("block-greedy", MaxGram, DraftLen::Goodput, CHAIN);
+    let greedy = with("block-greedy", MaxGram, DraftLen::Auto, CHAIN);
     assert_eq!(resolve(&greedy).expect("fits").proposal, Point);
 }
 

@@ -65,6 +65,8 @@ fn names_and_values_of_drafting_belong_together() {
     for len in LENS {
         assert_eq!(names::draft_len(&names::of_draft_len(len)), Ok((len, None)));
     }
+    // Its old name.
+    assert_eq!(names::draft_len("goodput"), Ok((DraftLen::Auto, None)));
     for len in [1, 4, 64] {
         let found = names::draft_len(&len.to_string());
         assert_eq!(found, Ok((DraftLen::Fixed, Some(len))));
@@ -85,7 +87,11 @@ fn names_and_values_of_drafting_belong_together() {
     };
     // The first of them is empty.
     let unknown = " x four -1 +4 4.0 confidence confidence: confidence:x goodput:3 entropy:x";
-    refused("draft_len", unknown, "expected one of K, confidence:MIN");
+    refused(
+        "draft_len",
+        unknown,
+        "expected one of auto, K, confidence:MIN",
+    );
     let beyond = "0 65 99999999999 confidence:1.5 entropy:-1 specdec++:2";
     refused("draft_len", beyond, "is out of range, expected");
     let unknown = " comb comb: comb:x comb:-1 alternates:2.5 chain:1";

@@ -174,7 +174,7 @@ fn reports_name_every_axis_and_parameter() {
         ("proposal", "sparse:32"),
         ("accept_at", "verifier"),
         ("drafting", "model"),
-        ("draft_len", "fixed"),
+        ("draft_len", "auto"),
         ("tree", "chain"),
     ];
     let expected = expected.map(|(axis, value)| (axis, value.to_owned()));

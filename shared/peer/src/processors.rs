@@ -1,0 +1,48 @@
+//! Which processors a peer computes on.
+
+use std::fs;
+
+use wire::digest;
+
+/// Names the processors that this process may use, on this machine: equal in processes that take time from one
+/// another. Empty where the system does not say.
+///
+/// Two processes that may use the same many processors and need few of them are taken to share them all.
+pub(crate) fn name() -> Vec<u8> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let status = fs::read_to_string("/proc/self/status");
+    match (boot, status) {
+        (Ok(boot), Ok(status)) => name_of(&boot, &status),
+        _ => Vec::new(),
+    }
+}
+
+fn name_of(boot: &str, status: &str) -> Vec<u8> {
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let Some(allowed) = allowed.map(str::trim).filter(|allowed| !allowed.is_empty()) else {
+        return Vec::new();
+    };
+    // What a machine is called is nobody's business: its digest is.
+    digest::short(format!("{} {allowed}", boot.trim()).as_bytes())
+        .to_le_bytes()
+        .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_share_processors_on_one_machine_alone() {
+        let status = |list: &str| {
+            format!("Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t{list}\nMems:\t1\n")
+        };
+        let name = |boot: &str, list: &str| name_of(boot, &status(list));
+        assert_eq!(name("a\n", "0-1"), name("a", "0-1"));
+        assert_eq!(name("a", "0-1").len(), 8);
+        assert_ne!(name("a", "0"), name("a", "1"));
+        assert_ne!(name("a", "0-1"), name("b", "0-1"));
+        assert!(name_of("a", "Name:\tx\n").is_empty());
+    }
+}
