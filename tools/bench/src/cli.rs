@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::report::{Report, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, kernels, parts, record, replay, results, speedup,
-    sweep, telemetry, train_head, verification,
+    batch, bigram, compare, decode, drafting, kernels, load, parts, record, replay, results,
+    speedup, sweep, telemetry, train_head, verification,
 };
 
 /// Measures what outrider does: its methods, its kernels, its models; and makes what drafting learns from
@@ -75,6 +75,17 @@ enum Command {
     /// first layers. What its deeper layers add is scaled down until as many drafts are accepted as of
     /// a good draft model; the scale is searched anew for each temperature, and printed.
     Speedup(speedup::SpeedupArgs),
+    /// Measures the default under load: as many clients as are named, each with one request after another,
+    /// against the same clients with target-only.
+    ///
+    /// Both are measured in turn on the same services, so that a machine in another mood changes both alike; the
+    /// ratio is the median over turns. What counts are the tokens that reach clients within a window of time, after
+    /// requests have got under way. Speculation that rests under load makes as many tokens as target-only; more
+    /// than that are what it brings.
+    Load(load::LoadArgs),
+    /// One service of a pair, for `load`.
+    #[command(hide = true)]
+    LoadService(load::ServiceArgs),
     /// Measures what traces cost: the same requests through the three services in this process, with traces
     /// sent to a collector that throws them away, and without any.
     ///
@@ -154,6 +165,8 @@ async fn carry_out(
         Command::Compare(args) => Box::pin(compare::run(args, config, report)).await?,
         Command::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
         Command::Speedup(args) => speedup::run(&args, config, report).await?,
+        Command::Load(args) => Box::pin(load::run(&args, config, report)).await?,
+        Command::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         Command::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
         Command::Kernels(args) => kernels::run(&args, report)?,
         Command::Verification(args) => verification::run(&args, report)?,
@@ -175,7 +188,10 @@ async fn carry_out(
 impl Command {
     /// Whether it prints a report.
     fn reports(&self) -> bool {
-        !matches!(self, Self::Record(_) | Self::Bigram(_) | Self::Results(_))
+        !matches!(
+            self,
+            Self::Record(_) | Self::Bigram(_) | Self::Results(_) | Self::LoadService(_)
+        )
     }
 }
 

@@ -38,9 +38,9 @@ pub(crate) struct CompareArgs {
     /// Temperatures.
     #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
     temperatures: Vec<f32>,
-    /// Draft tokens a round, of methods that do not say.
-    #[arg(long, value_name = "K", default_value_t = 4)]
-    draft_len: u32,
+    /// Draft tokens a round, of methods that do not say; without it as many as pay.
+    #[arg(long, value_name = "K")]
+    draft_len: Option<u32>,
     /// Output tokens of each request, unless it ends before.
     #[arg(long, value_name = "N", default_value_t = 64)]
     max_tokens: u32,
@@ -83,7 +83,7 @@ async fn compare(
     let setting = |method: &MethodSpec, temperature| Setting {
         method: method.clone(),
         temperature,
-        draft_len: Some(args.draft_len),
+        draft_len: args.draft_len,
         max_tokens: args.max_tokens,
         stop: Vec::new(),
     };
@@ -159,7 +159,7 @@ impl Compared {
     }
 
     /// Its figures, behind what names the method.
-    fn row(&self, reported: &[Field], draft_len: u32) -> Row {
+    fn row(&self, reported: &[Field], draft_len: Option<u32>) -> Row {
         let Self {
             baseline, method, ..
         } = self;

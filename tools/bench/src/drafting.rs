@@ -70,9 +70,9 @@ pub(super) struct DraftingArgs {
 const DEFAULT_WAYS: &str = "coupled:draft-len=2/4/6/8/10/12/14,\
 coupled:draft-len=confidence:0.2/confidence:0.4/confidence:0.6/confidence:0.8,\
 coupled:draft-len=specdec++:0.1/specdec++:0.3/specdec++:0.5/specdec++:0.7/specdec++:0.9,\
-coupled:draft-len=goodput,\
+coupled:draft-len=auto,\
 coupled:drafting=max-gram:draft-len=4/10,\
-coupled:drafting=cascade";
+coupled:drafting=cascade:draft-len=20";
 
 /// Costs of the draft models, with a plus between them.
 fn draft_cost(text: &str) -> Result<Vec<f64>, String> {
@@ -228,9 +228,9 @@ mod tests {
             "coupled:draft-len",
             "coupled:draft-len=confidence",
             "coupled:draft-len=specdec++",
-            "coupled:draft-len=goodput",
+            "coupled:draft-len=auto",
             "coupled:drafting=max-gram:draft-len",
-            "coupled:drafting=cascade",
+            "coupled:drafting=cascade:draft-len=20",
         ];
         assert_eq!(labels, default);
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use speculation::methods::names::{DRAFT_CAP, DRAFT_LEN};
+use speculation::methods::names::DRAFT_CAP;
 use wire::v1;
 
 use file::File;
@@ -19,6 +19,9 @@ use outrider::connect::{self, Coordinator};
 use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
+
+/// Draft tokens of a block, unless the drafting flags say otherwise.
+const DRAFT_LEN: u32 = 4;
 
 /// Arguments of `outrider-bench record`.
 ///

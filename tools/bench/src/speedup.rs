@@ -1,19 +1,17 @@
 //! `outrider-bench speedup`: what drafts bring from a request's start to its end, through the three
 //! services, against the fastest that the target can do alone.
 
-mod calibration;
 mod outcome;
-mod pair;
 mod trial;
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use self::calibration::calibrate;
 use self::outcome::{GOAL, Outcome};
-use self::pair::{Pair, Synthetic};
 use self::trial::{DraftLen, Trial};
-use super::models::{millions, parameters, random};
+use super::models::random;
+use super::pairs::calibration::calibrate;
+use super::pairs::{self, Pair, Synthetic, Which};
 use super::report::Report;
 use outrider::config::Config;
 use outrider::prompts;
@@ -34,7 +32,7 @@ pub(super) struct SpeedupArgs {
     /// Temperatures. The synthetic pair is made anew for each.
     #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
     temperatures: Vec<f32>,
-    /// Draft tokens a round to try, beside those that goodput chooses.
+    /// Draft tokens a round to try, beside those that are measured to pay.
     #[arg(
         long,
         value_name = "KS",
@@ -45,7 +43,7 @@ pub(super) struct SpeedupArgs {
     /// Prompts that draft lengths are tried on.
     #[arg(long, value_name = "N", default_value_t = 12)]
     sweep_prompts: usize,
-    /// Other prompts, that the best draft length is measured on, and goodput.
+    /// Other prompts, that the best draft length is measured on, and `auto`.
     #[arg(long, value_name = "N", default_value_t = 15)]
     prompts: usize,
     /// Output tokens of each request, unless it ends before.
@@ -66,15 +64,6 @@ pub(super) struct SpeedupArgs {
     /// Share of coupled drafts that the synthetic target accepts.
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     acceptance: f64,
-}
-
-/// A pair to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
-    /// The built-in pair, on the built-in prompts.
-    Embedded,
-    /// A large target of random weights and its own first layers, on random prompts.
-    Synthetic,
 }
 
 impl SpeedupArgs {
@@ -137,7 +126,7 @@ impl SpeedupArgs {
         let mut texts: Vec<String> = match which {
             Which::Synthetic => (0..all)
                 // Calibration has the first ones.
-                .map(|seed| pair::prompt(self.vocab, PROMPT_WORDS, 1000 + seed))
+                .map(|seed| pairs::prompt(self.vocab, PROMPT_WORDS, 1000 + seed))
                 .collect(),
             Which::Embedded => {
                 let known = prompts::load(None, usize::MAX)?;
@@ -196,7 +185,7 @@ async fn measure(
     temperature: f32,
     config: Config,
 ) -> anyhow::Result<Outcome> {
-    let config = pair::without_extras(config);
+    let config = pairs::without_extras(config);
     let [sweep_prompts, prompts] = args.prompts(which)?;
     let (name, calibrated, pair) = match which {
         Which::Embedded => ("embedded", None, Pair::embedded()?),
@@ -206,16 +195,16 @@ async fn measure(
             ("synthetic", Some(found), synthetic.pair(found.scale)?)
         }
     };
-    let description = describe(&pair, calibrated.is_some());
+    let description = pair.describe(which);
     let start = Trial::start(pair, config, temperature, args.max_tokens, &prompts[0]);
     let mut trial = Box::pin(start).await?;
     let fixed = args.draft_lens.iter().copied().map(DraftLen::Fixed);
-    let lens: Vec<DraftLen> = fixed.chain([DraftLen::Goodput]).collect();
+    let lens: Vec<DraftLen> = fixed.chain([DraftLen::Auto]).collect();
     let tried = trial.compare(&sweep_prompts, &lens).await?;
     let sweep: Vec<_> = lens.into_iter().zip(tried).collect();
-    let fixed = sweep.iter().filter(|tried| tried.0 != DraftLen::Goodput);
+    let fixed = sweep.iter().filter(|tried| tried.0 != DraftLen::Auto);
     let best = fixed.max_by(|a, b| a.1.speedup().total_cmp(&b.1.speedup()));
-    let chosen = [best.context("a draft length")?.0, DraftLen::Goodput];
+    let chosen = [best.context("a draft length")?.0, DraftLen::Auto];
     let compared = trial.compare(&prompts, &chosen).await?;
     trial.stop().await?;
     Ok(Outcome {
@@ -229,28 +218,11 @@ async fn measure(
     })
 }
 
-/// What a pair is, in words.
-fn describe(pair: &Pair, is_synthetic: bool) -> String {
-    let [target, draft] = [&pair.target, &pair.draft].map(|served| served.model.config());
-    let sizes = [target, draft].map(|config| millions(parameters(config)));
-    if is_synthetic {
-        format!(
-            "a target of random weights, {} parameters in {} layers, and its first {} as draft, {}, with the \
-             same embedding; vocabulary {}",
-            sizes[0], target.layers, draft.layers, sizes[1], target.vocab_size
-        )
-    } else {
-        format!(
-            "the built-in target of {} parameters and its draft of {}; vocabulary {}",
-            sizes[0], sizes[1], target.vocab_size
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::parsed;
+    use crate::models::{millions, parameters};
 
     fn args(flags: &[&str]) -> SpeedupArgs {
         parsed(flags)

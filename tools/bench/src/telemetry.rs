@@ -165,7 +165,7 @@ impl Traced {
         let setting = Setting {
             method: MethodSpec::parse("coupled")?,
             temperature: args.temperature,
-            draft_len: None,
+            draft_len: Some(4),
             max_tokens: args.max_tokens,
             stop: Vec::new(),
         };

@@ -136,7 +136,7 @@ impl Field {
     }
 
     /// As people read it.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let written = self.words.clone().unwrap_or_else(|| self.written());
         let mark = if self.missed { "*" } else { "" };
         // What separates the cells of a table.

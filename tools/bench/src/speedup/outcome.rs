@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::calibration::Calibrated;
 use super::trial::{Compared, DraftLen};
 use crate::measure::round_times;
+use crate::pairs::calibration::Calibrated;
 use crate::report::{Report, Row, number, only_json, percent, text};
 
 /// What the synthetic pair should gain at least.

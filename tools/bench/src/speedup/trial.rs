@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
 
-use super::pair::Pair;
 use crate::measure::{Measured, Setting, measure};
+use crate::pairs::Pair;
 use crate::spec::MethodSpec;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
@@ -20,14 +20,14 @@ pub(super) enum DraftLen {
     /// Always so many tokens.
     Fixed(u32),
     /// As many as pay, by what the session measures.
-    Goodput,
+    Auto,
 }
 
 impl std::fmt::Display for DraftLen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fixed(tokens) => write!(f, "{tokens}"),
-            Self::Goodput => f.write_str("goodput"),
+            Self::Auto => f.write_str("auto"),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Trial {
         let (method, tokens) = match draft_len {
             None => (BASELINE, None),
             Some(DraftLen::Fixed(tokens)) => ("coupled", Some(tokens)),
-            Some(DraftLen::Goodput) => ("coupled:draft-len=goodput", None),
+            Some(DraftLen::Auto) => ("coupled", None),
         };
         let setting = Setting {
             method: MethodSpec::parse(method)?,

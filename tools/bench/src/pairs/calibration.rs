@@ -10,7 +10,7 @@ use speculation::pipeline::Pipeline;
 use speculation::ports::{LanguageModel, Rows, Segment};
 use speculation::sampling::SamplingParams;
 
-use super::pair::{Synthetic, ids};
+use super::{Synthetic, ids};
 use outrider::progress;
 
 /// Sequences that acceptance is measured on, tokens of their prompts, and tokens that each goes on for: as many
@@ -27,9 +27,9 @@ const NEAR: f64 = 0.005;
 
 /// A scale, and the acceptance measured with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Calibrated {
-    pub(super) scale: f32,
-    pub(super) acceptance: f64,
+pub(crate) struct Calibrated {
+    pub(crate) scale: f32,
+    pub(crate) acceptance: f64,
 }
 
 /// Bisects the logarithm of the scale until coupled drafts at `temperature` are accepted with probability
@@ -37,7 +37,7 @@ pub(super) struct Calibrated {
 ///
 /// # Errors
 /// If the models cannot be made or run.
-pub(super) fn calibrate(
+pub(crate) fn calibrate(
     synthetic: &Synthetic,
     temperature: f32,
     wanted: f64,

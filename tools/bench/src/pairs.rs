@@ -1,20 +1,33 @@
-//! The pairs of models that are measured.
+//! The pairs of models that whole requests are measured on.
+
+pub(crate) mod calibration;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use drafter::{CascadeSection, DrafterConfig};
 use model::source::{self, ModelSource, ServedModel};
 use model::{Checkpoint, Model, ModelConfig, WeightFormat};
 use serde_json::{Map, Value, json};
 
+use crate::models::{millions, parameters};
 use outrider::config::Config;
 
 /// Seed of the synthetic target's weights.
 const WEIGHTS_SEED: u64 = 1;
 
+/// A pair to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// The built-in pair, on the built-in prompts.
+    Embedded,
+    /// A large target of random weights and its own first layers, on random prompts.
+    Synthetic,
+}
+
 /// A target and its draft, ready to serve.
-pub(super) struct Pair {
-    pub(super) target: ServedModel<Model>,
-    pub(super) draft: ServedModel<Model>,
+pub(crate) struct Pair {
+    pub(crate) target: ServedModel<Model>,
+    pub(crate) draft: ServedModel<Model>,
 }
 
 impl Pair {
@@ -22,7 +35,7 @@ impl Pair {
     ///
     /// # Errors
     /// If there is none in this build.
-    pub(super) fn embedded() -> anyhow::Result<Self> {
+    pub(crate) fn embedded() -> anyhow::Result<Self> {
         let load = |role| ModelSource::embedded(role).load();
         Ok(Self {
             target: load("target")?,
@@ -31,12 +44,31 @@ impl Pair {
     }
 }
 
+impl Pair {
+    /// What the pair is, in words.
+    pub(crate) fn describe(&self, which: Which) -> String {
+        let [target, draft] = [&self.target, &self.draft].map(|served| served.model.config());
+        let sizes = [target, draft].map(|config| millions(parameters(config)));
+        match which {
+            Which::Synthetic => format!(
+                "a target of random weights, {} parameters in {} layers, and its first {} as draft, {}, with \
+                 the same embedding; vocabulary {}",
+                sizes[0], target.layers, draft.layers, sizes[1], target.vocab_size
+            ),
+            Which::Embedded => format!(
+                "the built-in target of {} parameters and its draft of {}; vocabulary {}",
+                sizes[0], sizes[1], target.vocab_size
+            ),
+        }
+    }
+}
+
 /// A target of random weights whose draft is its own first layers. What the layers behind them add to the
 /// hidden states is scaled down, so that the draft foretells the target as well as is wanted.
 #[derive(Clone, Debug)]
-pub(super) struct Synthetic {
-    pub(super) target: ModelConfig,
-    pub(super) draft_layers: usize,
+pub(crate) struct Synthetic {
+    pub(crate) target: ModelConfig,
+    pub(crate) draft_layers: usize,
 }
 
 impl Synthetic {
@@ -44,7 +76,7 @@ impl Synthetic {
     ///
     /// # Errors
     /// If their sizes are too large.
-    pub(super) fn models(&self, scale: f32) -> anyhow::Result<[Model; 2]> {
+    pub(crate) fn models(&self, scale: f32) -> anyhow::Result<[Model; 2]> {
         let [target, draft] = self.checkpoints(scale)?;
         Ok([
             target.load(WeightFormat::Q8_0)?,
@@ -56,7 +88,7 @@ impl Synthetic {
     ///
     /// # Errors
     /// As [`Synthetic::models`].
-    pub(super) fn pair(&self, scale: f32) -> anyhow::Result<Pair> {
+    pub(crate) fn pair(&self, scale: f32) -> anyhow::Result<Pair> {
         let tokenizer = tokenizer(self.target.vocab_size)?;
         let serve = |checkpoint: Checkpoint, name: &str| {
             let checkpoint = checkpoint.with_tokenizer(tokenizer.clone());
@@ -102,7 +134,7 @@ impl Synthetic {
 
 /// The configuration of services that serve a pair made up on the spot: with nothing that belongs to the
 /// built-in one.
-pub(super) fn without_extras(config: Config) -> Config {
+pub(crate) fn without_extras(config: Config) -> Config {
     Config {
         drafter: DrafterConfig {
             model: ModelSource::embedded("draft"),
@@ -141,13 +173,13 @@ fn word(id: usize) -> String {
 }
 
 /// `count` words that say nothing, different for every `seed`.
-pub(super) fn prompt(vocab: usize, count: usize, seed: usize) -> String {
+pub(crate) fn prompt(vocab: usize, count: usize, seed: usize) -> String {
     let words = ids(vocab, count, seed).map(word);
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// The ids of the words of [`prompt`].
-pub(super) fn ids(vocab: usize, count: usize, seed: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn ids(vocab: usize, count: usize, seed: usize) -> impl Iterator<Item = usize> {
     // Odd multipliers of 2^64 over the golden ratio and of SplitMix64: neighbours have nothing in common.
     (0..count).map(move |at| {
         let mixed = ((seed as u64) << 20 | at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,0 +1,82 @@
+//! A step in load: how long the default takes to make what it makes in the end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::clients::{Arrival, Clients, Traffic};
+
+/// How long each load lasts.
+const PHASE: Duration = Duration::from_secs(5);
+
+/// Over how much time speed is looked at, and how near it must be to that of the phase's second half.
+const LOOK: Duration = Duration::from_millis(400);
+const NEAR: f64 = 0.85;
+
+/// One client, many, one again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Seconds until the speed under many clients was reached, and that under one again.
+    pub(super) up: f64,
+    pub(super) down: f64,
+}
+
+/// One client asks on; `clients - 1` others come and go.
+///
+/// # Errors
+/// If a request fails.
+pub(super) async fn step(traffic: &Arc<Traffic>, clients: usize) -> anyhow::Result<Step> {
+    let first = Clients::start(traffic, 1);
+    tokio::time::sleep(PHASE).await;
+    let rises = Instant::now();
+    let others = Clients::start(traffic, clients - 1);
+    tokio::time::sleep(PHASE).await;
+    let mut arrivals = others.stop().await?.arrivals;
+    let falls = Instant::now();
+    tokio::time::sleep(PHASE).await;
+    arrivals.extend(first.stop().await?.arrivals);
+    Ok(Step {
+        up: settled(&arrivals, rises),
+        down: settled(&arrivals, falls),
+    })
+}
+
+/// Seconds from `begin` until the speed of the phase's second half was reached first.
+fn settled(arrivals: &[Arrival], begin: Instant) -> f64 {
+    let speed = |from: Duration, over: Duration| {
+        let range = begin + from..begin + from + over;
+        let within = arrivals.iter().filter(|it| range.contains(&it.at));
+        let tokens: u32 = within.map(|it| it.tokens).sum();
+        f64::from(tokens) / over.as_secs_f64()
+    };
+    let last = speed(PHASE / 2, PHASE / 2);
+    let mut from = Duration::ZERO;
+    while from + LOOK < PHASE && speed(from, LOOK) < NEAR * last {
+        from += LOOK / 4;
+    }
+    from.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_has_settled_once_it_is_as_fast_as_in_the_end() {
+        let begin = Instant::now();
+        let ms = Duration::from_millis;
+        let every = |from: u64, to: u64, gap: usize| (from..to).step_by(gap);
+        let arrivals = |times: Vec<u64>| -> Vec<Arrival> {
+            let arrival = |at| Arrival {
+                at: begin + ms(at),
+                tokens: 1,
+                after: None,
+            };
+            times.into_iter().map(arrival).collect()
+        };
+        let steady = arrivals(every(0, 5_000, 10).collect());
+        assert!(settled(&steady, begin) < 1e-9);
+        let late = arrivals(every(0, 1_000, 50).chain(every(1_000, 5_000, 10)).collect());
+        let found = settled(&late, begin);
+        assert!((0.6..=1.0).contains(&found), "{found}");
+    }
+}
