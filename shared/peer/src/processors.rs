@@ -23,7 +23,7 @@ fn name_of(boot: &str, status: &str) -> Vec<u8> {
     let Some(allowed) = allowed.map(str::trim).filter(|allowed| !allowed.is_empty()) else {
         return Vec::new();
     };
-    // What a machine is called is nobody's business: its digest is.
+    // The name is a digest, so that it does not reveal the boot id of the machine.
     digest::short(format!("{} {allowed}", boot.trim()).as_bytes())
         .to_le_bytes()
         .to_vec()

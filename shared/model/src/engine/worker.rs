@@ -132,7 +132,8 @@ where
 
     /// Waits for tasks that are about to come, if it is worth it. Returns whether one came.
     fn gathers(&mut self) -> bool {
-        // Where nobody could join, or somebody was left out before, there is nobody to wait for.
+        // A full batch admits no further task, and a task that a forward left out must not wait again: the forward begins
+        // at once.
         let blocks: usize = self.running.iter().map(Running::block).sum();
         let is_full = self.running.len() >= self.config.max_batch.get()
             || blocks >= self.config.max_batch_tokens.get()

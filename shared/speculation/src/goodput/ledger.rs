@@ -27,11 +27,11 @@ struct Pages {
 /// What rounds cost at one load, and when the way not taken is tried.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LoadCosts {
-    /// From a request for a draft to its answer, by levels.
+    /// Seconds from a draft request to its answer, as a line of the levels drafted.
     pub(super) draft: Line,
-    /// The same of the verifier, by positions scored.
+    /// Seconds from a verification request to its verdict, as a line of the positions scored.
     pub(super) verify: Line,
-    /// A token of the target alone.
+    /// Seconds that the target takes for a token when it decodes alone.
     pub(super) alone: Line,
     /// Tokens of the target alone since drafting was last tried, and how many there are to be between two tries.
     pub(super) rested: u64,

@@ -79,7 +79,7 @@ fn what_a_row_costs_is_measured() {
         row = report.recv_timeout(PATIENCE).unwrap().unwrap().1.row;
     }
     let ratio = row.as_secs_f64() / (FORWARD / 10).as_secs_f64();
-    assert!((0.4..3.0).contains(&ratio), "{row:?}");
+    assert!((0.6..2.0).contains(&ratio), "{row:?}");
     bench.until(|gauges| gauges.running == 0);
     assert!(bench.handle.row() > Duration::ZERO);
 }
