@@ -12,6 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::models::{millions, parameters};
 use outrider::config::Config;
 
+/// Words of a synthetic prompt.
+pub(crate) const PROMPT_WORDS: usize = 32;
+
 /// Seed of the synthetic target's weights.
 const WEIGHTS_SEED: u64 = 1;
 

@@ -11,13 +11,10 @@ use self::outcome::{GOAL, Outcome};
 use self::trial::{DraftLen, Trial};
 use super::models::random;
 use super::pairs::calibration::calibrate;
-use super::pairs::{self, Pair, Synthetic, Which};
+use super::pairs::{self, PROMPT_WORDS, Pair, Synthetic, Which};
 use super::report::Report;
 use outrider::config::Config;
 use outrider::prompts;
-
-/// Words of a synthetic prompt.
-const PROMPT_WORDS: usize = 32;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct SpeedupArgs {

@@ -31,7 +31,7 @@ pub(super) struct Traffic {
 pub(super) struct Received {
     pub(super) arrivals: Vec<Arrival>,
     pub(super) rounds: Vec<RoundReport>,
-    /// Of requests that ended.
+    /// The statistics of the requests that ended.
     pub(super) ended: Vec<SpeculationStatistics>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Received {
 pub(super) struct Arrival {
     pub(super) at: Instant,
     pub(super) tokens: u32,
-    /// Since the arrival before; none of a request's first.
+    /// The time since the request's arrival before; none for its first.
     pub(super) after: Option<Duration>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Sample {
 pub(super) struct Lengths {
     /// Share of the target's forwards in which it decoded alone because drafting did not pay.
     pub(super) rested: Option<f64>,
-    /// Means of what was predicted at the end of each, and measured.
+    /// Means over requests: the gain predicted for the last round, and the gain measured.
     pub(super) predicted_gain: Option<f64>,
     pub(super) measured_gain: Option<f64>,
 }
@@ -87,7 +87,7 @@ pub(super) struct Rounds {
     pub(super) count: usize,
     pub(super) drafted: f64,
     pub(super) accepted: f64,
-    /// Of the drafter and of the verifier.
+    /// The shares of drafter and verifier.
     pub(super) peers: [Share; 2],
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// `count` clients begin. Whoever begins again asks the same prompts with the same seeds.
+    /// Starts `count` clients. Each start sends the same requests in the same order.
     pub(super) fn start(traffic: &Arc<Traffic>, count: usize) -> Self {
         let stop = CancellationToken::new();
         let next = Arc::new(AtomicUsize::new(0));

@@ -14,7 +14,7 @@ use server::shutdown;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::PairArgs;
+use super::pair::PairArgs;
 use crate::pairs::Pair;
 
 /// Where the services run.
@@ -24,7 +24,7 @@ pub(super) enum Layout {
     One,
     /// Each in a process of its own, on the same processors.
     Three,
-    /// The same, with the drafter on the last processor and the verifier on the others.
+    /// Each in a process of its own, the drafter on the last processor and the verifier on the others.
     Apart,
 }
 
@@ -65,19 +65,19 @@ pub(super) enum Role {
 /// Services that are up.
 pub(super) enum Services {
     Within(Cluster),
-    /// They end with this.
+    /// In processes that are killed when this is dropped.
     Apart {
         coordinator_url: String,
         _processes: [Service; 3],
     },
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 pub(super) struct Service(Child);
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // One that is gone already needs neither.
+        // Both fail only for a process that has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -153,7 +153,7 @@ async fn spawn(
     let mut child = child.with_context(|| format!("the {} cannot be started", name(role)))?;
     let stdout = child.stdout.take().context("no stdout")?;
     let service = Service(child);
-    // It may load a model before it says a word.
+    // The process loads its model before it prints its address.
     let line = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).map(|_| line)

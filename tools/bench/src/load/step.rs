@@ -1,4 +1,4 @@
-//! A step in load: how long the default takes to make what it makes in the end.
+//! A step in load: how long the method takes to reach the speed that it has in the end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use super::clients::{Arrival, Clients, Traffic};
 /// How long each load lasts.
 const PHASE: Duration = Duration::from_secs(5);
 
-/// Over how much time speed is looked at, and how near it must be to that of the phase's second half.
+/// The time over which the speed is taken, and the share of the speed of the phase's second half that it must reach.
 const LOOK: Duration = Duration::from_millis(400);
 const NEAR: f64 = 0.85;
 
 /// One client, many, one again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Seconds until the speed under many clients was reached, and that under one again.
+    /// Seconds until the speed was reached after clients came, and after they left.
     pub(super) up: f64,
     pub(super) down: f64,
 }
 
-/// One client asks on; `clients - 1` others come and go.
+/// Measures a step from one client to `clients` and back to one.
 ///
 /// # Errors
 /// If a request fails.

@@ -1,0 +1,135 @@
+//! What is measured, from the command line.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::Args;
+use outrider::prompts;
+
+use super::pair::{PairArgs, SYNTHETIC_PROMPTS, VOCAB, synthetic};
+use super::services::Layout;
+use crate::pairs::calibration::calibrate;
+use crate::pairs::{self, Which};
+use crate::report::Report;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Pairs to measure.
+    #[arg(
+        long,
+        value_name = "PAIRS",
+        value_delimiter = ',',
+        default_value = "embedded,synthetic"
+    )]
+    pub(super) pairs: Vec<Which>,
+    /// The method beside target-only, with its settings after colons as in `compare`.
+    #[arg(long, value_name = "METHOD", default_value = "coupled")]
+    pub(super) method: String,
+    /// Temperatures. The synthetic pair is made anew for each.
+    #[arg(long, value_name = "TS", value_delimiter = ',', default_value = "0,1")]
+    pub(super) temperatures: Vec<f32>,
+    /// Numbers of clients.
+    #[arg(
+        long,
+        value_name = "NS",
+        value_delimiter = ',',
+        default_value = "1,4,16,64"
+    )]
+    pub(super) clients: Vec<usize>,
+    /// Where the services run: in one process, each in a process of its own, or these apart from one another, the
+    /// drafter on the last processor and the verifier on the others (with taskset).
+    #[arg(
+        long,
+        value_name = "LAYOUTS",
+        value_delimiter = ',',
+        default_value = "one"
+    )]
+    pub(super) layouts: Vec<Layout>,
+    /// Times that both are measured, in turn.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(super) repeats: usize,
+    /// Seconds in which tokens are counted.
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    pub(super) window: f64,
+    /// Seconds before, in which requests get under way.
+    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    pub(super) settle: f64,
+    /// Most output tokens of each request.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(super) max_tokens: u32,
+    /// Share of coupled drafts that the synthetic target accepts.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
+    acceptance: f64,
+    /// Scale of the synthetic target's deeper layers, which else is searched for --acceptance; what a run before
+    /// printed saves a minute.
+    #[arg(long, value_name = "SCALE")]
+    scale: Option<f32>,
+    /// Measures, too, how long the method takes to settle when one client becomes as many as there are at most, and
+    /// when these leave.
+    #[arg(long)]
+    pub(super) step: bool,
+    /// File to draw the ratios in, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+}
+
+impl LoadArgs {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        for (flag, count) in [
+            ("pairs", self.pairs.len()),
+            ("temperatures", self.temperatures.len()),
+            ("clients", self.clients.len()),
+            ("layouts", self.layouts.len()),
+            ("repeats", self.repeats),
+            ("max-tokens", self.max_tokens as usize),
+        ] {
+            ensure!(
+                count > 0,
+                "--{flag}: 0 is out of range, expected at least 1"
+            );
+        }
+        for (flag, seconds) in [("window", self.window), ("settle", self.settle)] {
+            ensure!(
+                (0.01..=600.0).contains(&seconds),
+                "--{flag}: {seconds} is out of range, expected 0.01 to 600"
+            );
+        }
+        for &clients in &self.clients {
+            ensure!(
+                (1..=512).contains(&clients),
+                "--clients: {clients} is out of range, expected 1 to 512"
+            );
+        }
+        for &temperature in &self.temperatures {
+            ensure!(
+                (0.0..=100.0).contains(&temperature),
+                "--temperatures: {temperature} is out of range, expected 0 to 100"
+            );
+        }
+        Ok(())
+    }
+
+    /// How the pair is made, and its prompts.
+    pub(super) fn pair(
+        &self,
+        which: Which,
+        temperature: f32,
+        report: &mut Report,
+    ) -> anyhow::Result<(PairArgs, Vec<String>)> {
+        let pair = |scale| PairArgs { pair: which, scale };
+        if which == Which::Embedded {
+            let known = prompts::load(None, usize::MAX)?;
+            let texts = known.into_iter().map(|prompt| prompt.text);
+            return Ok((pair(1.0), texts.collect()));
+        }
+        let scale = match self.scale {
+            Some(scale) => scale,
+            None => calibrate(&synthetic()?, temperature, self.acceptance)?.scale,
+        };
+        report.note(format!(
+            "synthetic, T={temperature}: deeper layers at a scale of {scale}"
+        ));
+        let prompt = |seed| pairs::prompt(VOCAB, pairs::PROMPT_WORDS, 1000 + seed);
+        Ok((pair(scale), (0..SYNTHETIC_PROMPTS).map(prompt).collect()))
+    }
+}
