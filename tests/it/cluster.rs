@@ -196,7 +196,7 @@ pub(crate) fn config(drafters: &[String], verifiers: &[String]) -> CoordinatorCo
         }],
         round_timeout_ms: 5_000.try_into().expect("not zero"),
         verifier_retries: 2,
-        // What pays on a machine that runs tests is no matter of theirs.
+        // A fixed length, because `auto` depends on the speed of the machine that runs the tests.
         draft_len: DefaultDraftLen::Fixed(4.try_into().expect("not zero")),
         ..CoordinatorConfig::default()
     }

@@ -1,4 +1,4 @@
-//! What peers claim of their load changes how fast a request is, and nothing else.
+//! The load that peers report changes the speed of a request and none of its tokens.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(crate) enum Claims {
     Free,
     /// That rows cost more than anything.
     Dear,
-    /// What is no number.
+    /// NaN in every field.
     NoNumber,
     /// One price after another, none like the one before.
     Jumps,
@@ -28,7 +28,7 @@ pub(crate) enum Claims {
     Anything,
 }
 
-/// A peer that claims so with each of its answers.
+/// Makes the reports that peers send with their answers.
 pub(crate) struct Liar {
     claims: Option<Claims>,
     dice: Dice,
@@ -84,7 +84,7 @@ impl Liar {
     }
 }
 
-/// How many requests for drafts there were, and for the target alone.
+/// The numbers of draft requests and of decode requests.
 fn counts(record: &Record) -> (usize, usize) {
     let count = |is: fn(&Request) -> bool| {
         let sent = record.actions.iter().filter(
@@ -126,8 +126,8 @@ fn no_claim_changes_a_token_or_keeps_a_request_from_its_end() {
             *all_rests += rests;
         }
     }
-    // Where rows are free more is drafted than where nothing can pay for one, and yet some is there, too: whoever
-    // said so may say something else the next time.
+    // More is drafted where rows are free than where they cost more than they bring. Some drafts are tried there too,
+    // because a price may fall.
     let of = |claims| seen[&claims];
     assert!(of(Claims::Free).0 > 2 * of(Claims::Dear).0, "{seen:?}");
     assert!(of(Claims::Dear).0 > 0 && of(Claims::Dear).1 > 0, "{seen:?}");

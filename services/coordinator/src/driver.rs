@@ -50,7 +50,6 @@ pub(crate) struct Prepared {
 /// One request under way.
 pub(crate) struct Driver {
     request: Arc<AdmittedRequest>,
-    model: Arc<ServedModel>,
     session: Session,
     peers: Peers,
     response: Response,
@@ -110,7 +109,7 @@ impl Driver {
         let request = Arc::new(request);
         Self {
             session: Session::new(session),
-            peers: Peers::new(Arc::clone(&request), Arc::clone(&model), target, session_id),
+            peers: Peers::new(Arc::clone(&request), model, target, session_id),
             response: Response {
                 output: response,
                 answers,
@@ -129,7 +128,6 @@ impl Driver {
             sent: began,
             round: RoundRecord::default(),
             request,
-            model,
             _permits: permits,
         }
     }
@@ -269,7 +267,7 @@ impl Driver {
     }
 }
 
-/// A number from 0 to 1 that is the same whenever the seed is, and is far from that of the next one.
+/// A number from 0 to 1 that depends on the seed alone; neighbouring seeds get numbers far apart.
 fn spread(seed: u64) -> f64 {
     // 2^64 over the golden ratio: multiples of it fall evenly over the range.
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

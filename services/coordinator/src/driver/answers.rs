@@ -138,12 +138,12 @@ impl Driver {
     }
 }
 
-/// What a peer says of its load with an answer; nothing if it says nothing.
+/// The price that a peer reports with an answer; none from a peer of an earlier version, which reports no load.
 fn price(input: &Input, reported: &v1::Timing) -> Option<Price> {
     if reported.batch == 0 && reported.sessions == 0 {
         return None;
     }
-    // Of a drafter the time counts for each level, of a verifier for its one forward.
+    // A drafter makes one forward for each level, a verifier one for the block.
     let forwards = match input {
         Input::Drafted { block, .. } => block.drafts.levels().max(1),
         _ => 1,

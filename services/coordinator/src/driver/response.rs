@@ -15,7 +15,6 @@ use wire::v1;
 use super::Driver;
 use super::answer::AnswerSender;
 use crate::events::Event;
-use crate::peer::pool::EstimateKind;
 
 /// How long a client should wait whose request a stopping coordinator cannot take, or finish.
 pub(crate) const RESTART_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -121,11 +120,6 @@ impl Driver {
             };
             self.observer.observe(&Event::Emitted { chunk: &chunk });
             self.respond(Part::Chunk(chunk)).await;
-        }
-        if let Some(measured) = self.session.goodput() {
-            let request = &self.request;
-            let kind = EstimateKind::of(&request.method, request.sampling.temperature);
-            self.model.estimates.keep(kind, measured.clone());
         }
         let finished = self.finished(reason);
         let statistics = self.session.statistics();

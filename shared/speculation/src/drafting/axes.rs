@@ -22,7 +22,7 @@ pub enum DraftLen {
     Fixed,
     /// Until the stop rule says stop.
     Stop(StopRule),
-    /// As many as measured acceptance, times and load make worth while; none where drafting does not pay.
+    /// As many as pay, by measured acceptance, times and load; none where drafting does not pay.
     Auto,
 }
 

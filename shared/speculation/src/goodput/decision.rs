@@ -1,21 +1,21 @@
 //! What was decided for a round, and why.
 
-/// The length of a round, and what it rests on.
+/// The length of a round, and the reason for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
     /// Draft tokens, or levels of a tree; 0 if the target decodes alone.
     pub len: u32,
-    /// Predicted throughput of the best length over that of the target alone, others' time included; none while
-    /// costs are unknown.
+    /// Predicted throughput of the best length over that of the target alone. The time that others wait is part of
+    /// both costs. None while costs are unknown.
     pub gain: Option<f64>,
-    /// Probability of surviving below which one more draft token costs more than it saves; none unless drafting pays.
-    /// A drafter that foretells survival by itself, with an acceptance head, stops there.
+    /// The least probability of survival at which one more draft token pays; none unless drafting pays. A drafter
+    /// with an acceptance head stops below it.
     pub worth: Option<f64>,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why a round has its length.
+/// The reason for the length of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Why {
     /// Costs are yet to be measured.
@@ -23,9 +23,9 @@ pub enum Why {
     Unknown,
     /// Drafting pays.
     Pays,
-    /// Drafting did not pay, and it is looked whether it does by now.
+    /// Drafting did not pay before, and the session tries whether it does now.
     Tries,
-    /// Drafting pays, and the target alone is measured again.
+    /// Drafting pays, and the session measures the target alone again.
     Compares,
     /// Drafting does not pay.
     Rests,

@@ -1,30 +1,75 @@
-//! What rounds cost, by how busy the verifier is: known to all sessions whose drafts are alike.
+//! What rounds cost at each load of the verifier. All sessions of a kind share it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::line::Line;
-use super::price::Price;
-use super::survival::MEMORY;
+use super::price::{Loads, Price};
+use super::survival::Survival;
 
-/// Loads that are told apart: powers of two of the sessions that the verifier serves.
+/// Number of loads that have costs of their own. A load is a power of two of the sessions that the verifier serves.
 const CLASSES: usize = 10;
 
-/// Tokens of the target alone before drafting is first tried at a load.
+/// Tokens that the target decodes alone at a new load before drafting is tried.
 pub(super) const FIRST_REST: u64 = 24;
 
-/// Costs at each load, shared by the sessions that measure them.
+/// Share of an earlier observation's weight that is left after each, in the costs: about 20 observations count.
+const MEMORY: f64 = 0.95;
+
+/// By how many observations the costs of rounds fade before a try, so that the try decides and not an old
+/// measurement.
+const FORGOTTEN: u32 = 40;
+
+/// Seconds before another session may begin a try.
+const TRY_SECONDS: f64 = 2.0;
+
+/// Share of the target's tokens that tries may cost. The longest pause overrides it.
+const TRY_SHARE: f64 = 0.01;
+
+/// Fewest and most tokens of the target alone between two tries.
+const REST: (f64, f64) = (512.0, 1e6);
+
+/// Seconds after the first failed try; the pause doubles with each further one, up to so many times.
+const PAUSE: f64 = 0.5;
+const DOUBLED: u32 = 6;
+
+/// Most sessions whose tokens a pause is counted in, since sessions of other kinds do not count towards it.
+const PAUSED_FOR: f64 = 8.0;
+
+/// What the sessions of a kind measured, shared by them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger(Arc<Mutex<Pages>>);
 
-#[derive(Debug, Default)]
-struct Pages {
-    loads: [LoadCosts; CLASSES],
-    /// What the peers said last, for sessions that have not heard of them.
-    drafter: Price,
-    verifier: Price,
+/// What the sessions of a kind measured.
+#[derive(Debug)]
+pub(super) struct Pages {
+    /// Acceptance in all sessions together.
+    pub(super) survival: Survival,
+    /// The latest reports of both peers, for sessions that have had none.
+    pub(super) loads: Loads,
+    /// Nodes of a level in the last round.
+    pub(super) width: f64,
+    costs: [LoadCosts; CLASSES],
 }
 
-/// What rounds cost at one load, and when the way not taken is tried.
+impl Default for Pages {
+    fn default() -> Self {
+        Self {
+            survival: Survival::lasting(),
+            loads: Loads::default(),
+            width: 1.0,
+            costs: Default::default(),
+        }
+    }
+}
+
+impl Pages {
+    /// The costs at the verifier's load.
+    pub(super) fn at(&mut self, verifier: &Price) -> &mut LoadCosts {
+        &mut self.costs[verifier.load_class().min(CLASSES - 1)]
+    }
+}
+
+/// What rounds and tokens of the target alone cost at one load, and when the next try is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LoadCosts {
     /// Seconds from a draft request to its answer, as a line of the levels drafted.
@@ -33,12 +78,12 @@ pub(super) struct LoadCosts {
     pub(super) verify: Line,
     /// Seconds that the target takes for a token when it decodes alone.
     pub(super) alone: Line,
-    /// Tokens of the target alone since drafting was last tried, and how many there are to be between two tries.
+    /// Tokens that resting sessions decoded since the last try, and the number at which the next one is due.
     pub(super) rested: u64,
     pub(super) rest: u64,
-    /// Tries in vain in a row.
+    /// Failed tries in a row.
     pub(super) failures: u32,
-    /// Tokens of rounds with drafts since the target alone was last measured.
+    /// Tokens emitted by rounds with drafts since the target alone was last measured.
     pub(super) drafted: u64,
 }
 
@@ -58,33 +103,45 @@ impl Default for LoadCosts {
 }
 
 impl LoadCosts {
-    /// Whether both ways were measured.
+    /// Whether rounds with drafts were measured, and the target alone too unless sessions cannot rest.
     pub(super) fn is_known(&self, always_drafts: bool) -> bool {
         let rounds = self.draft.is_known() && self.verify.is_known();
         rounds && (always_drafts || self.alone.is_known())
     }
+
+    /// Tokens that this number of resting sessions decodes in a second.
+    fn tokens_per_second(&self, sessions: f64) -> f64 {
+        sessions / self.alone.fixed().max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether a try is due at a verifier that serves this number of sessions. If so, it counts as begun, and the
+    /// next one is not due before this one has had its time.
+    pub(super) fn begins_try(&mut self, sessions: f64) -> bool {
+        let begins = self.alone.is_known() && self.rested >= self.rest;
+        if begins {
+            let least = TRY_SECONDS * self.tokens_per_second(sessions);
+            self.rested = 0;
+            self.rest = self.rest.max(least.clamp(REST.0, REST.1) as u64);
+            self.draft.fade(FORGOTTEN);
+            self.verify.fade(FORGOTTEN);
+        }
+        begins
+    }
+
+    /// Takes note of a failed try, which lost the time of `lost` tokens of the target alone, and sets when the next
+    /// try is due.
+    pub(super) fn tried_in_vain(&mut self, lost: f64, sessions: f64) {
+        let second = self.tokens_per_second(sessions.min(PAUSED_FOR));
+        let pause = |doublings: u32| PAUSE * second * f64::from(1 << doublings);
+        let tokens = pause(self.failures.min(DOUBLED)).max((lost / TRY_SHARE).min(pause(DOUBLED)));
+        self.rest = tokens.clamp(REST.0, REST.1) as u64;
+        self.failures += 1;
+    }
 }
 
 impl Ledger {
-    /// Reads or writes the costs at `load`, a power of two of sessions. Nothing waits meanwhile.
-    pub(super) fn at<T>(&self, load: usize, action: impl FnOnce(&mut LoadCosts) -> T) -> T {
-        self.with(|pages| action(&mut pages.loads[load.min(CLASSES - 1)]))
-    }
-
-    /// What drafter and verifier said last, to whichever session.
-    pub(super) fn prices(&self) -> (Price, Price) {
-        self.with(|pages| (pages.drafter, pages.verifier))
-    }
-
-    pub(super) fn drafter_said(&self, price: Price) {
-        self.with(|pages| pages.drafter = price);
-    }
-
-    pub(super) fn verifier_said(&self, price: Price) {
-        self.with(|pages| pages.verifier = price);
-    }
-
-    fn with<T>(&self, action: impl FnOnce(&mut Pages) -> T) -> T {
+    /// Reads or writes the pages. `action` must not block: it runs under the lock.
+    pub(super) fn with<T>(&self, action: impl FnOnce(&mut Pages) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
         action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

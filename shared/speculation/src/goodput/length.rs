@@ -3,7 +3,8 @@
 /// Longest draft that is looked at.
 const LONGEST: u32 = 1 << 12;
 
-/// What a round costs, in any one unit of time: what the session waits, and what others wait for it.
+/// What a round costs, in any one unit of time: the session's own time, and the time that other sequences wait for
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A round with no draft token, the drafter's part included: round trips, and the verifier's forward of
@@ -15,18 +16,18 @@ pub struct Costs {
     pub alone: f64,
 }
 
-/// A draft length, and what it brings.
+/// A draft length, and its throughput.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Best {
-    /// At least 1, unless none is allowed.
+    /// The length, at least 1 unless the most is 0.
     pub(super) len: u32,
     /// Its throughput over that of the target alone.
     pub(super) gain: f64,
 }
 
 impl Costs {
-    /// The probability of surviving below which a draft token costs more than it saves, where rounds make `gain` times
-    /// the tokens of the target alone in the same time: what the token costs, by what a token costs there.
+    /// The least probability of survival at which a draft token pays, where rounds make `gain` times the tokens of
+    /// the target alone in the same time: the cost of a draft token over that of a token in such rounds.
     pub(super) fn worth(&self, gain: f64) -> f64 {
         (self.per_token * gain / self.alone).clamp(0.0, 1.0)
     }
@@ -169,7 +170,7 @@ mod tests {
             ..costs
         };
         assert_eq!(len(0.5, free, 20), 20);
-        // None is ever accepted, and they are as good as each other.
+        // No draft token is ever accepted, and all lengths have the same throughput.
         assert_eq!(len(0.0, free, 20), 1);
     }
 }

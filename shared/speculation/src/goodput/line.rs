@@ -25,9 +25,13 @@ pub struct Line {
 /// of the link. A second one in a row is news, and counts in full.
 const OUTLIER: f64 = 3.0;
 
-/// Weight of observations from which on there is something to expect, and up to which that may be a hiccup itself.
+/// Weight of the observations from which on an outlier is recognised, and weight up to which the observations so far
+/// may be the outlier themselves.
 const EXPECTED: f64 = 0.5;
 const YOUNG: f64 = 1.5;
+
+/// Weight of the observations up to which a single outlier counts for nothing: of so few it would be the better part.
+const SETTLED: f64 = 4.0;
 
 /// Squared spread of x that counts as much as the slope so far.
 const INERTIA: f64 = 0.25;
@@ -74,7 +78,7 @@ impl Line {
         self.slope = self.slope.clamp(0.0, most.max(0.0));
     }
 
-    /// The first observation may have been the hiccup, where the next takes far less: it is then forgotten.
+    /// Forgets a first observation that was far above the next one: it was the outlier.
     fn doubt_first(&mut self, x: f64, y: f64) {
         let is_young = self.weight > 0.0 && self.weight < YOUNG;
         if is_young && self.expected(x) > OUTLIER * y {
@@ -92,7 +96,11 @@ impl Line {
         let is_outlier = self.weight >= EXPECTED && y > OUTLIER * expected;
         let is_first = is_outlier && !self.was_outlier;
         self.was_outlier = is_outlier;
-        if is_first { OUTLIER * expected } else { y }
+        match is_first {
+            true if self.weight < SETTLED => expected,
+            true => OUTLIER * expected,
+            false => y,
+        }
     }
 
     /// Lets what was observed count less, as if `observations` others had come.
@@ -113,7 +121,7 @@ impl Line {
         self.slope
     }
 
-    /// Cost of late, at whichever x there was.
+    /// The mean of the latest observations.
     pub fn mean(&self) -> f64 {
         self.mean_y
     }

@@ -1,11 +1,11 @@
-//! What a peer says of its load, and what a draft token costs others there.
+//! The load that a peer reports, from which others' waiting time follows.
 
-/// Longest that a row is taken to add to a forward, in seconds, and most sequences that a forward is taken to have:
-/// what a peer claims beyond is no measurement.
+/// Upper bounds of what a peer can report: seconds that a row adds to a forward, and sequences or sessions.
 const LONGEST: f64 = 10.0;
 const MOST: f64 = 65_536.0;
 
-/// What a peer's engine says of its load with an answer. Whatever it claims can cost speed and nothing else.
+/// The load of a peer's engine, which the peer reports with an answer. A false report costs speed and changes no
+/// token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     row: f64,
@@ -15,7 +15,7 @@ pub struct Price {
 }
 
 impl Default for Price {
-    /// A peer that says nothing: nobody else waits for it.
+    /// The price at a peer that reports no load: no other sequence waits.
     fn default() -> Self {
         Self {
             row: 0.0,
@@ -27,9 +27,9 @@ impl Default for Price {
 }
 
 impl Price {
-    /// `row`: seconds that one more row adds to a forward; `sequences`: in the last forward; `sessions`: served by the
-    /// peer at the moment; `forward`: seconds of a forward. What is no number, negative or beyond all measure counts for
-    /// the nearest that can be.
+    /// `row`: seconds that one more row adds to a forward; `sequences`: sequences in the last forward; `sessions`:
+    /// sessions that the peer serves; `forward`: seconds of a forward. A value that is out of range is replaced by
+    /// the nearest in range, NaN by the least.
     pub fn new(row: f64, sequences: f64, sessions: f64, forward: f64) -> Self {
         Self {
             row: within(row, 0.0, LONGEST),
@@ -44,34 +44,60 @@ impl Price {
         self.row
     }
 
-    /// Sessions that the peer serves.
+    /// The number of sessions that the peer serves.
     pub(super) fn sessions(&self) -> f64 {
         self.sessions
     }
 
-    /// Sequences that wait for a forward beside the session's own.
+    /// The number of sequences that share a forward with the session's own.
     pub(super) fn others(&self) -> f64 {
         self.sequences - 1.0
     }
 
-    /// Forwards in which each session has its turn, if all want one.
+    /// The number of forwards after which each session has had its turn, if all want one.
     pub(super) fn turns(&self) -> f64 {
         (self.sessions / self.sequences).max(1.0)
     }
 
-    /// Seconds of a forward; 0 if the peer does not say.
+    /// Seconds of a forward; 0 if the peer does not report it.
     pub(super) fn forward(&self) -> f64 {
         self.forward
     }
 
-    /// The share of a forward that was the session's own, in seconds.
+    /// The session's own share of a forward, in seconds.
     pub(super) fn share(&self) -> f64 {
         self.forward / self.sequences
     }
 
-    /// The power of two of the sessions that the peer serves, rounded down.
+    /// The binary logarithm of the number of sessions, rounded down.
     pub(super) fn load_class(&self) -> usize {
         libm::log2(self.sessions) as usize
+    }
+}
+
+/// The load of both peers, as far as they reported it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Loads {
+    pub(super) drafter: Price,
+    pub(super) verifier: Price,
+    /// Whether both compute on the same processors.
+    pub(super) share_processors: bool,
+}
+
+impl Loads {
+    /// Seconds that other sequences wait for one more row at the verifier, and for one more draft token: those that
+    /// share the drafter's forwards, and the verifier's where both compute on the same processors.
+    pub(super) fn waits(&self) -> (f64, f64) {
+        let Self {
+            drafter, verifier, ..
+        } = self;
+        let stolen = if self.share_processors {
+            verifier.others() * drafter.share()
+        } else {
+            0.0
+        };
+        let row = verifier.others() * verifier.row();
+        (row, drafter.others() * drafter.row() + stolen)
     }
 }
 

@@ -4,8 +4,11 @@
 //! is right for none of them. What is measured are conditional probabilities; their products are the
 //! probabilities that a draft survives up to a position.
 
-/// How much of an earlier round's weight is left after each: about 20 rounds count.
-pub(super) const MEMORY: f64 = 0.95;
+/// Share of an earlier round's weight that is left after each round, in a session: about 40 rounds count.
+const MEMORY: f64 = 0.975;
+
+/// The same share where all sessions of a kind are counted together: about 100 rounds count.
+const LASTING: f64 = 0.99;
 
 /// What is assumed before anything is known of acceptance, as tokens accepted and refused. It is never
 /// forgotten, so that a few refusals at the beginning decide nothing.
@@ -16,6 +19,14 @@ const REFUSED: f64 = 0.9;
 /// is taken to be like the others.
 const SHARED: f64 = 3.0;
 
+/// Rounds for which the acceptance of the kind counts in a session's own: a text may differ from others, but few
+/// rounds do not show it.
+const PRIOR: f64 = 12.0;
+
+/// Share of a session's own acceptance that is left after each token which it rests: the text goes on meanwhile, and
+/// what ended drafting may have been chance.
+const RESTED: f64 = 0.999;
+
 /// What became of the draft token at a position, in rounds that reached it; older ones count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Position {
@@ -24,17 +35,36 @@ struct Position {
 }
 
 /// Acceptance by position, the first draft token of a round at 0.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Survival {
+    memory: f64,
     positions: Vec<Position>,
 }
 
+impl Default for Survival {
+    /// That of a session.
+    fn default() -> Self {
+        Self {
+            memory: MEMORY,
+            positions: Vec::new(),
+        }
+    }
+}
+
 impl Survival {
+    /// That of all sessions of a kind.
+    pub(super) fn lasting() -> Self {
+        Self {
+            memory: LASTING,
+            ..Self::default()
+        }
+    }
+
     /// Takes note of a round of which `accepted` draft tokens stood, the next one refused or not there.
     pub(super) fn observe(&mut self, accepted: u32, refused: bool) {
         for position in &mut self.positions {
-            position.accepted *= MEMORY;
-            position.refused *= MEMORY;
+            position.accepted *= self.memory;
+            position.refused *= self.memory;
         }
         let accepted = accepted as usize;
         let reached = accepted + usize::from(refused);
@@ -49,6 +79,15 @@ impl Survival {
         }
     }
 
+    /// Forgets a part of what was measured, while a session rests for `tokens`.
+    pub(super) fn rest(&mut self, tokens: u32) {
+        let left = RESTED.powi(tokens.cast_signed());
+        for position in &mut self.positions {
+            position.accepted *= left;
+            position.refused *= left;
+        }
+    }
+
     /// The probability that a draft token stands whose predecessors do, wherever it is: `accepted / (accepted +
     /// refused)`, the maximum likelihood estimate where blocks are cut off; never `accepted / drafted`, which
     /// falls with the length.
@@ -56,6 +95,25 @@ impl Survival {
         let sum = |of: fn(&Position) -> f64| self.positions.iter().map(of).sum::<f64>();
         let accepted = sum(|position| position.accepted) + ACCEPTED;
         accepted / (accepted + sum(|position| position.refused) + REFUSED)
+    }
+
+    /// [`Survival::of_all`] of a session, with that of its kind as the prior.
+    pub(super) fn of_all_within(&self, kind: &Self) -> f64 {
+        let sum = |of: fn(&Position) -> f64| self.positions.iter().map(of).sum::<f64>();
+        let (accepted, refused) = (
+            sum(|position| position.accepted),
+            sum(|position| position.refused),
+        );
+        (accepted + PRIOR * kind.of_all()) / (accepted + refused + PRIOR)
+    }
+
+    /// [`Survival::by_position`] of a session, with that of its kind as the prior.
+    pub(super) fn by_position_within(&self, kind: &Self) -> impl Iterator<Item = f64> {
+        let beyond = std::iter::repeat(Position::default());
+        let own = self.positions.iter().copied().chain(beyond);
+        own.zip(kind.by_position()).map(|(own, prior)| {
+            (own.accepted + PRIOR * prior) / (own.accepted + own.refused + PRIOR)
+        })
     }
 
     /// The probability that the draft token at each position stands if those before it do, without end.
@@ -101,6 +159,43 @@ mod tests {
         let mut whole = Survival::default();
         whole.observe(2, false);
         assert!(first(&whole, 2).iter().all(|&accept| accept > 0.7));
+    }
+
+    #[test]
+    fn a_session_begins_with_its_kinds_and_goes_its_own_way() {
+        let mut kind = Survival::lasting();
+        for _ in 0..300 {
+            kind.observe(3, true);
+        }
+        let mut own = Survival::default();
+        let at = |own: &Survival| own.by_position_within(&kind).take(5).collect::<Vec<_>>();
+        let all = first(&kind, 5);
+        let begins = at(&own);
+        assert!(all.iter().zip(&begins).all(|(a, b)| (a - b).abs() < 1e-12));
+        assert!((own.of_all_within(&kind) - kind.of_all()).abs() < 1e-12);
+        for _ in 0..40 {
+            own.observe(0, true);
+        }
+        let now = at(&own);
+        assert!(now[0] < 0.4 && (now[4] - all[4]).abs() < 1e-12, "{now:?}");
+        assert!(own.of_all_within(&kind) < 0.4);
+    }
+
+    /// A few rounds without luck say little where hundreds said otherwise.
+    #[test]
+    fn chance_does_not_turn_a_session_from_its_kind() {
+        let mut kind = Survival::lasting();
+        let mut own = Survival::default();
+        for round in 0..300 {
+            kind.observe(1, round % 2 == 0);
+        }
+        let before = own.by_position_within(&kind).next();
+        for _ in 0..3 {
+            own.observe(0, true);
+        }
+        let after = own.by_position_within(&kind).next();
+        let share = after.expect("a position") / before.expect("a position");
+        assert!(share > 0.75, "{share}");
     }
 
     #[test]

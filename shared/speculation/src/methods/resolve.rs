@@ -33,7 +33,7 @@ pub struct MethodRequest<'a> {
     pub accept_at_coordinator: bool,
     /// Who proposes, if not the draft model.
     pub drafting: Option<Drafting>,
-    /// When drafting stops, if not where it stops paying.
+    /// When drafting stops; none stands for `auto` under plan speculative, and for a fixed length elsewhere.
     pub draft_len: Option<DraftLen>,
     /// The shape of blocks, if not a chain.
     pub tree: Option<TreeShape>,

@@ -229,13 +229,13 @@ pub enum Input {
         /// Most draft tokens of a round; all nodes of a tree count.
         max_draft_tokens: u32,
     },
-    /// What a peer says of its load, with an answer. It is of any round: the load is not.
+    /// A peer reported its load with an answer. The report is valid whichever round the answer is for.
     Priced {
         /// The peer.
         peer: Peer,
-        /// What it says.
+        /// The load.
         price: Price,
-        /// Whether the drafter takes its time from the verifier; none where that is not known, or the verifier speaks.
+        /// Whether drafter and verifier compute on the same processors; none where that is not known.
         shares_cores: Option<bool>,
     },
     /// A peer did not answer, or answered with an error.

@@ -119,8 +119,7 @@ impl Session {
         }
         *max_tokens -= tokens.len() as u32;
         let done = *max_tokens == 0;
-        // The first tokens of an answer take a round trip more than those after them, and find caches full of what was
-        // done before.
+        // The first token includes a round trip, and the first few run with the caches of whatever ran before.
         let is_warm = outstanding.streamed >= WARMING_UP;
         let took = outstanding.took(now).filter(|_| is_warm);
         outstanding.streamed += tokens.len() as u32;
@@ -154,9 +153,10 @@ impl Session {
         }
     }
 
-    /// Takes note of what a peer says of its load, if draft lengths follow it.
+    /// Takes note of the load that a peer reports, under draft length `auto`.
     pub(super) fn priced(&mut self, peer: Peer, price: Price, shares_cores: Option<bool>) {
-        // What a peer takes to catch up is no price of a draft token.
+        // The first draft after a rest includes the forwards by which the drafter catches up; they are no part of a
+        // draft token's price.
         let counts = match peer {
             Peer::Drafter => self.pace.drafter_follows,
             Peer::Verifier => true,

@@ -44,38 +44,18 @@ impl EstimateKind {
 pub(crate) struct Estimates(Mutex<Vec<(EstimateKind, Estimator)>>);
 
 impl Estimates {
-    /// What is known of `kind`, or a beginning.
+    /// The estimate of `kind`, to begin a session from; a new one for a kind that is not known.
     pub(crate) fn find(&self, kind: EstimateKind) -> Estimator {
-        self.with(|known| {
-            let found = known.iter().find(|(other, _)| *other == kind);
-            if let Some((_, estimator)) = found {
-                return estimator.clone();
-            }
-            // Kept at once: requests that begin together measure together.
-            let estimator = Estimator::default();
-            keep(known, kind, estimator.clone());
-            estimator
-        })
-    }
-
-    /// Keeps what a request of `kind` came to. Of requests at the same time the last to end is kept: all
-    /// of them went on from what was known.
-    pub(crate) fn keep(&self, kind: EstimateKind, estimator: Estimator) {
-        self.with(|known| keep(known, kind, estimator));
-    }
-
-    fn with<T>(&self, action: impl FnOnce(&mut Vec<(EstimateKind, Estimator)>) -> T) -> T {
         // Nothing here panics half-way, so what is behind a poisoned lock is whole.
-        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.iter().position(|(other, _)| *other == kind);
+        let estimator = found.map(|at| known.remove(at).1).unwrap_or_default();
+        if known.len() == MOST {
+            known.remove(0);
+        }
+        known.push((kind, estimator.clone()));
+        estimator
     }
-}
-
-fn keep(known: &mut Vec<(EstimateKind, Estimator)>, kind: EstimateKind, estimator: Estimator) {
-    known.retain(|(other, _)| *other != kind);
-    if known.len() == MOST {
-        known.remove(0);
-    }
-    known.push((kind, estimator));
 }
 
 #[cfg(test)]
@@ -95,25 +75,26 @@ mod tests {
         EstimateKind::of(&method, temperature)
     }
 
-    fn seen(rounds: u32) -> Estimator {
-        let mut estimator = Estimator::default();
+    /// A request of `kind` with so many rounds, all of whose drafts were accepted. Returns the acceptance of its kind.
+    fn request(estimates: &Estimates, kind: EstimateKind, rounds: u32) -> f64 {
+        let mut session = estimates.find(kind).begin(0.0, true);
         for _ in 0..rounds {
-            estimator.observe(Round {
+            session.observe(Round {
                 levels: 4,
                 nodes: 4,
                 accepted: 4,
                 ..Default::default()
             });
         }
-        estimator
+        known(estimates, kind)
     }
 
-    /// What is known of a kind, by the acceptance that was measured.
+    /// The acceptance of a kind.
     fn known(estimates: &Estimates, kind: EstimateKind) -> f64 {
         estimates.find(kind).acceptance()
     }
 
-    /// Requests that begin together measure together, and what they pay is known to all of them.
+    /// What one request of a kind measures of costs, the others of the kind know.
     #[test]
     fn requests_of_a_kind_share_what_rounds_cost() {
         let estimates = Estimates::default();
@@ -137,16 +118,16 @@ mod tests {
     fn only_requests_alike_share_an_estimate() {
         let estimates = Estimates::default();
         let chain = |temperature| kind(Drafting::Model, TreeShape::Chain, temperature);
-        estimates.keep(chain(1.0), seen(5));
-        assert_eq!(known(&estimates, chain(1.0)), seen(5).acceptance());
-        assert_eq!(known(&estimates, chain(0.9)), seen(5).acceptance());
+        let fresh = Estimator::default().acceptance();
+        let of_five = request(&estimates, chain(1.0), 5);
+        assert!(of_five > fresh);
+        assert_eq!(known(&estimates, chain(0.9)), of_five);
         for other in [
             chain(0.0),
             chain(0.7),
             kind(Drafting::MaxGram, TreeShape::Chain, 1.0),
             kind(Drafting::Model, TreeShape::Comb(4), 1.0),
         ] {
-            let fresh = Estimator::default().acceptance();
             assert_eq!(known(&estimates, other), fresh, "{other:?}");
         }
         // Verified alike, and accepted differently.
@@ -174,8 +155,8 @@ mod tests {
         assert_eq!(lossy(0.5).verification, rejection.verification);
         assert_ne!(lossy(0.5), EstimateKind::of(&rejection, 1.0));
         assert_ne!(chain(0.0), chain(0.01));
-        estimates.keep(chain(1.0), seen(6));
-        assert_eq!(known(&estimates, chain(1.0)), seen(6).acceptance());
+        // The next request of the kind goes on from there.
+        assert!(request(&estimates, chain(1.0), 1) > of_five);
     }
 
     #[test]
@@ -185,17 +166,18 @@ mod tests {
         let alternates = |count| kind(Drafting::Model, TreeShape::Alternates(count), 1.0);
         let kinds: Vec<_> = (2..=64).map(comb).chain((1..=2).map(alternates)).collect();
         assert_eq!(kinds.len(), MOST + 1);
-        for (&kind, rounds) in kinds.iter().zip(1..) {
-            estimates.keep(kind, seen(rounds));
+        let fresh = Estimator::default().acceptance();
+        let mut found = Vec::new();
+        for &kind in &kinds {
+            found.push(request(&estimates, kind, 3));
             // Still in use.
-            estimates.keep(kinds[0], seen(99));
+            request(&estimates, kinds[0], 0);
         }
-        assert_eq!(known(&estimates, kinds[0]), seen(99).acceptance());
-        assert_eq!(known(&estimates, kinds[2]), seen(3).acceptance());
-        assert_eq!(
-            known(&estimates, kinds[1]),
-            Estimator::default().acceptance()
-        );
-        assert_eq!(estimates.with(|known| known.len()), MOST);
+        assert!(found.iter().all(|&acceptance| acceptance > fresh));
+        assert_eq!(known(&estimates, kinds[0]), found[0]);
+        assert_eq!(known(&estimates, kinds[2]), found[2]);
+        // It made room; what is asked for now takes its place anew.
+        assert_eq!(known(&estimates, kinds[1]), fresh);
+        assert_eq!(estimates.0.lock().expect("whole").len(), MOST);
     }
 }

@@ -148,7 +148,7 @@ fn lengths_follow_the_times_between_a_request_and_its_answer() {
 fn a_rest_is_decoded_in_one_go() {
     let ran = SLOW.run(Some(Estimator::default()), 20, 2_000);
     assert!(ran.lens.len() <= 20, "{:?}", ran.lens);
-    // First the target alone is measured; a try later it is four seconds before anything is looked at again.
+    // The first rest measures the target alone. After a failed try a rest has the tokens of four seconds.
     assert_eq!(ran.rests[..2], [24, 1_000]);
     let statistics = ran.session.statistics();
     assert_eq!(statistics.fallback_tokens, 0, "the drafter is there");
@@ -222,7 +222,7 @@ fn the_next_request_goes_on_from_what_was_measured() {
     let settled = first.lens[first.lens.len() - 10];
     let second = QUICK.run(known, 20, 200);
     assert!((6..=8).contains(&settled), "{settled}");
-    // From four tokens, by two at a time, and without a rest before.
+    // The length begins at four, grows by at most two, and there is no rest before.
     assert_eq!((second.lens[0], second.rests.len()), (6, 0));
 }
 

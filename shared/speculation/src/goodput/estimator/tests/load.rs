@@ -90,16 +90,26 @@ fn what_was_measured_at_one_load_says_nothing_of_another() {
 fn sessions_share_costs_and_keep_their_own_acceptance() {
     let known = settled(&[1]);
     let [mut lucky, mut unlucky] = [0.0, 1.0].map(|spread| known.begin(spread, true));
-    for index in 0..60 {
-        for (session, acceptance) in [(&mut lucky, 0.95), (&mut unlucky, 0.0)] {
+    // Tokens emitted by rounds with drafts and by the target alone, after the first rounds.
+    let mut tokens = [(0, 0), (0, 0)];
+    for index in 0..600 {
+        let sessions = [(&mut lucky, 0.95), (&mut unlucky, 0.0)];
+        for ((session, acceptance), (drafted, rested)) in sessions.into_iter().zip(&mut tokens) {
+            let counts = u32::from(index >= 60);
             if session.decide(20) > 0 {
-                session.observe(world(acceptance, 9).round(4, index));
+                let round = world(acceptance, 9).round(4, index);
+                *drafted += counts * (round.accepted + 1);
+                session.observe(round);
             } else {
-                session.observe_alone(1, Some(WORLD.alone()));
+                let rest = session.rest();
+                *rested += counts * rest;
+                session.observe_alone(rest, Some(WORLD.alone() * rest));
             }
         }
     }
-    assert!(lucky.decide(20) > 0 && unlucky.decide(20) == 0);
+    // The unlucky one looks now and then whether its text has changed.
+    let [(drafted, rested), (vain, alone)] = tokens;
+    assert!(drafted > 20 * rested && alone > 10 * vain, "{tokens:?}");
     assert_eq!(
         lucky.costs().map(|costs| costs.alone),
         unlucky.costs().map(|costs| costs.alone)
@@ -201,10 +211,6 @@ fn whatever_peers_claim_costs_speed_alone() {
             }
         }
     }
-    // Who is told the truth again goes on as before.
-    let mut honest = settled(&[1]).begin(0.5, true);
-    honest.verifier_said(busy(1, 0.0));
-    assert!(honest.decide(20) > 0);
 }
 
 /// What a token takes is known from many of them, in whatever bursts they come; and not from those that were held up.
@@ -229,4 +235,21 @@ fn bursts_and_tokens_that_were_held_up_do_not_change_what_one_takes() {
     }
     let each = estimator.at_load(|costs| costs.alone.fixed());
     assert!((each - 0.01).abs() < 1e-9, "{each}");
+}
+
+/// A session that heard lies drafts as before once it hears the truth: lies leave nothing behind.
+#[test]
+fn lies_are_forgotten_with_the_next_price() {
+    let mut estimator = settled(&[16]);
+    let before = estimator.costs();
+    for lie in [f64::NAN, f64::INFINITY, 1e300] {
+        estimator.verifier_said(Price::new(lie, 16.0, 16.0, lie));
+        estimator.drafter_said(Price::new(lie, 16.0, 16.0, lie), Some(true));
+        estimator.decide(20);
+    }
+    assert_ne!(estimator.costs(), before, "it was lied to");
+    estimator.verifier_said(busy(16, 0.0));
+    estimator.drafter_said(Price::default(), Some(false));
+    assert_eq!(estimator.costs(), before);
+    assert!(estimator.decide(20) > 0, "{:?}", estimator.decision());
 }
