@@ -77,8 +77,9 @@ impl AdmittedRequest {
         }
     }
 
-    /// What an acceptance head must have been trained for so that a drafter may end blocks by it, although nobody asked
-    /// for it; none where the length of a block is asked for, or must not depend on what is drafted.
+    /// The label that an acceptance head must have been trained for so that a drafter may stop by it under draft
+    /// length `auto`. None where the request fixes the length, or where the length must not depend on the draft
+    /// tokens.
     pub(crate) fn foretold_by(&self) -> Option<AcceptanceLabel> {
         let method = &self.method;
         let is_open = method.auto && method.drafting == Drafting::Model;

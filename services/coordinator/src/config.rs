@@ -20,8 +20,8 @@ pub struct CoordinatorConfig {
     pub models: Vec<ModelGroup>,
     /// Draft tokens a round where a request does not say.
     pub draft_len: DefaultDraftLen,
-    /// Most draft tokens a round where a request does not say, and what is measured, a stop rule or a cascade of
-    /// draft models decides how many there are.
+    /// Most draft tokens a round where a request names none and `auto`, a stop rule or a cascade of draft models
+    /// decides how many there are.
     pub draft_cap: NonZeroU32,
     /// Whether only methods are allowed whose tokens are exact samples of the target model.
     pub lossless_only: bool,
@@ -71,18 +71,18 @@ pub struct ModelGroup {
 
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
-/// Draft tokens a round where a request does not say: `"auto"`, or always so many.
+/// Draft tokens a round where a request names none: `"auto"` or a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "DraftLenSetting", into = "DraftLenSetting")]
 pub enum DefaultDraftLen {
-    /// As many as pay, by what is measured.
+    /// As many as the measured acceptance, times and load make pay.
     #[default]
     Auto,
-    /// Always so many.
+    /// This number in every round.
     Fixed(NonZeroU32),
 }
 
-/// The same as it stands in a configuration.
+/// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum DraftLenSetting {
@@ -106,7 +106,7 @@ impl TryFrom<DraftLenSetting> for DefaultDraftLen {
     fn try_from(setting: DraftLenSetting) -> Result<Self, String> {
         let text = match setting {
             DraftLenSetting::Number(tokens) => tokens.to_string(),
-            // What an environment variable says is text, also where it is a number.
+            // An environment variable gives a number as text.
             DraftLenSetting::Name(name) => name,
         };
         match text.parse().ok() {

@@ -123,8 +123,8 @@ pub(crate) enum Event<'a> {
         base_len: u32,
         request: &'a Request,
     },
-    /// How long the round's block is to be, where that follows what is measured. `prices`: what others wait for a row
-    /// at the verifier, and for a draft token, in seconds.
+    /// The session decided the length of the round under draft length `auto`. `prices` are the seconds that other
+    /// sequences wait for one more row at the verifier, and for one more draft token.
     LengthDecided {
         decision: Decision,
         prices: (f64, f64),

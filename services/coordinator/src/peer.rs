@@ -238,8 +238,7 @@ impl Peers {
         Err(allowance.exceeded(given))
     }
 
-    /// Whether the drafter computes on the verifier's processors, as far as both say where they do; none while not both
-    /// streams are open.
+    /// Whether drafter and verifier report the same processors. None until both streams are open.
     pub(crate) fn shares_processors(&self) -> Option<bool> {
         let (drafter, verifier) = (self.drafter.processors()?, self.verifier.processors()?);
         Some(!drafter.is_empty() && drafter == verifier)

@@ -33,8 +33,8 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into
-    /// messages of `tokens_per_block` (0: one). The drafter serves so many `sessions`.
+    /// An empty block of shape `tree` that answers the round of `turn`, with proposals in `form`, cut into messages
+    /// of `tokens_per_block` (0: one). `sessions` is the number that the drafter serves, for its timing.
     pub(crate) fn new<R: Role>(
         turn: &Turn<'_, R>,
         sessions: usize,

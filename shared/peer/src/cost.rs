@@ -34,7 +34,8 @@ impl Cost {
         self.accept += more.accept;
     }
 
-    /// The same in a reply to a request that came in at `began`, of a peer that serves so many `sessions`.
+    /// The timing that a reply carries. `began` is when its request came in, `sessions` the number that the peer
+    /// serves.
     pub fn timing(&self, began: Instant, sessions: usize) -> v1::Timing {
         v1::Timing {
             queue_us: self.step.queue.as_micros() as u32,

@@ -1,13 +1,13 @@
-//! Which processors a peer computes on.
+//! The name of the processors that a peer computes on.
 
 use std::fs;
 
 use wire::digest;
 
-/// Names the processors that this process may use, on this machine: equal in processes that take time from one
-/// another. Empty where the system does not say.
+/// Returns the name of the processors that this process may use on this machine. Processes with the same name take
+/// time from one another. Empty where the system does not report them.
 ///
-/// Two processes that may use the same many processors and need few of them are taken to share them all.
+/// On a large machine, two processes that may use all processors get the same name although each may need only a few.
 pub(crate) fn name() -> Vec<u8> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let status = fs::read_to_string("/proc/self/status");

@@ -139,7 +139,7 @@ impl RoundSpans {
         span.end_at(ended);
     }
 
-    /// Why the round has its length, where that was decided by what is measured.
+    /// The attributes that explain the length of the round under draft length `auto`.
     fn length_attributes(&self) -> Vec<Attribute> {
         let Some((decision, (row, token))) = self.length else {
             return Vec::new();

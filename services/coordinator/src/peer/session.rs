@@ -186,7 +186,7 @@ impl<P: Protocol> PeerSession<P> {
         self.stream()
     }
 
-    /// What the peer calls the processors that it computes on, empty if it does not say; none while no stream is open.
+    /// The name of the peer's processors, empty if the peer reports none. None while no stream is open.
     pub(super) fn processors(&self) -> Option<&[u8]> {
         let stream = self.stream.as_ref();
         stream.map(|stream| &stream.description.processors[..])

@@ -75,7 +75,7 @@ pub(crate) struct Position<'a> {
     pub(crate) output: &'a [TokenId],
     /// How many of them were emitted, and so will stand at the next round.
     pub(crate) emitted: usize,
-    /// The probability of surviving that one more draft token is worth at least, as [`Decision::worth`].
+    /// The least probability of survival at which one more draft token pays, see [`Decision::worth`].
     ///
     /// [`Decision::worth`]: speculation::goodput::Decision::worth
     pub(crate) worth: Option<f64>,

@@ -209,7 +209,7 @@ async fn at_drafter(description: v1::PeerDescription) -> (Peers, Wire<Drafting>)
     requesting(|_| {}, description).await
 }
 
-/// The same for a request that is configured so.
+/// A request made with `configure` and its session at a drafter with this description.
 async fn requesting(
     configure: impl FnOnce(&mut v1::GenerateRequest),
     description: v1::PeerDescription,

@@ -62,7 +62,8 @@ impl DraftingArgs {
             None => true,
         };
         if is_decided {
-            // A number that stood there is of those that say nothing; what a cascade drafts has a most of its own.
+            // The number that stood there is a fixed length; a cascade has a
+            // limit of its own instead.
             let was_fixed = request.draft_len.is_some() && len.is_none();
             request.draft_len = self.draft_cap.or(was_fixed.then_some(DRAFT_CAP));
             if self.draft_cap.is_some() && request.draft_length.is_none() && !was_fixed {
@@ -118,7 +119,8 @@ mod tests {
             reported(&len("goodput", Some(9))),
             (Some(9), goodput.clone())
         );
-        // A most alone is one of the default, which is left open otherwise.
+        // `--draft-cap` alone limits `auto`. Without flags the request stays
+        // empty.
         let mut open = v1::GenerateRequest::default();
         DraftingArgs::default().apply(&mut open).expect("flags");
         assert_eq!(open, v1::GenerateRequest::default());

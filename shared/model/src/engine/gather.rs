@@ -1,9 +1,9 @@
-//! Waiting a moment for sequences that are about to come back, so that they share a forward.
+//! A forward waits a moment for sequences that are about to come back, so that they share it.
 //!
-//! A verifier's sessions leave after each block, to draft the next one. Where a forward takes about as long for one
-//! block as for several, those that come back in turn would each have a forward of their own, and wait for the
-//! others': waiting a little less than what a forward costs whatever its rows brings them together, and then they
-//! stay together, for they leave together.
+//! A verifier's session leaves after each block and comes back with the next one. A forward of one block takes about
+//! as long as one of several. Sessions that come back one after the other would each get a forward of their own and
+//! wait for the forwards of the others. A wait that is shorter than a forward brings them together, and from then on
+//! they leave and come back together.
 
 use std::{
     collections::HashMap,
@@ -12,25 +12,26 @@ use std::{
 
 use super::task::SlotId;
 
-/// Share of a forward's fixed cost that the first of a batch waits for others at most.
+/// Longest wait of a forward, as a share of its fixed cost.
 const PATIENCE: f64 = 0.9;
 
-/// How much later than usual a sequence is still expected, as a share of its usual time.
+/// A sequence is expected until it is late by this share of its usual absence.
 const GRACE: f64 = 0.25;
 
-/// Weight of the latest time in the usual one.
+/// Weight of the latest absence in the usual one.
 const LATEST: f64 = 0.3;
 
-/// A time so many times the usual one says that the sequence has another course from now on.
+/// An absence that is longer or shorter than the usual one by this factor replaces it.
 const CHANGED: f64 = 4.0;
 
 /// When each slot's sequence is expected back.
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     slots: HashMap<SlotId, Habit>,
-    /// The usual time of all, in seconds: that of a slot of which nothing is known.
+    /// The latest usual absence of any slot, in seconds. A slot that has not come back yet is assumed to take as
+    /// long.
     usual: f64,
-    /// Since when a forward waits.
+    /// When the next forward began to wait, if it waits.
     waits_since: Option<Instant>,
 }
 
@@ -38,9 +39,9 @@ pub(super) struct Gather {
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     left: Instant,
-    /// Seconds from when it leaves to when it comes back.
+    /// Its usual absence, in seconds.
     usual: f64,
-    /// Times that it came back in about so much time.
+    /// How often it came back after about that time.
     seen: u32,
 }
 
@@ -72,7 +73,7 @@ impl Gather {
         };
         let away = when.saturating_duration_since(habit.left).as_secs_f64();
         if away > CHANGED * habit.usual {
-            // Until it comes back so again, nobody waits for it.
+            // No forward waits for it until it has come back after such a time again.
             (habit.usual, habit.seen) = (away, 0);
         } else if habit.seen == 0 || away * CHANGED < habit.usual {
             (habit.usual, habit.seen) = (away, 1);
@@ -83,16 +84,17 @@ impl Gather {
         }
     }
 
-    /// `slot` is given up.
+    /// The slot was freed.
     pub(super) fn forget(&mut self, slot: SlotId) {
         self.slots.remove(&slot);
     }
 
-    /// Until when the forward of the tasks that are `ready`, each with whether it is yet to have its first, is to wait
-    /// for others; none if it is to begin now. `fixed` is what a forward takes whatever its rows.
+    /// Returns until when the next forward waits for more tasks; none if it begins now. `ready` are the tasks that it
+    /// has, each with whether it is new, that is, has had no forward yet. `fixed` is the part of a forward's time
+    /// that does not depend on its rows.
     ///
-    /// No forward waits for longer than that, and none at all with somebody in it who does not come and go: a sequence
-    /// that is decoded alone, token after token, is always ready, and would only lose.
+    /// A forward waits for less than `fixed`, and only if all of its tasks are new and their sequences come and go. A
+    /// sequence that decodes token after token is always ready, so a wait would only delay it.
     pub(super) fn until(
         &mut self,
         ready: &(impl Iterator<Item = (SlotId, bool)> + Clone),
@@ -173,22 +175,22 @@ mod tests {
     fn who_is_about_to_come_back_is_waited_for() {
         let begin = Instant::now();
         let mut gather = after(begin, &[(1, 4), (2, 8), (3, 80)]);
-        // The second comes at 8 ms as a rule, and is expected until 10; the third would be too late.
+        // The second usually comes back at 8 ms and is expected until 10 ms. The third comes back too late.
         let waits = until(&mut gather, &[1], begin + ms(4));
         assert!(near(waits, begin + ms(10)), "{waits:?}");
-        // It has come.
+        // The second has come back.
         assert_eq!(until(&mut gather, &[1, 2], begin + ms(8)), None);
-        // Later it is not expected any more.
+        // At 11 ms the second is not expected any more.
         assert_eq!(until(&mut gather, &[1], begin + ms(11)), None);
     }
 
-    /// However long the tasks have waited for the forward before.
+    /// The wait of a forward counts from its own start, however long its tasks waited for the forward before.
     #[test]
     fn no_forward_waits_for_longer_than_one_costs() {
         let begin = Instant::now();
         let mut gather = after(begin, &[(1, 1), (2, 8), (3, 9), (4, 12)]);
         let now = begin + ms(1);
-        // The fourth comes too late, the third may come until 11.25 ms, and ten are too many.
+        // The fourth comes back too late. The third is expected until 11.25 ms, but the wait ends after 9 ms.
         let waits = until(&mut gather, &[1], now);
         assert!(near(waits, now + ms(9)), "{waits:?}");
         let waits = until(&mut gather, &[1, 2], begin + ms(8));

@@ -158,7 +158,7 @@ impl EngineHandle {
         self.shared.figures().totals
     }
 
-    /// What one more row adds to a forward, as measured lately; zero until that is known.
+    /// The time that one more row adds to a forward, as measured lately. Zero until it was measured.
     pub fn row(&self) -> Duration {
         self.shared.figures().row
     }

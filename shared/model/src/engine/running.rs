@@ -109,7 +109,7 @@ impl<C: KvCache> Running<C> {
         Ok(check_tokens(&tokens[kept..], shape.vocab_size)?)
     }
 
-    /// Whether it is yet to have its first forward.
+    /// Whether the task has had no forward yet.
     pub(super) fn is_new(&self) -> bool {
         self.submitted.is_some()
     }

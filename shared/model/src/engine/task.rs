@@ -171,7 +171,7 @@ pub struct StepTiming {
     pub batch_tokens: usize,
     /// Sequences in the step's last forward.
     pub batch_sequences: usize,
-    /// What one more row adds to a forward, as measured lately; zero until that is known.
+    /// The time that one more row adds to a forward, as measured lately. Zero until it was measured.
     pub row: Duration,
 }
 

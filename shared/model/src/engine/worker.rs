@@ -27,7 +27,8 @@ use super::{
 };
 use crate::{cpu::Threads, sequence::Sequence};
 
-/// How much an earlier forward counts after each when it is measured what rows cost: about fifty count.
+/// Share of an earlier forward's weight that is left after each forward, in the measurement of what rows cost. About
+/// fifty forwards count.
 const ROWS_MEMORY: f64 = 0.98;
 
 /// Everything the thread owns.
@@ -44,7 +45,7 @@ pub(super) struct Worker<M: LanguageModel> {
     pub(super) prefixes: Prefixes<M::Cache>,
     rows: Rows,
     pub(super) pace: Pace,
-    /// What forwards take, by rows, where they read no prompt.
+    /// Seconds of forwards without prompts, as a line of their rows.
     rows_cost: Line,
     pub(super) gather: Gather,
     /// What tasks' steps share.
@@ -130,7 +131,7 @@ where
         }
     }
 
-    /// Waits for tasks that are about to come, if it is worth it. Returns whether one came.
+    /// Waits for a task whose sequence is about to come back, as [`Gather`] says. Returns whether one came.
     fn gathers(&mut self) -> bool {
         // A full batch admits no further task, and a task that a forward left out must not wait again: the forward begins
         // at once.
@@ -144,7 +145,7 @@ where
         }
         let now = Instant::now();
         let ready = self.running.iter().map(|own| (own.slot, own.is_new()));
-        // Without a change of rows nothing is known of what one costs, and all of it counts as fixed.
+        // While all forwards have the same number of rows, all of their time counts as fixed.
         let fixed = f64::midpoint(self.rows_cost.fixed(), self.rows_cost.mean());
         let fixed = Duration::from_secs_f64(fixed);
         if let Some(until) = self.gather.until(&ready, fixed, now)
@@ -157,7 +158,7 @@ where
         false
     }
 
-    /// What one more row adds to a forward.
+    /// The time that one more row adds to a forward.
     fn row(&self) -> Duration {
         Duration::from_secs_f64(self.rows_cost.slope())
     }

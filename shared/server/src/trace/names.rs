@@ -99,11 +99,12 @@ pub const EMITTED_LEN: &str = "outrider.round.emitted_length";
 pub const REJECTED_POSITION: &str = "outrider.round.rejected_position";
 /// Why the round has its length, with draft length `auto`: unknown, pays, tries, compares or rests.
 pub const LENGTH_DECISION: &str = "outrider.round.length_decision";
-/// Throughput of the best length over that of the target alone, as predicted; others' time is in both.
+/// Predicted throughput of the best length over that of the target alone; the time that others wait is in the cost of
+/// both.
 pub const PREDICTED_GAIN: &str = "outrider.round.predicted_gain";
-/// What the verifier's other sessions wait for one more row, in seconds, all together.
+/// Seconds that all other sequences together wait for one more row at the verifier.
 pub const ROW_PRICE: &str = "outrider.round.row_price";
-/// What others wait for one more draft token to be made, in seconds, all together.
+/// Seconds that all other sequences together wait until one more token is drafted.
 pub const TOKEN_PRICE: &str = "outrider.round.token_price";
 /// Bytes exchanged with the peers since the round before that gave tokens.
 pub const WIRE_BYTES: &str = "outrider.round.wire_bytes";

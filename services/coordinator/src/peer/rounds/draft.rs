@@ -145,9 +145,8 @@ impl PendingDraft {
     }
 }
 
-/// When `drafter` is to stop before it has drafted all that is asked for: as the method says; where lengths follow what
-/// pays and the drafter has an acceptance head, once that foretells that the draft survives with a probability below
-/// `worth`.
+/// The rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops once
+/// the head predicts that the draft survives with a probability below `worth`; otherwise the rule is the method's.
 pub(in crate::peer) fn stop_rule(
     request: &AdmittedRequest,
     drafter: &v1::PeerDescription,

@@ -167,8 +167,8 @@ async fn bytes_of_streams_that_are_gone_count() {
     }
 }
 
-/// Where lengths follow what pays, a drafter that foretells what survives is told when to stop; where a length is asked
-/// for it drafts that.
+/// Under draft length `auto`, a drafter with an acceptance head gets a threshold to stop at. A fixed length sends
+/// none.
 #[tokio::test]
 async fn a_drafter_with_a_head_stops_where_a_token_is_not_worth_its_cost() {
     let head = |label: v1::Verification| v1::PeerDescription {

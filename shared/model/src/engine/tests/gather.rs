@@ -20,8 +20,8 @@ fn come_and_go(bench: &Bench, slot: u64, away: Duration, done: &AtomicUsize) {
     }
 }
 
-/// Two sequences that begin while the other's forward runs would go on like that for ever: each has its forward while
-/// the other is away or waits. One that waits a little for the other shares its forward from then on.
+/// Two sequences that begin half a forward apart would never share one: each gets its forward while the other is
+/// away. With a short wait they come to share their forwards.
 #[test]
 fn sequences_that_come_and_go_come_to_share_forwards() {
     let toy = Toy {
@@ -63,7 +63,7 @@ fn who_decodes_on_waits_for_nobody() {
     });
 }
 
-/// What a row adds is measured where the rows of forwards differ.
+/// The engine measures the time of a row from forwards with different numbers of rows.
 #[test]
 fn what_a_row_costs_is_measured() {
     let toy = Toy {
@@ -84,7 +84,7 @@ fn what_a_row_costs_is_measured() {
     assert!(bench.handle.row() > Duration::ZERO);
 }
 
-/// Where the batch is full nobody could join: to wait would only cost.
+/// A full batch admits no further task, so its forward does not wait.
 #[test]
 fn a_full_batch_waits_for_nobody() {
     let toy = Toy {

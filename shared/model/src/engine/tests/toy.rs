@@ -29,7 +29,7 @@ pub(super) struct Toy {
     pub(super) encoded: Arc<Mutex<Vec<Vec<TokenId>>>>,
     /// Longest source; 0 of a model without an encoder.
     pub(super) source_len: usize,
-    /// How long a token takes, and a forward besides.
+    /// How long a forward takes for each token, and in addition.
     pub(super) token_time: Duration,
     pub(super) forward_time: Duration,
 }
