@@ -174,7 +174,7 @@ impl Estimator {
     pub fn observe_alone(&mut self, tokens: u32, took: Option<Duration>) {
         self.survival.rest(tokens);
         let verifier = self.loads.verifier;
-        let sample = took.and_then(|took| self.sample.add(tokens, took, &verifier));
+        let sample = self.sample.add(tokens, took, &verifier);
         self.at_load(|costs| {
             costs.rested += u64::from(tokens);
             if let Some(each) = sample {
