@@ -7,7 +7,7 @@ use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
 use wire::v1::{
     FinishReason, Finished, GenerateRequest, GenerateResponse, Origin, RoundReport, SamplingParams,
-    SpeculationStatistics, Started,
+    SpeculationStatistics, Started, TokenLogprobs,
 };
 
 use crate::cluster::{Service, client};
@@ -75,6 +75,7 @@ pub(crate) struct Answer {
     pub(crate) pieces: String,
     pub(crate) tokens: Vec<u32>,
     pub(crate) origins: Vec<Origin>,
+    pub(crate) logprobs: Vec<TokenLogprobs>,
     pub(crate) rounds: Vec<RoundReport>,
     pub(crate) finished: Finished,
 }
@@ -209,6 +210,7 @@ pub(crate) async fn collect(
             Part::Chunk(chunk) => {
                 assert_eq!(chunk.token_ids.len(), chunk.origins.len());
                 answer.origins.extend(chunk.origins().collect::<Vec<_>>());
+                answer.logprobs.extend(chunk.logprobs);
                 answer.text.push_str(&chunk.text);
                 answer.pieces.push_str(&chunk.pieces.concat());
                 answer.tokens.extend(chunk.token_ids);

@@ -2,6 +2,7 @@
 
 mod exactness;
 mod identity;
+mod logprobs;
 mod losses;
 mod refusals;
 mod settings;

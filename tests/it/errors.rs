@@ -3,7 +3,7 @@
 use tonic::Code;
 use tonic_types::StatusExt;
 use wire::v1::generate_request::Prompt;
-use wire::v1::{ChatMessage, GenerateRequest, SamplingParams, TokenIds};
+use wire::v1::{AcceptAt, ChatMessage, GenerateRequest, SamplingParams, TokenIds};
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
@@ -65,7 +65,16 @@ fn bad_fields() -> Vec<Case> {
         case("choice | 5000", |r| r.choice = 5000),
         case("tenant | 257 bytes", |r| r.tenant = "t".repeat(257)),
         case("timeout_ms | 900000", |r| r.timeout_ms = 900_000),
-        case("logprobs | version", |r| r.logprobs = true),
+        case("top_logprobs | 21 | 20", |r| {
+            (r.logprobs, r.top_logprobs) = (true, 21);
+        }),
+        case("top_logprobs | set logprobs", |r| r.top_logprobs = 1),
+        case("logprobs | 'draft-only'", |r| {
+            (r.logprobs, r.method) = (true, "draft-only".to_owned());
+        }),
+        case("logprobs | accept_at", |r| {
+            (r.logprobs, r.accept_at) = (true, AcceptAt::Coordinator.into());
+        }),
         case("accept_at | 7 | 0 to 2", |r| r.accept_at = 7),
         case("plan | 99 | 0 to 7", |r| r.plan = 99),
         case("drafting | 0 to 3", |r| r.drafting = 9),

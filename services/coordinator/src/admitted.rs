@@ -46,6 +46,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) timeout: Duration,
     /// How long a drafter may take for one draft.
     pub(crate) draft_timeout: Duration,
+    /// How many alternatives come with the log probability of each token; none if no log probabilities are wanted.
+    pub(crate) logprobs: Option<u32>,
     pub(crate) report_rounds: bool,
     pub(crate) report_distributions: bool,
     pub(crate) lease_ms: u32,

@@ -26,7 +26,7 @@ use pool::{ServedModel, Target};
 use rounds::{PendingDecode, PendingDraft, PendingVerify, WireBlock};
 use session::{Moves, Opener, PeerSession};
 
-pub(crate) use rounds::{Answer, Failure, RoundProposals};
+pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
 pub(crate) use session::Loss;
 pub(crate) use stream::{Allowance, Position, Traffic};
 
@@ -129,7 +129,7 @@ impl Peers {
                 return answer.map_err(failed);
             }
             Some(StartedRound::Verify(verify)) => {
-                let answer = verify.next(verifier, request.vocab_size, position).await;
+                let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
                     Some(answer) => return Ok(answer),
                     None => verify.scored(&pending.request, position, proposals),

@@ -11,7 +11,7 @@ use wire::bounds::MAX_STOP_TOKENS;
 use wire::drafting_request::DraftingRequest;
 use wire::open::MAX_TENANT_BYTES;
 use wire::status::BadField;
-use wire::{sampling, v1};
+use wire::{logprobs, sampling, v1};
 
 use crate::admitted::{AdmittedRequest, DrafterRequirements};
 use crate::config::CoordinatorConfig;
@@ -30,7 +30,6 @@ pub(crate) fn check(
     target: &Target,
     config: &CoordinatorConfig,
 ) -> Result<AdmittedRequest, BadField> {
-    refuse_what_is_reserved(&request)?;
     read_old_names(&mut request);
     // A longer name would be refused by the peers.
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
@@ -54,6 +53,8 @@ pub(crate) fn check(
     limits::check_min_tokens(params.min_tokens, max_tokens)?;
     let method = method::choose(&request, &drafting, &params, model, config)?;
     limits::check_trees(&method, description)?;
+    let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
+    limits::check_logprobs(&method, logprobs, description)?;
     let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
@@ -73,6 +74,7 @@ pub(crate) fn check(
         ignore_eos: request.ignore_eos,
         timeout: timeout(request.timeout_ms, config)?,
         draft_timeout: config.draft_timeout(),
+        logprobs,
         report_rounds: request.report_rounds || request.report_distributions,
         report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),
@@ -94,17 +96,6 @@ fn as_clients_name_it(mut bad: BadField) -> BadField {
 #[expect(deprecated, reason = "read for one release beside its new name")]
 fn read_old_names(request: &mut v1::GenerateRequest) {
     request.report_distributions |= request.report_laws;
-}
-
-fn refuse_what_is_reserved(request: &v1::GenerateRequest) -> Result<(), BadField> {
-    let problem = "not carried out by this version";
-    if request.top_logprobs > 0 {
-        return Err(BadField::new("top_logprobs", problem));
-    }
-    if request.logprobs {
-        return Err(BadField::new("logprobs", problem));
-    }
-    Ok(())
 }
 
 /// A seed nobody chose. It is reported, so that the request can be repeated.

@@ -32,6 +32,8 @@ pub(crate) struct Answer {
     token_ids: Vec<u32>,
     /// Where each token came from.
     origins: Vec<i32>,
+    /// Of each token, if they were requested.
+    logprobs: Vec<v1::TokenLogprobs>,
     finished: v1::Finished,
 }
 
@@ -93,6 +95,7 @@ pub(crate) async fn read(
                 answer.text.push_str(&chunk.text);
                 answer.token_ids.extend(chunk.token_ids);
                 answer.origins.extend(chunk.origins);
+                answer.logprobs.extend(chunk.logprobs);
             }
             Some(Part::Round(round)) => printer.round(&round),
             Some(Part::Finished(finished)) => {

@@ -8,14 +8,24 @@ use peer::{Cost, CountedHistory, RoundError};
 use server::progress::Reporter;
 use speculation::TokenId;
 use speculation::coupled::choice;
+use speculation::logprobs::TokenLogprobs;
 use speculation::pipeline::{DistributionError, Pipeline};
 use tokio::sync::mpsc;
 use wire::open::SessionSpec;
 
+use crate::logprobs;
 use crate::target::VerifySession;
 
 /// What a task reports while it decodes.
-pub(crate) type Report = Result<(TokenId, Cost), RoundError>;
+pub(crate) type Report = Result<DecodedToken, RoundError>;
+
+/// A token decoded alone.
+pub(crate) struct DecodedToken {
+    pub(crate) token: TokenId,
+    /// Its log probabilities, if the session wants them.
+    pub(crate) logprobs: Option<TokenLogprobs>,
+    pub(crate) cost: Cost,
+}
 
 /// Decodes with the target alone. It draws coupled noise, whatever the verification, so that its
 /// tokens are those of coupled verification.
@@ -27,6 +37,9 @@ pub(crate) struct DecodeTask {
     tokens: Vec<TokenId>,
     left: u32,
     progress: Reporter,
+    /// Scratch of log probabilities.
+    order: Vec<TokenId>,
+    logits: Vec<f32>,
     /// Has room for all tokens, so that sending never waits.
     reports: mpsc::Sender<Report>,
 }
@@ -48,16 +61,29 @@ impl DecodeTask {
             left: max_tokens,
             spec,
             progress,
+            order: Vec::new(),
+            logits: Vec::new(),
             reports,
         };
         (task, receiver)
     }
 
-    fn choose(&mut self, row: &mut [f32]) -> Result<TokenId, DistributionError> {
+    /// Chooses a token from the logits `row`, which become probabilities.
+    fn choose(
+        &mut self,
+        row: &mut [f32],
+    ) -> Result<(TokenId, Option<TokenLogprobs>), DistributionError> {
         let probs = &mut row[..self.spec.vocab_size as usize];
         let position = (self.tokens.len() - self.spec.lead().len()) as u32;
+        if self.spec.logprobs.is_some() {
+            self.logits.clear();
+            self.logits.extend_from_slice(probs);
+        }
         self.pipeline.probs(probs, &self.history, position)?;
-        Ok(choice(probs, &self.spec.noise, position))
+        let token = choice(probs, &self.spec.noise, position);
+        let top = self.spec.logprobs;
+        let logprobs = top.map(|top| logprobs::of(&self.logits, token, top, &mut self.order));
+        Ok((token, logprobs.transpose()?))
     }
 
     fn report(&self, report: Report) {
@@ -85,8 +111,8 @@ impl Task for DecodeTask {
         let began = Instant::now();
         let chosen = self.choose(rows.row_mut(0));
         let accept = began.elapsed();
-        let token = match chosen {
-            Ok(token) => token,
+        let (token, logprobs) = match chosen {
+            Ok(chosen) => chosen,
             Err(error) => {
                 self.report(Err(error.into()));
                 return Progress::Done;
@@ -95,7 +121,11 @@ impl Task for DecodeTask {
         self.tokens.push(token);
         self.history.push(token);
         self.left -= 1;
-        self.report(Ok((token, Cost { step, accept })));
+        self.report(Ok(DecodedToken {
+            token,
+            logprobs,
+            cost: Cost { step, accept },
+        }));
         let ended = self.spec.sampling.end_tokens.contains(&token);
         if ended || self.left == 0 {
             Progress::Done

@@ -12,6 +12,7 @@
 
 mod config;
 mod decode;
+mod logprobs;
 mod rows;
 mod score;
 mod scoring;

@@ -17,6 +17,7 @@
 //! | [`session`] | the state machine of a request, without I/O |
 //! | [`committed`] | a peer's record of the output |
 //! | [`simd`], [`exp`], [`ln`] | loops compiled for wide instructions, with the same bits; portable exponential and logarithm |
+//! | [`logprobs`] | log probabilities of tokens, from a row of logits |
 //! | [`target`], [`confidence`] | what a request aims at: π(q, p), and how sure each model is |
 //! | [`ports`] | what a model must offer |
 
@@ -35,6 +36,7 @@ pub mod exp;
 pub mod goodput;
 pub mod history;
 pub mod ln;
+pub mod logprobs;
 pub mod max_gram;
 pub mod methods;
 pub mod noise;

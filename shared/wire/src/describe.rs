@@ -9,6 +9,9 @@ use crate::v1::{Drafting, PeerDescription, ProposalForm};
 /// [`PeerDescription::features`].
 pub const PROGRESS: &str = "progress";
 
+/// Name of the feature of a verifier that tells the log probabilities of the tokens it emits.
+pub const LOGPROBS: &str = "logprobs";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
@@ -24,7 +27,7 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: vec![PROGRESS.to_owned()],
+        features: [PROGRESS, LOGPROBS].map(str::to_owned).into(),
         ..Default::default()
     }
 }

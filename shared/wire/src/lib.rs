@@ -15,6 +15,7 @@ pub mod drafting;
 pub mod drafting_request;
 pub mod failure;
 pub mod listing;
+pub mod logprobs;
 pub mod messages;
 pub mod method;
 pub mod open;

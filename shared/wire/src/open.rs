@@ -11,7 +11,7 @@ use speculation::verification::Verification;
 
 pub use crate::proposal::ProposalFields;
 use crate::status::BadField;
-use crate::{describe, proposal, sampling, target, v1};
+use crate::{describe, logprobs, proposal, sampling, target, v1};
 
 /// Everything a peer must know of a session to rebuild it from nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,9 @@ pub struct SessionSpec {
     pub target: TargetDistribution,
     /// Whether the coordinator decides acceptance.
     pub accept_at_coordinator: bool,
+    /// How many alternatives with their log probabilities come with the log probability of each emitted token; none
+    /// if no log probabilities are wanted. Verifiers only.
+    pub logprobs: Option<u32>,
     /// How long the session outlives a broken stream, in milliseconds.
     pub lease_ms: u32,
     /// For whom the session is; may be empty.
@@ -137,6 +140,12 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
     }
     let tenant = open.tenant;
     BadField::at_most("tenant", tenant.len(), MAX_TENANT_BYTES, "bytes")?;
+    let accept_at_coordinator = accepts_at_coordinator(open.accept_at)?;
+    let logprobs = logprobs::wanted(open.logprobs, open.top_logprobs)?;
+    if logprobs.is_some() && accept_at_coordinator {
+        let problem = "come with verdicts, and the coordinator decides";
+        return Err(BadField::new("logprobs", problem));
+    }
     let lease_ms = match open.lease_ms {
         0 => DEFAULT_LEASE_MS,
         requested => requested.min(MAX_LEASE_MS),
@@ -165,7 +174,8 @@ pub fn from_wire(open: v1::Open, peer: &v1::PeerDescription) -> Result<SessionSp
         },
         target: target::from_wire(open.target.as_ref())?,
         proposal_form: proposal::form_from_wire(open.proposal_form, open.proposal_top)?,
-        accept_at_coordinator: accepts_at_coordinator(open.accept_at)?,
+        accept_at_coordinator,
+        logprobs,
         lease_ms,
         tenant,
     })
@@ -198,9 +208,6 @@ fn refuse_what_is_reserved(open: &v1::Open) -> Result<(), BadField> {
     };
     if let Some(feature) = open.requires.first() {
         return refused("requires", &format!("'{feature}' is"));
-    }
-    if open.logprobs || open.top_logprobs > 0 {
-        return refused("logprobs", "log probabilities are");
     }
     if open.want_hidden {
         return refused("want_hidden", "hidden states are");

@@ -22,6 +22,7 @@ pub(crate) fn open(
     } else {
         v1::AcceptAt::Verifier
     };
+    let logprobs = request.logprobs.filter(|_| kind == Peer::Verifier);
     v1::Open {
         session_id: session_id.to_vec(),
         epoch,
@@ -46,6 +47,8 @@ pub(crate) fn open(
         unscaled: fields.unscaled,
         tenant: request.tenant.clone(),
         draft_logprobs: fields.logprobs,
+        logprobs: logprobs.is_some(),
+        top_logprobs: logprobs.unwrap_or(0),
         regenerates: kind == Peer::Verifier && method.regenerates(),
         rollback: method.verification.rollback(),
         ..Default::default()

@@ -37,6 +37,7 @@ impl Driver {
             decided: answer.decided,
         };
         let record = &mut self.round;
+        record.logprobs = answer.logprobs;
         let peer = match &answer.input {
             Input::Drafted { block, .. } => {
                 record.draft = timing;

@@ -52,7 +52,11 @@ impl Driver {
         let emitted = self.response.output.emit(tokens);
         let now = self.now();
         self.response.first_token.get_or_insert(now);
-        let chunk = emitted.chunk;
+        let mut chunk = emitted.chunk;
+        if self.request.logprobs.is_some() {
+            let range = base_len as usize..base_len as usize + chunk.token_ids.len();
+            chunk.logprobs = self.round.logprobs.take(range);
+        }
         self.observer.observe(&Event::Emitted { chunk: &chunk });
         self.respond(Part::Chunk(chunk)).await;
         if let Some(len) = emitted.stopped_at {

@@ -4,7 +4,7 @@ use speculation::session::{Peer, Statistics};
 use wire::v1;
 
 use crate::events::{AnswerTiming, Fault};
-use crate::peer::RoundProposals;
+use crate::peer::{OutputLogprobs, RoundProposals};
 
 /// What is known of the round under way, and how far rounds were reported.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(super) struct RoundRecord {
     pub(super) proposals: RoundProposals,
     pub(super) draft: AnswerTiming,
     pub(super) verify: AnswerTiming,
+    /// Log probabilities of the tokens of the last answer, if the request wants them.
+    pub(super) logprobs: OutputLogprobs,
     /// The distributions of the round, where they are reported.
     pub(super) distributions: Option<v1::RoundDistributions>,
     /// What first went wrong with what a peer is asked now: it says more than what repeating that came to.

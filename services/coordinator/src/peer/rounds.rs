@@ -5,6 +5,7 @@ mod decide;
 mod decode;
 mod draft;
 mod exchange;
+mod logprobs;
 mod verify;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::error::PeerError;
 pub(super) use decide::{WireBlock, decide};
 pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};
+pub(crate) use logprobs::OutputLogprobs;
 pub(super) use verify::{PendingVerify, report};
 
 /// What came of a request of the session.
@@ -35,6 +37,8 @@ pub(crate) struct Answer {
     pub(crate) distributions: Option<v1::RoundDistributions>,
     /// Draft distributions that were asked for after the block.
     pub(crate) distributions_fetched: u32,
+    /// Log probabilities of its tokens, if the request wants them.
+    pub(crate) logprobs: OutputLogprobs,
 }
 
 impl Answer {
@@ -46,6 +50,7 @@ impl Answer {
             proposals: RoundProposals::default(),
             distributions: None,
             distributions_fetched: 0,
+            logprobs: OutputLogprobs::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
+use wire::describe::LOGPROBS;
 use wire::status::BadField;
 use wire::v1;
 
@@ -141,6 +142,35 @@ pub(super) fn check_trees(method: &Choice, verifier: &v1::PeerDescription) -> Re
         verifier.model
     );
     Err(BadField::new("tree", problem))
+}
+
+/// Refuses log probabilities where the verifier does not read every token, or cannot tell them.
+pub(super) fn check_logprobs(
+    method: &Choice,
+    wanted: Option<u32>,
+    verifier: &v1::PeerDescription,
+) -> Result<(), BadField> {
+    if wanted.is_none() {
+        return Ok(());
+    }
+    let refused = |problem: String| Err(BadField::new("logprobs", problem));
+    if !method.target_reads_every_token() {
+        return refused(format!(
+            "they are the target model's, which does not read every token of method '{}'; leave them out, or choose \
+             another method",
+            method.name()
+        ));
+    }
+    if method.accept_at_coordinator {
+        let problem =
+            "come with the verifier's verdicts; leave them out, or set accept_at to VERIFIER";
+        return refused(problem.to_owned());
+    }
+    if !verifier.features.iter().any(|feature| feature == LOGPROBS) {
+        let model = &verifier.model;
+        return refused(format!("verifier '{model}' does not tell them"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

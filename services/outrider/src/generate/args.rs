@@ -33,6 +33,10 @@ pub(crate) struct GenerateArgs {
     /// Prints one line a round on stderr.
     #[arg(long)]
     show_rounds: bool,
+    /// Adds to --json the log probability of each token under the target model's own distribution, and the N most
+    /// likely tokens at its position with theirs (0 to 20).
+    #[arg(long, value_name = "N", requires = "json", num_args = 0..=1, default_missing_value = "0")]
+    logprobs: Option<u32>,
     /// Generates once more by this method, with the same seed, and fails if the tokens are others. With
     /// `target-only` that shows that a lossless and reproducible method is.
     #[arg(long, value_name = "METHOD")]
@@ -46,6 +50,8 @@ impl GenerateArgs {
     pub(crate) fn request(&self) -> anyhow::Result<v1::GenerateRequest> {
         let mut request = self.common.request()?;
         request.report_rounds = self.show_rounds;
+        request.logprobs = self.logprobs.is_some();
+        request.top_logprobs = self.logprobs.unwrap_or(0);
         let prompt = self.prompt()?;
         if self.chat {
             let system = self.system.iter().map(|text| turn("system", text));

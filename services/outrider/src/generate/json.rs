@@ -71,7 +71,7 @@ fn object(answer: &Answer) -> Value {
     let speculation = speculation(&statistics);
     let most = json!(num_spec_tokens(&finished.settings));
     let of_vllm = OF_VLLM.map(|name| (name, speculation.get(name).unwrap_or(&most).clone()));
-    json!({
+    let mut object = json!({
         "text": answer.text,
         "token_ids": answer.token_ids,
         "origins": origins,
@@ -97,7 +97,18 @@ fn object(answer: &Answer) -> Value {
             "total_ms": timing.total_ms,
             "tokens_per_second": timing.tokens_per_second,
         },
-    })
+    });
+    if !answer.logprobs.is_empty() {
+        object["logprobs"] = answer.logprobs.iter().map(logprobs).collect();
+    }
+    object
+}
+
+/// The log probabilities of a token; null stands for one without any probability.
+fn logprobs(of_token: &v1::TokenLogprobs) -> Value {
+    let top = of_token.top.iter();
+    let top = top.map(|top| json!({ "token_id": top.token_id, "logprob": top.logprob }));
+    json!({ "logprob": of_token.logprob, "top": top.collect::<Vec<_>>() })
 }
 
 /// What of the statistics has the names that users of vLLM parse.

@@ -1,8 +1,9 @@
 //! The distributions at every position of a text, as log probabilities.
 
-use anyhow::ensure;
+use anyhow::Context;
 use serde::Serialize;
 use speculation::TokenId;
+use speculation::logprobs::{self, LogitsRow};
 use speculation::ports::{LanguageModel, Rows, Segment};
 
 /// Logits held at once: 64 MiB.
@@ -26,6 +27,15 @@ pub(super) struct Likely {
     pub(super) token_id: TokenId,
     /// ln of its probability.
     pub(super) logprob: f64,
+}
+
+impl From<logprobs::Likely> for Likely {
+    fn from(likely: logprobs::Likely) -> Self {
+        Self {
+            token_id: likely.token,
+            logprob: likely.logprob,
+        }
+    }
 }
 
 /// Over all tokens of a text but the first.
@@ -73,20 +83,18 @@ pub(super) fn score<M: LanguageModel>(
         for (index, &token_id) in tokens.iter().enumerate() {
             let logits = rows.row(index);
             let position = start + index;
-            let normaliser = normaliser(logits);
-            ensure!(
-                normaliser.is_finite(),
-                "the model's logits at position {position} are not finite"
-            );
-            let top = likeliest(logits, normaliser, top, &mut order);
+            let row = LogitsRow::of(logits).with_context(|| {
+                format!("the model's logits at position {position} are not finite")
+            })?;
+            let top = row.likeliest(top, &mut order);
             let reported = Position {
                 token_id,
                 logprob,
-                top,
+                top: top.into_iter().map(Likely::from).collect(),
             };
             emit(position, &reported)?;
             let next = text.get(position + 1);
-            logprob = next.map(|&next| f64::from(logits[next as usize]) - normaliser);
+            logprob = next.map(|&next| row.logprob(next));
             if let Some(logprob) = logprob {
                 summary.logprob += logprob;
                 summary.tokens += 1;
@@ -94,44 +102,6 @@ pub(super) fn score<M: LanguageModel>(
         }
     }
     Ok(summary)
-}
-
-/// What is taken from a logit to get ln of its probability.
-fn normaliser(logits: &[f32]) -> f64 {
-    let largest = logits.iter().fold(f32::NEG_INFINITY, |m, &l| m.max(l));
-    let sum: f64 = logits
-        .iter()
-        .map(|&l| (f64::from(l) - f64::from(largest)).exp())
-        .sum();
-    f64::from(largest) + sum.ln()
-}
-
-/// The `count` tokens with the largest logits, the lowest ids among equals.
-fn likeliest(
-    logits: &[f32],
-    normaliser: f64,
-    count: usize,
-    order: &mut Vec<TokenId>,
-) -> Vec<Likely> {
-    let by_logit = |a: &TokenId, b: &TokenId| {
-        let [left, right] = [a, b].map(|&id| logits[id as usize]);
-        right.total_cmp(&left).then(a.cmp(b))
-    };
-    order.clear();
-    order.extend(0..logits.len() as TokenId);
-    if count == 0 {
-        return Vec::new();
-    }
-    if count < order.len() {
-        order.select_nth_unstable_by(count - 1, by_logit);
-        order.truncate(count);
-    }
-    order.sort_unstable_by(by_logit);
-    let likely = order.iter().map(|&token_id| Likely {
-        token_id,
-        logprob: f64::from(logits[token_id as usize]) - normaliser,
-    });
-    likely.collect()
 }
 
 #[cfg(test)]
@@ -194,16 +164,5 @@ mod tests {
                 assert_eq!(few.top, all.top[..top]);
             }
         }
-        let mut order = Vec::new();
-        let equal = likeliest(&[0.0, 1.0, 1.0, 1.0], 0.0, 2, &mut order);
-        assert_eq!([equal[0].token_id, equal[1].token_id], [1, 2]);
-    }
-
-    #[test]
-    fn logits_that_are_no_numbers_make_no_distribution() {
-        assert!(!normaliser(&[1.0, f32::NAN]).is_finite());
-        assert!(!normaliser(&[1.0, f32::INFINITY]).is_finite());
-        let probs = normaliser(&[1000.0, 1000.0]);
-        assert!((probs - 1000.0 - 2_f64.ln()).abs() < 1e-9);
     }
 }

@@ -52,6 +52,37 @@ fn generate_streams_text_and_ends_with_a_summary() {
     says(&stderr, "round   1 | method coupled, seed 1");
 }
 
+/// What `score` finds of the output is what came with it.
+#[test]
+fn log_probabilities_are_those_that_the_target_model_is_scored_by() {
+    let line = "--prompt '' --max-tokens 24 --ignore-eos --seed 5 --draft-len 4 --logprobs 2";
+    let answer = json(&words(line));
+    let tokens = answer["token_ids"].as_array().expect("an array");
+    // The empty prompt is one token.
+    let all: Vec<_> = std::iter::once("1".to_owned())
+        .chain(tokens.iter().map(Value::to_string))
+        .collect();
+    let (scored, _) =
+        succeeds(outrider(&["score", "--json", "--top", "2", "--token-ids"]).arg(all.join(",")));
+    let scored: Value = serde_json::from_str(&scored).expect("an object");
+    let number = |value: &Value| value.as_f64().expect("a number") as f32;
+    for at in 0..24 {
+        let found = &answer["logprobs"][at];
+        let [before, own] = [at, at + 1].map(|at| &scored["positions"][at]);
+        assert_eq!(number(&found["logprob"]), number(&own["logprob"]), "{at}");
+        for rank in 0..2 {
+            let [found, expected] = [found, before].map(|of| &of["top"][rank]);
+            assert_eq!(found["token_id"], expected["token_id"], "{at}");
+            assert_eq!(
+                number(&found["logprob"]),
+                number(&expected["logprob"]),
+                "{at}"
+            );
+        }
+    }
+    assert!(json(&words("--prompt '' --max-tokens 2"))["logprobs"].is_null());
+}
+
 /// The built-in tokenizer begins every text with a token: that is the prompt.
 #[test]
 fn an_empty_prompt_is_the_start_token_alone() {

@@ -9,9 +9,10 @@ use speculation::draft_tree::DraftTree;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::status::BadField;
-use wire::{drafting, proposal, round, v1, verdict};
+use wire::{drafting, logprobs, proposal, round, v1, verdict};
 
 use super::{check_room, reply};
+use crate::logprobs::WithLogprobs;
 use crate::score::Wanted;
 use crate::scoring::score;
 use crate::target::{Target, Verifier, VerifySession};
@@ -108,15 +109,19 @@ async fn answer(
     let deciding = async {
         let tokens = drafts.tokens().to_vec();
         if drafts.is_chain() {
-            score(session, &tokens, requested, reporter).await
+            score(session, &tokens, WithLogprobs(requested), reporter).await
         } else {
             let path = Vec::new();
-            score(session, &tokens, Tree { drafts, path }, reporter).await
+            let tree = WithLogprobs(Tree { drafts, path });
+            score(session, &tokens, tree, reporter).await
         }
     };
-    let (decided, cost) = turn.wait(&mut progressing, deciding).await??;
+    let ((decided, of_tokens), cost) = turn.wait(&mut progressing, deciding).await??;
     let timing = cost.timing(turn.began, verifier.sessions().attached);
-    let verdict = verdict::to_wire(decided, round.reply_header(false), timing);
+    let verdict = v1::Verdict {
+        logprobs: of_tokens.iter().map(logprobs::to_wire).collect(),
+        ..verdict::to_wire(decided, round.reply_header(false), timing)
+    };
     cost.count(&verifier.metrics);
     session.answers.keep(round.key, verdict.clone());
     replies.send(reply(Reply::Verdict(verdict))).await?;

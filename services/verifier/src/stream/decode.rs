@@ -5,16 +5,15 @@ use std::time::Instant;
 use peer::{Cost, Replies, RoundError, Turn, traced};
 use server::progress::{self, Progressing};
 use server::trace::names;
-use speculation::TokenId;
 use tokio::sync::mpsc;
 use tonic::Status;
 use v1::verify_reply::Reply;
 use wire::round::Round;
 use wire::status::BadField;
-use wire::{round, v1};
+use wire::{logprobs, round, v1};
 
 use super::{check_room, reply};
-use crate::decode::{DecodeTask, Report};
+use crate::decode::{DecodeTask, DecodedToken, Report};
 use crate::target::{Target, Verifier, VerifySession};
 
 /// Decodes alone and streams the tokens as they come.
@@ -52,9 +51,10 @@ pub(super) async fn decode(
         while decoded < requested.max_tokens {
             let began = Instant::now();
             let next = next_report(&mut reports, &mut progressing, &turn);
-            let (token, cost) = next.await?;
+            let next = next.await?;
+            let cost = next.cost;
             let timing = cost.timing(began, verifier.sessions().attached);
-            let message = message(session, &turn.round, token, decoded, timing);
+            let message = message(session, &turn.round, &next, decoded, timing);
             decoded += 1;
             if decoded == 1 {
                 cost.count(&verifier.metrics);
@@ -84,7 +84,7 @@ async fn next_report(
     reports: &mut mpsc::Receiver<Report>,
     progressing: &mut Progressing,
     turn: &Turn<'_, Target>,
-) -> Result<(TokenId, Cost), RoundError> {
+) -> Result<DecodedToken, RoundError> {
     let waiting = turn.wait(progressing, reports.recv());
     waiting.await?.ok_or(RoundError::Dropped)?
 }
@@ -93,7 +93,7 @@ async fn next_report(
 fn message(
     session: &VerifySession,
     round: &Round,
-    token: TokenId,
+    decoded: &DecodedToken,
     index: u32,
     timing: v1::Timing,
 ) -> v1::Decoded {
@@ -101,9 +101,9 @@ fn message(
     header.base_len += index;
     v1::Decoded {
         header: Some(header),
-        token_ids: vec![token],
-        logprobs: Vec::new(),
-        last: session.spec.sampling.end_tokens.contains(&token),
+        token_ids: vec![decoded.token],
+        logprobs: decoded.logprobs.iter().map(logprobs::to_wire).collect(),
+        last: session.spec.sampling.end_tokens.contains(&decoded.token),
         timing: Some(timing),
     }
 }

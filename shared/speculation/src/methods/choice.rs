@@ -111,6 +111,17 @@ impl Choice {
         }
     }
 
+    /// Whether the verifier decides or draws every token of the output, so that it can tell something of each.
+    pub fn target_reads_every_token(&self) -> bool {
+        match self.plan {
+            Plan::Speculative | Plan::TargetOnly | Plan::OracleCascade => true,
+            Plan::Bild {
+                verify_on_finish, ..
+            } => verify_on_finish,
+            Plan::DraftOnly | Plan::TokenCascade { .. } | Plan::SequenceCascade { .. } => false,
+        }
+    }
+
     /// Whether a seed gives the same tokens whatever was retried or moved, and however blocks were
     /// cut: every token is then a choice under the shared noise, keyed by its position. What the
     /// draft model says may still matter, see [`Choice::depends_on_draft`]. (At temperature 0 the

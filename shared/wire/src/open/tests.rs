@@ -70,7 +70,7 @@ fn the_prompt_goes_to_the_encoder_where_there_is_one() {
 #[test]
 fn each_fault_is_named() {
     type Fault = fn(&mut v1::Open);
-    let faults: [(&str, Fault); 21] = [
+    let faults: [(&str, Fault); 22] = [
         ("session_id", |open| open.session_id = vec![7; 15]),
         ("model", |open| open.model = "other".into()),
         ("vocab_fingerprint", |open| {
@@ -96,7 +96,11 @@ fn each_fault_is_named() {
             open.rollback = f64::NAN;
         }),
         ("proposal_form", |open| open.proposal_form = 77),
-        ("logprobs", |open| open.top_logprobs = 1),
+        ("top_logprobs", |open| open.top_logprobs = 1),
+        ("logprobs", |open| {
+            open.logprobs = true;
+            open.accept_at = v1::AcceptAt::Coordinator.into();
+        }),
         ("decoder_start_token_id", |open| {
             open.decoder_start_token_id = Some(0);
         }),

@@ -6,7 +6,8 @@ use super::{each_refused, of_table, program, rows, says, succeeds, words};
 
 #[test]
 fn a_benchmark_prints_ratios_for_every_kind() {
-    let line = "compare --per-kind 1 --max-tokens 16 --json --temperatures 1";
+    // The default need not draft at all in so few tokens.
+    let line = "compare --methods coupled:draft-len=4 --per-kind 1 --max-tokens 16 --json --temperatures 1";
     let rows = rows(&words(line));
     let rounds = of_table(&rows, "rounds");
     assert_eq!(rounds.len(), 1);

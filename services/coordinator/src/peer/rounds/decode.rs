@@ -8,8 +8,8 @@ use v1::verify_request::Request;
 use wire::messages::Verifying;
 use wire::v1;
 
-use super::Answer;
 use super::exchange::{Exchange, Heard};
+use super::{Answer, OutputLogprobs};
 use crate::peer::error::PeerError;
 use crate::peer::session::{Opener, PeerSession};
 use crate::peer::stream::Position;
@@ -68,10 +68,20 @@ impl PendingDecode {
             Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
             Heard::Part(Reply::Decoded(decoded)) => {
                 let at = decoded.header.unwrap_or_default().base_len;
-                session.succeeded(self.exchange.base_len.min(position.emitted));
                 let tokens = decoded.token_ids;
+                let logprobs = OutputLogprobs::read(
+                    decoded.logprobs,
+                    at as usize,
+                    tokens.len(),
+                    &opener.request,
+                );
+                let logprobs = logprobs.map_err(|error| stream.malformed(error.to_string()))?;
+                session.succeeded(self.exchange.base_len.min(position.emitted));
                 let input = Input::Decoded { round, at, tokens };
-                Ok(Answer::new(input, decoded.timing.unwrap_or_default()))
+                Ok(Answer {
+                    logprobs,
+                    ..Answer::new(input, decoded.timing.unwrap_or_default())
+                })
             }
             Heard::Part(_) => Err(stream.malformed("an answer that nobody asked for")),
         }

@@ -10,7 +10,7 @@ use v1::verify_request::Request;
 use wire::{drafting, slice, v1, verdict};
 
 use super::exchange::{Exchange, Heard};
-use super::{Answer, RoundProposals, WireBlock};
+use super::{Answer, OutputLogprobs, RoundProposals, WireBlock};
 use crate::admitted::AdmittedRequest;
 use crate::peer::error::PeerError;
 use crate::peer::session::{Opener, PeerSession};
@@ -80,7 +80,7 @@ impl PendingVerify {
     pub(crate) async fn next(
         &mut self,
         session: &mut PeerSession<Verifying>,
-        vocab_size: u32,
+        request: &AdmittedRequest,
         position: Position<'_>,
     ) -> Result<Option<Answer>, PeerError> {
         let (stream, round) = (session.stream()?, position.round);
@@ -90,15 +90,26 @@ impl PendingVerify {
                     let answer = Answer::progress(round, Peer::Verifier, Duration::ZERO);
                     return Ok(Some(answer));
                 }
-                Heard::Part(Reply::Verdict(decided)) if self.positions.is_none() => {
+                Heard::Part(Reply::Verdict(mut decided)) if self.positions.is_none() => {
                     let timing = decided.timing.unwrap_or_default();
+                    let logprobs = std::mem::take(&mut decided.logprobs);
+                    let logprobs = OutputLogprobs::read(
+                        logprobs,
+                        position.output.len(),
+                        decided.emitted.len(),
+                        request,
+                    );
+                    let logprobs = logprobs.map_err(|error| stream.malformed(error.to_string()))?;
                     let verdict = verdict::from_wire(decided);
                     let verdict = verdict.map_err(|error| stream.malformed(error.to_string()))?;
                     session.succeeded(position.emitted);
                     let input = Input::Verified { round, verdict };
-                    return Ok(Some(Answer::new(input, timing)));
+                    return Ok(Some(Answer {
+                        logprobs,
+                        ..Answer::new(input, timing)
+                    }));
                 }
-                Heard::Part(Reply::Slice(slice)) if slice::fits(&slice, vocab_size) => {
+                Heard::Part(Reply::Slice(slice)) if slice::fits(&slice, request.vocab_size) => {
                     let is_last = slice.last;
                     self.slices.push(slice);
                     if is_last != (Some(self.slices.len()) == self.positions) {

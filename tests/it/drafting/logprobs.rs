@@ -1,0 +1,131 @@
+//! Log probabilities are the target model's own, whatever is drafted and wherever the output ends.
+
+use model::Model;
+use speculation::logprobs::{LogitsRow, TokenLogprobs};
+use speculation::ports::{LanguageModel, Rows, Segment};
+use wire::v1::generate_request::Prompt;
+use wire::v1::{FinishReason, GenerateRequest, TokenIds};
+
+use super::{drafter, every_way, serving};
+use crate::client::{Answer, With, generate, request};
+use crate::cluster::{draft, target};
+use crate::drafter::smaller;
+
+/// Alternatives that are requested.
+const TOP: u32 = 5;
+
+fn with_logprobs(mut requested: GenerateRequest) -> GenerateRequest {
+    (requested.logprobs, requested.top_logprobs) = (true, TOP);
+    requested
+}
+
+/// The log probabilities of `output` after `prompt`, by one forward of the model over all of it.
+fn by_the_model(model: &mut Model, prompt: &[u32], output: &[u32]) -> Vec<TokenLogprobs> {
+    let tokens = [prompt, output].concat();
+    let (mut cache, mut rows) = (model.new_cache(), Rows::default());
+    let segment = Segment {
+        cache: &mut cache,
+        tokens: &tokens,
+        parents: &[],
+        scored_from: prompt.len() - 1,
+    };
+    model.forward(&mut [segment], &mut rows).expect("a forward");
+    let of_token = |(row, &token): (usize, &u32)| {
+        let row = LogitsRow::of(rows.row(row)).expect("logits");
+        row.logprobs(token, TOP as usize, &mut Vec::new())
+    };
+    output.iter().enumerate().map(of_token).collect()
+}
+
+fn assert_are(what: &str, answer: &Answer, expected: &[TokenLogprobs]) {
+    assert_eq!(answer.logprobs.len(), answer.tokens.len(), "{what}");
+    for (at, (found, expected)) in answer.logprobs.iter().zip(expected).enumerate() {
+        let expected = wire::logprobs::to_wire(expected);
+        assert_eq!(*found, expected, "{what}, token {at}");
+    }
+}
+
+#[tokio::test]
+async fn each_token_has_its_own_in_every_way() {
+    let drafter = drafter(vec![draft(), smaller()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    let mut model = target().model;
+    // A prompt that the test knows the tokens of.
+    let prompt = [11, 60, 200, 31, 7];
+    let tokens = TokenIds { ids: prompt.into() };
+    let (mut drafted, mut reasons) = (0, Vec::new());
+    for (temperature, seed, stop) in [(0.0, 1, ""), (1.0, 2, ""), (1.0, 3, "the"), (0.7, 4, "")] {
+        let mut requested = request("", 60).temperature(temperature).seed(seed);
+        requested.prompt = Some(Prompt::TokenIds(tokens.clone()));
+        requested
+            .stop
+            .extend((!stop.is_empty()).then(|| stop.to_owned()));
+        // Neither changes what the model itself thinks of a token.
+        let sampling = requested.sampling.get_or_insert_default();
+        sampling.top_p = Some(0.95);
+        sampling.repetition_penalty = Some(1.1);
+        let requested = with_logprobs(requested);
+        let alone = requested.clone().method("target-only");
+        let alone = generate(&serving.coordinator, alone).await;
+        let expected = by_the_model(&mut model, &prompt, &alone.tokens);
+        assert_are("target-only", &alone, &expected);
+        reasons.push(alone.finished.reason());
+        let mut ways = every_way(&requested);
+        ways.push(("four", requested.clone().draft_len(4)));
+        ways.push(("auto", requested.clone()));
+        for (what, requested) in ways {
+            let answer = generate(&serving.coordinator, requested).await;
+            assert_eq!(answer.tokens, alone.tokens, "{what}");
+            assert_are(what, &answer, &expected);
+            drafted += answer.statistics().num_accepted_draft_tokens;
+        }
+        // Drawn otherwise, and judged by the same model.
+        for method in [
+            "rejection",
+            "block",
+            "block-greedy",
+            "lossy",
+            "spec-cascade",
+            "bild",
+        ] {
+            let mut other = requested.clone().method(method);
+            if method == "bild" {
+                other.parameters.get_or_insert_default().verify_on_finish = Some(true);
+            } else {
+                other = other.draft_len(4);
+            }
+            let answer = generate(&serving.coordinator, other).await;
+            assert_are(
+                method,
+                &answer,
+                &by_the_model(&mut model, &prompt, &answer.tokens),
+            );
+        }
+    }
+    assert!(drafted > 100, "{drafted}");
+    assert!(
+        reasons.contains(&FinishReason::Stop) && reasons.contains(&FinishReason::Length),
+        "{reasons:?}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_gets_what_was_not_requested() {
+    let drafter = drafter(vec![draft()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    let requested = request("Once upon a time", 12).draft_len(3);
+    let answer = generate(&serving.coordinator, requested.clone()).await;
+    assert_eq!(answer.logprobs, []);
+    let few = GenerateRequest {
+        logprobs: true,
+        ..requested
+    };
+    let answer = generate(&serving.coordinator, few).await;
+    assert_eq!(answer.logprobs.len(), answer.tokens.len());
+    assert!(
+        answer
+            .logprobs
+            .iter()
+            .all(|of_token| of_token.top.is_empty())
+    );
+}
