@@ -118,6 +118,19 @@ fn sessions_share_costs_and_keep_their_own_acceptance() {
     assert!(acceptance[0] > acceptance[1] + 0.4, "{acceptance:?}");
 }
 
+/// What a session came to is its own: the next one begins with the acceptance of the kind.
+#[test]
+fn a_session_has_no_others_acceptance() {
+    let known = settled(&[1]);
+    let mut unlucky = known.begin(0.0, true);
+    for index in 0..40 {
+        unlucky.observe(world(0.0, 9).round(4, index));
+    }
+    let [next, other] = [&unlucky, &known].map(|before| before.begin(0.0, true).acceptance());
+    assert_eq!(next, other, "whoever it begins from");
+    assert!(next > unlucky.acceptance() + 0.2, "{next}");
+}
+
 #[test]
 fn of_many_sessions_one_tries_at_a_time() {
     let slow = World {
