@@ -30,7 +30,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    async fn start<F, E>(
+    pub(crate) async fn start<F, E>(
         process: Process,
         serve: impl FnOnce(TcpListener, WaitForCancellationFutureOwned) -> F,
     ) -> Self

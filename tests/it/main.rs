@@ -9,6 +9,7 @@ mod drain;
 mod encoder_decoder;
 mod errors;
 mod faults;
+mod http;
 mod layering;
 mod leaks;
 mod lifecycle;

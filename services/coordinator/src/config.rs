@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
-use server::listen::Listen;
+use server::listen::{Listen, OptionalListen};
 
 use crate::error::CoordinatorError;
 
@@ -16,6 +16,8 @@ use crate::error::CoordinatorError;
 pub struct CoordinatorConfig {
     /// Address to listen on.
     pub listen: Listen,
+    /// The OpenAI API, beside gRPC.
+    pub http: HttpConfig,
     /// The models served, the default one first.
     pub models: Vec<ModelGroup>,
     /// Draft tokens a round where a request does not say.
@@ -53,6 +55,25 @@ pub struct CoordinatorConfig {
     pub server: ServerConfig,
     /// How peers are connected to.
     pub channel: ChannelConfig,
+}
+
+/// The OpenAI API, as a section of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Address to listen on, `IP:PORT`; `off`, or nothing, for no such port.
+    pub listen: OptionalListen,
+}
+
+/// The port of the OpenAI API unless it is said.
+const HTTP_PORT: u16 = 8000;
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: OptionalListen::on_loopback(HTTP_PORT),
+        }
+    }
 }
 
 /// A model served, with the peers that serve it.
@@ -133,6 +154,7 @@ impl Default for CoordinatorConfig {
         let default_address = std::net::SocketAddr::from(([127, 0, 0, 1], 7001));
         Self {
             listen: default_address.into(),
+            http: HttpConfig::default(),
             models: vec![ModelGroup {
                 name: "default".to_owned(),
                 drafters: vec!["http://127.0.0.1:7101".to_owned()],

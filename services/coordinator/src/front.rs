@@ -1,8 +1,13 @@
 //! What clients call: requests in, answers out. Nothing else knows a transport.
 
 mod admission;
+mod generation;
 mod grpc;
+pub(crate) mod http;
 mod prepare;
+
+/// The largest request a client may send, in bytes; it is read before anyone is admitted.
+pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 pub(crate) use admission::Admission;
 pub(crate) use grpc::Service;

@@ -3,5 +3,5 @@
 pub use wire::drafting_request::MAX_DRAFT_LEN;
 
 pub use crate::driver::{ANSWER_BUFFER, ANSWER_BUFFER_BYTES};
+pub use crate::front::MAX_REQUEST_BYTES;
 pub use crate::request::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_STOP_BYTES};
-pub use crate::service::MAX_REQUEST_BYTES;

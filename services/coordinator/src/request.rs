@@ -99,7 +99,7 @@ fn read_old_names(request: &mut v1::GenerateRequest) {
 }
 
 /// A seed nobody chose. It is reported, so that the request can be repeated.
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     // Without a source of entropy the time still tells requests apart.
     getrandom::u64().unwrap_or_else(|_| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

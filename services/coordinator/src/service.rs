@@ -15,17 +15,14 @@ use tokio::net::TcpListener;
 use tonic::service::Routes;
 use wire::v1::coordinator_server::CoordinatorServer;
 
-use crate::config::CoordinatorConfig;
+use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
-use crate::front::{Admission, Service, Shared};
+use crate::front::{Admission, MAX_REQUEST_BYTES, Service, Shared, http};
 use crate::observe::{Gauges, Observation};
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
-
-/// The largest request a client may send; it is read before anyone is admitted.
-pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// How often a verifier is looked for until one was found.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -34,21 +31,41 @@ const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 pub struct Coordinator {
     shared: Arc<Shared>,
     process: Process,
+    /// Where the OpenAI API is served, if it is.
+    http: Option<TcpListener>,
 }
 
-/// Binds and serves until `shutdown` completes; then drains.
+/// Binds the port of the OpenAI API, if there is one. Where nobody chose the address (`is_chosen`), of several
+/// coordinators on a machine the first gets it, and the others go on without.
+///
+/// # Errors
+/// [`CoordinatorError`] naming the address.
+pub async fn bind_http(
+    config: &HttpConfig,
+    is_chosen: bool,
+) -> Result<Option<TcpListener>, CoordinatorError> {
+    let what = "port of the OpenAI API (coordinator.http.listen)";
+    let bound = config.listen.bind(is_chosen, what).await;
+    bound.map_err(|error| CoordinatorError::Setting {
+        key: "http.listen".to_owned(),
+        problem: format!("{error}; several coordinators on a machine need a port each, or \"off\""),
+    })
+}
+
+/// Binds and serves until `shutdown` completes; then drains. `is_http_chosen`: see [`bind_http`].
 ///
 /// # Errors
 /// [`CoordinatorError`] naming the setting that is wrong, or why serving ended early.
 pub async fn run(
     config: CoordinatorConfig,
     process: Process,
+    is_http_chosen: bool,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), CoordinatorError> {
     let listener = config.listen.bind().await?;
-    Coordinator::new(config, process)?
-        .serve(listener, shutdown)
-        .await
+    let http = bind_http(&config.http, is_http_chosen).await?;
+    let coordinator = Coordinator::new(config, process)?.with_http(http);
+    coordinator.serve(listener, shutdown).await
 }
 
 impl Coordinator {
@@ -76,7 +93,20 @@ impl Coordinator {
             health,
             observation,
         });
-        Ok(Self { shared, process })
+        Ok(Self {
+            shared,
+            process,
+            http: None,
+        })
+    }
+
+    /// The same with the OpenAI API on `listener`, if there is one.
+    #[must_use]
+    pub fn with_http(self, listener: Option<TcpListener>) -> Self {
+        Self {
+            http: listener,
+            ..self
+        }
     }
 
     /// Serves on `listener` until `shutdown` completes, then drains. Reports itself ready once
@@ -106,11 +136,34 @@ impl Coordinator {
             find_verifiers(&self.shared.models, &self.shared.health).await;
             std::future::pending::<Infallible>().await
         };
+        let http = async {
+            if let Some(listener) = self.http {
+                serve_http(listener, &self.shared, &self.process).await;
+            }
+            Ok(())
+        };
+        // Both are large, and callers hold them by value.
+        let (serving, http) = (Box::pin(serving), Box::pin(http));
+        let serving = async { tokio::try_join!(serving, http) };
         tokio::select! {
-            served = serving => Ok(served?),
+            served = serving => served.map(|_| ()).map_err(Into::into),
             never = ready => match never {},
         }
     }
+}
+
+/// Serves the OpenAI API until the coordinator has drained.
+async fn serve_http(listener: TcpListener, shared: &Arc<Shared>, process: &Process) {
+    let address = listener.local_addr();
+    let is_local = address
+        .as_ref()
+        .is_ok_and(|address| address.ip().is_loopback());
+    let routes = http::routes(Arc::clone(shared), process.auth.guard(), is_local);
+    if let Ok(address) = address {
+        tracing::info!(%address, "serving the OpenAI API");
+    }
+    let (tls, config) = (process.tls.clone(), &shared.config.server);
+    server::http::serve(routes, listener, config, tls, &shared.health).await;
 }
 
 /// How the coordinator is, for as long as it lives.

@@ -24,12 +24,14 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the services on the addresses of `config`, in a process that is watched as `process` is. The
+    /// Starts the services on the addresses of `config`, in a process that is watched as `process` is;
+    /// `is_http_chosen` says whether somebody chose that of the OpenAI API. The
     /// coordinator's models are replaced by the one this process serves. Whoever does not want to wait until
     /// models are loaded drops the future.
     pub async fn start(
         process: Process,
         config: Config,
+        is_http_chosen: bool,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
@@ -40,7 +42,8 @@ impl Cluster {
         let (target, draft) = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
             anyhow::Ok(draft.await?)
         },)?;
-        Self::serve(config, processes, draft, target, stop).await
+        let models = (draft, target);
+        Self::serve(config, processes, models, is_http_chosen, stop).await
     }
 
     /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
@@ -53,14 +56,14 @@ impl Cluster {
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
         let processes = processes(&config, &Process::default())?;
-        Self::serve(config, processes, draft, target, stop).await
+        Self::serve(config, processes, (draft, target), true, stop).await
     }
 
     async fn serve(
         mut config: Config,
         (process, of_peers): Processes,
-        draft: Loaded,
-        target: ServedModel<Model>,
+        (draft, target): (Loaded, ServedModel<Model>),
+        is_http_chosen: bool,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
@@ -69,6 +72,7 @@ impl Cluster {
         let drafter_listener = config.drafter.listen.bind().await?;
         let verifier_listener = config.verifier.listen.bind().await?;
         let coordinator_listener = config.coordinator.listen.bind().await?;
+        let http = coordinator::bind_http(&config.coordinator.http, is_http_chosen).await?;
         let name = config
             .coordinator
             .models
@@ -83,7 +87,7 @@ impl Cluster {
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
         let verifier = verifier::start(target, &config.verifier, of_peers)?;
-        let coordinator = Coordinator::new(config.coordinator, process)?;
+        let coordinator = Coordinator::new(config.coordinator, process)?.with_http(http);
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.

@@ -5,6 +5,7 @@ use drafter::DrafterConfig;
 use serde::{Deserialize, Serialize};
 use server::admin::AdminConfig;
 use server::auth::AuthConfig;
+use server::listen::OptionalListen;
 use server::telemetry::{LogConfig, TelemetryConfig};
 use server::tls::TlsConfig;
 use verifier::VerifierConfig;
@@ -62,6 +63,7 @@ impl Config {
     pub fn on_loopback(mut self) -> Self {
         let any_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into();
         self.coordinator.listen = any_port;
+        self.coordinator.http.listen = OptionalListen::Off;
         self.drafter.listen = any_port;
         self.verifier.listen = any_port;
         // Nobody else knows of them.

@@ -39,6 +39,7 @@ pub async fn ask<T>(
     let cluster = Cluster::start(
         Process::default(),
         config.on_loopback(),
+        true,
         CancellationToken::new(),
     )
     .await?;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anstream::stdout;
 use anyhow::bail;
 use clap::Args;
-use server::admin::{self, AdminConfig, AdminListen};
+use server::admin::{self, AdminConfig};
+use server::listen::OptionalListen;
 
 use crate::cluster::reachable;
 
@@ -22,8 +23,8 @@ pub(crate) struct HealthArgs {
 pub(crate) async fn run(args: HealthArgs, config: &AdminConfig) -> anyhow::Result<ExitCode> {
     let url = match (args.url, config.listen) {
         (Some(url), _) => url,
-        (None, AdminListen::At(listen)) => format!("http://{}", reachable(listen.address())),
-        (None, AdminListen::Off) => {
+        (None, OptionalListen::At(listen)) => format!("http://{}", reachable(listen.address())),
+        (None, OptionalListen::Off) => {
             bail!("admin.listen is off in this configuration, so nobody can be asked; give --url")
         }
     };

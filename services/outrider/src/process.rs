@@ -19,6 +19,9 @@ pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Resu
     let process = of(config, watched, tls, Auth::of_coordinator(&config.auth))?;
     let listen = config.coordinator.listen;
     check_listen(config, "coordinator.listen", listen, &process)?;
+    if let Some(listen) = config.coordinator.http.listen.listen() {
+        check_listen(config, "coordinator.http.listen", listen, &process)?;
+    }
     Ok(process)
 }
 

@@ -169,6 +169,7 @@ pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Resu
     let telemetry = telemetry::start(log, sent, args.role.name())?;
     loaded.warn_of_moved();
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
+    let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
     let config = loaded.value;
     let stop = shutdown::on_signal()?;
     let limit = args.role.drain_grace(&config) + telemetry.flush_limit() + EXIT_LIMIT;
@@ -179,7 +180,7 @@ pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Resu
     };
     // Open before anything is loaded and until everything has drained, so that both can be watched.
     let _admin = admin::start(&config.admin, &process, is_admin_chosen).await?;
-    let served = Box::pin(serve(args.role, process, config, stop)).await;
+    let served = Box::pin(serve(args.role, process, config, is_http_chosen, stop)).await;
     telemetry.flush().await;
     served
 }
@@ -188,6 +189,7 @@ async fn serve(
     role: Role,
     watched: Process,
     config: Config,
+    is_http_chosen: bool,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     if !role.connects_by_tls(&config) {
@@ -198,7 +200,7 @@ async fn serve(
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                started = Cluster::start(watched, config, stop.clone()) => started?.ended().await?,
+                started = Cluster::start(watched, config, is_http_chosen, stop.clone()) => started?.ended().await?,
             }
         }
         Role::Drafter(_) => {
@@ -213,7 +215,8 @@ async fn serve(
         }
         Role::Coordinator(_) => {
             let process = process::of_coordinator(&config, &watched)?;
-            coordinator::run(config.coordinator, process, stop.cancelled()).await?;
+            let stopped = stop.cancelled();
+            coordinator::run(config.coordinator, process, is_http_chosen, stopped).await?;
         }
     }
     Ok(())

@@ -20,15 +20,14 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use crate::listen::{BindError, ExposedError, Listen, ListenError, check_exposed};
+use crate::listen::{BindError, ExposedError, OptionalListen, check_exposed};
 use crate::process::Process;
 use crate::severable::Severable;
 
 pub use ask::{AskError, Readiness, readiness};
 
-/// Where the admin port is unless it is said.
-const DEFAULT_ADDRESS: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9464);
+/// The admin port unless it is said.
+const DEFAULT_PORT: u16 = 9464;
 
 /// What else can be done where others could reach it.
 const REMEDY: &str = "or set admin.insecure = true if the network keeps strangers away";
@@ -40,47 +39,20 @@ const MAX_STREAMS: u32 = 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The admin port, as a section of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminConfig {
     /// Address to listen on, `IP:PORT`; `off`, or nothing, for no admin port.
-    pub listen: AdminListen,
+    pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
 }
 
-/// Where the admin port listens, if there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum AdminListen {
-    /// There is none.
-    Off,
-    /// At this address.
-    At(Listen),
-}
-
-impl Default for AdminListen {
+impl Default for AdminConfig {
     fn default() -> Self {
-        Self::At(DEFAULT_ADDRESS.into())
-    }
-}
-
-impl TryFrom<String> for AdminListen {
-    type Error = ListenError;
-
-    fn try_from(text: String) -> Result<Self, ListenError> {
-        match text.as_str() {
-            "" | "off" => Ok(Self::Off),
-            address => Ok(Self::At(address.parse()?)),
-        }
-    }
-}
-
-impl From<AdminListen> for String {
-    fn from(listen: AdminListen) -> Self {
-        match listen {
-            AdminListen::Off => "off".to_owned(),
-            AdminListen::At(address) => address.to_string(),
+        Self {
+            listen: OptionalListen::on_loopback(DEFAULT_PORT),
+            insecure: false,
         }
     }
 }
@@ -124,19 +96,11 @@ pub async fn start(
     process: &Process,
     is_chosen: bool,
 ) -> Result<Option<Admin>, AdminError> {
-    let AdminListen::At(listen) = config.listen else {
-        return Ok(None);
-    };
-    if !config.insecure {
+    if let (Some(listen), false) = (config.listen.listen(), config.insecure) {
         check_exposed("admin.listen", listen, REMEDY)?;
     }
-    match listen.bind().await.map_err(AdminError::from) {
-        Err(error) if !is_chosen => {
-            tracing::warn!(%error, "this process has no admin port");
-            Ok(None)
-        }
-        bound => serve(bound?, process).map(Some),
-    }
+    let bound = config.listen.bind(is_chosen, "admin port").await?;
+    bound.map(|listener| serve(listener, process)).transpose()
 }
 
 /// Serves the admin port of `process` on `listener`.

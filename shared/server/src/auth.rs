@@ -122,7 +122,7 @@ impl Auth {
     }
 
     /// What looks at every request that comes in.
-    pub(crate) fn guard(&self) -> Guard {
+    pub fn guard(&self) -> Guard {
         Guard {
             requested: self.requested.clone(),
             refused: Arc::default(),

@@ -70,6 +70,11 @@ impl Health {
         self.services.go_on(self.index, condition);
     }
 
+    /// Tells whether the service is ready for requests.
+    pub fn is_ready(&self) -> bool {
+        self.services.conditions()[self.index].1 == Condition::Ready
+    }
+
     /// Completes when draining begins. Streams that are open go on within the grace.
     pub fn draining(&self) -> WaitForCancellationFutureOwned {
         self.draining.clone().cancelled_owned()

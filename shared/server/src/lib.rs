@@ -14,6 +14,7 @@ mod connector;
 pub mod deadline;
 pub mod grpc_timeout;
 pub mod health;
+pub mod http;
 mod incoming;
 pub mod lease;
 pub mod lifecycle;

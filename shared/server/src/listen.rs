@@ -33,6 +33,69 @@ impl Listen {
     }
 }
 
+/// Where a port beside a service listens, if there is one: `IP:PORT`, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum OptionalListen {
+    /// There is none.
+    Off,
+    /// At this address.
+    At(Listen),
+}
+
+impl OptionalListen {
+    /// At `port` of this machine alone.
+    pub fn on_loopback(port: u16) -> Self {
+        Self::At(SocketAddr::from(([127, 0, 0, 1], port)).into())
+    }
+
+    /// The address, if there is one.
+    pub fn listen(self) -> Option<Listen> {
+        match self {
+            Self::Off => None,
+            Self::At(listen) => Some(listen),
+        }
+    }
+
+    /// Binds the address, if there is one. Where nobody chose it (`is_chosen`), of several processes on a machine the
+    /// first gets it, and the others go on without `what`, and say so.
+    ///
+    /// # Errors
+    /// [`BindError`] naming the address.
+    pub async fn bind(self, is_chosen: bool, what: &str) -> Result<Option<TcpListener>, BindError> {
+        let Self::At(listen) = self else {
+            return Ok(None);
+        };
+        match listen.bind().await {
+            Err(error) if !is_chosen => {
+                tracing::warn!(%error, "this process has no {what}");
+                Ok(None)
+            }
+            bound => bound.map(Some),
+        }
+    }
+}
+
+impl TryFrom<String> for OptionalListen {
+    type Error = ListenError;
+
+    fn try_from(text: String) -> Result<Self, ListenError> {
+        match text.as_str() {
+            "" | "off" => Ok(Self::Off),
+            address => Ok(Self::At(address.parse()?)),
+        }
+    }
+}
+
+impl From<OptionalListen> for String {
+    fn from(listen: OptionalListen) -> Self {
+        match listen {
+            OptionalListen::Off => "off".to_owned(),
+            OptionalListen::At(address) => address.to_string(),
+        }
+    }
+}
+
 /// Refuses an address that other machines can reach, for a service that must not be; `setting` is the key of
 /// the address, and `remedy` says what else can be done.
 ///

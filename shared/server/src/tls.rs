@@ -11,9 +11,10 @@ mod material;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::RootCertStore;
+use rustls::{RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -144,6 +145,14 @@ impl Tls {
     /// What answers a handshake now; none where services speak in clear.
     pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
         self.0.get().server.clone().map(TlsAcceptor::from)
+    }
+
+    /// The same for clients that speak HTTP/1.1 as well.
+    pub(crate) fn http_acceptor(&self) -> Option<TlsAcceptor> {
+        let server = self.0.get().server.clone()?;
+        let mut server = ServerConfig::clone(&server);
+        server.alpn_protocols.push(b"http/1.1".to_vec());
+        Some(TlsAcceptor::from(Arc::new(server)))
     }
 
     /// What begins a handshake now; none where no CA is known.

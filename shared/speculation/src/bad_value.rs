@@ -13,7 +13,8 @@ pub struct BadValue {
 }
 
 impl BadValue {
-    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// A fault in `field`.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             problem: problem.into(),

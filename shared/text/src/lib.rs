@@ -14,6 +14,7 @@ mod vocabulary;
 use wire::v1::{ChatMessage, TokenizerPart};
 
 use chat::ChatTemplate;
+use detokenizer::Detokenizer;
 use vocabulary::Vocabulary;
 
 pub use output::{Emitted, Output};
@@ -52,6 +53,21 @@ impl ServedText {
         self.vocabulary.encode(text, is_plain)
     }
 
+    /// The text of `tokens`; special tokens have none.
+    pub fn text_of(&self, tokens: &[u32]) -> String {
+        let mut detokenizer = Detokenizer::default();
+        let pieces = tokens.iter();
+        let pieces = pieces.map(|&token| detokenizer.push(&self.vocabulary, token));
+        let text: String = pieces.collect();
+        text + &detokenizer.finish(&self.vocabulary)
+    }
+
+    /// What `token` stands for in the middle of a text, bytes of UTF-8 that may be a part of a character; the name
+    /// of a special token, and nothing if there is no such token.
+    pub fn token_bytes(&self, token: u32) -> Vec<u8> {
+        self.vocabulary.bytes(token)
+    }
+
     /// The prompt that asks for the answer to `messages`; special tokens stand in it as text.
     ///
     /// # Errors
@@ -59,5 +75,28 @@ impl ServedText {
     pub fn prompt(&self, messages: &[ChatMessage]) -> Result<String, String> {
         let template = self.chat.as_ref().map_err(String::clone)?;
         template.render(messages).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stand_for_text_alone_and_together() {
+        let json = samples::byte_fallback(true, "한국");
+        let text = "한국어 ab";
+        let tokens = samples::encode(&json, text);
+        let served =
+            ServedText::new(json.as_bytes(), TokenizerPart::default()).expect("a tokenizer");
+        assert_eq!(served.text_of(&tokens), text);
+        let bytes: Vec<u8> = tokens
+            .iter()
+            .flat_map(|&token| served.token_bytes(token))
+            .collect();
+        // A text begins with a space that its first token has.
+        let spelled = String::from_utf8(bytes).expect("whole characters");
+        assert_eq!(spelled.trim_start(), text);
+        assert!(served.token_bytes(u32::MAX).is_empty());
     }
 }

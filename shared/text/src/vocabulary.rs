@@ -6,6 +6,9 @@ use tokenizers::decoders::DecoderWrapper;
 use tokenizers::decoders::sequence::Sequence;
 use tokenizers::{Decoder, Tokenizer};
 
+/// A piece of text before a token.
+const LEAD: &str = "a";
+
 /// Turns text into tokens, and says what each token stands for.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
@@ -74,6 +77,23 @@ impl Vocabulary {
     pub(crate) fn encode(&self, text: String, with_special: bool) -> Result<Vec<u32>, String> {
         let encoded = contained(|| self.tokenizer.encode_fast(text, with_special))?;
         Ok(encoded.get_ids().to_vec())
+    }
+
+    /// What `token` stands for after other text; its name, if it is special.
+    pub(crate) fn bytes(&self, token: u32) -> Vec<u8> {
+        let name = match self.piece(token) {
+            Some(TokenPiece::Bytes(bytes)) => return bytes,
+            Some(TokenPiece::Text(name)) => name,
+            None => {
+                let name = self.tokenizer.id_to_token(token);
+                return name.unwrap_or_default().into_bytes();
+            }
+        };
+        // Decoders treat the first piece of a text otherwise.
+        let before = self.decode(&[LEAD.to_owned()]);
+        let text = self.decode(&[LEAD.to_owned(), name]);
+        let own = text.strip_prefix(&before).unwrap_or(&text);
+        own.as_bytes().to_vec()
     }
 
     /// What `token` stands for; `None` if that is no text, as with special tokens.

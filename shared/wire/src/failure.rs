@@ -1,4 +1,4 @@
-//! The kinds of failures: the one table of codes.
+//! The kinds of failures: the one table of codes, of gRPC and of HTTP.
 
 use std::time::Duration;
 
@@ -44,6 +44,22 @@ impl Failure {
             Self::NotOffered => Code::Unimplemented,
             Self::Denied => Code::Unauthenticated,
             Self::Internal => Code::Internal,
+        }
+    }
+
+    /// The HTTP status that says it.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::BadField | Self::ContextFull => 400,
+            Self::Denied => 401,
+            Self::Superseded => 409,
+            Self::Overloaded => 429,
+            // What servers write down for clients that hung up.
+            Self::Cancelled => 499,
+            Self::Internal => 500,
+            Self::NotOffered => 501,
+            Self::Unavailable => 503,
+            Self::Late => 504,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod listing;
 pub mod logprobs;
 pub mod messages;
 pub mod method;
+pub mod named;
 pub mod open;
 pub mod proposal;
 pub mod report;

@@ -236,7 +236,7 @@ pub fn accepts_at_coordinator(wire: i32) -> Result<bool, BadField> {
 /// # Errors
 /// If it is unknown, or `rollback` is out of range for BiLD.
 pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, BadField> {
-    if wire == v1::Verification::Unspecified.into() {
+    if wire == i32::from(v1::Verification::Unspecified) {
         return Ok(Verification::default());
     }
     let known = Verification::of_wire(wire);

@@ -142,7 +142,7 @@ impl Traced {
             ..Process::default()
         };
         let config = config.clone().on_loopback();
-        let cluster = Cluster::start(process, config, CancellationToken::new()).await?;
+        let cluster = Cluster::start(process, config, true, CancellationToken::new()).await?;
         let client = connect::within(&cluster.coordinator_url)?;
         Ok(Self {
             name,

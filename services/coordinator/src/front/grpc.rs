@@ -6,18 +6,16 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use server::auth::Client;
 use server::grpc_timeout;
-use server::trace;
 use speculation::session::Peer;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
-use tracing::Instrument;
 use wire::listing;
 use wire::status::overloaded;
 use wire::v1::{self, coordinator_server};
 
+use super::generation::Arrival;
 use super::prepare::Shared;
-use crate::driver::{self, AnswerStream, Driver};
-use crate::observe::Observer;
+use crate::driver::AnswerStream;
 use crate::peer::pool::{ServedModel, Wanted, described};
 
 /// Most lists of models made at a time: each asks peers.
@@ -52,30 +50,14 @@ impl coordinator_server::Coordinator for Service {
         &self,
         request: Request<v1::GenerateRequest>,
     ) -> Result<Response<Self::GenerateStream>, Status> {
-        let shared = &self.shared;
-        let (metadata, message) = (request.metadata(), request.get_ref());
-        let mut observer = Observer::arrived(&shared.observation, metadata, message);
-        let deadline = grpc_timeout::from_metadata(metadata);
-        let client = request.extensions().get::<Client>();
-        let tenant = client.and_then(|client| client.tenant.as_deref().map(str::to_owned));
-        let mut message = request.into_inner();
-        if let Some(tenant) = tenant {
-            message.tenant = tenant;
-        }
-        match shared.prepare(message, deadline, &mut observer).await {
-            Ok(prepared) => {
-                let (context, lines) = (observer.context(), observer.log_lines());
-                let (config, health) = (&shared.config, shared.health.clone());
-                let (answers, parts) = driver::answers();
-                let driver = Driver::new(prepared, answers, config, health, observer);
-                tokio::spawn(trace::within(context, driver.run()).instrument(lines));
-                Ok(Response::new(parts))
-            }
-            Err(status) => {
-                observer.refused(&status);
-                Err(status)
-            }
-        }
+        let (metadata, extensions, message) = request.into_parts();
+        let arrival = Arrival {
+            metadata: &metadata,
+            client: extensions.get::<Client>(),
+            deadline: grpc_timeout::from_metadata(&metadata),
+        };
+        let parts = self.shared.generate(message, arrival).await?;
+        Ok(Response::new(parts))
     }
 
     async fn list_models(

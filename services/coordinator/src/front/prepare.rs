@@ -18,7 +18,7 @@ use crate::driver::{Prepared, RESTART_RETRY_AFTER};
 use crate::events::Event;
 use crate::observe::{Observation, Observer};
 use crate::peer::error::PeerError;
-use crate::peer::pool::{Models, ServedModel};
+use crate::peer::pool::{Models, ServedModel, Target};
 use crate::request;
 use crate::request::limits::check_names;
 
@@ -82,8 +82,7 @@ impl Shared {
             let what = format!("the verifiers of '{}' are overloaded", model.name());
             return Err(overloaded(what, left));
         }
-        let target = model.target(&session_id).await;
-        let target = target.map_err(|error| unavailable(&error))?;
+        let target = target(&model, &session_id).await?;
         let shared = Arc::clone(self);
         let check = move || {
             let request = request::check(message, &model, &target, &shared.config)?;
@@ -109,7 +108,11 @@ impl Shared {
         Ok(checked)
     }
 
-    fn model(&self, name: &str) -> Result<&Arc<ServedModel>, Status> {
+    /// The model called `name`; the first one if it is empty.
+    ///
+    /// # Errors
+    /// Names those that are served.
+    pub(super) fn model(&self, name: &str) -> Result<&Arc<ServedModel>, Status> {
         self.models.find(name).ok_or_else(|| {
             let problem = format!(
                 "'{name}' is not served, expected one of {}",
@@ -118,6 +121,15 @@ impl Shared {
             BadField::new("model", problem).into()
         })
     }
+}
+
+/// The target of `model`, as a session would find it.
+///
+/// # Errors
+/// If no verifier answers.
+pub(super) async fn target(model: &ServedModel, session_id: &[u8; 16]) -> Result<Target, Status> {
+    let target = model.target(session_id).await;
+    target.map_err(|error| unavailable(&error))
 }
 
 fn unavailable(error: &PeerError) -> Status {

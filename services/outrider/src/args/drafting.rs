@@ -1,10 +1,9 @@
 //! Flags that choose who drafts, how much and in which shape; shared by the commands that generate.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow};
 use clap::Args;
-use speculation::drafting::{DraftLen, Drafting};
-use speculation::methods::names::{self, DRAFT_CAP};
-use wire::drafting::{self, Length};
+use speculation::bad_value::BadValue;
+use wire::named::NamedDrafting;
 use wire::v1;
 
 /// The axes of drafting.
@@ -37,49 +36,23 @@ impl DraftingArgs {
     /// Names the flag whose value is unknown, and `--draft-cap` where a number is the length. Whether
     /// they go together, the coordinator checks.
     pub fn apply(&self, request: &mut v1::GenerateRequest) -> Result<()> {
-        let who = self.drafting.as_deref().map(names::drafting).transpose()?;
-        let len = self
-            .draft_len
-            .as_deref()
-            .map(names::draft_len)
-            .transpose()?;
-        if let Some(who) = who {
-            request.drafting = drafting::to_wire(who).into();
-        }
-        if let Some(shape) = &self.tree {
-            request.tree = drafting::shape_to_wire(names::tree(shape)?);
-        }
-        let is_decided = match len {
-            Some((DraftLen::Fixed, number)) => {
-                request.draft_len = number.or(request.draft_len);
-                false
-            }
-            Some((policy, _)) => {
-                request.draft_length = Some(drafting::length_to_wire(Length::Policy(policy)));
-                true
-            }
-            None if request.draft_len.is_some() => who == Some(Drafting::Cascade),
-            None => true,
-        };
-        if is_decided {
-            // The number that stood there is a fixed length; a cascade has a
-            // limit of its own instead.
-            let was_fixed = request.draft_len.is_some() && len.is_none();
-            request.draft_len = self.draft_cap.or(was_fixed.then_some(DRAFT_CAP));
-            if self.draft_cap.is_some() && request.draft_length.is_none() && !was_fixed {
-                let auto = Length::Policy(DraftLen::Auto);
-                request.draft_length = Some(drafting::length_to_wire(auto));
-            }
-            return Ok(());
-        }
-        if let Some(cap) = self.draft_cap {
-            bail!(
-                "--draft-cap: {cap} bounds what a policy or a cascade decides; --draft-len is the \
-                 length itself"
-            );
-        }
-        Ok(())
+        self.named().apply(request).map_err(as_flag)
     }
+
+    /// The choice by names.
+    pub(super) fn named(&self) -> NamedDrafting {
+        NamedDrafting {
+            drafting: self.drafting.clone(),
+            draft_len: self.draft_len.clone(),
+            draft_cap: self.draft_cap,
+            tree: self.tree.clone(),
+        }
+    }
+}
+
+/// A fault in a value, by the name of its flag.
+pub(super) fn as_flag(BadValue { field, problem }: BadValue) -> Error {
+    anyhow!("--{}: {problem}", field.replace('_', "-"))
 }
 
 #[cfg(test)]

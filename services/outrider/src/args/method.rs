@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use speculation::methods::{self, PlanKind, TargetKind};
-use speculation::target::Beta;
-use wire::v1::target_distribution::Kind;
-use wire::{proposal, v1};
+use wire::named::NamedMethod;
+use wire::v1;
 
 use super::DraftingArgs;
+use super::drafting::as_flag;
 
 /// A method, and what overrides its presets.
 #[derive(Clone, Debug, Default, Args)]
@@ -72,69 +71,27 @@ impl MethodArgs {
     /// # Errors
     /// Names the flag whose value is unknown. Whether they go together, the coordinator checks.
     pub fn apply(&self, request: &mut v1::GenerateRequest) -> Result<()> {
-        request.method.clone_from(&self.method);
-        if let Some(plan) = &self.plan {
-            request.plan = plan_to_wire(methods::names::plan(plan)?).into();
-        }
-        if let Some(target) = &self.target {
-            request.target = Some(target_to_wire(methods::names::target(target)?));
-        }
-        if let Some(verification) = &self.verification {
-            let verification = methods::names::verification(verification)?;
-            request.verification = verification.wire;
-        }
-        if let Some(form) = &self.proposal {
-            let (form, top) = proposal::form_to_wire(methods::names::proposal(form)?);
-            (request.proposal_form, request.proposal_top) = (form.into(), top);
-        }
-        if let Some(who) = &self.accept_at {
-            let accept_at = if methods::names::accepts_at_coordinator(who)? {
-                v1::AcceptAt::Coordinator
-            } else {
-                v1::AcceptAt::Verifier
-            };
-            request.accept_at = accept_at.into();
-        }
-        let beta = self.beta.as_deref().map(methods::names::beta).transpose()?;
-        request.parameters = Some(v1::MethodParameters {
+        self.named().apply(request).map_err(as_flag)
+    }
+
+    /// The choice by names.
+    fn named(&self) -> NamedMethod {
+        NamedMethod {
+            method: self.method.clone(),
             alpha: self.alpha,
             rule: self.rule.clone(),
-            beta: match beta {
-                Some(Beta::Fixed(beta)) => Some(beta),
-                Some(Beta::Tuned) | None => None,
-            },
-            beta_tuned: beta == Some(Beta::Tuned),
+            beta: self.beta.clone(),
             fallback: self.fallback,
             window: self.window,
             verify_on_finish: self.verify_on_finish.then_some(true),
             max_run: self.max_run,
             mean: self.mean,
-        });
-        self.drafting.apply(request)
-    }
-}
-
-fn plan_to_wire(plan: PlanKind) -> v1::Plan {
-    match plan {
-        PlanKind::Speculative => v1::Plan::Speculative,
-        PlanKind::TargetOnly => v1::Plan::TargetOnly,
-        PlanKind::DraftOnly => v1::Plan::DraftOnly,
-        PlanKind::TokenCascade => v1::Plan::TokenCascade,
-        PlanKind::SequenceCascade => v1::Plan::SequenceCascade,
-        PlanKind::OracleCascade => v1::Plan::OracleCascade,
-        PlanKind::Bild => v1::Plan::Bild,
-    }
-}
-
-fn target_to_wire(target: TargetKind) -> v1::TargetDistribution {
-    let (kind, rule) = match target {
-        TargetKind::Exact => (Kind::Exact, String::new()),
-        TargetKind::Lossy => (Kind::Lossy, String::new()),
-        TargetKind::Rule(rule) => (Kind::Deferral, rule.name.to_owned()),
-    };
-    v1::TargetDistribution {
-        kind: kind.into(),
-        rule,
-        ..Default::default()
+            plan: self.plan.clone(),
+            target: self.target.clone(),
+            verification: self.verification.clone(),
+            proposal: self.proposal.clone(),
+            accept_at: self.accept_at.clone(),
+            drafting: self.drafting.named(),
+        }
     }
 }

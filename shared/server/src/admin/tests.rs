@@ -210,5 +210,5 @@ async fn it_is_not_opened_to_strangers_by_accident() {
         "{refused}"
     );
     assert!(start(&taken, &process, false).await.unwrap().is_none());
-    assert!(AdminListen::try_from("localhost:1".to_owned()).is_err());
+    assert!(OptionalListen::try_from("localhost:1".to_owned()).is_err());
 }

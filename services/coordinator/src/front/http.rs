@@ -1,0 +1,90 @@
+//! The HTTP front: OpenAI's API over the same requests as gRPC.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `guard` | who may ask, and from where |
+//! | `fields` | reading JSON, field by field |
+//! | `options` | what all requests for text have in common |
+//! | `completions`, `chat` | requests and layouts of the two forms of answers |
+//! | `state`, `run` | what the routes share, and letting outputs in |
+//! | `output`, `answer` | answers, whole or as events |
+//! | `logprobs`, `report` | what answers say beside their text |
+//! | `models`, `tokens` | what is served, and its tokens |
+//! | `error` | errors as clients read them |
+
+mod answer;
+mod chat;
+mod completions;
+mod error;
+mod fields;
+mod guard;
+mod logprobs;
+mod models;
+mod options;
+mod output;
+mod report;
+mod run;
+mod state;
+mod tokens;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use server::auth::Guard;
+use tokio::sync::Semaphore;
+
+use super::MAX_REQUEST_BYTES;
+use super::prepare::Shared;
+use error::ApiError;
+use state::Front;
+
+/// All routes. `is_local` says whether the port can be reached from this machine alone.
+pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Router {
+    let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let limits = &shared.config.server;
+    let receiving = (limits.max_receiving_bytes.get() >> 10).clamp(1, Semaphore::MAX_PERMITS);
+    let front = Front {
+        receiving: Arc::new(Semaphore::new(receiving)),
+        receive_timeout: Duration::from_millis(limits.receive_timeout_ms.get()),
+        shared,
+        began: began.map_or(0, |since| since.as_secs()),
+    };
+    let api = Router::new()
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*name}", get(models::find))
+        .route("/v1/completions", post(completions::create))
+        .route("/v1/chat/completions", post(chat::create))
+        .route("/tokenize", post(tokens::tokenize))
+        .route("/detokenize", post(tokens::detokenize))
+        .layer(from_fn_with_state(front.clone(), guard::received))
+        .layer(from_fn_with_state(guard, guard::authorised));
+    let routes = api
+        .route("/health", get(models::health))
+        .route("/ready", get(models::ready))
+        .route("/version", get(models::version))
+        .fallback(unknown)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+        .with_state(front);
+    if is_local {
+        routes.layer(from_fn(guard::local_only))
+    } else {
+        routes
+    }
+}
+
+async fn unknown(request: Request) -> ApiError {
+    let problem = format!("{} is not served here", request.uri().path());
+    ApiError::http(StatusCode::NOT_FOUND, problem)
+}
+
+async fn not_allowed(request: Request) -> ApiError {
+    let (method, path) = (request.method(), request.uri().path());
+    let problem = format!("{method} is not what {path} takes");
+    ApiError::http(StatusCode::METHOD_NOT_ALLOWED, problem)
+}

@@ -1,0 +1,274 @@
+//! Answers to requests for text: whole, or piece by piece as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::Json;
+use axum::response::sse::{Event, KeepAlive};
+use axum::response::{IntoResponse, Response, Sse};
+use futures_util::future::try_join_all;
+use futures_util::stream::{self, select_all};
+use futures_util::{Stream, StreamExt};
+use serde_json::{Value, json};
+use text::ServedText;
+use wire::v1;
+use wire::v1::generate_request::Prompt;
+
+use super::error::ApiError;
+use super::options::Delivery;
+use super::output::{Added, Output, OutputToken};
+use super::report;
+use crate::driver::AnswerStream;
+
+/// How long a stream may be silent before a comment keeps its connection alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// How an answer is laid out: as a completion, or as a turn of a chat.
+pub(super) trait Layout: Copy + Send + Sync + 'static {
+    /// What its identifier begins with.
+    const PREFIX: &'static str;
+    /// What a whole answer is called, and a piece of one.
+    const OBJECTS: (&'static str, &'static str);
+
+    /// The first piece of an output, if it has one before any text.
+    fn opening(self) -> Option<Value>;
+    /// A piece of an output, or all of it where `is_whole`.
+    fn text(self, text: &str, is_whole: bool) -> Value;
+    /// The end of an output, which adds no text.
+    fn closing(self) -> Value;
+    /// Log probabilities of tokens, before which there are `offset` characters.
+    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value;
+}
+
+/// A request that was let in, with one stream for each output.
+pub(super) struct Answering<L> {
+    pub(super) layout: L,
+    pub(super) delivery: Delivery,
+    pub(super) logprobs: bool,
+    pub(super) text: Arc<ServedText>,
+    pub(super) model: String,
+    pub(super) id: String,
+    pub(super) outputs: Vec<AnswerStream>,
+    /// What stands before the text of each output: its prompt, where that is echoed.
+    pub(super) before: Vec<String>,
+    /// The prompts, each of which has as many outputs; none of a conversation.
+    pub(super) prompts: Vec<Option<Prompt>>,
+}
+
+/// What all pieces of an answer begin with.
+struct Head {
+    id: String,
+    model: String,
+    created: u64,
+}
+
+impl Head {
+    fn object(&self, object: &str, choices: &[Value]) -> Value {
+        json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        })
+    }
+}
+
+impl<L: Layout> Answering<L> {
+    /// Has each output begin with its prompt.
+    pub(super) fn echo(&mut self) {
+        let prompts = self.prompts.iter().flatten();
+        let texts = prompts.map(|prompt| match prompt {
+            Prompt::Text(prompt) => prompt.clone(),
+            Prompt::TokenIds(tokens) => self.text.text_of(&tokens.ids),
+        });
+        let choices = self.delivery.choices as usize;
+        let each = |text: String| std::iter::repeat_n(text, choices);
+        self.before = texts.flat_map(each).collect();
+    }
+
+    /// The response.
+    ///
+    /// # Errors
+    /// Of a whole answer, what one of its outputs failed with.
+    pub(super) async fn respond(mut self) -> Result<Response, ApiError> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let head = Head {
+            id: format!("{}{}", L::PREFIX, self.id),
+            model: std::mem::take(&mut self.model),
+            created: now.map_or(0, |since| since.as_secs()),
+        };
+        if self.delivery.stream {
+            let events = self.events(head);
+            let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+            return Ok(Sse::new(events).keep_alive(keep_alive).into_response());
+        }
+        let outputs = try_join_all(self.outputs.drain(..).map(Output::collect)).await?;
+        let choices = outputs.iter().zip(&self.before).enumerate();
+        let choices = choices.map(|(index, (output, before))| {
+            let text = format!("{before}{}", output.text);
+            let mut choice = self.layout.text(&text, true);
+            let offset = before.chars().count();
+            choice["index"] = json!(index);
+            choice["logprobs"] = self.logprobs_of(&output.tokens, offset);
+            choice["finish_reason"] = json!(output.finish_reason());
+            choice
+        });
+        let mut answer = head.object(L::OBJECTS.0, &choices.collect::<Vec<_>>());
+        report::add(&mut answer, &outputs, self.delivery.choices as usize);
+        Ok(Json(answer).into_response())
+    }
+
+    fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
+        if self.logprobs {
+            self.layout.logprobs(&self.text, tokens, offset)
+        } else {
+            Value::Null
+        }
+    }
+
+    /// The answer as events: pieces as they come, of several outputs in turn, the usage if it is requested, `[DONE]`.
+    fn events(mut self, head: Head) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+        let parts = self.outputs.drain(..).enumerate();
+        let parts = parts.map(|(index, parts)| parts.map(move |part| (index, part)).boxed());
+        let parts = select_all(parts);
+        let count = self.before.len();
+        let pieces = Pieces {
+            answering: self,
+            head,
+            outputs: (0..count).map(|_| Output::default()).collect(),
+            left: count,
+        };
+        let opening = stream::iter(pieces.opening());
+        let state = (pieces, parts, false);
+        let rest = stream::unfold(state, |(mut pieces, mut parts, ended)| async move {
+            if ended {
+                return None;
+            }
+            let (events, ended) = match parts.next().await {
+                Some((index, part)) => pieces.take(index, part),
+                // Each output ends with a part that says so.
+                None => (vec![done()], true),
+            };
+            Some((stream::iter(events), (pieces, parts, ended)))
+        });
+        opening.chain(rest.flatten()).map(Ok)
+    }
+}
+
+/// The pieces of a streamed answer.
+struct Pieces<L> {
+    answering: Answering<L>,
+    head: Head,
+    outputs: Vec<Output>,
+    /// Outputs that have not ended.
+    left: usize,
+}
+
+fn event(data: &Value) -> Event {
+    Event::default().data(data.to_string())
+}
+
+fn done() -> Event {
+    Event::default().data("[DONE]")
+}
+
+impl<L: Layout> Pieces<L> {
+    /// A piece of output `index`.
+    fn piece(&self, index: usize, mut choice: Value, finish_reason: Option<&str>) -> Value {
+        choice["index"] = json!(index);
+        choice["finish_reason"] = json!(finish_reason);
+        if choice.get("logprobs").is_none() {
+            choice["logprobs"] = Value::Null;
+        }
+        let mut piece = self.head.object(L::OBJECTS.1, &[choice]);
+        let delivery = self.answering.delivery;
+        if delivery.continuous_usage {
+            piece["usage"] = report::usage(&self.outputs, delivery.choices as usize);
+        } else if delivery.include_usage {
+            piece["usage"] = Value::Null;
+        }
+        piece
+    }
+
+    /// What comes before any text.
+    fn opening(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (index, before) in self.answering.before.iter().enumerate() {
+            let layout = self.answering.layout;
+            let echoed = (!before.is_empty()).then(|| layout.text(before, false));
+            for choice in layout.opening().into_iter().chain(echoed) {
+                events.push(event(&self.piece(index, choice, None)));
+            }
+        }
+        events
+    }
+
+    /// The events that a part of output `index` comes to, and whether they are the last.
+    fn take(
+        &mut self,
+        index: usize,
+        part: Result<v1::GenerateResponse, tonic::Status>,
+    ) -> (Vec<Event>, bool) {
+        let layout = self.answering.layout;
+        let before = &self.answering.before[index];
+        let output = &mut self.outputs[index];
+        let offset = before.chars().count() + output.text.chars().count();
+        match part.and_then(|message| output.add(message.part)) {
+            Ok(Added::Nothing) => (Vec::new(), false),
+            // Tokens without text come with the text that they are a part of, unless something is said of each.
+            Ok(Added::Piece(text, _)) if text.is_empty() && !self.answering.logprobs => {
+                (Vec::new(), false)
+            }
+            Ok(Added::Piece(text, tokens)) => {
+                let mut choice = layout.text(&text, false);
+                choice["logprobs"] = self.answering.logprobs_of(&tokens, offset);
+                (vec![event(&self.piece(index, choice, None))], false)
+            }
+            Ok(Added::End) => {
+                self.left -= 1;
+                let reason = self.outputs[index].finish_reason();
+                let last = self.piece(index, layout.closing(), Some(reason));
+                self.end(last)
+            }
+            Err(status) => {
+                let error = ApiError::from(status).body();
+                (vec![event(&error), done()], true)
+            }
+        }
+    }
+
+    /// The end of an output, and if it is the last one, of the answer.
+    fn end(&self, mut last: Value) -> (Vec<Event>, bool) {
+        if self.left > 0 {
+            return (vec![event(&last)], false);
+        }
+        let delivery = self.answering.delivery;
+        let mut report = json!({});
+        report::add(&mut report, &self.outputs, delivery.choices as usize);
+        let mut events = Vec::new();
+        if delivery.include_usage {
+            let mut usage = self.head.object(L::OBJECTS.1, &[]);
+            merge(&mut usage, &report);
+            merge(&mut last, &json!({ "speculation": report["speculation"] }));
+            events.extend([event(&last), event(&usage)]);
+        } else {
+            // Clients that did not ask for the usage expect none.
+            if let Some(report) = report.as_object_mut() {
+                report.remove("usage");
+            }
+            merge(&mut last, &report);
+            events.push(event(&last));
+        }
+        events.push(done());
+        (events, true)
+    }
+}
+
+/// Adds the fields of `from` to those of `to`.
+fn merge(to: &mut Value, from: &Value) {
+    for (name, value) in from.as_object().into_iter().flatten() {
+        to[name] = value.clone();
+    }
+}

@@ -1,0 +1,211 @@
+//! `/v1/chat/completions`: the next turn of a conversation.
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use text::ServedText;
+use wire::bounds::MAX_MESSAGES;
+use wire::status::BadField;
+use wire::v1;
+
+use super::answer::Layout;
+use super::error::ApiError;
+use super::fields::Fields;
+use super::guard::Caller;
+use super::logprobs;
+use super::options;
+use super::output::OutputToken;
+use super::run::Order;
+use super::state::Front;
+
+/// Answers a request.
+pub(super) async fn create(
+    State(front): State<Front>,
+    caller: Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let order = read(&body)?;
+    let answering = front.order(order, &caller, &headers, Turn).await?;
+    answering.respond().await
+}
+
+fn read(body: &[u8]) -> Result<Order, BadField> {
+    let mut fields = Fields::of_body(body)?;
+    let newer = fields.take("max_completion_tokens")?;
+    let (mut request, delivery) = options::read(&mut fields)?;
+    request.max_tokens = newer.or(request.max_tokens);
+    request.logprobs = fields.take("logprobs")?.unwrap_or_default();
+    request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
+    let messages: Vec<Map<String, Value>> = fields.take("messages")?.unwrap_or_default();
+    if messages.is_empty() {
+        return Err(BadField::new("messages", "missing, expected at least one"));
+    }
+    BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
+    let messages = messages.into_iter().enumerate();
+    let messages = messages.map(|(index, message)| turn(index, message));
+    request.messages = messages.collect::<Result<_, _>>()?;
+    for (name, neutral) in [
+        ("response_format", vec![json!({ "type": "text" })]),
+        ("modalities", vec![json!(["text"])]),
+        ("tools", vec![json!([])]),
+        ("tool_choice", vec![json!("none"), json!("auto")]),
+        ("parallel_tool_calls", vec![json!(false), json!(true)]),
+    ] {
+        fields.only(name, &neutral)?;
+    }
+    fields.finish()?;
+    Ok(Order {
+        request,
+        delivery,
+        prompts: vec![None],
+    })
+}
+
+/// Reads a message.
+fn turn(index: usize, message: Map<String, Value>) -> Result<v1::ChatMessage, BadField> {
+    let mut fields = Fields::within(format!("messages.{index}."), message);
+    let role: Option<String> = fields.take("role")?;
+    let content = fields.take::<Value>("content")?;
+    fields.finish()?;
+    let missing = |name: &str| BadField::new(format!("messages.{index}.{name}"), "missing");
+    Ok(v1::ChatMessage {
+        role: role.ok_or_else(|| missing("role"))?,
+        content: match content.ok_or_else(|| missing("content"))? {
+            Value::String(text) => text,
+            Value::Array(parts) => {
+                let parts = parts.into_iter().enumerate();
+                let texts = parts.map(|(at, part)| part_text(index, at, part));
+                texts.collect::<Result<String, _>>()?
+            }
+            _ => {
+                let problem = "expected a text, or a list of parts";
+                return Err(BadField::new(format!("messages.{index}.content"), problem));
+            }
+        },
+    })
+}
+
+/// The text of a part of a content.
+fn part_text(index: usize, at: usize, part: Value) -> Result<String, BadField> {
+    let path = format!("messages.{index}.content.{at}");
+    let Value::Object(part) = part else {
+        return Err(BadField::new(
+            path,
+            "expected {\"type\": \"text\", \"text\": ...}",
+        ));
+    };
+    let mut fields = Fields::within(format!("{path}."), part);
+    let kind: String = fields.take("type")?.unwrap_or_default();
+    if kind != "text" {
+        let problem = format!(
+            "'{kind}' is not supported, expected text; nothing is ever fetched from addresses in messages"
+        );
+        return Err(BadField::new(format!("{path}.type"), problem));
+    }
+    let text = fields.take("text")?;
+    fields.finish()?;
+    text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
+}
+
+/// The layout of chats.
+#[derive(Clone, Copy)]
+pub(super) struct Turn;
+
+impl Layout for Turn {
+    const PREFIX: &'static str = "chatcmpl-";
+    const OBJECTS: (&'static str, &'static str) = ("chat.completion", "chat.completion.chunk");
+
+    fn opening(self) -> Option<Value> {
+        Some(json!({ "delta": { "role": "assistant", "content": "" } }))
+    }
+
+    fn text(self, text: &str, is_whole: bool) -> Value {
+        if is_whole {
+            json!({ "message": { "role": "assistant", "content": text, "refusal": null } })
+        } else {
+            json!({ "delta": { "content": text } })
+        }
+    }
+
+    fn closing(self) -> Value {
+        json!({ "delta": {} })
+    }
+
+    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], _offset: usize) -> Value {
+        logprobs::of_chat(text, tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_json(value: &Value) -> Result<Order, BadField> {
+        read(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn contents_are_texts_or_parts_of_text() {
+        let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+        let order = read_json(&json!({
+            "messages": [{ "role": "system", "content": "s" }, { "role": "user", "content": parts, "name": null }],
+            "max_tokens": 3, "max_completion_tokens": 5, "logprobs": true, "top_logprobs": 2,
+        }))
+        .expect("in order");
+        let contents: Vec<_> = order
+            .request
+            .messages
+            .iter()
+            .map(|turn| &turn.content[..])
+            .collect();
+        assert_eq!(contents, ["s", "ab"]);
+        assert_eq!(
+            (order.request.max_tokens, order.request.top_logprobs),
+            (Some(5), 2)
+        );
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        let user = |content: Value| json!({ "messages": [{ "role": "user", "content": content }] });
+        let with = |name: &str, value: Value| {
+            let mut request = user(json!("x"));
+            request[name] = value;
+            request
+        };
+        let image = json!([{ "type": "image_url", "image_url": { "url": "http://x" } }]);
+        for (request, field) in [
+            (user(image), "messages.0.content.0.type"),
+            (user(json!(3)), "messages.0.content"),
+            (user(json!(["x"])), "messages.0.content.0"),
+            (json!({ "messages": [] }), "messages"),
+            (
+                json!({ "messages": [{ "content": "x" }] }),
+                "messages.0.role",
+            ),
+            (
+                json!({ "messages": [{ "role": "user" }] }),
+                "messages.0.content",
+            ),
+            (
+                json!({ "messages": [{ "role": "u", "content": "x", "name": "n" }] }),
+                "messages.0.name",
+            ),
+            (with("tools", json!([{}])), "tools"),
+            (
+                with("response_format", json!({ "type": "json_object" })),
+                "response_format",
+            ),
+            (with("prompt", json!("x")), "prompt"),
+        ] {
+            assert_eq!(
+                read_json(&request).err().map(|bad| bad.field).as_deref(),
+                Some(field)
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `/v1/completions`: texts that go on.
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use text::ServedText;
+use wire::status::BadField;
+use wire::v1;
+use wire::v1::generate_request::Prompt;
+
+use super::answer::Layout;
+use super::error::ApiError;
+use super::fields::Fields;
+use super::guard::Caller;
+use super::logprobs;
+use super::options;
+use super::output::OutputToken;
+use super::run::Order;
+use super::state::Front;
+
+/// Most output tokens where a request does not say, as OpenAI has it.
+const DEFAULT_MAX_TOKENS: u32 = 16;
+
+/// Prompts as they may be written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Prompts {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(Vec<u32>),
+    TokenLists(Vec<Vec<u32>>),
+}
+
+impl Prompts {
+    fn each(self) -> Vec<Prompt> {
+        let tokens = |ids| Prompt::TokenIds(v1::TokenIds { ids });
+        match self {
+            Self::Text(text) => vec![Prompt::Text(text)],
+            Self::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
+            Self::Tokens(ids) => vec![tokens(ids)],
+            Self::TokenLists(lists) => lists.into_iter().map(tokens).collect(),
+        }
+    }
+}
+
+/// Answers a request.
+pub(super) async fn create(
+    State(front): State<Front>,
+    caller: Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let (order, echo) = read(&body)?;
+    let mut answering = front.order(order, &caller, &headers, Completion).await?;
+    if echo {
+        answering.echo();
+    }
+    answering.respond().await
+}
+
+/// Reads a request's body; and whether prompts are to be echoed.
+fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
+    let mut fields = Fields::of_body(body)?;
+    let (mut request, delivery) = options::read(&mut fields)?;
+    let prompts: Option<Prompts> = fields.take("prompt").map_err(|_| {
+        let problem = "expected a text, a list of token ids, or a list of either";
+        BadField::new("prompt", problem)
+    })?;
+    request.max_tokens.get_or_insert(DEFAULT_MAX_TOKENS);
+    let top: Option<u32> = fields.take("logprobs")?;
+    (request.logprobs, request.top_logprobs) = (top.is_some(), top.unwrap_or_default());
+    let echo = fields.take("echo")?.unwrap_or_default();
+    if echo && top.is_some() {
+        let problem = "goes without logprobs; log probabilities of prompts are not supported";
+        return Err(BadField::new("echo", problem));
+    }
+    fields.only("best_of", &[json!(delivery.choices)])?;
+    fields.only("suffix", &[json!("")])?;
+    fields.finish()?;
+    let prompts = prompts.map(Prompts::each).unwrap_or_default();
+    if prompts.is_empty() {
+        return Err(BadField::new("prompt", "missing, expected at least one"));
+    }
+    let order = Order {
+        request,
+        delivery,
+        prompts: prompts.into_iter().map(Some).collect(),
+    };
+    Ok((order, echo))
+}
+
+/// The layout of completions.
+#[derive(Clone, Copy)]
+pub(super) struct Completion;
+
+impl Layout for Completion {
+    const PREFIX: &'static str = "cmpl-";
+    const OBJECTS: (&'static str, &'static str) = ("text_completion", "text_completion");
+
+    fn opening(self) -> Option<Value> {
+        None
+    }
+
+    fn text(self, text: &str, _is_whole: bool) -> Value {
+        json!({ "text": text })
+    }
+
+    fn closing(self) -> Value {
+        json!({ "text": "" })
+    }
+
+    fn logprobs(self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value {
+        logprobs::of_completion(text, tokens, offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_come_in_four_forms() {
+        let read = |prompt: Value| {
+            let body = json!({ "prompt": prompt }).to_string();
+            read(body.as_bytes())
+                .map(|(order, _)| order.prompts.into_iter().flatten().collect::<Vec<_>>())
+        };
+        let text = |text: &str| Prompt::Text(text.to_owned());
+        let tokens = |ids: &[u32]| Prompt::TokenIds(v1::TokenIds { ids: ids.to_vec() });
+        assert_eq!(read(json!("a")), Ok(vec![text("a")]));
+        assert_eq!(read(json!(["a", "b"])), Ok(vec![text("a"), text("b")]));
+        assert_eq!(read(json!([1, 2])), Ok(vec![tokens(&[1, 2])]));
+        assert_eq!(
+            read(json!([[1], [2, 3]])),
+            Ok(vec![tokens(&[1]), tokens(&[2, 3])])
+        );
+        for bad in [
+            json!(null),
+            json!([]),
+            json!(3),
+            json!([1, "a"]),
+            json!([-1]),
+        ] {
+            assert_eq!(read(bad).expect_err("refused").field, "prompt");
+        }
+    }
+}

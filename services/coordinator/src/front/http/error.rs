@@ -1,0 +1,92 @@
+//! Errors in the shape that OpenAI's clients read.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tonic::Status;
+use tonic_types::StatusExt;
+use wire::failure::Failure;
+use wire::status::BadField;
+
+/// An error, as a gRPC client would get it.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: Status,
+    /// The HTTP status, where it is not that of the failure.
+    http: Option<StatusCode>,
+}
+
+impl From<Status> for ApiError {
+    fn from(status: Status) -> Self {
+        Self { status, http: None }
+    }
+}
+
+impl From<BadField> for ApiError {
+    fn from(bad: BadField) -> Self {
+        Status::from(bad).into()
+    }
+}
+
+impl ApiError {
+    /// An error of the transport: the request did not come so far that a field could be wrong.
+    pub(super) fn http(http: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status: Status::invalid_argument(message),
+            http: Some(http),
+        }
+    }
+
+    fn code(&self) -> StatusCode {
+        if let Some(http) = self.http {
+            return http;
+        }
+        let failure = Failure::of_status(&self.status).unwrap_or(Failure::Internal);
+        if failure == Failure::BadField && self.field().as_deref() == Some("model") {
+            return StatusCode::NOT_FOUND;
+        }
+        StatusCode::from_u16(failure.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The field that is wrong, if one is.
+    fn field(&self) -> Option<String> {
+        let details = self.status.get_details_bad_request()?;
+        let violation = details.field_violations.into_iter().next()?;
+        Some(violation.field)
+    }
+
+    /// `{"error": {message, type, param, code}}`.
+    pub(super) fn body(&self) -> Value {
+        let code = self.code();
+        let (kind, name) = match code.as_u16() {
+            401 | 403 => ("authentication_error", json!("invalid_api_key")),
+            404 => ("invalid_request_error", json!("model_not_found")),
+            429 => ("rate_limit_error", json!("rate_limit_exceeded")),
+            400..500 => ("invalid_request_error", Value::Null),
+            _ => ("server_error", Value::Null),
+        };
+        json!({
+            "error": {
+                "message": self.status.message(),
+                "type": kind,
+                "param": self.field(),
+                "code": name,
+            }
+        })
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.code(), Json(self.body())).into_response();
+        let retry = self.status.get_details_retry_info();
+        if let Some(delay) = retry.and_then(|info| info.retry_delay) {
+            // Whole seconds, and none too early.
+            let seconds = delay.as_secs_f64().ceil().max(1.0) as u64;
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}

@@ -1,0 +1,197 @@
+//! What is asked of every request before it is read: who sent it, from where, and in which form.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use server::auth::{Client, Guard};
+use server::request_id::request_id;
+use tonic::service::Interceptor;
+use wire::status::overloaded;
+
+use super::error::ApiError;
+use super::state::Front;
+use crate::front::MAX_REQUEST_BYTES;
+
+/// The header that names a request; a client's own name is given back.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longest name of a request that is given back, in bytes.
+const MAX_REQUEST_ID: usize = 128;
+
+/// How long a client should wait for whose body there is no room.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// There if clients must show tokens.
+    pub(super) client: Option<Client>,
+    /// What the request is called in its answer.
+    pub(super) request_id: String,
+}
+
+/// Refuses requests of web pages to a port of this machine alone: a page that is open in a browser here must not
+/// reach it. A browser sends the page's origin, and a name that a page's owner has pointed here stands in `Host`.
+pub(super) async fn local_only(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let host = request.uri().host().or_else(|| text(headers, &HOST));
+    if !host.is_none_or(is_local) {
+        let problem = "Host is another machine's; this server listens on loopback alone";
+        return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
+    }
+    let origin = text(headers, &ORIGIN);
+    let page = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
+    if !page.is_none_or(is_local) {
+        let problem = "Origin is a web page's; this server listens on loopback alone, and answers no pages of others";
+        return ApiError::http(StatusCode::FORBIDDEN, problem).into_response();
+    }
+    next.run(request).await
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    // What is not ASCII names no machine.
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Whether `host`, with a port or without, is this machine by an address or by its name.
+fn is_local(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = without_port.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |address: IpAddr| address.is_loopback();
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+}
+
+/// Lets requests in that show a token, where clients must; names each, and sends the name back.
+pub(super) async fn authorised(
+    State(guard): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let name = named(request.headers());
+    let client = match client(guard, request.headers_mut()) {
+        Ok(client) => client,
+        Err(error) => return with_id(error.into_response(), &name),
+    };
+    let is_json = request.method() != Method::POST || is_json(request.headers());
+    request.extensions_mut().insert(Caller {
+        client,
+        request_id: name.clone(),
+    });
+    if !is_json {
+        let problem = "Content-Type must be application/json";
+        let error = ApiError::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem);
+        return with_id(error.into_response(), &name);
+    }
+    with_id(next.run(request).await, &name)
+}
+
+/// Reads the body of a request whole before it is handled, within its time, its bytes, and what all bodies may take.
+pub(super) async fn received(State(front): State<Front>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let length = text(&parts.headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    // What does not say its length may take all that one may.
+    let length = length.unwrap_or(MAX_REQUEST_BYTES);
+    let too_large = || {
+        let problem =
+            format!("a body of more than {MAX_REQUEST_BYTES} bytes, or one that was cut short");
+        ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem).into_response()
+    };
+    if length > MAX_REQUEST_BYTES {
+        return too_large();
+    }
+    let Ok(_room) = front
+        .receiving
+        .try_acquire_many(length.div_ceil(1 << 10) as u32)
+    else {
+        let full = overloaded("no room for the body of another request", RETRY_AFTER);
+        return ApiError::from(full).into_response();
+    };
+    let reading = to_bytes(body, MAX_REQUEST_BYTES);
+    match tokio::time::timeout(front.receive_timeout, reading).await {
+        Ok(Ok(body)) => next.run(Request::from_parts(parts, body.into())).await,
+        Ok(Err(_)) => too_large(),
+        Err(_) => {
+            let problem = format!("the body did not come within {:?}", front.receive_timeout);
+            ApiError::http(StatusCode::REQUEST_TIMEOUT, problem).into_response()
+        }
+    }
+}
+
+/// Who shows a token in `headers`, from which it is taken.
+fn client(mut guard: Guard, headers: &mut HeaderMap) -> Result<Option<Client>, ApiError> {
+    let mut shown = tonic::Request::new(());
+    if let Some(header) = headers.remove(AUTHORIZATION)
+        && let Ok(header) = header.as_bytes().try_into()
+    {
+        shown.metadata_mut().insert("authorization", header);
+    }
+    let passed = guard.call(shown)?;
+    Ok(passed.extensions().get::<Client>().cloned())
+}
+
+/// The client's name for a request, if it can be given back, or a new one.
+fn named(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|name| name.to_str().ok());
+    let given = given.filter(|name| (1..=MAX_REQUEST_ID).contains(&name.len()));
+    given.map_or_else(
+        || {
+            let mut random = [0; 16];
+            // Without a source of entropy requests have one name, and nothing else is wrong.
+            let _ = getrandom::fill(&mut random);
+            request_id(random)
+        },
+        str::to_owned,
+    )
+}
+
+fn with_id(mut response: Response, name: &str) -> Response {
+    if let Ok(name) = HeaderValue::from_str(name) {
+        response.headers_mut().insert(REQUEST_ID, name);
+    }
+    response
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, &CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_few_names() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8000",
+            "127.0.0.1:8000",
+            "127.9.9.9",
+            "[::1]:8000",
+            "[::1]",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8000",
+            "10.0.0.1:8000",
+            "",
+            "null",
+            "?",
+            "[::2]:1",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

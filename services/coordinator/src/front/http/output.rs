@@ -1,0 +1,109 @@
+//! One output of a request, collected from the parts of its answer.
+
+use futures_util::StreamExt;
+use text::ServedText;
+use tonic::{Code, Status};
+use wire::v1;
+use wire::v1::generate_response::Part;
+
+use crate::driver::AnswerStream;
+
+/// A token of the output with its log probabilities, if they were requested.
+#[derive(Clone, Debug)]
+pub(super) struct OutputToken {
+    pub(super) id: u32,
+    /// The text that it completed.
+    pub(super) piece: String,
+    pub(super) logprobs: Option<v1::TokenLogprobs>,
+}
+
+/// An output as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) started: v1::Started,
+    pub(super) text: String,
+    pub(super) tokens: Vec<OutputToken>,
+    pub(super) finished: v1::Finished,
+}
+
+/// What a part of an answer adds to an output.
+#[derive(Debug)]
+pub(super) enum Added {
+    /// Text, and the tokens that it came with.
+    Piece(String, Vec<OutputToken>),
+    /// It is whole.
+    End,
+    /// Nothing that a client sees.
+    Nothing,
+}
+
+impl Output {
+    /// Takes a part of the answer.
+    ///
+    /// # Errors
+    /// The failure that ended the answer.
+    pub(super) fn add(&mut self, part: Option<Part>) -> Result<Added, Status> {
+        match part {
+            Some(Part::Started(started)) => self.started = started,
+            Some(Part::Chunk(chunk)) => {
+                let tokens = tokens_of(&chunk);
+                self.text.push_str(&chunk.text);
+                self.tokens.extend(tokens.iter().cloned());
+                return Ok(Added::Piece(chunk.text, tokens));
+            }
+            Some(Part::Finished(finished)) => {
+                let failed = finished.reason() == v1::FinishReason::Error;
+                let (code, error) = (finished.error_code as i32, finished.error.clone());
+                self.finished = finished;
+                if failed {
+                    return Err(Status::new(Code::from_i32(code), error));
+                }
+                return Ok(Added::End);
+            }
+            Some(Part::Round(_)) | None => {}
+        }
+        Ok(Added::Nothing)
+    }
+
+    /// The whole output.
+    ///
+    /// # Errors
+    /// The failure that ended it.
+    pub(super) async fn collect(mut parts: AnswerStream) -> Result<Self, Status> {
+        let mut output = Self::default();
+        while let Some(message) = parts.next().await {
+            if let Added::End = output.add(message?.part)? {
+                return Ok(output);
+            }
+        }
+        Err(Status::internal("the answer ended before it was finished"))
+    }
+
+    /// Why it ended, in OpenAI's words.
+    pub(super) fn finish_reason(&self) -> &'static str {
+        match self.finished.reason() {
+            v1::FinishReason::Length => "length",
+            v1::FinishReason::Stop
+            | v1::FinishReason::Cancelled
+            | v1::FinishReason::Error
+            | v1::FinishReason::Unspecified => "stop",
+        }
+    }
+}
+
+fn tokens_of(chunk: &v1::Chunk) -> Vec<OutputToken> {
+    let mut logprobs = chunk.logprobs.iter().cloned();
+    let tokens = chunk.token_ids.iter().zip(&chunk.pieces);
+    let tokens = tokens.map(|(&id, piece)| OutputToken {
+        id,
+        piece: piece.clone(),
+        logprobs: logprobs.next(),
+    });
+    tokens.collect()
+}
+
+/// What a token stands for by itself: its text, and its bytes.
+pub(super) fn token_text(text: &ServedText, token: u32) -> (String, Vec<u8>) {
+    let bytes = text.token_bytes(token);
+    (String::from_utf8_lossy(&bytes).into_owned(), bytes)
+}

@@ -1,0 +1,92 @@
+//! What came of a request beside its text: usage, the method in effect, and how speculation went.
+
+use serde_json::{Map, Value, json};
+use wire::v1;
+
+use super::output::Output;
+
+/// Tokens used by `outputs`, of which each prompt has `choices`.
+pub(super) fn usage(outputs: &[Output], choices: usize) -> Value {
+    let prompts = outputs.iter().step_by(choices.max(1));
+    let prompt: u32 = prompts.map(|output| output.started.prompt_tokens).sum();
+    let completion: usize = outputs.iter().map(|output| output.tokens.len()).sum();
+    json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt as usize + completion,
+    })
+}
+
+/// Adds to `answer` the usage, what was in effect and how speculation went, of outputs that are whole.
+pub(super) fn add(answer: &mut Value, outputs: &[Output], choices: usize) {
+    let mut usage = usage(outputs, choices);
+    if let Some(first) = outputs.first() {
+        let effective = effective(&first.finished);
+        usage["speculation"] = effective.clone();
+        answer["speculation"] = effective;
+    }
+    answer["usage"] = usage;
+    let statistics = outputs
+        .iter()
+        .filter_map(|output| output.finished.speculation.as_ref());
+    let statistics: Vec<_> = statistics.collect();
+    answer["metrics"] = json!({ "speculative_decoding": speculative_decoding(&statistics) });
+    answer["timings"] = timings(outputs, &statistics);
+}
+
+/// The method, its axes and its parameters, as they were in the end.
+fn effective(finished: &v1::Finished) -> Value {
+    let settings: Map<_, _> = finished
+        .settings
+        .iter()
+        .map(|setting| (setting.name.clone(), json!(setting.value)))
+        .collect();
+    json!({
+        "method": finished.effective_method,
+        "settings": settings,
+        "seed": finished.seed,
+        "lossless": finished.lossless,
+        "reproducible": finished.reproducible,
+        "exact": finished.exact,
+    })
+}
+
+/// Under the names that users of vLLM read.
+fn speculative_decoding(statistics: &[&v1::SpeculationStatistics]) -> Value {
+    let sum = |of: fn(&v1::SpeculationStatistics) -> u32| -> u32 {
+        statistics.iter().map(|of_output| of(of_output)).sum()
+    };
+    let steps = sum(|of| of.num_spec_steps);
+    let drafted = sum(|of| of.num_draft_tokens);
+    let accepted = sum(|of| of.num_accepted_draft_tokens);
+    let per = |part: u32, whole: u32| (whole > 0).then(|| f64::from(part) / f64::from(whole));
+    json!({
+        "num_spec_steps": steps,
+        "num_draft_tokens": drafted,
+        "num_accepted_draft_tokens": accepted,
+        "mean_acceptance_length": per(accepted, steps).map(|mean| 1.0 + mean),
+        "draft_acceptance_rate": per(accepted, drafted),
+    })
+}
+
+/// Under the names that users of llama.cpp read; of the first output.
+fn timings(outputs: &[Output], statistics: &[&v1::SpeculationStatistics]) -> Value {
+    let Some(first) = outputs.first() else {
+        return Value::Null;
+    };
+    let timing = first.finished.timing.unwrap_or_default();
+    let (prompt, predicted) = (first.started.prompt_tokens, first.tokens.len());
+    let first_ms = timing.time_to_first_token_ms;
+    let rest_ms = (timing.total_ms - first_ms).max(0.0);
+    let per_second = |tokens: f64, ms: f64| if ms > 0.0 { tokens / ms * 1e3 } else { 0.0 };
+    json!({
+        "prompt_n": prompt,
+        "prompt_ms": first_ms,
+        "prompt_per_second": per_second(prompt.into(), first_ms),
+        "predicted_n": predicted,
+        "predicted_ms": rest_ms,
+        "predicted_per_second": per_second(predicted.saturating_sub(1) as f64, rest_ms),
+        "draft_n": statistics.first().map(|of| of.num_draft_tokens),
+        "draft_n_accepted": statistics.first().map(|of| of.num_accepted_draft_tokens),
+    })
+}

@@ -1,0 +1,87 @@
+//! From a request for texts to its outputs under way.
+
+use axum::http::HeaderMap;
+use tonic::metadata::MetadataMap;
+use wire::status::BadField;
+use wire::v1;
+use wire::v1::generate_request::Prompt;
+
+use super::answer::{Answering, Layout};
+use super::error::ApiError;
+use super::guard::Caller;
+use super::options::Delivery;
+use super::state::Front;
+use crate::front::generation::Arrival;
+use crate::front::prepare::target;
+use crate::request::random_seed;
+
+/// Most outputs of one request.
+const MOST_OUTPUTS: usize = 128;
+
+/// What is asked for.
+pub(super) struct Order {
+    /// What all outputs have in common.
+    pub(super) request: v1::GenerateRequest,
+    pub(super) delivery: Delivery,
+    /// Each prompt; none where the request holds messages.
+    pub(super) prompts: Vec<Option<Prompt>>,
+}
+
+impl Front {
+    /// Lets all outputs of `order` in; none goes on if one is refused.
+    ///
+    /// # Errors
+    /// What the first one is refused with.
+    pub(super) async fn order<L: Layout>(
+        &self,
+        order: Order,
+        caller: &Caller,
+        headers: &HeaderMap,
+        layout: L,
+    ) -> Result<Answering<L>, ApiError> {
+        let Order {
+            mut request,
+            delivery,
+            prompts,
+        } = order;
+        let model = self.shared.model(&request.model)?;
+        let text = target(model, &[0; 16]).await?.text;
+        let model = model.name().to_owned();
+        // The outputs of a request differ by the choice alone.
+        request.seed.get_or_insert_with(random_seed);
+        let metadata = MetadataMap::from_headers(headers.clone());
+        let count = prompts.len() * delivery.choices as usize;
+        if count > MOST_OUTPUTS {
+            let problem =
+                format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
+            return Err(BadField::new("n", problem).into());
+        }
+        let mut outputs = Vec::new();
+        for prompt in &prompts {
+            for choice in 0..delivery.choices {
+                let message = v1::GenerateRequest {
+                    prompt: prompt.clone().or_else(|| request.prompt.clone()),
+                    choice,
+                    ..request.clone()
+                };
+                let arrival = Arrival {
+                    metadata: &metadata,
+                    client: caller.client.as_ref(),
+                    deadline: None,
+                };
+                outputs.push(self.shared.generate(message, arrival).await?);
+            }
+        }
+        Ok(Answering {
+            layout,
+            delivery,
+            logprobs: request.logprobs,
+            text,
+            model,
+            id: caller.request_id.clone(),
+            outputs,
+            before: vec![String::new(); count],
+            prompts,
+        })
+    }
+}

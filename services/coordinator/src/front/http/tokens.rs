@@ -1,0 +1,56 @@
+//! `/tokenize` and `/detokenize`: text into a model's tokens and back.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use serde_json::{Value, json};
+use wire::status::BadField;
+
+use super::error::ApiError;
+use super::fields::Fields;
+use super::state::Front;
+use crate::front::prepare::target;
+
+/// The tokens of `prompt`.
+pub(super) async fn tokenize(
+    State(front): State<Front>,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    let mut fields = Fields::of_body(&body)?;
+    let model: String = fields.take("model")?.unwrap_or_default();
+    let prompt: Option<String> = fields.take("prompt")?;
+    let with_special = fields.take("add_special_tokens")?.unwrap_or(true);
+    fields.finish()?;
+    let prompt = prompt.ok_or_else(|| BadField::new("prompt", "missing"))?;
+    let model = front.shared.model(&model)?;
+    let target = target(model, &[0; 16]).await?;
+    let text = target.text;
+    // A long text would hold up every stream of an async thread.
+    let encoding = tokio::task::spawn_blocking(move || text.tokens(prompt, with_special));
+    let encoded = encoding
+        .await
+        .unwrap_or_else(|error| Err(error.to_string()));
+    let tokens = encoded.map_err(|problem| BadField::new("prompt", problem))?;
+    Ok(Json(json!({
+        "tokens": tokens,
+        "count": tokens.len(),
+        "max_model_len": target.description.context_len,
+    })))
+}
+
+/// The text of `tokens`.
+pub(super) async fn detokenize(
+    State(front): State<Front>,
+    body: Bytes,
+) -> Result<Json<Value>, ApiError> {
+    let mut fields = Fields::of_body(&body)?;
+    let model: String = fields.take("model")?.unwrap_or_default();
+    let tokens: Option<Vec<u32>> = fields.take("tokens")?;
+    fields.finish()?;
+    let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
+    let model = front.shared.model(&model)?;
+    let text = target(model, &[0; 16]).await?.text;
+    let decoding = tokio::task::spawn_blocking(move || text.text_of(&tokens));
+    let text = decoding.await.unwrap_or_default();
+    Ok(Json(json!({ "prompt": text })))
+}

@@ -1,0 +1,147 @@
+//! What is refused, and that nothing is lost by it.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use server::auth::{Auth, AuthConfig};
+use server::process::Process;
+use tempfile::NamedTempFile;
+
+use super::{serving, serving_in};
+
+const JSON: &str = "content-type: application/json\r\n";
+
+#[tokio::test]
+async fn bad_fields_are_named_and_nothing_is_lost() {
+    let serving = serving(|_| {}).await;
+    for (more, param) in [
+        (json!({ "temperature": -1 }), "temperature"),
+        (json!({ "max_tokens": 0 }), "max_tokens"),
+        (json!({ "n": 129 }), "n"),
+        (json!({ "logprobs": 21 }), "top_logprobs"),
+        (json!({ "stop": vec!["x"; 17] }), "stop"),
+        (json!({ "best_of": 2 }), "best_of"),
+        (json!({ "echo": true, "logprobs": 1 }), "echo"),
+        (json!({ "unheard_of": 1 }), "unheard_of"),
+        (json!({ "prompt": [5000] }), "prompt"),
+        (json!({ "logit_bias": { "5000": 1 } }), "logit_bias"),
+        (json!({ "speculation": { "method": "magic" } }), "method"),
+        (
+            json!({ "speculation": { "tree": "bush" } }),
+            "speculation.tree",
+        ),
+    ] {
+        serving.completion(more).await.refused(400, Some(param));
+    }
+    let other = serving.completion(json!({ "model": "other" })).await;
+    let message = other.refused(404, Some("model"));
+    assert!(message.contains("default"), "{message}");
+    assert_eq!(other.json()["error"]["code"], "model_not_found");
+    assert_eq!(serving.completion(json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_in_the_same_shape() {
+    let serving = serving(|_| {}).await;
+    let post =
+        async |headers: &str, body: &str| serving.post_with("/v1/completions", headers, body).await;
+    post(JSON, "{").await.refused(400, Some("body"));
+    post(JSON, "[1]").await.refused(400, Some("body"));
+    let deep = format!("{{\"prompt\":{}", "[".repeat(1 << 20));
+    post(JSON, &deep).await.refused(400, Some("body"));
+    post("content-type: text/plain\r\n", "{}")
+        .await
+        .refused(415, None);
+    post("", "{}").await.refused(415, None);
+    let large = format!("{{\"prompt\": \"{}\"}}", "x".repeat(4 << 20));
+    post(JSON, &large).await.refused(413, None);
+    serving.get("/v1/nothing").await.refused(404, None);
+    serving.get("/v1/completions").await.refused(405, None);
+}
+
+/// A web page that is open in a browser on this machine.
+#[tokio::test]
+async fn pages_do_not_reach_a_server_of_this_machine() {
+    let serving = serving(|_| {}).await;
+    let with = async |header: &str| {
+        let headers = format!("{JSON}{header}\r\n");
+        let body = json!({ "prompt": "x", "max_tokens": 1 }).to_string();
+        serving.post_with("/v1/completions", &headers, &body).await
+    };
+    for header in [
+        "origin: http://evil.example",
+        "origin: null",
+        "host: evil.example",
+        "host: evil.example:8000",
+    ] {
+        with(header).await.refused(403, None);
+    }
+    for header in [
+        "origin: http://localhost:3000",
+        "host: localhost:8000",
+        "host: [::1]:8000",
+    ] {
+        let reply = with(header).await;
+        assert_eq!(reply.status, 200, "{header}");
+        assert!(!reply.headers.contains("access-control"), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn requests_have_names() {
+    let serving = serving(|_| {}).await;
+    let headers = format!("{JSON}x-request-id: my-own\r\n");
+    let body = json!({ "prompt": "x", "max_tokens": 1 }).to_string();
+    let reply = serving.post_with("/v1/completions", &headers, &body).await;
+    assert!(reply.headers.contains("x-request-id: my-own"), "{reply:?}");
+    let reply = serving.completion(json!({ "temperature": -1 })).await;
+    assert!(reply.headers.contains("x-request-id: "), "{reply:?}");
+}
+
+#[tokio::test]
+async fn tokens_are_asked_for_where_clients_must_show_them() {
+    let mut file = NamedTempFile::new().expect("a file");
+    writeln!(file, "somebody 0123456789abcdef0123456789abcdef").expect("written");
+    let config = AuthConfig {
+        client_tokens_file: file.path().to_owned(),
+        ..Default::default()
+    };
+    let process = Process {
+        auth: Auth::of_coordinator(&config).expect("tokens"),
+        ..Default::default()
+    };
+    let serving = serving_in(process, |_| {}).await;
+    let body = json!({ "prompt": "x", "max_tokens": 1 }).to_string();
+    let with = async |token: &str| {
+        let headers = format!("{JSON}{token}");
+        serving.post_with("/v1/completions", &headers, &body).await
+    };
+    with("").await.refused(401, None);
+    with("authorization: Bearer nonsense-nonsense-nonsense\r\n")
+        .await
+        .refused(401, None);
+    let known = with("authorization: Bearer 0123456789abcdef0123456789abcdef\r\n").await;
+    assert_eq!(known.status, 200, "{known:?}");
+    assert_eq!(serving.get("/health").await.status, 200, "for probes");
+}
+
+#[tokio::test]
+async fn more_than_are_admitted_are_told_when_to_come_back() {
+    let serving = serving(|config| config.max_requests = 2.try_into().expect("not zero")).await;
+    let refused = serving
+        .completion(json!({ "n": 3, "max_tokens": 200, "ignore_eos": true }))
+        .await;
+    refused.refused(429, None);
+    assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
+    // Those that were let in are over as soon as they see that nobody waits.
+    let again = async || serving.completion(json!({ "n": 2 })).await.status;
+    let limit = std::time::Instant::now() + crate::cluster::PATIENCE;
+    while again().await != 200 {
+        assert!(
+            std::time::Instant::now() < limit,
+            "places are not given back"
+        );
+    }
+    let ended: Value = serving.completion(json!({ "n": 2 })).await.json();
+    assert_eq!(ended["choices"].as_array().map(Vec::len), Some(2));
+}
