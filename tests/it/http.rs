@@ -1,6 +1,7 @@
 //! The OpenAI API on a coordinator, over plain sockets.
 
 mod answers;
+mod failures;
 mod refusals;
 
 use std::net::SocketAddr;
@@ -12,8 +13,10 @@ use serde_json::{Value, json};
 use server::process::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use verifier::VerifierConfig;
 
-use crate::cluster::{Service, config, draft, drafter, listener, target, verifier};
+use crate::cluster::{Service, config, draft, drafter, listener, target, verifier, verifier_in};
+use crate::paced::{Pace, paced};
 
 /// How conversations become prompts here.
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -36,7 +39,24 @@ async fn serving(configure: impl FnOnce(&mut CoordinatorConfig)) -> Serving {
 }
 
 async fn serving_in(process: Process, configure: impl FnOnce(&mut CoordinatorConfig)) -> Serving {
-    let peers = (drafter(draft()).await.0, verifier(chatty()).await.0);
+    let verifier = verifier(chatty()).await.0;
+    serving_by(verifier, process, configure).await
+}
+
+/// The same with a verifier whose model goes at `pace`.
+async fn serving_at(pace: &Pace) -> Serving {
+    let model = paced(chatty(), pace);
+    let config = VerifierConfig::default();
+    let verifier = verifier_in(Process::default(), model, config).await.0;
+    serving_by(verifier, Process::default(), |_| {}).await
+}
+
+async fn serving_by(
+    verifier: Service,
+    process: Process,
+    configure: impl FnOnce(&mut CoordinatorConfig),
+) -> Serving {
+    let peers = (drafter(draft()).await.0, verifier);
     let mut config = config(&[peers.0.url()], &[peers.1.url()]);
     configure(&mut config);
     let (listening, http) = listener().await;

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::{Extension, Router};
+use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -32,10 +32,6 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long nothing is accepted after the system could not: it has no more files, and needs time.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Who is at the other end of the connection that a request came on.
-#[derive(Clone, Copy, Debug)]
-pub struct RemoteAddr(pub SocketAddr);
 
 /// Serves `router` on `listener` until the service of `health` drains. Then, after the delay of `config`, no
 /// connection is accepted any more, and what is open may go on until the end of the grace. No connection outlives
@@ -123,7 +119,7 @@ impl Connections {
             }
             return;
         };
-        let router = self.router.clone().layer(Extension(RemoteAddr(client)));
+        let router = self.router.clone();
         let (acceptor, max_streams) = (self.tls.http_acceptor(), self.max_streams);
         let (closing, severed) = (self.closing.clone(), self.severed.clone());
         let failed = Arc::clone(&self.failed);

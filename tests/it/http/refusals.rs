@@ -55,7 +55,12 @@ async fn what_is_no_request_is_refused_in_the_same_shape() {
     post("", "{}").await.refused(415, None);
     let large = format!("{{\"prompt\": \"{}\"}}", "x".repeat(4 << 20));
     post(JSON, &large).await.refused(413, None);
-    serving.get("/v1/nothing").await.refused(404, None);
+    let unknown = serving.get("/v1/nothing").await;
+    unknown.refused(404, None);
+    assert!(
+        unknown.json()["error"]["code"].is_null(),
+        "no model is missing"
+    );
     serving.get("/v1/completions").await.refused(405, None);
 }
 

@@ -13,6 +13,7 @@ use self::session::Sessions;
 use super::models::{self, ModelsArgs};
 use super::report::{self, Report, number, only_json, text};
 use super::timing::{self, in_turn};
+use crate::ranges;
 use outrider::progress;
 
 /// How many times the tokens of one session sixteen should make, on the larger model.
@@ -68,12 +69,7 @@ struct Row {
 
 impl BatchArgs {
     fn check(&self) -> anyhow::Result<()> {
-        for (flag, value) in [("repeats", self.repeats), ("tokens", self.tokens)] {
-            ensure!(
-                value > 0,
-                "--{flag}: 0 is out of range, expected at least 1"
-            );
-        }
+        ranges::at_least_one([("repeats", self.repeats), ("tokens", self.tokens)])?;
         ensure!(!self.sessions.is_empty(), "--sessions: none are named");
         for &sessions in &self.sessions {
             ensure!(

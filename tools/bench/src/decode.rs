@@ -18,6 +18,7 @@ use model::{Checkpoint, WeightFormat};
 use self::{llama_cpp::LlamaCpp, metrics::Figures, subject::Subject};
 use super::models::{self, ModelsArgs, Which};
 use super::timing::in_turn;
+use crate::ranges;
 use crate::read_probe::ReadProbe;
 use crate::report::Report;
 use outrider::progress;
@@ -80,10 +81,7 @@ enum Case {
 
 /// Measures.
 pub(super) fn run(args: &DecodeArgs, report: &mut Report) -> anyhow::Result<()> {
-    ensure!(
-        args.repeats > 0,
-        "--repeats: 0 is out of range, expected at least 1"
-    );
+    ranges::at_least_one([("repeats", args.repeats)])?;
     ensure!(!args.formats.is_empty(), "--formats: none is named");
     args.models.check()?;
     report.title(format!("Decoding after {} tokens", args.context));

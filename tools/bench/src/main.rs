@@ -12,6 +12,7 @@ mod measure;
 mod models;
 mod pairs;
 mod parts;
+mod ranges;
 mod read_probe;
 mod record;
 mod recording;

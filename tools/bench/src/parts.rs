@@ -14,6 +14,7 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
 use self::{row::Row, subjects::Subjects};
+use crate::ranges;
 use crate::report::Report;
 
 /// Arguments of `outrider-bench parts`.
@@ -72,10 +73,7 @@ impl Part {
 
 impl PartsArgs {
     fn check(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.repeats > 0,
-            "--repeats: 0 is out of range, expected at least 1"
-        );
+        ranges::at_least_one([("repeats", self.repeats)])?;
         let least = self.contexts.iter().min().copied().unwrap_or_default();
         ensure!(
             least > 0,

@@ -13,6 +13,7 @@ use super::models::random;
 use super::pairs::calibration::calibrate;
 use super::pairs::{self, PROMPT_WORDS, Pair, Synthetic, Which};
 use super::report::Report;
+use crate::ranges;
 use outrider::config::Config;
 use outrider::prompts;
 
@@ -65,24 +66,14 @@ pub(super) struct SpeedupArgs {
 
 impl SpeedupArgs {
     fn check(&self) -> anyhow::Result<()> {
-        for (flag, count) in [
+        ranges::at_least_one([
             ("pairs", self.pairs.len()),
             ("temperatures", self.temperatures.len()),
             ("sweep-prompts", self.sweep_prompts),
             ("prompts", self.prompts),
             ("max-tokens", self.max_tokens as usize),
-        ] {
-            ensure!(
-                count > 0,
-                "--{flag}: 0 is out of range, expected at least 1"
-            );
-        }
-        for &temperature in &self.temperatures {
-            ensure!(
-                (0.0..=100.0).contains(&temperature),
-                "--temperatures: {temperature} is out of range, expected 0 to 100"
-            );
-        }
+        ])?;
+        ranges::temperatures(&self.temperatures)?;
         for &draft_len in &self.draft_lens {
             ensure!(
                 (1..=64).contains(&draft_len),
@@ -95,11 +86,7 @@ impl SpeedupArgs {
             self.draft_layers,
             self.layers.saturating_sub(1)
         );
-        ensure!(
-            self.acceptance > 0.0 && self.acceptance < 1.0,
-            "--acceptance: {} is out of range, expected a share between 0 and 1",
-            self.acceptance
-        );
+        ranges::acceptance(self.acceptance)?;
         let config = random(self.hidden, self.layers, self.vocab)?;
         let room = config.context_len - PROMPT_WORDS;
         ensure!(

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::eprintln;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use server::shutdown;
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{Setting, measure};
+use crate::ranges;
 use crate::report::{Axis, Plot, Report};
 use crate::spec::{self, Series};
 use outrider::args::ServicesArgs;
@@ -89,10 +90,7 @@ pub(crate) async fn run(
     config: Config,
     report: &mut Report,
 ) -> anyhow::Result<ExitCode> {
-    ensure!(
-        args.seeds > 0,
-        "--seeds: 0 is out of range, expected at least 1"
-    );
+    ranges::at_least_one([("seeds", args.seeds)])?;
     let series = spec::series(&args.methods).context("--methods")?;
     let task = Task::load(args.task.as_deref(), args.prompts)?;
     let stop = shutdown::on_signal()?;

@@ -21,6 +21,8 @@ use outrider::connect::{self, Coordinator};
 use outrider::progress;
 use outrider::prompts::{self, Prompt};
 
+use crate::ranges;
+
 #[derive(Clone, Debug, Args)]
 pub(super) struct TelemetryArgs {
     /// Built-in prompts of each kind.
@@ -67,16 +69,11 @@ pub(super) async fn run(
     config: Config,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    for (flag, count) in [
+    ranges::at_least_one([
         ("per-kind", args.per_kind),
         ("repeats", args.repeats),
         ("max-tokens", args.max_tokens as usize),
-    ] {
-        ensure!(
-            count > 0,
-            "--{flag}: 0 is out of range, expected at least 1"
-        );
-    }
+    ])?;
     let prompts = prompts::load(None, args.per_kind)?;
     progress::show("loading models")?;
     let mut all = vec![Traced::start("off".to_owned(), None, &config).await?];

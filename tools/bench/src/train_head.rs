@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use verifier::VerifierConfig;
 
+use crate::ranges;
 use crate::report::Report;
 pub(crate) use args::TrainHeadArgs;
 use dataset::{Dataset, Key};
@@ -50,10 +51,7 @@ pub(crate) async fn run(
     args.options("").check()?;
     let sampling = sampling::settings(args.temperature, &[]);
     sampling.validate(u32::MAX)?;
-    ensure!(
-        args.max_tokens > 0,
-        "--max-tokens: 0 is out of range, expected at least 1"
-    );
+    ranges::at_least_one([("max-tokens", args.max_tokens as usize)])?;
     for (name, ms) in [
         ("--draft-ms", args.draft_ms),
         ("--target-ms", args.target_ms),

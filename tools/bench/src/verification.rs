@@ -17,6 +17,7 @@ use anyhow::ensure;
 use clap::Args;
 use speculation::methods::names;
 
+use crate::ranges;
 use crate::report::{Report, Row, number, only_json, text};
 use crate::timing::median;
 use case::{Case, Figures, choosable, goal};
@@ -44,14 +45,7 @@ pub(super) struct VerificationArgs {
 
 /// Measures.
 pub(super) fn run(args: &VerificationArgs, report: &mut Report) -> anyhow::Result<()> {
-    ensure!(
-        args.repeats > 0,
-        "--repeats: 0 is out of range, expected at least 1"
-    );
-    ensure!(
-        args.blocks > 0,
-        "--blocks: 0 is out of range, expected at least 1"
-    );
+    ranges::at_least_one([("repeats", args.repeats), ("blocks", args.blocks)])?;
     report.title("A position as a multiple of one softmax");
     for &vocab in &args.vocab {
         ensure!(

@@ -13,10 +13,10 @@ pub struct Round {
     pub accepted: u32,
     /// Whether the target's choice ended the path before the last level. An end token does not.
     pub refused: bool,
-    /// From the request for the draft to its answer; none where nothing was asked of the drafter, or the
-    /// time does not count: the request was repeated, or the drafter had a prompt or the tokens of a rest
-    /// to catch up with.
+    /// Time from the draft request to its answer. None where no draft was requested, or where the time does not count:
+    /// the request was repeated, or the drafter first read a prompt or the tokens of a rest.
     pub draft: Option<Duration>,
-    /// The same of the verifier.
+    /// Time from the verification request to its verdict. None where the time does not count, for the same reasons at
+    /// the verifier.
     pub verify: Option<Duration>,
 }

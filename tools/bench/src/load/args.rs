@@ -10,6 +10,7 @@ use super::pair::{PairArgs, SYNTHETIC_PROMPTS, VOCAB, synthetic};
 use super::services::Layout;
 use crate::pairs::calibration::calibrate;
 use crate::pairs::{self, Which};
+use crate::ranges;
 use crate::report::Report;
 
 #[derive(Clone, Debug, Args)]
@@ -75,19 +76,14 @@ pub(crate) struct LoadArgs {
 
 impl LoadArgs {
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (flag, count) in [
+        ranges::at_least_one([
             ("pairs", self.pairs.len()),
             ("temperatures", self.temperatures.len()),
             ("clients", self.clients.len()),
             ("layouts", self.layouts.len()),
             ("repeats", self.repeats),
             ("max-tokens", self.max_tokens as usize),
-        ] {
-            ensure!(
-                count > 0,
-                "--{flag}: 0 is out of range, expected at least 1"
-            );
-        }
+        ])?;
         for (flag, seconds) in [("window", self.window), ("settle", self.settle)] {
             ensure!(
                 (0.01..=600.0).contains(&seconds),
@@ -100,12 +96,8 @@ impl LoadArgs {
                 "--clients: {clients} is out of range, expected 1 to 512"
             );
         }
-        for &temperature in &self.temperatures {
-            ensure!(
-                (0.0..=100.0).contains(&temperature),
-                "--temperatures: {temperature} is out of range, expected 0 to 100"
-            );
-        }
+        ranges::temperatures(&self.temperatures)?;
+        ranges::acceptance(self.acceptance)?;
         Ok(())
     }
 

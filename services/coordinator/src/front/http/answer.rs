@@ -214,7 +214,7 @@ impl<L: Layout> Pieces<L> {
         let layout = self.answering.layout;
         let before = &self.answering.before[index];
         let output = &mut self.outputs[index];
-        let offset = before.chars().count() + output.text.chars().count();
+        let offset = before.chars().count() + output.chars;
         match part.and_then(|message| output.add(message.part)) {
             Ok(Added::Nothing) => (Vec::new(), false),
             // Tokens without text come with the text that they are a part of, unless something is said of each.

@@ -60,8 +60,8 @@ impl ApiError {
     pub(super) fn body(&self) -> Value {
         let code = self.code();
         let (kind, name) = match code.as_u16() {
-            401 | 403 => ("authentication_error", json!("invalid_api_key")),
-            404 => ("invalid_request_error", json!("model_not_found")),
+            401 => ("authentication_error", json!("invalid_api_key")),
+            404 if self.http.is_none() => ("invalid_request_error", json!("model_not_found")),
             429 => ("rate_limit_error", json!("rate_limit_exceeded")),
             400..500 => ("invalid_request_error", Value::Null),
             _ => ("server_error", Value::Null),

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use axum::body::to_bytes;
+use axum::body::{HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -97,15 +97,15 @@ pub(super) async fn authorised(
 /// Reads the body of a request whole before it is handled, within its time, its bytes, and what all bodies may take.
 pub(super) async fn received(State(front): State<Front>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let length = text(&parts.headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    // What does not say its length may take all that one may.
-    let length = length.unwrap_or(MAX_REQUEST_BYTES);
+    // A body of unknown length may become as long as is allowed at all.
+    let length = body.size_hint().upper();
+    let length = length.unwrap_or(MAX_REQUEST_BYTES as u64);
     let too_large = || {
         let problem =
             format!("a body of more than {MAX_REQUEST_BYTES} bytes, or one that was cut short");
         ApiError::http(StatusCode::PAYLOAD_TOO_LARGE, problem).into_response()
     };
-    if length > MAX_REQUEST_BYTES {
+    if length > MAX_REQUEST_BYTES as u64 {
         return too_large();
     }
     let Ok(_room) = front

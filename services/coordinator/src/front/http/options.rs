@@ -9,8 +9,8 @@ use wire::v1;
 
 use super::fields::Fields;
 
-/// Most outputs of one request.
-const MOST_CHOICES: u32 = 128;
+/// Most outputs of one request, those of all its prompts together.
+pub(super) const MOST_OUTPUTS: u32 = 128;
 
 /// What a request asks for beside what each of its outputs does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,9 +105,9 @@ fn delivery(fields: &mut Fields) -> Result<Delivery, BadField> {
         choices: fields.take("n")?.unwrap_or(1),
         ..Default::default()
     };
-    if !(1..=MOST_CHOICES).contains(&delivery.choices) {
+    if !(1..=MOST_OUTPUTS).contains(&delivery.choices) {
         let problem = format!(
-            "{} is out of range, expected 1 to {MOST_CHOICES}",
+            "{} is out of range, expected 1 to {MOST_OUTPUTS}",
             delivery.choices
         );
         return Err(BadField::new("n", problem));

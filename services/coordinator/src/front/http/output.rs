@@ -22,6 +22,8 @@ pub(super) struct OutputToken {
 pub(super) struct Output {
     pub(super) started: v1::Started,
     pub(super) text: String,
+    /// Characters of the text.
+    pub(super) chars: usize,
     pub(super) tokens: Vec<OutputToken>,
     pub(super) finished: v1::Finished,
 }
@@ -48,6 +50,7 @@ impl Output {
             Some(Part::Chunk(chunk)) => {
                 let tokens = tokens_of(&chunk);
                 self.text.push_str(&chunk.text);
+                self.chars += chunk.text.chars().count();
                 self.tokens.extend(tokens.iter().cloned());
                 return Ok(Added::Piece(chunk.text, tokens));
             }

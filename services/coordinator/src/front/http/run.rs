@@ -9,14 +9,11 @@ use wire::v1::generate_request::Prompt;
 use super::answer::{Answering, Layout};
 use super::error::ApiError;
 use super::guard::Caller;
-use super::options::Delivery;
+use super::options::{Delivery, MOST_OUTPUTS};
 use super::state::Front;
 use crate::front::generation::Arrival;
 use crate::front::prepare::target;
 use crate::request::random_seed;
-
-/// Most outputs of one request.
-const MOST_OUTPUTS: usize = 128;
 
 /// What is asked for.
 pub(super) struct Order {
@@ -51,7 +48,7 @@ impl Front {
         request.seed.get_or_insert_with(random_seed);
         let metadata = MetadataMap::from_headers(headers.clone());
         let count = prompts.len() * delivery.choices as usize;
-        if count > MOST_OUTPUTS {
+        if count > MOST_OUTPUTS as usize {
             let problem =
                 format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
             return Err(BadField::new("n", problem).into());

@@ -25,6 +25,8 @@ pub(super) async fn tokenize(
     let model = front.shared.model(&model)?;
     let target = target(model, &[0; 16]).await?;
     let text = target.text;
+    // It takes a place among the requests: a long text keeps a processor busy for seconds.
+    let _permit = front.shared.admission.admit()?;
     // A long text would hold up every stream of an async thread.
     let encoding = tokio::task::spawn_blocking(move || text.tokens(prompt, with_special));
     let encoded = encoding
@@ -50,6 +52,7 @@ pub(super) async fn detokenize(
     let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
     let model = front.shared.model(&model)?;
     let text = target(model, &[0; 16]).await?.text;
+    let _permit = front.shared.admission.admit()?;
     let decoding = tokio::task::spawn_blocking(move || text.text_of(&tokens));
     let text = decoding.await.unwrap_or_default();
     Ok(Json(json!({ "prompt": text })))
