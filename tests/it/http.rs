@@ -70,7 +70,7 @@ async fn serving_by(
     }
 }
 
-/// What came back.
+/// A response, read to the end of its connection.
 #[derive(Debug)]
 struct Reply {
     status: u16,

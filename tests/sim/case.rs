@@ -56,7 +56,7 @@ pub(crate) struct Case {
     pub(crate) goodput: bool,
     /// Forwards that the target takes for a token when it decodes alone.
     pub(crate) alone_forwards: u32,
-    /// What peers claim of their load with each answer, if lengths follow what is measured.
+    /// The load that peers report with each answer, if draft lengths follow measurements.
     pub(crate) claims: Claims,
     /// The shape of blocks; other than a chain with coupled verification of the exact target only.
     pub(crate) tree: TreeShape,

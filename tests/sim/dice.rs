@@ -14,7 +14,7 @@ pub(crate) enum Chooses {
     Faults,
     /// What the network does with each message.
     Network,
-    /// What peers claim of their load.
+    /// The load that peers report.
     Prices,
 }
 

@@ -11,7 +11,7 @@ use crate::faults::Faults;
 use crate::record::Record;
 use crate::simulation::simulate;
 
-/// What peers claim.
+/// The loads that the peers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Claims {
     /// Nothing at all.
@@ -44,7 +44,7 @@ impl Liar {
         }
     }
 
-    /// What `peer` claims next.
+    /// The load that `peer` reports next.
     pub(crate) fn next(&mut self, peer: Peer) -> Option<Input> {
         self.said += 1;
         let dice = &mut self.dice;
@@ -79,7 +79,7 @@ impl Liar {
         Some(Input::Priced {
             peer,
             price,
-            shares_cores: Some(self.dice.happens(500)),
+            share_processors: Some(self.dice.happens(500)),
         })
     }
 }

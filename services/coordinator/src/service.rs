@@ -100,7 +100,7 @@ impl Coordinator {
         })
     }
 
-    /// The same with the OpenAI API on `listener`, if there is one.
+    /// Has the coordinator serve the OpenAI API on `listener` too, if there is one.
     #[must_use]
     pub fn with_http(self, listener: Option<TcpListener>) -> Self {
         Self {

@@ -147,7 +147,7 @@ impl Tls {
         self.0.get().server.clone().map(TlsAcceptor::from)
     }
 
-    /// The same for clients that speak HTTP/1.1 as well.
+    /// What answers a handshake of a client that speaks HTTP/1.1 or HTTP/2; none where services speak in clear.
     pub(crate) fn http_acceptor(&self) -> Option<TlsAcceptor> {
         let server = self.0.get().server.clone()?;
         let mut server = ServerConfig::clone(&server);

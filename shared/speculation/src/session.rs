@@ -257,8 +257,8 @@ impl Session {
             Input::Priced {
                 peer,
                 price,
-                shares_cores,
-            } => self.priced(peer, price, shares_cores),
+                share_processors,
+            } => self.priced(peer, price, share_processors),
             Input::Limited {
                 round,
                 max_draft_tokens,

@@ -170,7 +170,7 @@ impl Bench {
     }
 }
 
-/// What reaches `count` clients in a window, once they are under way.
+/// Measures what `count` clients receive in a window, once they are under way.
 async fn sample(args: &LoadArgs, traffic: &Arc<Traffic>, count: usize) -> anyhow::Result<Sample> {
     let clients = Clients::start(traffic, count);
     let seconds = Duration::from_secs_f64;

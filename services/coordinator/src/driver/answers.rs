@@ -62,11 +62,11 @@ impl Driver {
             _ => return answer.input,
         };
         if let Some(price) = price(&answer.input, &answer.reported) {
-            let shares_cores = self.peers.shares_processors();
+            let share_processors = self.peers.shares_processors();
             let price = Input::Priced {
                 peer,
                 price,
-                shares_cores,
+                share_processors,
             };
             self.session.handle(price, self.now());
         }

@@ -14,7 +14,7 @@ use super::prepare::Shared;
 use crate::driver::{self, AnswerStream, Driver};
 use crate::observe::Observer;
 
-/// What came with a request beside its message.
+/// What a client sends with a request beside its message.
 pub(super) struct Arrival<'a> {
     /// Headers, with the trace that the client goes on with, if any.
     pub(super) metadata: &'a MetadataMap,

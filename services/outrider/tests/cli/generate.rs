@@ -52,7 +52,7 @@ fn generate_streams_text_and_ends_with_a_summary() {
     says(&stderr, "round   1 | method coupled, seed 1");
 }
 
-/// What `score` finds of the output is what came with it.
+/// `outrider score` finds the same log probabilities of the output as came with it.
 #[test]
 fn log_probabilities_are_those_that_the_target_model_is_scored_by() {
     let line = "--prompt '' --max-tokens 24 --ignore-eos --seed 5 --draft-len 4 --logprobs 2";

@@ -188,7 +188,7 @@ pub(super) struct Queued {
     pub(super) since: Instant,
 }
 
-/// What the thread says of itself. It alone writes it, between two forwards.
+/// Measurements of the engine's thread, which alone writes them, between two forwards.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     /// But for what is queued.

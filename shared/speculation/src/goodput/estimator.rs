@@ -113,7 +113,7 @@ impl Estimator {
 
     /// Takes note of the load that the drafter reports, and of whether it computes on the verifier's processors, if
     /// that is known.
-    pub fn drafter_said(&mut self, price: Price, share_processors: Option<bool>) {
+    pub fn drafter_reported(&mut self, price: Price, share_processors: Option<bool>) {
         self.loads.drafter = price;
         if let Some(share) = share_processors {
             self.loads.share_processors = share;
@@ -122,7 +122,7 @@ impl Estimator {
     }
 
     /// Takes note of the load that the verifier reports.
-    pub fn verifier_said(&mut self, price: Price) {
+    pub fn verifier_reported(&mut self, price: Price) {
         self.loads.verifier = price;
         self.publish_loads();
     }

@@ -35,11 +35,11 @@ const DOUBLED: u32 = 6;
 /// Most sessions whose tokens a pause is counted in, since sessions of other kinds do not count towards it.
 const PAUSED_FOR: f64 = 8.0;
 
-/// What the sessions of a kind measured, shared by them.
+/// Measurements that the sessions of a kind share.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger(Arc<Mutex<Pages>>);
 
-/// What the sessions of a kind measured.
+/// The measurements of the sessions of a kind.
 #[derive(Debug)]
 pub(super) struct Pages {
     /// Acceptance in all sessions together.

@@ -7,7 +7,7 @@
 /// Share of an earlier round's weight that is left after each round, in a session: about 40 rounds count.
 const MEMORY: f64 = 0.975;
 
-/// The same share where all sessions of a kind are counted together: about 100 rounds count.
+/// Share of an earlier round's weight that is left after each round, in the survival of a kind: about 100 rounds count.
 const LASTING: f64 = 0.99;
 
 /// What is assumed before anything is known of acceptance, as tokens accepted and refused. It is never

@@ -236,7 +236,7 @@ pub enum Input {
         /// The load.
         price: Price,
         /// Whether drafter and verifier compute on the same processors; none where that is not known.
-        shares_cores: Option<bool>,
+        share_processors: Option<bool>,
     },
     /// A peer did not answer, or answered with an error.
     Failed {

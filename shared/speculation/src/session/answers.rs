@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// Takes note of the load that a peer reports, under draft length `auto`.
-    pub(super) fn priced(&mut self, peer: Peer, price: Price, shares_cores: Option<bool>) {
+    pub(super) fn priced(&mut self, peer: Peer, price: Price, share_processors: Option<bool>) {
         // The first draft after a rest includes the forwards by which the drafter catches up; they are no part of a
         // draft token's price.
         let counts = match peer {
@@ -166,8 +166,8 @@ impl Session {
         }
         if let Some(estimator) = &mut self.config.goodput {
             match peer {
-                Peer::Drafter => estimator.drafter_said(price, shares_cores),
-                Peer::Verifier => estimator.verifier_said(price),
+                Peer::Drafter => estimator.drafter_reported(price, share_processors),
+                Peer::Verifier => estimator.verifier_reported(price),
             }
         }
     }

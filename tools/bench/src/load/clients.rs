@@ -14,7 +14,7 @@ use wire::v1::{FinishReason, RoundReport, SpeculationStatistics, Timing};
 
 use crate::spec::MethodSpec;
 
-/// What the clients of one measurement ask for.
+/// The requests that the clients of one measurement make.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) client: Coordinator,
@@ -26,7 +26,7 @@ pub(super) struct Traffic {
     pub(super) reports: bool,
 }
 
-/// What reached a client.
+/// The tokens that a client received, and when.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) arrivals: Vec<Arrival>,
@@ -44,7 +44,7 @@ pub(super) struct Arrival {
     pub(super) after: Option<Duration>,
 }
 
-/// What reached all clients in a window of time.
+/// The tokens that all clients received in a window of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     pub(super) tokens_per_second: f64,
@@ -54,7 +54,7 @@ pub(super) struct Sample {
     pub(super) lengths: Lengths,
 }
 
-/// What the requests that ended say of their draft lengths.
+/// The statistics of draft lengths that ended requests report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lengths {
     /// Share of the target's forwards in which it decoded alone because drafting did not pay.

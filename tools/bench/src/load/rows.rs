@@ -4,7 +4,7 @@ use super::clients::Sample;
 use crate::report::{Field, Row, number, only_json, percent, text};
 use crate::timing::median;
 
-/// What the default should make of target-only's tokens at least.
+/// The least tokens/s of the default, as a share of target-only's.
 pub(super) const GOAL: f64 = 0.97;
 
 /// The samples of both sides in one turn.

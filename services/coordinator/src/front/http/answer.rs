@@ -26,9 +26,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How an answer is laid out: as a completion, or as a turn of a chat.
 pub(super) trait Layout: Copy + Send + Sync + 'static {
-    /// What its identifier begins with.
+    /// The prefix of an answer's identifier.
     const PREFIX: &'static str;
-    /// What a whole answer is called, and a piece of one.
+    /// The values of `object` in a whole answer and in a piece of one.
     const OBJECTS: (&'static str, &'static str);
 
     /// The first piece of an output, if it has one before any text.
@@ -56,7 +56,7 @@ pub(super) struct Answering<L> {
     pub(super) prompts: Vec<Option<Prompt>>,
 }
 
-/// What all pieces of an answer begin with.
+/// The fields that all pieces of an answer have in common.
 struct Head {
     id: String,
     model: String,
@@ -192,7 +192,7 @@ impl<L: Layout> Pieces<L> {
         piece
     }
 
-    /// What comes before any text.
+    /// The events before any generated text: roles, and prompts that are echoed.
     fn opening(&self) -> Vec<Event> {
         let mut events = Vec::new();
         for (index, before) in self.answering.before.iter().enumerate() {

@@ -32,7 +32,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Caller {
     /// There if clients must show tokens.
     pub(super) client: Option<Client>,
-    /// What the request is called in its answer.
+    /// The identifier of the request, which its response repeats.
     pub(super) request_id: String,
 }
 

@@ -74,7 +74,7 @@ fn sampling(fields: &mut Fields) -> Result<v1::SamplingParams, BadField> {
         Ok(v1::LogitBias { token_id, bias })
     });
     let whole = |top_k: Option<i64>| match top_k {
-        // What other servers write for no cut.
+        // Other servers write -1 for no cut.
         None | Some(-1) => Ok(0),
         Some(top_k) => u32::try_from(top_k).map_err(|_| {
             BadField::new(

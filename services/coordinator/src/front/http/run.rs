@@ -15,9 +15,9 @@ use crate::front::generation::Arrival;
 use crate::front::prepare::target;
 use crate::request::random_seed;
 
-/// What is asked for.
+/// A request for texts that was read, and is still to be admitted.
 pub(super) struct Order {
-    /// What all outputs have in common.
+    /// The fields of the request that all outputs have in common.
     pub(super) request: v1::GenerateRequest,
     pub(super) delivery: Delivery,
     /// Each prompt; none where the request holds messages.

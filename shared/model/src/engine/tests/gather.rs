@@ -4,7 +4,7 @@ use std::{sync::atomic::AtomicUsize, thread, time::Instant};
 
 use super::{toy::Toy, *};
 
-/// What a forward takes whatever its rows.
+/// The time of a forward, whatever the number of its rows.
 const FORWARD: Duration = Duration::from_millis(20);
 
 /// Scores a block on `slot` again and again, and is away for a while in between.

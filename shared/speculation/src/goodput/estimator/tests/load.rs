@@ -12,7 +12,7 @@ fn busy(sessions: u32, row_ms: f64) -> Price {
 fn settled(loads: &[u32]) -> Estimator {
     let mut estimator = Estimator::default();
     for &sessions in loads {
-        estimator.verifier_said(busy(sessions, 0.0));
+        estimator.verifier_reported(busy(sessions, 0.0));
         assert!(!WORLD.serve(&mut estimator, 20, 300).is_empty());
         assert!(estimator.decide(20) > 0, "it pays with {sessions}");
     }
@@ -23,7 +23,7 @@ fn settled(loads: &[u32]) -> Estimator {
 fn what_others_wait_for_a_row_ends_drafting_and_its_fall_begins_it_again() {
     let mut estimator = settled(&[16]);
     let free = estimator.costs().expect("known");
-    estimator.verifier_said(busy(16, 20.0));
+    estimator.verifier_reported(busy(16, 20.0));
     let costs = estimator.costs().expect("known");
     // Fifteen wait 20 ms for each row.
     let expected = free.per_token + 15.0 * 0.02;
@@ -36,7 +36,7 @@ fn what_others_wait_for_a_row_ends_drafting_and_its_fall_begins_it_again() {
     assert_eq!(estimator.decision().why, Why::Rests);
     // The row that the target alone has is waited for as well.
     assert!(estimator.decision().gain.is_some_and(|gain| gain < 1.0));
-    estimator.verifier_said(busy(16, 0.0));
+    estimator.verifier_reported(busy(16, 0.0));
     assert!(estimator.decide(20) > 0, "{:?}", estimator.decision());
     assert_eq!(estimator.decision().why, Why::Pays);
 }
@@ -47,7 +47,7 @@ fn a_row_that_others_wait_for_shortens_drafts_before_it_ends_them() {
     let mut before = estimator.decide(20);
     let free = before;
     for row in [0.2, 0.5, 1.0, 1.5, 2.0, 3.0] {
-        estimator.verifier_said(busy(4, row));
+        estimator.verifier_reported(busy(4, row));
         // By at most two a round.
         let len = (0..10).map(|_| estimator.decide(20)).last().unwrap_or(0);
         assert!(len <= before, "{row}: {len} after {before}");
@@ -61,9 +61,9 @@ fn a_drafter_on_the_verifiers_cores_takes_time_from_all() {
     let mut estimator = settled(&[16]);
     let apart = estimator.costs().expect("known");
     let drafter = Price::new(0.0, 2.0, 2.0, 0.004);
-    estimator.drafter_said(drafter, Some(false));
+    estimator.drafter_reported(drafter, Some(false));
     assert_eq!(estimator.costs(), Some(apart));
-    estimator.drafter_said(drafter, Some(true));
+    estimator.drafter_reported(drafter, Some(true));
     let costs = estimator.costs().expect("known");
     // Half of a forward of 4 ms is this session's, and fifteen wait for it.
     let expected = apart.per_token + 15.0 * 0.002;
@@ -74,14 +74,14 @@ fn a_drafter_on_the_verifiers_cores_takes_time_from_all() {
 fn what_was_measured_at_one_load_says_nothing_of_another() {
     let mut estimator = settled(&[1]);
     assert!(estimator.costs().is_some());
-    estimator.verifier_said(busy(64, 0.0));
+    estimator.verifier_reported(busy(64, 0.0));
     assert_eq!(estimator.costs(), None);
     assert_eq!(
         estimator.decide(20),
         0,
         "the target alone is measured first"
     );
-    estimator.verifier_said(busy(1, 0.0));
+    estimator.verifier_reported(busy(1, 0.0));
     assert!(estimator.decide(20) > 0, "what was known is known again");
 }
 
@@ -118,7 +118,7 @@ fn sessions_share_costs_and_keep_their_own_acceptance() {
     assert!(acceptance[0] > acceptance[1] + 0.4, "{acceptance:?}");
 }
 
-/// What a session came to is its own: the next one begins with the acceptance of the kind.
+/// A session's acceptance is its own: the next session begins with that of the kind.
 #[test]
 fn a_session_has_no_others_acceptance() {
     let known = settled(&[1]);
@@ -139,7 +139,7 @@ fn of_many_sessions_one_tries_at_a_time() {
         ..WORLD
     };
     let mut known = Estimator::default();
-    known.verifier_said(busy(64, 0.0));
+    known.verifier_reported(busy(64, 0.0));
     let spreads = (0..64).map(|at| f64::from(at) / 64.0);
     let mut sessions: Vec<_> = spreads.map(|spread| known.begin(spread, true)).collect();
     let (mut drafted, mut made) = (0, 0);
@@ -171,13 +171,13 @@ fn sessions_do_not_change_their_way_together() {
     let changes = |mut session: Estimator| {
         let rows = (0..4_000).map(|step| f64::from(step) * 0.01);
         let rests = rows.clone().find(|&row| {
-            session.verifier_said(busy(16, row));
+            session.verifier_reported(busy(16, row));
             session.decide(20) == 0
         });
         let rests = rests.expect("too dear at last");
         let mut down = rows.rev().skip_while(|&row| row > rests);
         let drafts = down.find(|&row| {
-            session.verifier_said(busy(16, row));
+            session.verifier_reported(busy(16, row));
             session.decide(20) > 0
         });
         (rests, drafts.expect("cheap at last"))
@@ -206,8 +206,8 @@ fn whatever_peers_claim_costs_speed_alone() {
         for &sequences in &claims {
             let other = claims[(at + 3) % claims.len()];
             let price = Price::new(row, sequences, other, other);
-            estimator.verifier_said(price);
-            estimator.drafter_said(price, Some(true));
+            estimator.verifier_reported(price);
+            estimator.drafter_reported(price, Some(true));
             for most in [0, 1, 20] {
                 assert!(estimator.decide(most) <= most);
                 let rest = estimator.rest();
@@ -231,7 +231,7 @@ fn whatever_peers_claim_costs_speed_alone() {
 fn bursts_and_tokens_that_were_held_up_do_not_change_what_one_takes() {
     let ms = |ms: u64| Some(Duration::from_millis(ms));
     let mut estimator = Estimator::default();
-    estimator.verifier_said(Price::new(0.0, 1.0, 1.0, 0.008));
+    estimator.verifier_reported(Price::new(0.0, 1.0, 1.0, 0.008));
     for _ in 0..100 {
         for took in [30, 4, 3, 3] {
             estimator.observe_alone(1, ms(took));
@@ -256,13 +256,13 @@ fn lies_are_forgotten_with_the_next_price() {
     let mut estimator = settled(&[16]);
     let before = estimator.costs();
     for lie in [f64::NAN, f64::INFINITY, 1e300] {
-        estimator.verifier_said(Price::new(lie, 16.0, 16.0, lie));
-        estimator.drafter_said(Price::new(lie, 16.0, 16.0, lie), Some(true));
+        estimator.verifier_reported(Price::new(lie, 16.0, 16.0, lie));
+        estimator.drafter_reported(Price::new(lie, 16.0, 16.0, lie), Some(true));
         estimator.decide(20);
     }
     assert_ne!(estimator.costs(), before, "it was lied to");
-    estimator.verifier_said(busy(16, 0.0));
-    estimator.drafter_said(Price::default(), Some(false));
+    estimator.verifier_reported(busy(16, 0.0));
+    estimator.drafter_reported(Price::default(), Some(false));
     assert_eq!(estimator.costs(), before);
     assert!(estimator.decide(20) > 0, "{:?}", estimator.decision());
 }
