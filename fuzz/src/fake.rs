@@ -84,12 +84,14 @@ impl FakePeers {
         let requested = match request.request? {
             Request::Round(round) => round.header,
             Request::Decode(round) => round.header,
+            Request::Score(round) => round.header,
             _ => None,
         };
         match &mut next.reply {
             Some(Reply::Verdict(reply)) => answer(&mut reply.header, requested),
             Some(Reply::Slice(reply)) => answer(&mut reply.header, requested),
             Some(Reply::Decoded(reply)) => answer(&mut reply.header, requested),
+            Some(Reply::Scored(reply)) => answer(&mut reply.header, requested),
             Some(Reply::NeedFrom(reply)) => answer(&mut reply.header, requested),
             Some(Reply::Progress(reply)) => answer(&mut reply.header, requested),
             _ => {}

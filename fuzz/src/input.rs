@@ -43,6 +43,7 @@ impl VerifyStream {
             match &mut request.request {
                 Some(verify_request::Request::Round(round)) => set_digest(round),
                 Some(verify_request::Request::Decode(round)) => set_digest(round),
+                Some(verify_request::Request::Score(round)) => set_digest(round),
                 _ => {}
             }
         }

@@ -76,6 +76,9 @@ pub(crate) struct Answer {
     pub(crate) tokens: Vec<u32>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) logprobs: Vec<TokenLogprobs>,
+    /// The prompt's tokens and log probabilities, if they were requested.
+    pub(crate) prompt: Vec<u32>,
+    pub(crate) prompt_logprobs: Vec<TokenLogprobs>,
     pub(crate) rounds: Vec<RoundReport>,
     pub(crate) finished: Finished,
 }
@@ -215,6 +218,10 @@ pub(crate) async fn collect(
                 answer.pieces.push_str(&chunk.pieces.concat());
                 answer.tokens.extend(chunk.token_ids);
                 at(answer.tokens.len());
+            }
+            Part::Prompt(part) => {
+                answer.prompt.extend(part.token_ids);
+                answer.prompt_logprobs.extend(part.logprobs);
             }
             Part::Round(round) => answer.rounds.push(round),
             Part::Finished(end) => finished = Some(end),

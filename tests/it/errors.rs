@@ -69,6 +69,10 @@ fn bad_fields() -> Vec<Case> {
             (r.logprobs, r.top_logprobs) = (true, 21);
         }),
         case("top_logprobs | set logprobs", |r| r.top_logprobs = 1),
+        case("prompt_logprobs | set logprobs", |r| {
+            r.prompt_logprobs = true
+        }),
+        case("max_tokens | 0 | 1 to", |r| r.max_tokens = Some(0)),
         case("logprobs | 'draft-only'", |r| {
             (r.logprobs, r.method) = (true, "draft-only".to_owned());
         }),

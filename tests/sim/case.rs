@@ -60,6 +60,8 @@ pub(crate) struct Case {
     pub(crate) claims: Claims,
     /// The shape of blocks; other than a chain with coupled verification of the exact target only.
     pub(crate) tree: TreeShape,
+    /// Scores of the prompt that are wanted first.
+    pub(crate) prompt_scores: u32,
     pub(crate) max_tokens: u32,
     pub(crate) retries: u32,
     pub(crate) deadline: Option<Duration>,
@@ -81,6 +83,7 @@ impl Case {
             alone_forwards: 1,
             claims: Claims::Anything,
             tree: TreeShape::Chain,
+            prompt_scores: 0,
             max_tokens: 32,
             retries: 2,
             deadline: Some(Duration::from_secs(20)),
@@ -159,6 +162,7 @@ impl Case {
         Self {
             goodput: dice.below(3) == 0,
             tree: dice.pick(shapes),
+            prompt_scores: dice.pick(&[0, 0, 1, 5]),
             ..case
         }
     }
@@ -182,6 +186,7 @@ impl Case {
             retries: self.retries,
             retry_pause: Duration::from_millis(50),
             fallback_tokens: 8,
+            prompt_scores: self.prompt_scores,
             deadline: self.deadline,
             ..SessionConfig::new(self.plan, self.draft_len, self.max_tokens, VOCAB_SIZE)
         }

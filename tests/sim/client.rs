@@ -58,7 +58,7 @@ impl Client {
                 self.requested = None;
                 None
             }
-            Action::Emit(_) | Action::Finish(_) => None,
+            Action::Emit(_) | Action::EmitScores { .. } | Action::Finish(_) => None,
         }
     }
 
@@ -101,7 +101,10 @@ impl Client {
                     self.drafted = (reply.round, proposals.clone());
                 }
             }
-            (Answer::Verified { .. } | Answer::Decoded { .. }, Some(requested)) => {
+            (
+                Answer::Verified { .. } | Answer::Decoded { .. } | Answer::Scored { .. },
+                Some(requested),
+            ) => {
                 self.held[peer as usize] = requested.base_len;
             }
             _ => {}

@@ -56,6 +56,10 @@ pub(crate) enum Answer {
         at: u32,
         tokens: Vec<TokenId>,
     },
+    Scored {
+        from: u32,
+        count: u32,
+    },
     /// It holds this many output tokens, and the request builds on more.
     NeedFrom(u32),
     Refused {
@@ -138,6 +142,7 @@ impl Answer {
             }
             Self::Verified { verdict } => Input::Verified { round, verdict },
             Self::Decoded { at, tokens } => Input::Decoded { round, at, tokens },
+            Self::Scored { from, count } => Input::Scored { round, from, count },
             Self::NeedFrom(_) => return None,
             Self::Refused { reason, retry } => Input::Failed {
                 round,
@@ -183,6 +188,11 @@ impl Answer {
             Self::Decoded { at, tokens } => match corruption {
                 Corruption::WrongCount | Corruption::OtherTokens => *at += TOO_MANY as u32,
                 _ => falsify(tokens, corruption),
+            },
+            Self::Scored { from, count } => match corruption {
+                Corruption::WrongCount | Corruption::OtherTokens => *from += TOO_MANY as u32,
+                Corruption::Empty => *count = 0,
+                _ => *count += TOO_MANY as u32,
             },
             Self::NeedFrom(_) | Self::Refused { .. } | Self::Overloaded { .. } => {}
         }

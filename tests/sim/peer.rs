@@ -127,10 +127,22 @@ impl<'a> SimPeer<'a> {
                 // Streamed and not kept: a repeated request begins where the output stands by then.
                 return decoded(base_len, sequence.decode(*max_tokens));
             }
+            Request::Score { from } => return scored(*from, self.case.prompt_scores),
         };
         self.memory.replies.keep(key, answer.clone());
         vec![answer]
     }
+}
+
+/// The scores from `from` to `wanted`, two an answer.
+fn scored(from: u32, wanted: u32) -> Vec<Answer> {
+    let parts = (from..wanted).step_by(2);
+    parts
+        .map(|from| Answer::Scored {
+            from,
+            count: (wanted - from).min(2),
+        })
+        .collect()
 }
 
 /// One answer a token.

@@ -97,7 +97,7 @@ impl Record {
     /// no more unless the plan holds tokens back.
     pub(crate) fn assert_orderly(&self) {
         let (ended_at, reason) = self.end();
-        let mut emitted = 0;
+        let (mut scored, mut emitted) = (0, 0);
         let mut closed = Vec::new();
         for (_, action) in &self.actions[..self.actions.len() - 1] {
             match action {
@@ -117,11 +117,20 @@ impl Record {
                     assert!(!tokens.is_empty(), "nothing was emitted");
                     emitted += tokens.len() as u32;
                 }
+                Action::EmitScores { from, count } => {
+                    assert_eq!((*from, emitted), (scored, 0), "scores in order, and first");
+                    scored += count;
+                }
                 Action::Close(peer) => closed.push(*peer),
                 Action::Finish(_) => panic!("it ended twice"),
             }
         }
         assert_eq!(closed, [Peer::Drafter, Peer::Verifier]);
+        let most = self.case.prompt_scores;
+        assert!(
+            scored == most || emitted == 0 && scored < most,
+            "{scored} scores"
+        );
         let late = self.case.deadline.is_some_and(|by| ended_at > by);
         assert!(!late, "it ended at {ended_at:?}");
 

@@ -25,11 +25,19 @@ pub fn write_all() {
         header: Some(header(1, &[])),
         max_tokens: 3,
     });
-    for (name, round) in [("tree", tree), ("decode", decode)] {
+    let score = verify_request::Request::Score(ScoreRound {
+        header: Some(header(0, &[])),
+        from: 1,
+    });
+    for (name, round) in [("tree", tree), ("decode", decode), ("score", score)] {
+        let open = Open {
+            logprobs: name == "score",
+            ..open(1, 1)
+        };
         write(
             "verify_requests",
             name,
-            &verify(vec![verify_request::Request::Open(open(1, 1)), round]),
+            &verify(vec![verify_request::Request::Open(open), round]),
         );
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct AdmittedRequest {
     pub(crate) draft_timeout: Duration,
     /// How many alternatives come with the log probability of each token; none if no log probabilities are wanted.
     pub(crate) logprobs: Option<u32>,
+    /// Whether the prompt's log probabilities are wanted too.
+    pub(crate) prompt_logprobs: bool,
     pub(crate) report_rounds: bool,
     pub(crate) report_distributions: bool,
     pub(crate) lease_ms: u32,

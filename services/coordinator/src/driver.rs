@@ -136,6 +136,7 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let started = self.started();
         self.respond(Part::Started(started)).await;
+        self.begin_prompt().await;
         loop {
             while let Some(action) = self.session.poll(self.now()) {
                 if let Some(reason) = self.carry_out(action).await {
@@ -195,6 +196,7 @@ impl Driver {
                 self.pending = Some(PendingRequest::new(round, request));
             }
             Action::Emit(tokens) => self.emit(&tokens).await,
+            Action::EmitScores { from, count } => self.emit_scores(from, count).await,
             Action::Close(peer) => {
                 self.pending = None;
                 self.peers.close(peer);

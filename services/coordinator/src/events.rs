@@ -23,15 +23,18 @@ pub(crate) enum Stage {
     Verifying,
     /// The target, which decodes alone.
     Decoding,
+    /// The log probabilities of the prompt.
+    Scoring,
 }
 
 impl Stage {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Preparing,
         Self::Drafting,
         Self::Verifying,
         Self::Decoding,
+        Self::Scoring,
     ];
 
     /// Its name in logs, spans and metrics.
@@ -41,6 +44,7 @@ impl Stage {
             Self::Drafting => "drafting",
             Self::Verifying => "verifying",
             Self::Decoding => "decoding",
+            Self::Scoring => "scoring",
         }
     }
 
@@ -50,6 +54,7 @@ impl Stage {
             Request::Draft { .. } => Self::Drafting,
             Request::Verify { .. } => Self::Verifying,
             Request::Decode { .. } => Self::Decoding,
+            Request::Score { .. } => Self::Scoring,
         }
     }
 }

@@ -23,7 +23,7 @@ use wire::v1::Timing;
 use crate::admitted::AdmittedRequest;
 use error::PeerError;
 use pool::{ServedModel, Target};
-use rounds::{PendingDecode, PendingDraft, PendingVerify, WireBlock};
+use rounds::{PendingDecode, PendingDraft, PendingScore, PendingVerify, WireBlock};
 use session::{Moves, Opener, PeerSession};
 
 pub(crate) use rounds::{Answer, Failure, OutputLogprobs, RoundProposals};
@@ -50,6 +50,7 @@ enum StartedRound {
     Draft(PendingDraft),
     Verify(PendingVerify),
     Decode(PendingDecode),
+    Score(PendingScore),
 }
 
 impl PendingRequest {
@@ -128,6 +129,10 @@ impl Peers {
                 let answer = decode.next(verifier, &mut self.opener, position).await;
                 return answer.map_err(failed);
             }
+            Some(StartedRound::Score(score)) => {
+                let answer = score.next(verifier, &self.opener, position).await;
+                return answer.map_err(failed);
+            }
             Some(StartedRound::Verify(verify)) => {
                 let answer = verify.next(verifier, &request, position).await;
                 match answer.map_err(failed)? {
@@ -168,6 +173,10 @@ impl Peers {
             Request::Decode { max_tokens } => {
                 let started = PendingDecode::start(verifier, opener, position, *max_tokens);
                 started.await.map(StartedRound::Decode)
+            }
+            Request::Score { from } => {
+                let started = PendingScore::start(verifier, opener, position, *from);
+                started.await.map(StartedRound::Score)
             }
         }
     }

@@ -36,7 +36,8 @@ pub(crate) fn check(
     let description = &target.description;
     let vocab_size = description.vocab_size;
     let prompt = prompt::prompt_tokens(request.prompt.clone(), &request.messages, target)?;
-    let max_tokens = max_tokens(request.max_tokens, prompt.len(), description)?;
+    let least = u32::from(!request.prompt_logprobs);
+    let max_tokens = max_tokens(request.max_tokens, prompt.len(), least, description)?;
     let drafting = DraftingRequest::read(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);
@@ -55,6 +56,7 @@ pub(crate) fn check(
     limits::check_trees(&method, description)?;
     let logprobs = logprobs::wanted(request.logprobs, request.top_logprobs)?;
     limits::check_logprobs(&method, logprobs, description)?;
+    limits::check_prompt_logprobs(request.prompt_logprobs, logprobs, description)?;
     let draft_len = drafting::levels(&drafting, &method, most_drafts, config)?;
     limits::check_window(&method, most_drafts)?;
     memory::check_message(&method, draft_len, vocab_size, request.report_distributions)?;
@@ -75,6 +77,7 @@ pub(crate) fn check(
         timeout: timeout(request.timeout_ms, config)?,
         draft_timeout: config.draft_timeout(),
         logprobs,
+        prompt_logprobs: request.prompt_logprobs,
         report_rounds: request.report_rounds || request.report_distributions,
         report_distributions: request.report_distributions,
         lease_ms: config.lease_ms.get(),

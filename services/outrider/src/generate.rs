@@ -110,8 +110,8 @@ pub(crate) async fn read(
                 }
                 return Ok(answer);
             }
-            // A part of a later version.
-            None => {}
+            // Never requested, or a part of a later version.
+            Some(Part::Prompt(_)) | None => {}
         }
     }
     bail!("coordinator {url}: the answer ended before it was finished")

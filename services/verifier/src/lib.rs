@@ -13,6 +13,7 @@
 mod config;
 mod decode;
 mod logprobs;
+mod prompt;
 mod rows;
 mod score;
 mod scoring;

@@ -1,5 +1,7 @@
-//! Scoring one block of drafts on the engine thread: one forward, and whatever is made of its rows.
+//! Scoring one block of drafts, or a part of the prompt, on the engine thread: one forward, and whatever is made of
+//! its rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,6 +44,8 @@ pub(crate) struct Block {
     /// Prompt (or start token), output and drafts.
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) base_len: usize,
+    /// See [`Task::scored_from`].
+    scored_from: usize,
     /// After the output.
     pub(crate) history: CountedHistory,
 }
@@ -62,14 +66,44 @@ pub(crate) async fn score<J: Judge>(
     judge: J,
     progress: Reporter,
 ) -> Judged<J> {
+    let base_len = session.committed.tokens().len();
+    let block = Block {
+        spec: Arc::clone(&session.spec),
+        tokens: session.sequence(drafts),
+        base_len,
+        scored_from: session.spec.lead().len() + base_len - 1,
+        history: session.history(),
+    };
+    run(session, block, judge, progress).await
+}
+
+/// Scores the tokens `range` of the prompt, before any output; what `judge` makes of the rows after each of them, and
+/// what it cost.
+pub(crate) async fn score_prompt<J: Judge>(
+    session: &VerifySession,
+    range: Range<usize>,
+    judge: J,
+    progress: Reporter,
+) -> Judged<J> {
+    let block = Block {
+        spec: Arc::clone(&session.spec),
+        tokens: session.spec.lead()[..range.end].to_vec(),
+        base_len: 0,
+        scored_from: range.start,
+        history: session.history(),
+    };
+    run(session, block, judge, progress).await
+}
+
+async fn run<J: Judge>(
+    session: &VerifySession,
+    block: Block,
+    judge: J,
+    progress: Reporter,
+) -> Judged<J> {
     let (answer, answered) = oneshot::channel();
     session.submit(ScoringTask {
-        block: Block {
-            spec: Arc::clone(&session.spec),
-            tokens: session.sequence(drafts),
-            base_len: session.committed.tokens().len(),
-            history: session.history(),
-        },
+        block,
         judge,
         progress,
         answer: Some(answer),
@@ -106,7 +140,7 @@ impl<J: Judge> Task for ScoringTask<J> {
     }
 
     fn scored_from(&self) -> usize {
-        self.block.spec.lead().len() + self.block.base_len - 1
+        self.block.scored_from
     }
 
     fn parents(&self) -> &[Option<u32>] {

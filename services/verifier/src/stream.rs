@@ -2,6 +2,7 @@
 
 mod block;
 mod decode;
+mod prompt;
 
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub enum Round {
     Block(Box<v1::VerifyRound>),
     /// That tokens be decoded without drafts.
     Decode(v1::DecodeRound),
+    /// That the prompt's log probabilities be told.
+    Score(v1::ScoreRound),
 }
 
 impl Role for Target {
@@ -45,6 +48,7 @@ impl Role for Target {
             Request::Open(open) => StreamRequest::Open(open.into()),
             Request::Round(round) => StreamRequest::Round(Round::Block(round.into())),
             Request::Decode(round) => StreamRequest::Round(Round::Decode(round)),
+            Request::Score(round) => StreamRequest::Round(Round::Score(round)),
             Request::Append(_) | Request::Commit(_) => StreamRequest::Reserved,
             Request::Close(_) => StreamRequest::Close,
         })
@@ -73,6 +77,9 @@ impl Role for Target {
             }
             Round::Decode(requested) => {
                 decode::decode(peer, session, replies, requested, epoch).await
+            }
+            Round::Score(requested) => {
+                prompt::score(peer, session, replies, requested, epoch).await
             }
         }
     }

@@ -12,6 +12,8 @@
 //!   └──────────▶ decoding (target alone)     Finish(Failed)
 //! ```
 //!
+//! Before the first round the verifier tells the prompt's log probabilities, if they are wanted.
+//!
 //! The [`Plan`] says which of these steps a round has; `plan` holds what is particular to each.
 
 mod action;
@@ -21,6 +23,7 @@ mod config;
 mod end;
 mod losses;
 mod plan;
+mod scores;
 mod statistics;
 
 pub use action::{Action, DraftBlock, DraftStop, FinishReason, Input, Origin, Peer, Plan, Request};
@@ -117,7 +120,7 @@ impl Session {
             run: Run::default(),
             response: Response::default(),
         };
-        session.begin_round();
+        session.begin();
         session
     }
 
@@ -264,6 +267,7 @@ impl Session {
                 max_draft_tokens,
             } => self.limited(round, max_draft_tokens),
             Input::Decoded { round, at, tokens } => self.decoded(round, at, &tokens, now),
+            Input::Scored { round, from, count } => self.scored(round, from, count, now),
             Input::Failed {
                 round,
                 peer,

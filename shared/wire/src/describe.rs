@@ -12,6 +12,9 @@ pub const PROGRESS: &str = "progress";
 /// Name of the feature of a verifier that tells the log probabilities of the tokens it emits.
 pub const LOGPROBS: &str = "logprobs";
 
+/// Name of the feature of a verifier that tells the log probabilities of the prompt's tokens.
+pub const PROMPT_LOGPROBS: &str = "prompt_logprobs";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
@@ -27,7 +30,9 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [PROGRESS, LOGPROBS].map(str::to_owned).into(),
+        features: [PROGRESS, LOGPROBS, PROMPT_LOGPROBS]
+            .map(str::to_owned)
+            .into(),
         ..Default::default()
     }
 }

@@ -44,6 +44,16 @@ impl Digestible for v1::DecodeRound {
     }
 }
 
+impl Digestible for v1::ScoreRound {
+    fn header(&self) -> Option<&v1::RoundHeader> {
+        self.header.as_ref()
+    }
+
+    fn header_mut(&mut self) -> &mut Option<v1::RoundHeader> {
+        &mut self.header
+    }
+}
+
 /// First 8 bytes of the SHA-256 of what `request` asks: draft, proposals and parameters, and not
 /// the parts of its header that differ between copies of one request.
 pub fn digest(request: &impl Digestible) -> u64 {

@@ -116,6 +116,7 @@ impl Messages for Verifying {
         match &mut request.request {
             Some(verify_request::Request::Round(round)) => round.header = Some(header),
             Some(verify_request::Request::Decode(round)) => round.header = Some(header),
+            Some(verify_request::Request::Score(round)) => round.header = Some(header),
             _ => {}
         }
     }
@@ -124,6 +125,7 @@ impl Messages for Verifying {
         match &request.request {
             Some(verify_request::Request::Round(round)) => digest(round),
             Some(verify_request::Request::Decode(round)) => digest(round),
+            Some(verify_request::Request::Score(round)) => digest(round),
             _ => 0,
         }
     }
@@ -138,6 +140,7 @@ impl Messages for Verifying {
             Some(Reply::Verdict(part)) => Incoming::Part(part.header, Reply::Verdict(part)),
             Some(Reply::Slice(part)) => Incoming::Part(part.header, Reply::Slice(part)),
             Some(Reply::Decoded(part)) => Incoming::Part(part.header, Reply::Decoded(part)),
+            Some(Reply::Scored(part)) => Incoming::Part(part.header, Reply::Scored(part)),
             Some(Reply::Closed(_)) | None => Incoming::Other,
         }
     }

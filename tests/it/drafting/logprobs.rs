@@ -129,3 +129,37 @@ async fn nobody_gets_what_was_not_requested() {
             .all(|of_token| of_token.top.is_empty())
     );
 }
+
+#[tokio::test]
+async fn a_prompt_has_its_own_before_any_output() {
+    let drafter = drafter(vec![draft()], |_| {}).await;
+    let serving = serving(&[&drafter]).await;
+    let mut model = target().model;
+    // More than a verifier tells at once.
+    let long: Vec<u32> = (0..150).map(|at| 3 + at * 7919 % 4_000).collect();
+    for prompt in [&long[..], &long[..65], &long[..2], &long[..1]] {
+        let mut requested = request("", 12).seed(3).draft_len(3);
+        requested.prompt = Some(Prompt::TokenIds(TokenIds { ids: prompt.into() }));
+        let without = generate(&serving.coordinator, with_logprobs(requested.clone())).await;
+        assert!(without.prompt.is_empty() && without.prompt_logprobs.is_empty());
+        let mut requested = with_logprobs(requested);
+        requested.prompt_logprobs = true;
+        // What the verifier computed for another request of the tenant must not be missing here.
+        requested.tenant = "somebody".to_owned();
+        let expected = by_the_model(&mut model, &prompt[..1], &prompt[1..]);
+        let expected: Vec<_> = expected.iter().map(wire::logprobs::to_wire).collect();
+        for max_tokens in [12, 0, 12] {
+            requested.max_tokens = Some(max_tokens);
+            let answer = generate(&serving.coordinator, requested.clone()).await;
+            assert_eq!(answer.prompt, prompt);
+            assert_eq!(answer.prompt_logprobs, expected, "{} tokens", prompt.len());
+            if max_tokens == 0 {
+                assert_eq!(answer.finished.reason(), FinishReason::Length);
+                assert!(answer.tokens.is_empty());
+            } else {
+                assert_eq!(answer.tokens, without.tokens);
+                assert_eq!(answer.logprobs, without.logprobs);
+            }
+        }
+    }
+}

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use wire::v1;
+use wire::v1::generate_request::Prompt;
+
 use super::serving;
 use crate::client::{With, generate, request};
 
@@ -144,6 +147,66 @@ async fn log_probabilities_come_in_both_forms() {
         );
         assert_eq!(token["top_logprobs"].as_array().map(Vec::len), Some(2));
     }
+}
+
+#[tokio::test]
+async fn an_echoed_prompt_comes_with_its_log_probabilities() {
+    let serving = serving(|_| {}).await;
+    let mut same = request("", 3).seed(7);
+    let prompt: Vec<u32> = (0..70).map(|at| 60 + at * 31 % 900).collect();
+    let ids = v1::TokenIds {
+        ids: prompt.clone(),
+    };
+    same.prompt = Some(Prompt::TokenIds(ids));
+    (same.logprobs, same.top_logprobs, same.prompt_logprobs) = (true, 1, true);
+    let expected = generate(&serving.coordinator, same).await;
+    let both = [&expected.prompt_logprobs[..], &expected.logprobs].concat();
+    let body = json!({ "prompt": [prompt], "max_tokens": 3, "logprobs": 1, "echo": true });
+    let whole = serving.completion(body.clone()).await.json();
+    let choice = &whole["choices"][0];
+    let of_tokens = choice["logprobs"]["token_logprobs"].as_array();
+    let of_tokens = of_tokens.expect("numbers");
+    assert_eq!(of_tokens.len(), 73);
+    assert!(of_tokens[0].is_null() && choice["logprobs"]["top_logprobs"][0].is_null());
+    for (found, expected) in of_tokens[1..].iter().zip(&both) {
+        assert_eq!(
+            found.as_f64().map(|found| found as f32),
+            Some(expected.logprob)
+        );
+    }
+    let text = choice["text"].as_str().expect("text");
+    assert!(text.ends_with(&expected.text) && text.len() > expected.text.len());
+    let offsets = choice["logprobs"]["text_offset"].as_array();
+    let offsets: Vec<_> = offsets
+        .expect("offsets")
+        .iter()
+        .map(Value::as_u64)
+        .collect();
+    assert_eq!(offsets[0], Some(0));
+    assert!(offsets.is_sorted() && offsets[72] < Some(text.chars().count() as u64));
+
+    let mut body = body;
+    body["stream"] = json!(true);
+    let events = serving.completion(body).await.events();
+    let found = streamed(&events, 0, |choice| choice["text"].as_str());
+    assert_eq!(found, text);
+    for (name, whole) in [
+        ("token_logprobs", &choice["logprobs"]["token_logprobs"]),
+        ("text_offset", &choice["logprobs"]["text_offset"]),
+    ] {
+        let of_stream = events
+            .iter()
+            .filter_map(|event| event["choices"][0]["logprobs"][name].as_array());
+        let of_stream: Vec<_> = of_stream.flatten().cloned().collect();
+        assert_eq!(json!(of_stream), *whole, "{name}");
+    }
+    // Nothing need be generated.
+    let none =
+        json!({ "prompt": "Once upon a time", "max_tokens": 0, "logprobs": 0, "echo": true });
+    let none = serving.completion(none).await.json();
+    assert_eq!(none["choices"][0]["text"], "Once upon a time");
+    assert_eq!(none["choices"][0]["finish_reason"], "length");
+    assert_eq!(none["usage"]["completion_tokens"], 0);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn bad_fields_are_named_and_nothing_is_lost() {
         (json!({ "logprobs": 21 }), "top_logprobs"),
         (json!({ "stop": vec!["x"; 17] }), "stop"),
         (json!({ "best_of": 2 }), "best_of"),
-        (json!({ "echo": true, "logprobs": 1 }), "echo"),
+        (json!({ "max_tokens": 0 }), "max_tokens"),
         (json!({ "unheard_of": 1 }), "unheard_of"),
         (json!({ "prompt": [5000] }), "prompt"),
         (json!({ "logit_bias": { "5000": 1 } }), "logit_bias"),

@@ -7,8 +7,8 @@ use wire::v1::slice::Probs;
 use wire::v1::verify_reply::Reply;
 use wire::v1::verify_request::Request;
 use wire::v1::{
-    AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, Slice, SliceRequest,
-    SparseDistribution, TokenTree, Verification, VerifyRound, proposal,
+    AcceptAt, DecodeRound, Open, Proposal, ProposalForm, ResidualLayer, ScoreRound, Slice,
+    SliceRequest, SparseDistribution, TokenTree, Verification, VerifyRound, proposal,
 };
 
 use super::{Change, VerifyStream, with_header};
@@ -199,6 +199,40 @@ async fn decoding_alone_gives_what_single_verdicts_give() {
         }
     }
     assert_eq!(decoded, expected);
+}
+
+#[tokio::test]
+async fn scores_of_a_prompt_go_on_from_where_they_are_known() {
+    let (verifier, _) = verifier(target()).await;
+    let wanting = |open: &mut Open| open.logprobs = true;
+    let mut stream = VerifyStream::opened(verifier.url(), wanting).await;
+    let score = |from| ScoreRound { from, header: None };
+    let scores = async |stream: &mut VerifyStream, from| {
+        let requested = with_header(score(from), 0, &[]);
+        match stream.ask(Request::Score(requested)).await {
+            Ok(Reply::Scored(scored)) => {
+                assert_eq!((scored.from, scored.last), (from, true));
+                Ok(scored.logprobs)
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(status) => Err(status),
+        }
+    };
+    let all = scores(&mut stream, 0).await.expect("scores");
+    let rest = scores(&mut stream, 1).await.expect("scores");
+    assert!(all.len() > 2, "{}", all.len());
+    assert_eq!(all[1..], rest);
+    let beyond = all.len() as u32;
+    let refused = scores(&mut stream, beyond).await.expect_err("none left");
+    assert!(refused.message().starts_with("from: "), "{refused:?}");
+
+    let mut stream = VerifyStream::opened(verifier.url(), wanting).await;
+    let late = with_header(score(0), 0, &[900]);
+    let refused = stream.ask(Request::Score(late)).await.expect_err("output");
+    assert!(refused.message().starts_with("committed: "), "{refused:?}");
+    let mut stream = VerifyStream::opened(verifier.url(), |_| {}).await;
+    let refused = scores(&mut stream, 0).await.expect_err("not wanted");
+    assert!(refused.message().starts_with("logprobs: "), "{refused:?}");
 }
 
 #[tokio::test]

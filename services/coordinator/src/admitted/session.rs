@@ -39,6 +39,12 @@ pub(crate) fn session_config(
         last_resort_retries: config.verifier_retries,
         retry_pause: RETRY_PAUSE.mul_f64(0.75 + 0.5 * jitter),
         deadline: Some(request.timeout),
+        // The first token has none.
+        prompt_scores: if request.prompt_logprobs {
+            request.prompt.len() as u32 - 1
+        } else {
+            0
+        },
         ..SessionConfig::new(
             plan,
             request.draft_len,

@@ -22,7 +22,11 @@ impl Driver {
             Ok(answer) => self.answered(answer),
             Err(failure) => self.failed(round, &failure),
         };
-        if !matches!(input, Input::Progress { .. } | Input::Decoded { .. }) {
+        let comes_in_parts = matches!(
+            input,
+            Input::Progress { .. } | Input::Decoded { .. } | Input::Scored { .. }
+        );
+        if !comes_in_parts {
             self.pending = None;
         }
         self.session.handle(input, self.now());
@@ -55,7 +59,7 @@ impl Driver {
                 record.answered_by = Some(Peer::Verifier);
                 Peer::Verifier
             }
-            Input::Decoded { .. } => {
+            Input::Decoded { .. } | Input::Scored { .. } => {
                 record.answered_by = None;
                 Peer::Verifier
             }

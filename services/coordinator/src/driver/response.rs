@@ -77,6 +77,29 @@ impl Driver {
         }
     }
 
+    /// Hands a prompt of one token to a client that wants its log probabilities: there are none to wait for.
+    pub(super) async fn begin_prompt(&mut self) {
+        if self.request.prompt_logprobs && self.request.prompt.len() == 1 {
+            let part = v1::PromptPart {
+                token_ids: self.request.prompt.clone(),
+                logprobs: Vec::new(),
+            };
+            self.respond(Part::Prompt(part)).await;
+        }
+    }
+
+    /// Hands the log probabilities of `count` tokens of the prompt to the client, `from` of which it has. The prompt's
+    /// first token has none, and goes with the first ones.
+    pub(super) async fn emit_scores(&mut self, from: u32, count: u32) {
+        let range = from as usize..(from + count) as usize;
+        let first = if from == 0 { 0 } else { range.start + 1 };
+        let part = v1::PromptPart {
+            token_ids: self.request.prompt[first..=range.end].to_vec(),
+            logprobs: self.round.logprobs.take(range),
+        };
+        self.respond(Part::Prompt(part)).await;
+    }
+
     /// Sends a part to the client. A client that does not read holds its request up, until the
     /// request's deadline or the coordinator's last call and no longer.
     pub(super) async fn respond(&mut self, part: Part) {

@@ -34,6 +34,7 @@ impl Step {
             Request::Draft { .. } => names::DRAFT,
             Request::Verify { .. } => names::VERIFY,
             Request::Decode { .. } => names::DECODE,
+            Request::Score { .. } => names::SCORE,
         };
         let began = Instant::now();
         Self {
@@ -85,6 +86,9 @@ impl Step {
         let mut reported = timing.reported;
         if let Input::Decoded { tokens, .. } = input {
             self.decoded += tokens.len();
+        }
+        // These come in parts.
+        if let Input::Decoded { .. } | Input::Scored { .. } = input {
             reported = report::together(self.timing.unwrap_or_default(), reported);
         }
         self.timing = Some(reported);

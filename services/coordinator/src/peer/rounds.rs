@@ -6,6 +6,7 @@ mod decode;
 mod draft;
 mod exchange;
 mod logprobs;
+mod score;
 mod verify;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(super) use decide::{WireBlock, decide};
 pub(super) use decode::PendingDecode;
 pub(super) use draft::{PendingDraft, bonus};
 pub(crate) use logprobs::OutputLogprobs;
+pub(super) use score::PendingScore;
 pub(super) use verify::{PendingVerify, report};
 
 /// What came of a request of the session.
@@ -37,7 +39,7 @@ pub(crate) struct Answer {
     pub(crate) distributions: Option<v1::RoundDistributions>,
     /// Draft distributions that were asked for after the block.
     pub(crate) distributions_fetched: u32,
-    /// Log probabilities of its tokens, if the request wants them.
+    /// Log probabilities of its tokens, or of those of the prompt, if the request wants them.
     pub(crate) logprobs: OutputLogprobs,
 }
 

@@ -6,7 +6,7 @@ use speculation::drafting::TreeShape;
 use speculation::methods::Choice;
 use speculation::session::Plan;
 use wire::bounds::MAX_STOPS;
-use wire::describe::LOGPROBS;
+use wire::describe::{LOGPROBS, PROMPT_LOGPROBS};
 use wire::status::BadField;
 use wire::v1;
 
@@ -33,11 +33,12 @@ pub(super) fn in_range(field: &str, value: u32, least: u32, most: u32) -> Result
     ))
 }
 
-/// Most output tokens: what was asked for, if it fits behind the prompt, or behind the start token of a
+/// Most output tokens, of which there must be `least`: what was asked for, if it fits behind the prompt, or behind the start token of a
 /// decoder, whose prompt goes to the encoder.
 pub(super) fn max_tokens(
     requested: Option<u32>,
     prompt_len: usize,
+    least: u32,
     target: &v1::PeerDescription,
 ) -> Result<u32, BadField> {
     let context_len = target.context_len;
@@ -53,15 +54,15 @@ pub(super) fn max_tokens(
         return Ok(max_tokens);
     }
     let left = (context_len as usize).saturating_sub(prompt_len) as u32;
-    if left == 0 {
+    if left < least {
         let problem =
             format!("{prompt_len} tokens, the model's context holds {context_len} with the output");
         return Err(BadField::new("prompt", problem));
     }
     let max_tokens = requested.unwrap_or(DEFAULT_MAX_TOKENS.min(left));
-    if max_tokens == 0 || max_tokens > left {
+    if !(least..=left).contains(&max_tokens) {
         let problem = format!(
-            "{max_tokens} is out of range, expected 1 to {left} \
+            "{max_tokens} is out of range, expected {least} to {left} \
              (a context of {context_len} less {prompt_len} prompt tokens)"
         );
         return Err(BadField::new("max_tokens", problem));
@@ -166,11 +167,38 @@ pub(super) fn check_logprobs(
             "come with the verifier's verdicts; leave them out, or set accept_at to VERIFIER";
         return refused(problem.to_owned());
     }
-    if !verifier.features.iter().any(|feature| feature == LOGPROBS) {
-        let model = &verifier.model;
-        return refused(format!("verifier '{model}' does not tell them"));
+    check_feature("logprobs", LOGPROBS, verifier)
+}
+
+/// Refuses log probabilities of a prompt without those of the output, or where the verifier cannot tell them.
+pub(super) fn check_prompt_logprobs(
+    are_wanted: bool,
+    logprobs: Option<u32>,
+    verifier: &v1::PeerDescription,
+) -> Result<(), BadField> {
+    if !are_wanted {
+        return Ok(());
     }
-    Ok(())
+    let refused = |problem: &str| Err(BadField::new("prompt_logprobs", problem));
+    if logprobs.is_none() {
+        return refused("come with log probabilities only; set logprobs too");
+    }
+    if verifier.decoder_start_token_id.is_some() {
+        return refused("the model's encoder reads the prompt whole; there are none of its tokens");
+    }
+    check_feature("prompt_logprobs", PROMPT_LOGPROBS, verifier)
+}
+
+fn check_feature(
+    field: &str,
+    feature: &str,
+    verifier: &v1::PeerDescription,
+) -> Result<(), BadField> {
+    if verifier.features.iter().any(|name| name == feature) {
+        return Ok(());
+    }
+    let problem = format!("verifier '{}' does not tell them", verifier.model);
+    Err(BadField::new(field, problem))
 }
 
 #[cfg(test)]

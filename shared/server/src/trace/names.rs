@@ -19,6 +19,8 @@ pub const DRAFT: &str = "draft";
 pub const VERIFY: &str = "verify";
 /// Letting the target decode alone.
 pub const DECODE: &str = "decode";
+/// Asking a verifier for the log probabilities of the prompt; at the verifier, answering.
+pub const SCORE: &str = "score";
 /// Waiting for the engine.
 pub const QUEUE: &str = "queue";
 /// Forwards of a model.

@@ -116,6 +116,11 @@ pub enum Request {
         /// Most tokens wanted, at least 1.
         max_tokens: u32,
     },
+    /// Tell the log probabilities of the prompt's tokens, streaming.
+    Score {
+        /// How many of them are known already, from the first on.
+        from: u32,
+    },
 }
 
 impl Request {
@@ -123,7 +128,7 @@ impl Request {
     pub fn peer(&self) -> Peer {
         match self {
             Self::Draft { .. } => Peer::Drafter,
-            Self::Verify { .. } | Self::Decode { .. } => Peer::Verifier,
+            Self::Verify { .. } | Self::Decode { .. } | Self::Score { .. } => Peer::Verifier,
         }
     }
 }
@@ -144,6 +149,13 @@ pub enum Action {
     },
     /// These tokens are final: hand them to the client.
     Emit(Vec<(TokenId, Origin)>),
+    /// The log probabilities of `count` tokens of the prompt have come: hand them to the client.
+    EmitScores {
+        /// Those before them.
+        from: u32,
+        /// How many they are.
+        count: u32,
+    },
     /// Free the session at `peer`.
     Close(Peer),
     /// The request is over. Nothing comes after it.
@@ -211,6 +223,15 @@ pub enum Input {
         at: u32,
         /// The tokens.
         tokens: Vec<TokenId>,
+    },
+    /// The verifier answered a part of a [`Request::Score`].
+    Scored {
+        /// The round answered.
+        round: u64,
+        /// Scores before these.
+        from: u32,
+        /// How many they are.
+        count: u32,
     },
     /// The peer asked is at work on its answer, a long prefill for instance: its time begins anew.
     Progress {

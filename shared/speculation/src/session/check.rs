@@ -153,6 +153,15 @@ pub(super) fn decoded(
     ends(config, tokens)
 }
 
+pub(super) fn prompt_scores(count: u32, wanted: u32) -> Result<(), Malformed> {
+    if count <= wanted {
+        return Ok(());
+    }
+    Err(Malformed(format!(
+        "{count} scores of the prompt, expected at most {wanted}"
+    )))
+}
+
 pub(super) fn verdict(
     config: &SessionConfig,
     drafts: &DraftTree,

@@ -35,7 +35,9 @@ pub struct SessionConfig {
     pub depends_on_draft: bool,
     /// Whether verdicts may leave residual layers: greedy block verification.
     pub carries_layers: bool,
-    /// Most output tokens, at least 1.
+    /// Tokens of the prompt whose log probabilities the client wants, before anything is generated; 0 for none.
+    pub prompt_scores: u32,
+    /// Most output tokens.
     pub max_tokens: u32,
     /// Tokens that end the output.
     pub end_tokens: Vec<TokenId>,
@@ -72,6 +74,7 @@ impl SessionConfig {
                 Plan::Speculative | Plan::TargetOnly | Plan::DraftOnly
             ),
             carries_layers: false,
+            prompt_scores: 0,
             max_tokens,
             end_tokens: Vec::new(),
             vocab_size,

@@ -42,7 +42,7 @@ impl Session {
         self.output.truncate(self.emitted);
         // What was to be sent is not wanted any more; what was emitted still is.
         self.actions
-            .retain(|action| matches!(action, Action::Emit(_)));
+            .retain(|action| matches!(action, Action::Emit(_) | Action::EmitScores { .. }));
         self.actions.push_back(Action::Close(Peer::Drafter));
         self.actions.push_back(Action::Close(Peer::Verifier));
         self.actions.push_back(Action::Finish(reason));

@@ -5,6 +5,7 @@ mod goodput;
 mod losses;
 mod oracle_and_bild;
 mod rounds;
+mod scores;
 mod sequence_cascade;
 mod token_cascade;
 mod trees;

@@ -104,20 +104,30 @@ impl<L: Layout> Answering<L> {
             let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
             return Ok(Sse::new(events).keep_alive(keep_alive).into_response());
         }
-        let outputs = try_join_all(self.outputs.drain(..).map(Output::collect)).await?;
+        let text = Arc::clone(&self.text);
+        let outputs = self.outputs.drain(..);
+        let outputs = try_join_all(outputs.map(|parts| Output::collect(parts, &text))).await?;
         let choices = outputs.iter().zip(&self.before).enumerate();
         let choices = choices.map(|(index, (output, before))| {
             let text = format!("{before}{}", output.text);
             let mut choice = self.layout.text(&text, true);
-            let offset = before.chars().count();
             choice["index"] = json!(index);
-            choice["logprobs"] = self.logprobs_of(&output.tokens, offset);
+            choice["logprobs"] = self.whole_logprobs(output, before);
             choice["finish_reason"] = json!(output.finish_reason());
             choice
         });
         let mut answer = head.object(L::OBJECTS.0, &choices.collect::<Vec<_>>());
         report::add(&mut answer, &outputs, self.delivery.choices as usize);
         Ok(Json(answer).into_response())
+    }
+
+    /// The log probabilities of a whole output, after those of its prompt if they were requested.
+    fn whole_logprobs(&self, output: &Output, before: &str) -> Value {
+        if output.prompt.is_empty() {
+            return self.logprobs_of(&output.tokens, before.chars().count());
+        }
+        let tokens = [&output.prompt[..], &output.tokens].concat();
+        self.logprobs_of(&tokens, 0)
     }
 
     fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
@@ -197,7 +207,9 @@ impl<L: Layout> Pieces<L> {
         let mut events = Vec::new();
         for (index, before) in self.answering.before.iter().enumerate() {
             let layout = self.answering.layout;
-            let echoed = (!before.is_empty()).then(|| layout.text(before, false));
+            // With log probabilities it comes when they do.
+            let comes_later = before.is_empty() || self.answering.logprobs;
+            let echoed = (!comes_later).then(|| layout.text(before, false));
             for choice in layout.opening().into_iter().chain(echoed) {
                 events.push(event(&self.piece(index, choice, None)));
             }
@@ -215,8 +227,20 @@ impl<L: Layout> Pieces<L> {
         let before = &self.answering.before[index];
         let output = &mut self.outputs[index];
         let offset = before.chars().count() + output.chars;
-        match part.and_then(|message| output.add(message.part)) {
+        let prompt = output
+            .prompt
+            .iter()
+            .map(|token| token.piece.chars().count());
+        let prompt: usize = prompt.sum();
+        let text = &self.answering.text;
+        match part.and_then(|message| output.add(message.part, text)) {
             Ok(Added::Nothing) => (Vec::new(), false),
+            Ok(Added::Prompt(tokens)) => {
+                let text = if prompt == 0 { before } else { "" };
+                let mut choice = layout.text(text, false);
+                choice["logprobs"] = self.answering.logprobs_of(&tokens, prompt);
+                (vec![event(&self.piece(index, choice, None))], false)
+            }
             // Tokens without text come with the text that they are a part of, unless something is said of each.
             Ok(Added::Piece(text, _)) if text.is_empty() && !self.answering.logprobs => {
                 (Vec::new(), false)

@@ -74,10 +74,7 @@ fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     let top: Option<u32> = fields.take("logprobs")?;
     (request.logprobs, request.top_logprobs) = (top.is_some(), top.unwrap_or_default());
     let echo = fields.take("echo")?.unwrap_or_default();
-    if echo && top.is_some() {
-        let problem = "goes without logprobs; log probabilities of prompts are not supported";
-        return Err(BadField::new("echo", problem));
-    }
+    request.prompt_logprobs = echo && request.logprobs;
     fields.only("best_of", &[json!(delivery.choices)])?;
     fields.only("suffix", &[json!("")])?;
     fields.finish()?;

@@ -1,4 +1,4 @@
-//! Log probabilities of output tokens, from a verifier's answers to the chunks that a client gets.
+//! Log probabilities of tokens of the output or the prompt, from a verifier's answers to what a client gets.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use wire::{logprobs, v1};
 
 use crate::admitted::AdmittedRequest;
 
-/// Log probabilities of consecutive output tokens.
+/// Log probabilities of consecutive tokens.
 #[derive(Debug, Default)]
 pub(crate) struct OutputLogprobs {
-    /// Output tokens before them.
+    /// Tokens before them.
     from: usize,
     of_tokens: Vec<v1::TokenLogprobs>,
 }
 
 impl OutputLogprobs {
-    /// What a verifier sent with `tokens` tokens after `from` output tokens.
+    /// What a verifier sent of `tokens` tokens after `from` others.
     ///
     /// # Errors
     /// If there is not what `request` wants of each of them.
@@ -30,7 +30,7 @@ impl OutputLogprobs {
         Ok(Self { from, of_tokens })
     }
 
-    /// Takes those of the output tokens `range`; none if it does not hold them all.
+    /// Takes those of the tokens `range`; none if it does not hold them all.
     pub(crate) fn take(&mut self, range: Range<usize>) -> Vec<v1::TokenLogprobs> {
         let Self { from, of_tokens } = std::mem::take(self);
         let last = (range.end.checked_sub(from)).filter(|&last| last <= of_tokens.len());

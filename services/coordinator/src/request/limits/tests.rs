@@ -8,7 +8,7 @@ fn max_tokens_must_fit_the_context() {
         context_len,
         ..Default::default()
     };
-    let max_tokens = |requested, prompt, context| max_tokens(requested, prompt, &peer(context));
+    let max_tokens = |requested, prompt, context| max_tokens(requested, prompt, 1, &peer(context));
     assert_eq!(max_tokens(None, 12, 512), Ok(256));
     assert_eq!(max_tokens(None, 500, 512), Ok(12));
     assert_eq!(max_tokens(Some(500), 12, 512), Ok(500));
@@ -35,14 +35,14 @@ fn a_prompt_for_an_encoder_takes_no_place_of_the_output() {
         decoder_start_token_id: Some(0),
         ..Default::default()
     };
-    assert_eq!(max_tokens(None, 512, &peer), Ok(256));
-    assert_eq!(max_tokens(Some(511), 512, &peer), Ok(511));
+    assert_eq!(max_tokens(None, 512, 1, &peer), Ok(256));
+    assert_eq!(max_tokens(Some(511), 512, 1, &peer), Ok(511));
     for (requested, prompt, field) in [
         (Some(512), 5, "max_tokens"),
         (Some(0), 5, "max_tokens"),
         (None, 513, "prompt"),
     ] {
-        let error = max_tokens(requested, prompt, &peer).expect_err(field);
+        let error = max_tokens(requested, prompt, 1, &peer).expect_err(field);
         assert_eq!(error.field, field);
     }
 }

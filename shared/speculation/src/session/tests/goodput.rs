@@ -82,6 +82,7 @@ impl World {
                     }
                     continue;
                 }
+                Request::Score { .. } => panic!("nobody wants scores"),
             };
             session.handle(input, now);
         }
@@ -186,6 +187,7 @@ fn where_every_token_needs_the_draft_distribution_nothing_is_decoded_alone() {
                 session.handle(verified(round, &[11], 0, LastToken::Recovered), now);
             }
             Request::Decode { .. } => panic!("a token without the draft distribution"),
+            Request::Score { .. } => panic!("nobody wants scores"),
         }
     }
     assert!(empty > 0, "drafting did not pay");

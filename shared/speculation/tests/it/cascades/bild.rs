@@ -115,6 +115,7 @@ impl Trace {
             Request::Draft { max_tokens, .. } => self.drafted(round, output, *max_tokens),
             Request::Verify { drafts, .. } => self.verified(round, output, drafts.tokens()),
             Request::Decode { .. } => panic!("no peer is lost"),
+            Request::Score { .. } => panic!("nobody wants scores"),
         })
     }
 }

@@ -120,6 +120,7 @@ impl<'a> Peers<'a> {
                 self.verified(round, output, branch)
             }
             Request::Decode { max_tokens } => self.decoded(round, output, max_tokens, branch),
+            Request::Score { .. } => panic!("nobody wants scores"),
         })
     }
 

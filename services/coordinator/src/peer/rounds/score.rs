@@ -1,0 +1,77 @@
+//! The log probabilities of the prompt: one round before any output, whose answer comes in parts.
+
+use std::time::Duration;
+
+use speculation::session::{Input, Peer};
+use v1::verify_reply::Reply;
+use v1::verify_request::Request;
+use wire::messages::Verifying;
+use wire::v1;
+
+use super::exchange::{Exchange, Heard};
+use super::{Answer, OutputLogprobs};
+use crate::peer::error::PeerError;
+use crate::peer::session::{Opener, PeerSession};
+use crate::peer::stream::Position;
+
+/// A verifier that scores the prompt.
+#[derive(Debug)]
+pub(crate) struct PendingScore {
+    exchange: Exchange<Verifying>,
+}
+
+impl PendingScore {
+    /// Asks for the scores after the first `from`.
+    ///
+    /// # Errors
+    /// If no verifier can be reached that has room for the request.
+    pub(crate) async fn start(
+        session: &mut PeerSession<Verifying>,
+        opener: &mut Opener,
+        position: Position<'_>,
+        from: u32,
+    ) -> Result<Self, PeerError> {
+        let stream = session.ready(opener, position.allowance).await?;
+        let round = Request::Score(v1::ScoreRound { from, header: None });
+        let len = opener.request.lead_len();
+        Ok(Self {
+            exchange: Exchange::start(stream, position, round.into(), len).await,
+        })
+    }
+
+    /// The next scores, or progress.
+    ///
+    /// # Errors
+    /// If the stream breaks, or what comes cannot be right.
+    pub(crate) async fn next(
+        &mut self,
+        session: &mut PeerSession<Verifying>,
+        opener: &Opener,
+        position: Position<'_>,
+    ) -> Result<Answer, PeerError> {
+        let round = position.round;
+        let stream = session.stream()?;
+        match self.exchange.next(stream, position).await? {
+            Heard::Progress => Ok(Answer::progress(round, Peer::Verifier, Duration::ZERO)),
+            Heard::Part(Reply::Scored(scored)) => {
+                let (from, count) = (scored.from, scored.logprobs.len());
+                let logprobs =
+                    OutputLogprobs::read(scored.logprobs, from as usize, count, &opener.request);
+                let logprobs = logprobs.map_err(|error| stream.malformed(error.to_string()))?;
+                if scored.last {
+                    session.succeeded(0);
+                }
+                let input = Input::Scored {
+                    round,
+                    from,
+                    count: count as u32,
+                };
+                Ok(Answer {
+                    logprobs,
+                    ..Answer::new(input, scored.timing.unwrap_or_default())
+                })
+            }
+            Heard::Part(_) => Err(stream.malformed("an answer that nobody asked for")),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The log probabilities of the prompt, part by part.
+
+use std::time::Instant;
+
+use peer::{Cost, Replies, RoundError, Turn, traced};
+use server::progress;
+use server::trace::names;
+use tonic::Status;
+use v1::verify_reply::Reply;
+use wire::status::BadField;
+use wire::{logprobs, round, v1};
+
+use super::reply;
+use crate::prompt::OfPrompt;
+use crate::scoring::score_prompt;
+use crate::target::{Target, Verifier, VerifySession};
+
+/// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
+const PART: usize = 64;
+
+/// Scores the prompt from where the round says, and sends each part as it comes.
+pub(super) async fn score(
+    verifier: &Verifier,
+    session: &mut VerifySession,
+    replies: &Replies<v1::VerifyReply>,
+    requested: v1::ScoreRound,
+    epoch: u32,
+) -> Result<(), Status> {
+    let began = Instant::now();
+    let round = round::from_wire(requested.header, epoch, session.spec.vocab_size)?;
+    let from = requested.from as usize;
+    check(session, round.key.base_len, from)?;
+    let trace_context = &round.trace_context;
+    let mut span = verifier.traces.round(names::SCORE, trace_context, began);
+    let turn = Turn {
+        round,
+        began,
+        replies,
+    };
+    let mut total = Cost::default();
+    let scoring = async {
+        if !turn.advance(session).await? {
+            return Ok(());
+        }
+        let wanted = session.spec.lead().len() - 1;
+        for start in (from..wanted).step_by(PART) {
+            let began = Instant::now();
+            let end = wanted.min(start + PART);
+            let (reporter, mut progressing) = progress::channel();
+            let judge = OfPrompt { first: start + 1 };
+            let scoring = score_prompt(session, start..end, judge, reporter);
+            let (scores, cost) = turn.wait(&mut progressing, scoring).await??;
+            cost.count(&verifier.metrics);
+            total.add(&cost);
+            let scored = v1::Scored {
+                header: Some(turn.round.reply_header(false)),
+                from: start as u32,
+                logprobs: scores.iter().map(logprobs::to_wire).collect(),
+                last: end == wanted,
+                timing: Some(cost.timing(began, verifier.sessions().attached)),
+            };
+            replies.send(reply(Reply::Scored(scored))).await?;
+        }
+        Ok::<_, RoundError>(())
+    };
+    let ended = traced::<Target, _>(&mut span, scoring).await;
+    span.add_share(&total.share(true), began, None);
+    ended
+}
+
+/// Whether the session can tell scores of its prompt from the token after `from` others on.
+fn check(session: &VerifySession, base_len: u32, from: usize) -> Result<(), BadField> {
+    let spec = &session.spec;
+    if spec.logprobs.is_none() {
+        let problem = "the session does not want log probabilities";
+        return Err(BadField::new("logprobs", problem));
+    }
+    if !spec.source().is_empty() {
+        let problem = "the model's encoder reads the prompt whole";
+        return Err(BadField::new("score", problem));
+    }
+    if base_len > 0 {
+        let problem = format!("{base_len} output tokens; a prompt is scored before any");
+        return Err(BadField::new("committed", problem));
+    }
+    let wanted = spec.lead().len() - 1;
+    if from >= wanted {
+        let problem = format!("{from} is out of range, expected below {wanted}");
+        return Err(BadField::new("from", problem));
+    }
+    Ok(())
+}
