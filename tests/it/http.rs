@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod refusals;
+mod responses;
 
 use std::net::SocketAddr;
 

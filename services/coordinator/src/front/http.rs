@@ -5,7 +5,9 @@
 //! | `guard` | who may ask, and from where |
 //! | `fields` | reading JSON, field by field |
 //! | `options` | what all requests for text have in common |
-//! | `completions`, `chat` | requests and layouts of the two forms of answers |
+//! | `messages` | the turns of a conversation |
+//! | `completions`, `chat` | requests and layouts of two forms of answers |
+//! | `responses` | the third form, with events of its own |
 //! | `state`, `run` | what the routes share, and letting outputs in |
 //! | `output`, `answer` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
@@ -19,10 +21,12 @@ mod error;
 mod fields;
 mod guard;
 mod logprobs;
+mod messages;
 mod models;
 mod options;
 mod output;
 mod report;
+mod responses;
 mod run;
 mod state;
 mod tokens;
@@ -59,6 +63,7 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
         .route("/v1/models/{*name}", get(models::find))
         .route("/v1/completions", post(completions::create))
         .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/responses", post(responses::create))
         .route("/tokenize", post(tokens::tokenize))
         .route("/detokenize", post(tokens::detokenize))
         .layer(from_fn_with_state(front.clone(), guard::received))

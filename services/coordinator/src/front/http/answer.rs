@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::Json;
 use axum::response::sse::{Event, KeepAlive};
@@ -16,13 +16,12 @@ use wire::v1;
 use wire::v1::generate_request::Prompt;
 
 use super::error::ApiError;
-use super::options::Delivery;
 use super::output::{Added, Output, OutputToken};
 use super::report;
-use crate::driver::AnswerStream;
+use super::run::{Admitted, unix_time};
 
 /// How long a stream may be silent before a comment keeps its connection alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// How an answer is laid out: as a completion, or as a turn of a chat.
 pub(super) trait Layout: Copy + Send + Sync + 'static {
@@ -41,19 +40,12 @@ pub(super) trait Layout: Copy + Send + Sync + 'static {
     fn logprobs(self, text: &ServedText, tokens: &[OutputToken], offset: usize) -> Value;
 }
 
-/// A request that was let in, with one stream for each output.
+/// A request that was let in, and how it is answered.
 pub(super) struct Answering<L> {
     pub(super) layout: L,
-    pub(super) delivery: Delivery,
-    pub(super) logprobs: bool,
-    pub(super) text: Arc<ServedText>,
-    pub(super) model: String,
-    pub(super) id: String,
-    pub(super) outputs: Vec<AnswerStream>,
+    pub(super) admitted: Admitted,
     /// What stands before the text of each output: its prompt, where that is echoed.
-    pub(super) before: Vec<String>,
-    /// The prompts, each of which has as many outputs; none of a conversation.
-    pub(super) prompts: Vec<Option<Prompt>>,
+    before: Vec<String>,
 }
 
 /// The fields that all pieces of an answer have in common.
@@ -76,14 +68,23 @@ impl Head {
 }
 
 impl<L: Layout> Answering<L> {
+    pub(super) fn new(layout: L, admitted: Admitted) -> Self {
+        Self {
+            layout,
+            before: vec![String::new(); admitted.outputs.len()],
+            admitted,
+        }
+    }
+
     /// Has each output begin with its prompt.
     pub(super) fn echo(&mut self) {
-        let prompts = self.prompts.iter().flatten();
+        let admitted = &self.admitted;
+        let prompts = admitted.prompts.iter().flatten();
         let texts = prompts.map(|prompt| match prompt {
             Prompt::Text(prompt) => prompt.clone(),
-            Prompt::TokenIds(tokens) => self.text.text_of(&tokens.ids),
+            Prompt::TokenIds(tokens) => admitted.text.text_of(&tokens.ids),
         });
-        let choices = self.delivery.choices as usize;
+        let choices = admitted.delivery.choices as usize;
         let each = |text: String| std::iter::repeat_n(text, choices);
         self.before = texts.flat_map(each).collect();
     }
@@ -93,19 +94,18 @@ impl<L: Layout> Answering<L> {
     /// # Errors
     /// Of a whole answer, what one of its outputs failed with.
     pub(super) async fn respond(mut self) -> Result<Response, ApiError> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let head = Head {
-            id: format!("{}{}", L::PREFIX, self.id),
-            model: std::mem::take(&mut self.model),
-            created: now.map_or(0, |since| since.as_secs()),
+            id: format!("{}{}", L::PREFIX, self.admitted.id),
+            model: std::mem::take(&mut self.admitted.model),
+            created: unix_time(),
         };
-        if self.delivery.stream {
+        if self.admitted.delivery.stream {
             let events = self.events(head);
             let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
             return Ok(Sse::new(events).keep_alive(keep_alive).into_response());
         }
-        let text = Arc::clone(&self.text);
-        let outputs = self.outputs.drain(..);
+        let text = Arc::clone(&self.admitted.text);
+        let outputs = self.admitted.outputs.drain(..);
         let outputs = try_join_all(outputs.map(|parts| Output::collect(parts, &text))).await?;
         let choices = outputs.iter().zip(&self.before).enumerate();
         let choices = choices.map(|(index, (output, before))| {
@@ -117,7 +117,8 @@ impl<L: Layout> Answering<L> {
             choice
         });
         let mut answer = head.object(L::OBJECTS.0, &choices.collect::<Vec<_>>());
-        report::add(&mut answer, &outputs, self.delivery.choices as usize);
+        let choices = self.admitted.delivery.choices as usize;
+        report::add(&mut answer, &outputs, choices);
         Ok(Json(answer).into_response())
     }
 
@@ -131,8 +132,8 @@ impl<L: Layout> Answering<L> {
     }
 
     fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
-        if self.logprobs {
-            self.layout.logprobs(&self.text, tokens, offset)
+        if self.admitted.logprobs {
+            self.layout.logprobs(&self.admitted.text, tokens, offset)
         } else {
             Value::Null
         }
@@ -140,7 +141,7 @@ impl<L: Layout> Answering<L> {
 
     /// The answer as events: pieces as they come, of several outputs in turn, the usage if it is requested, `[DONE]`.
     fn events(mut self, head: Head) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        let parts = self.outputs.drain(..).enumerate();
+        let parts = self.admitted.outputs.drain(..).enumerate();
         let parts = parts.map(|(index, parts)| parts.map(move |part| (index, part)).boxed());
         let parts = select_all(parts);
         let count = self.before.len();
@@ -193,7 +194,7 @@ impl<L: Layout> Pieces<L> {
             choice["logprobs"] = Value::Null;
         }
         let mut piece = self.head.object(L::OBJECTS.1, &[choice]);
-        let delivery = self.answering.delivery;
+        let delivery = self.answering.admitted.delivery;
         if delivery.continuous_usage {
             piece["usage"] = report::usage(&self.outputs, delivery.choices as usize);
         } else if delivery.include_usage {
@@ -208,7 +209,7 @@ impl<L: Layout> Pieces<L> {
         for (index, before) in self.answering.before.iter().enumerate() {
             let layout = self.answering.layout;
             // With log probabilities it comes when they do.
-            let comes_later = before.is_empty() || self.answering.logprobs;
+            let comes_later = before.is_empty() || self.answering.admitted.logprobs;
             let echoed = (!comes_later).then(|| layout.text(before, false));
             for choice in layout.opening().into_iter().chain(echoed) {
                 events.push(event(&self.piece(index, choice, None)));
@@ -232,7 +233,7 @@ impl<L: Layout> Pieces<L> {
             .iter()
             .map(|token| token.piece.chars().count());
         let prompt: usize = prompt.sum();
-        let text = &self.answering.text;
+        let text = &self.answering.admitted.text;
         match part.and_then(|message| output.add(message.part, text)) {
             Ok(Added::Nothing) => (Vec::new(), false),
             Ok(Added::Prompt(tokens)) => {
@@ -242,7 +243,7 @@ impl<L: Layout> Pieces<L> {
                 (vec![event(&self.piece(index, choice, None))], false)
             }
             // Tokens without text come with the text that they are a part of, unless something is said of each.
-            Ok(Added::Piece(text, _)) if text.is_empty() && !self.answering.logprobs => {
+            Ok(Added::Piece(text, _)) if text.is_empty() && !self.answering.admitted.logprobs => {
                 (Vec::new(), false)
             }
             Ok(Added::Piece(text, tokens)) => {
@@ -268,7 +269,7 @@ impl<L: Layout> Pieces<L> {
         if self.left > 0 {
             return (vec![event(&last)], false);
         }
-        let delivery = self.answering.delivery;
+        let delivery = self.answering.admitted.delivery;
         let mut report = json!({});
         report::add(&mut report, &self.outputs, delivery.choices as usize);
         let mut events = Vec::new();

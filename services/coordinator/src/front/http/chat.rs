@@ -7,15 +7,14 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 use text::ServedText;
-use wire::bounds::MAX_MESSAGES;
 use wire::status::BadField;
-use wire::v1;
 
-use super::answer::Layout;
+use super::answer::{Answering, Layout};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::guard::Caller;
 use super::logprobs;
+use super::messages;
 use super::options;
 use super::output::OutputToken;
 use super::run::Order;
@@ -29,8 +28,8 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     let order = read(&body)?;
-    let answering = front.order(order, &caller, &headers, Turn).await?;
-    answering.respond().await
+    let admitted = front.admit(order, &caller, &headers).await?;
+    Answering::new(Turn, admitted).respond().await
 }
 
 fn read(body: &[u8]) -> Result<Order, BadField> {
@@ -41,13 +40,7 @@ fn read(body: &[u8]) -> Result<Order, BadField> {
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
     let messages: Vec<Map<String, Value>> = fields.take("messages")?.unwrap_or_default();
-    if messages.is_empty() {
-        return Err(BadField::new("messages", "missing, expected at least one"));
-    }
-    BadField::at_most("messages", messages.len(), MAX_MESSAGES, "turns")?;
-    let messages = messages.into_iter().enumerate();
-    let messages = messages.map(|(index, message)| turn(index, message));
-    request.messages = messages.collect::<Result<_, _>>()?;
+    request.messages = messages::read("messages", messages, &["text"])?;
     for (name, neutral) in [
         ("response_format", vec![json!({ "type": "text" })]),
         ("modalities", vec![json!(["text"])]),
@@ -63,52 +56,6 @@ fn read(body: &[u8]) -> Result<Order, BadField> {
         delivery,
         prompts: vec![None],
     })
-}
-
-/// Reads a message.
-fn turn(index: usize, message: Map<String, Value>) -> Result<v1::ChatMessage, BadField> {
-    let mut fields = Fields::within(format!("messages.{index}."), message);
-    let role: Option<String> = fields.take("role")?;
-    let content = fields.take::<Value>("content")?;
-    fields.finish()?;
-    let missing = |name: &str| BadField::new(format!("messages.{index}.{name}"), "missing");
-    Ok(v1::ChatMessage {
-        role: role.ok_or_else(|| missing("role"))?,
-        content: match content.ok_or_else(|| missing("content"))? {
-            Value::String(text) => text,
-            Value::Array(parts) => {
-                let parts = parts.into_iter().enumerate();
-                let texts = parts.map(|(at, part)| part_text(index, at, part));
-                texts.collect::<Result<String, _>>()?
-            }
-            _ => {
-                let problem = "expected a text, or a list of parts";
-                return Err(BadField::new(format!("messages.{index}.content"), problem));
-            }
-        },
-    })
-}
-
-/// The text of a part of a content.
-fn part_text(index: usize, at: usize, part: Value) -> Result<String, BadField> {
-    let path = format!("messages.{index}.content.{at}");
-    let Value::Object(part) = part else {
-        return Err(BadField::new(
-            path,
-            "expected {\"type\": \"text\", \"text\": ...}",
-        ));
-    };
-    let mut fields = Fields::within(format!("{path}."), part);
-    let kind: String = fields.take("type")?.unwrap_or_default();
-    if kind != "text" {
-        let problem = format!(
-            "'{kind}' is not supported, expected text; nothing is ever fetched from addresses in messages"
-        );
-        return Err(BadField::new(format!("{path}.type"), problem));
-    }
-    let text = fields.take("text")?;
-    fields.finish()?;
-    text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
 }
 
 /// The layout of chats.

@@ -12,7 +12,7 @@ use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
-use super::answer::Layout;
+use super::answer::{Answering, Layout};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::guard::Caller;
@@ -55,7 +55,8 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     let (order, echo) = read(&body)?;
-    let mut answering = front.order(order, &caller, &headers, Completion).await?;
+    let admitted = front.admit(order, &caller, &headers).await?;
+    let mut answering = Answering::new(Completion, admitted);
     if echo {
         answering.echo();
     }

@@ -61,6 +61,11 @@ fn by_text(text: &ServedText, token: u32, of_token: &v1::TokenLogprobs) -> Value
 
 /// The form of chats: an object a token.
 pub(super) fn of_chat(text: &ServedText, tokens: &[OutputToken]) -> Value {
+    json!({ "content": of_tokens(text, tokens), "refusal": null })
+}
+
+/// An object for each token.
+pub(super) fn of_tokens(text: &ServedText, tokens: &[OutputToken]) -> Value {
     let of_token = |token: &OutputToken| {
         let logprobs = token.logprobs.as_ref()?;
         let top = logprobs.top.iter();
@@ -69,7 +74,7 @@ pub(super) fn of_chat(text: &ServedText, tokens: &[OutputToken]) -> Value {
         object["top_logprobs"] = top.collect();
         Some(object)
     };
-    json!({ "content": tokens.iter().filter_map(of_token).collect::<Vec<_>>(), "refusal": null })
+    tokens.iter().filter_map(of_token).collect()
 }
 
 fn named(text: &ServedText, token: u32, logprob: f32) -> Value {

@@ -1,16 +1,20 @@
 //! From a request for texts to its outputs under way.
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use axum::http::HeaderMap;
+use text::ServedText;
 use tonic::metadata::MetadataMap;
 use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
-use super::answer::{Answering, Layout};
 use super::error::ApiError;
 use super::guard::Caller;
 use super::options::{Delivery, MOST_OUTPUTS};
 use super::state::Front;
+use crate::driver::AnswerStream;
 use crate::front::generation::Arrival;
 use crate::front::prepare::target;
 use crate::request::random_seed;
@@ -24,18 +28,30 @@ pub(super) struct Order {
     pub(super) prompts: Vec<Option<Prompt>>,
 }
 
+/// A request that was let in, with one stream for each output.
+pub(super) struct Admitted {
+    pub(super) delivery: Delivery,
+    pub(super) logprobs: bool,
+    pub(super) text: Arc<ServedText>,
+    pub(super) model: String,
+    /// What the request is called.
+    pub(super) id: String,
+    pub(super) outputs: Vec<AnswerStream>,
+    /// The prompts, each of which has as many outputs; none of a conversation.
+    pub(super) prompts: Vec<Option<Prompt>>,
+}
+
 impl Front {
     /// Lets all outputs of `order` in; none goes on if one is refused.
     ///
     /// # Errors
     /// What the first one is refused with.
-    pub(super) async fn order<L: Layout>(
+    pub(super) async fn admit(
         &self,
         order: Order,
         caller: &Caller,
         headers: &HeaderMap,
-        layout: L,
-    ) -> Result<Answering<L>, ApiError> {
+    ) -> Result<Admitted, ApiError> {
         let Order {
             mut request,
             delivery,
@@ -69,16 +85,20 @@ impl Front {
                 outputs.push(self.shared.generate(message, arrival).await?);
             }
         }
-        Ok(Answering {
-            layout,
+        Ok(Admitted {
             delivery,
             logprobs: request.logprobs,
             text,
             model,
             id: caller.request_id.clone(),
             outputs,
-            before: vec![String::new(); count],
             prompts,
         })
     }
+}
+
+/// Seconds since 1970.
+pub(super) fn unix_time() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
 }

@@ -1,0 +1,77 @@
+//! The turns of a conversation.
+
+use serde_json::{Map, Value};
+use wire::bounds::MAX_MESSAGES;
+use wire::status::BadField;
+use wire::v1;
+
+use super::fields::Fields;
+
+/// Reads the messages that stand in field `name`. Their contents are texts, or lists of parts of the types `parts`.
+///
+/// # Errors
+/// Names the field that is missing or not supported.
+pub(super) fn read(
+    name: &str,
+    messages: Vec<Map<String, Value>>,
+    parts: &[&str],
+) -> Result<Vec<v1::ChatMessage>, BadField> {
+    if messages.is_empty() {
+        return Err(BadField::new(name, "missing, expected at least one"));
+    }
+    BadField::at_most(name, messages.len(), MAX_MESSAGES, "turns")?;
+    let messages = messages.into_iter().enumerate();
+    let turns = messages.map(|(index, message)| turn(&format!("{name}.{index}"), message, parts));
+    turns.collect()
+}
+
+fn turn(
+    path: &str,
+    message: Map<String, Value>,
+    types: &[&str],
+) -> Result<v1::ChatMessage, BadField> {
+    let mut fields = Fields::within(format!("{path}."), message);
+    let role: Option<String> = fields.take("role")?;
+    let content = fields.take::<Value>("content")?;
+    fields.only("type", &["message".into()])?;
+    fields.finish()?;
+    let missing = |name: &str| BadField::new(format!("{path}.{name}"), "missing");
+    Ok(v1::ChatMessage {
+        role: role.ok_or_else(|| missing("role"))?,
+        content: match content.ok_or_else(|| missing("content"))? {
+            Value::String(text) => text,
+            Value::Array(parts) => {
+                let parts = parts.into_iter().enumerate();
+                let texts =
+                    parts.map(|(at, part)| part_text(format!("{path}.content.{at}"), part, types));
+                texts.collect::<Result<String, _>>()?
+            }
+            _ => {
+                let problem = "expected a text, or a list of parts";
+                return Err(BadField::new(format!("{path}.content"), problem));
+            }
+        },
+    })
+}
+
+/// The text of a part of a content.
+fn part_text(path: String, part: Value, types: &[&str]) -> Result<String, BadField> {
+    let Value::Object(part) = part else {
+        let problem = format!("expected {{\"type\": \"{}\", \"text\": ...}}", types[0]);
+        return Err(BadField::new(path, problem));
+    };
+    let mut fields = Fields::within(format!("{path}."), part);
+    let kind: String = fields.take("type")?.unwrap_or_default();
+    if !types.contains(&&kind[..]) {
+        let problem = format!(
+            "'{kind}' is not supported, expected {}; nothing is ever fetched from addresses in messages",
+            types.join(" or ")
+        );
+        return Err(BadField::new(format!("{path}.type"), problem));
+    }
+    let text = fields.take("text")?;
+    fields.only("annotations", &[Value::Array(Vec::new())])?;
+    fields.only("logprobs", &[Value::Array(Vec::new())])?;
+    fields.finish()?;
+    text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
+}

@@ -1,0 +1,242 @@
+//! `/v1/responses`: a turn of a conversation, in OpenAI's newer form. Nothing is stored: state is the client's.
+
+mod events;
+mod object;
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tonic::Status;
+use wire::status::BadField;
+use wire::v1;
+
+use super::error::ApiError;
+use super::fields::Fields;
+use super::guard::Caller;
+use super::messages;
+use super::options;
+use super::output::Output;
+use super::run::{Admitted, Order};
+use super::state::Front;
+use object::{Echoed, Head};
+
+/// What `include` may hold.
+const WITH_LOGPROBS: &str = "message.output_text.logprobs";
+
+/// The conversation as it may be written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Input {
+    Text(String),
+    Items(Vec<Map<String, Value>>),
+}
+
+/// Answers a request.
+pub(super) async fn create(
+    State(front): State<Front>,
+    caller: Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let (order, echoed) = read(&body)?;
+    let mut admitted = front.admit(order, &caller, &headers).await?;
+    let head = Head::new(&mut admitted, echoed);
+    let stream = admitted.delivery.stream;
+    let Admitted {
+        text,
+        logprobs,
+        outputs,
+        ..
+    } = admitted;
+    let parts = outputs.into_iter().next();
+    let parts = parts.ok_or_else(|| Status::internal("a request without an output"))?;
+    if stream {
+        return Ok(events::respond(head, parts, text, logprobs));
+    }
+    let output = Output::collect(parts, &text).await?;
+    let of_tokens = logprobs.then_some(Arc::as_ref(&text));
+    Ok(Json(head.whole(&output, of_tokens)).into_response())
+}
+
+/// Reads a request's body; and what the answer repeats of it.
+fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
+    let mut fields = Fields::of_body(body)?;
+    if let Some(mut options) = fields.take_object("stream_options")? {
+        // Pieces are never padded.
+        options.only("include_obfuscation", &[json!(false), json!(true)])?;
+        options.finish()?;
+    }
+    let (mut request, delivery) = options::read(&mut fields)?;
+    if request.max_tokens.is_some() {
+        return Err(BadField::new("max_tokens", "is max_output_tokens here"));
+    }
+    if delivery.choices > 1 {
+        return Err(BadField::new(
+            "n",
+            "a response has one output; leave it out",
+        ));
+    }
+    request.max_tokens = fields.take("max_output_tokens")?;
+    let instructions: Option<String> = fields.take("instructions")?;
+    let input: Option<Input> = fields.take("input").map_err(|_| {
+        let problem = "expected a text, or a list of messages";
+        BadField::new("input", problem)
+    })?;
+    let turn = |role: &str, content: &str| v1::ChatMessage {
+        role: role.to_owned(),
+        content: content.to_owned(),
+    };
+    request.messages = match input {
+        None => return Err(BadField::new("input", "missing")),
+        Some(Input::Text(text)) => vec![turn("user", &text)],
+        Some(Input::Items(items)) => {
+            messages::read("input", items, &["input_text", "output_text"])?
+        }
+    };
+    if let Some(instructions) = &instructions {
+        request.messages.insert(0, turn("system", instructions));
+    }
+    let top: Option<u32> = fields.take("top_logprobs")?;
+    let include: Vec<String> = fields.take("include")?.unwrap_or_default();
+    if let Some(other) = include.iter().find(|name| *name != WITH_LOGPROBS) {
+        let problem = format!("'{other}' is not supported, expected {WITH_LOGPROBS}");
+        return Err(BadField::new("include", problem));
+    }
+    request.top_logprobs = top.unwrap_or_default();
+    request.logprobs = request.top_logprobs > 0 || !include.is_empty();
+    without_state_and_tools(&mut fields)?;
+    fields.finish()?;
+    let echoed = Echoed::of(&request, instructions);
+    let order = Order {
+        request,
+        delivery,
+        prompts: vec![None],
+    };
+    Ok((order, echoed))
+}
+
+/// Refuses what a server would have to remember, call, or think of before it answers.
+fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
+    if let Some(mut text) = fields.take_object("text")? {
+        text.only("format", &[json!({ "type": "text" })])?;
+        text.finish()?;
+    }
+    for (name, neutral) in [
+        ("background", vec![json!(false)]),
+        ("tools", vec![json!([])]),
+        ("tool_choice", vec![json!("none"), json!("auto")]),
+        ("parallel_tool_calls", vec![json!(false), json!(true)]),
+        ("truncation", vec![json!("disabled")]),
+        ("reasoning", vec![json!({})]),
+    ] {
+        fields.only(name, &neutral)?;
+    }
+    for name in ["previous_response_id", "conversation"] {
+        if fields.take::<Value>(name)?.is_some() {
+            let problem = "nothing is stored here; send the whole conversation as input";
+            return Err(BadField::new(name, problem));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_json(value: &Value) -> Result<(Order, Echoed), BadField> {
+        read(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn input_is_a_text_or_messages_after_the_instructions() {
+        let parts = json!([{ "type": "input_text", "text": "a" }, { "type": "output_text", "text": "b", "annotations": [] }]);
+        for (input, expected) in [
+            (json!("hello"), vec![("user", "hello")]),
+            (
+                json!([{ "role": "user", "content": "x" }, { "type": "message", "role": "assistant", "content": parts }]),
+                vec![("user", "x"), ("assistant", "ab")],
+            ),
+        ] {
+            let request =
+                json!({ "input": input, "instructions": "be brief", "max_output_tokens": 5 });
+            let (order, _) = read_json(&request).expect("in order");
+            let turns = order.request.messages.iter();
+            let turns: Vec<_> = turns
+                .map(|turn| (&turn.role[..], &turn.content[..]))
+                .collect();
+            assert_eq!(turns[0], ("system", "be brief"));
+            assert_eq!(turns[1..], expected);
+            assert_eq!(order.request.max_tokens, Some(5));
+        }
+    }
+
+    #[test]
+    fn log_probabilities_come_by_number_or_by_name() {
+        for (more, expected) in [
+            (json!({}), (false, 0)),
+            (json!({ "top_logprobs": 2 }), (true, 2)),
+            (json!({ "include": [WITH_LOGPROBS] }), (true, 0)),
+        ] {
+            let mut request = json!({ "input": "x" });
+            for (name, value) in more.as_object().expect("an object") {
+                request[name] = value.clone();
+            }
+            let (order, _) = read_json(&request).expect("in order");
+            let request = order.request;
+            assert_eq!((request.logprobs, request.top_logprobs), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        for (name, value) in [
+            ("input", json!(3)),
+            ("input", json!(null)),
+            ("input", json!([])),
+            ("previous_response_id", json!("resp_1")),
+            ("conversation", json!("c")),
+            ("store", json!(true)),
+            ("tools", json!([{ "type": "web_search" }])),
+            ("background", json!(true)),
+            ("truncation", json!("auto")),
+            ("reasoning", json!({ "effort": "low" })),
+            ("include", json!(["reasoning.encrypted_content"])),
+            ("max_tokens", json!(3)),
+            ("n", json!(2)),
+            ("messages", json!([])),
+        ] {
+            let mut request = json!({ "input": "x" });
+            request[name] = value;
+            assert_eq!(
+                read_json(&request).err().map(|bad| bad.field).as_deref(),
+                Some(name)
+            );
+        }
+        for (request, field) in [
+            (
+                json!({ "input": "x", "text": { "format": { "type": "json_object" } } }),
+                "text.format",
+            ),
+            (
+                json!({ "input": [{ "type": "function_call_output", "output": "1" }] }),
+                "input.0.role",
+            ),
+            (
+                json!({ "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": "http://x" }] }] }),
+                "input.0.content.0.type",
+            ),
+        ] {
+            assert_eq!(
+                read_json(&request).err().map(|bad| bad.field).as_deref(),
+                Some(field)
+            );
+        }
+    }
+}

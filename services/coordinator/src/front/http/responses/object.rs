@@ -1,0 +1,157 @@
+//! The response object.
+
+use serde_json::{Value, json};
+use text::ServedText;
+use wire::v1;
+
+use crate::front::http::logprobs;
+use crate::front::http::output::{Output, OutputToken};
+use crate::front::http::report;
+use crate::front::http::run::{Admitted, unix_time};
+
+/// What a response repeats of its request.
+pub(super) struct Echoed {
+    instructions: Option<String>,
+    max_output_tokens: Option<u32>,
+    temperature: f32,
+    top_p: f32,
+    top_logprobs: u32,
+    user: Option<String>,
+}
+
+impl Echoed {
+    pub(super) fn of(request: &v1::GenerateRequest, instructions: Option<String>) -> Self {
+        let sampling = request.sampling.as_ref();
+        Self {
+            instructions,
+            max_output_tokens: request.max_tokens,
+            temperature: sampling.and_then(|given| given.temperature).unwrap_or(1.0),
+            top_p: sampling.and_then(|given| given.top_p).unwrap_or(1.0),
+            top_logprobs: request.top_logprobs,
+            user: Some(request.tenant.clone()).filter(|user| !user.is_empty()),
+        }
+    }
+}
+
+/// Where a response stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    InProgress,
+    Completed,
+    /// It is as long as it may be.
+    Incomplete,
+    Failed,
+}
+
+impl Stage {
+    /// Its name in `status`, and the end of the event that says so.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// That of an output that is whole.
+    pub(super) fn of(output: &Output) -> Self {
+        match output.finished.reason() {
+            v1::FinishReason::Length => Self::Incomplete,
+            _ => Self::Completed,
+        }
+    }
+}
+
+/// What all forms of a response have in common.
+pub(super) struct Head {
+    id: String,
+    pub(super) item_id: String,
+    model: String,
+    created: u64,
+    echoed: Echoed,
+}
+
+impl Head {
+    pub(super) fn new(admitted: &mut Admitted, echoed: Echoed) -> Self {
+        Self {
+            id: format!("resp_{}", admitted.id),
+            item_id: format!("msg_{}", admitted.id),
+            model: std::mem::take(&mut admitted.model),
+            created: unix_time(),
+            echoed,
+        }
+    }
+
+    /// The response with these items.
+    pub(super) fn object(&self, stage: Stage, output: &[Value]) -> Value {
+        let Self { echoed, .. } = self;
+        let reason = (stage == Stage::Incomplete).then(|| json!({ "reason": "max_output_tokens" }));
+        json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": stage.name(),
+            "background": false,
+            "error": null,
+            "incomplete_details": reason,
+            "instructions": echoed.instructions,
+            "max_output_tokens": echoed.max_output_tokens,
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": false,
+            "previous_response_id": null,
+            "reasoning": { "effort": null, "summary": null },
+            "store": false,
+            "temperature": echoed.temperature,
+            "text": { "format": { "type": "text" } },
+            "tool_choice": "none",
+            "tools": [],
+            "top_logprobs": echoed.top_logprobs,
+            "top_p": echoed.top_p,
+            "truncation": "disabled",
+            "usage": null,
+            "user": echoed.user,
+            "metadata": {},
+        })
+    }
+
+    /// The response of an output that is whole; with log probabilities if there is the text that its tokens stand for.
+    pub(super) fn whole(&self, output: &Output, of_tokens: Option<&ServedText>) -> Value {
+        let stage = Stage::of(output);
+        let logprobs = self::logprobs(&output.tokens, of_tokens);
+        let item = self.item(stage, &[part(&output.text, &logprobs)]);
+        let mut response = self.object(stage, &[item]);
+        report::add(&mut response, std::slice::from_ref(output), 1);
+        let usage = response["usage"].take();
+        response["usage"] = json!({
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": { "cached_tokens": 0 },
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": usage["total_tokens"],
+        });
+        response
+    }
+
+    /// The one item of a response.
+    pub(super) fn item(&self, stage: Stage, content: &[Value]) -> Value {
+        json!({
+            "id": self.item_id,
+            "type": "message",
+            "status": stage.name(),
+            "role": "assistant",
+            "content": content,
+        })
+    }
+}
+
+/// The one part of an item.
+pub(super) fn part(text: &str, logprobs: &Value) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": logprobs })
+}
+
+/// The log probabilities of `tokens`, if they were requested; else none.
+pub(super) fn logprobs(tokens: &[OutputToken], text: Option<&ServedText>) -> Value {
+    text.map_or_else(|| json!([]), |text| logprobs::of_tokens(text, tokens))
+}
