@@ -70,7 +70,7 @@ fn bad_fields() -> Vec<Case> {
         }),
         case("top_logprobs | set logprobs", |r| r.top_logprobs = 1),
         case("prompt_logprobs | set logprobs", |r| {
-            r.prompt_logprobs = true
+            r.prompt_logprobs = true;
         }),
         case("max_tokens | 0 | 1 to", |r| r.max_tokens = Some(0)),
         case("logprobs | 'draft-only'", |r| {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
 use server::listen::{Listen, OptionalListen};
+use speculation::methods;
 
 use crate::error::CoordinatorError;
 
@@ -20,6 +21,8 @@ pub struct CoordinatorConfig {
     pub http: HttpConfig,
     /// The models served, the default one first.
     pub models: Vec<ModelGroup>,
+    /// Method of requests that name none.
+    pub method: String,
     /// Draft tokens a round where a request does not say.
     pub draft_len: DefaultDraftLen,
     /// Most draft tokens a round where a request names none and `auto`, a stop rule or a cascade of draft models
@@ -27,6 +30,8 @@ pub struct CoordinatorConfig {
     pub draft_cap: NonZeroU32,
     /// Whether only methods are allowed whose tokens are exact samples of the target model.
     pub lossless_only: bool,
+    /// Most output tokens that a request may ask for; 0 is what the context leaves.
+    pub max_output_tokens: u32,
     /// How long a peer may take for one answer.
     pub round_timeout_ms: NonZeroU64,
     /// How long a drafter may take for one draft; then the target goes on without it.
@@ -44,6 +49,9 @@ pub struct CoordinatorConfig {
     pub resolve_every_ms: NonZeroU64,
     /// Most requests under way; more are refused with a time to wait.
     pub max_requests: NonZeroUsize,
+    /// Most requests under way that show one token, where its line names no number; 0 is no limit but
+    /// `max_requests`.
+    pub max_requests_per_token: u32,
     /// Whether a request may ask the coordinator to decide its blocks, for which all distributions travel.
     pub allow_accept_at_coordinator: bool,
     /// Whether a request may ask for reports of all distributions.
@@ -160,9 +168,11 @@ impl Default for CoordinatorConfig {
                 drafters: vec!["http://127.0.0.1:7101".to_owned()],
                 verifiers: vec!["http://127.0.0.1:7201".to_owned()],
             }],
+            method: methods::METHODS[0].name.to_owned(),
             draft_len: DefaultDraftLen::Auto,
             draft_cap: const { NonZeroU32::new(20).unwrap() },
             lossless_only: false,
+            max_output_tokens: 0,
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
             draft_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
@@ -171,6 +181,7 @@ impl Default for CoordinatorConfig {
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
             resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },
+            max_requests_per_token: 0,
             allow_accept_at_coordinator: true,
             allow_distribution_reports: true,
             max_distribution_bytes: const { NonZeroU64::new(1 << 30).unwrap() },
@@ -186,16 +197,26 @@ impl CoordinatorConfig {
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn check(&self) -> Result<(), CoordinatorError> {
-        let wrong = |key: &str, problem: &str| {
-            let (key, problem) = (key.to_owned(), problem.to_owned());
-            Err(CoordinatorError::Setting { key, problem })
+        let setting = |key: &str, problem: &str| CoordinatorError::Setting {
+            key: key.to_owned(),
+            problem: problem.to_owned(),
         };
+        let wrong = |key: &str, problem: &str| Err(setting(key, problem));
         let fixed = self.draft_len.fixed();
         for (key, value) in [("draft_len", fixed), ("draft_cap", Some(self.draft_cap))] {
             if let Some(value) = value.filter(|value| value.get() > MAX_DRAFT_LEN) {
                 let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
                 return wrong(key, &problem);
             }
+        }
+        let method = methods::find(&self.method);
+        let method = method.map_err(|bad| setting("method", &bad.problem))?;
+        if self.lossless_only && !method.is_lossless() {
+            let problem = format!(
+                "'{}' is not lossless, and lossless_only is set",
+                self.method
+            );
+            return wrong("method", &problem);
         }
         if self.models.is_empty() {
             return wrong("models", "empty, expected at least one model");

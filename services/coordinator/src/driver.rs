@@ -44,7 +44,7 @@ pub(crate) struct Prepared {
     /// What the client is told it is called.
     pub(crate) request_id: String,
     /// What it may use of the process for as long as it runs: its place, and room for its distributions.
-    pub(crate) permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    pub(crate) permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// One request under way.
@@ -63,7 +63,7 @@ pub(crate) struct Driver {
     /// When its peer was asked.
     sent: Instant,
     round: RoundRecord,
-    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    _permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// What ended a wait.

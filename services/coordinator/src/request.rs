@@ -31,6 +31,9 @@ pub(crate) fn check(
     config: &CoordinatorConfig,
 ) -> Result<AdmittedRequest, BadField> {
     read_old_names(&mut request);
+    if request.method.is_empty() {
+        request.method.clone_from(&config.method);
+    }
     // A longer name would be refused by the peers.
     BadField::at_most("tenant", request.tenant.len(), MAX_TENANT_BYTES, "bytes")?;
     let description = &target.description;
@@ -38,6 +41,7 @@ pub(crate) fn check(
     let prompt = prompt::prompt_tokens(request.prompt.clone(), &request.messages, target)?;
     let least = u32::from(!request.prompt_logprobs);
     let max_tokens = max_tokens(request.max_tokens, prompt.len(), least, description)?;
+    let max_tokens = limits::allowed_tokens(max_tokens, request.max_tokens.is_some(), config)?;
     let drafting = DraftingRequest::read(&request)?;
     let limits = description.limits.unwrap_or_default();
     let most_drafts = limits.max_draft_tokens.max(1);

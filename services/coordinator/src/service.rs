@@ -1,6 +1,7 @@
 //! The service's life: bind, find a verifier, serve, drain.
 
 use std::convert::Infallible;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +83,11 @@ impl Coordinator {
         };
         let models = Arc::new(Models::new(&config, &process)?);
         let distribution_bytes = config.max_distribution_bytes.get();
-        let admission = Admission::new(config.max_requests.get(), distribution_bytes);
+        let admission = Admission::new(
+            config.max_requests.get(),
+            NonZeroU32::new(config.max_requests_per_token),
+            distribution_bytes,
+        );
         let names = models.names();
         let gauges = gauges(&models, &admission);
         let observation = Observation::new(&process, names.into_iter(), gauges);

@@ -28,7 +28,8 @@ pub use shown::Shown;
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// Tokens that clients must show to a coordinator. A name may stand before a token; it is the tenant
-    /// of those who show it, whatever they say. Without the file everyone is let in.
+    /// of those who show it, whatever they say. `requests=N` may stand after it: most requests under way
+    /// that show it. Without the file everyone is let in.
     pub client_tokens_file: PathBuf,
     /// Tokens that a drafter and a verifier demand; a coordinator shows the first. Without the file
     /// everyone is let in.

@@ -106,7 +106,7 @@ async fn requests_have_names() {
 #[tokio::test]
 async fn tokens_are_asked_for_where_clients_must_show_them() {
     let mut file = NamedTempFile::new().expect("a file");
-    writeln!(file, "somebody 0123456789abcdef0123456789abcdef").expect("written");
+    writeln!(file, "somebody 0123456789abcdef0123456789abcdef requests=1").expect("written");
     let config = AuthConfig {
         client_tokens_file: file.path().to_owned(),
         ..Default::default()
@@ -116,17 +116,24 @@ async fn tokens_are_asked_for_where_clients_must_show_them() {
         ..Default::default()
     };
     let serving = serving_in(process, |_| {}).await;
-    let body = json!({ "prompt": "x", "max_tokens": 1 }).to_string();
-    let with = async |token: &str| {
+    let with_choices = async |token: &str, choices: u32| {
+        let body = json!({ "prompt": "x", "max_tokens": 1, "n": choices }).to_string();
         let headers = format!("{JSON}{token}");
         serving.post_with("/v1/completions", &headers, &body).await
     };
+    let with = async |token| with_choices(token, 1).await;
     with("").await.refused(401, None);
     with("authorization: Bearer nonsense-nonsense-nonsense\r\n")
         .await
         .refused(401, None);
-    let known = with("authorization: Bearer 0123456789abcdef0123456789abcdef\r\n").await;
+    let token = "authorization: Bearer 0123456789abcdef0123456789abcdef\r\n";
+    let known = with(token).await;
     assert_eq!(known.status, 200, "{known:?}");
+    // It has one place.
+    let refused = with_choices(token, 2).await;
+    let problem = refused.refused(429, None);
+    assert!(problem.contains("of this token"), "{problem}");
+    assert!(refused.headers.contains("retry-after: 1"), "{refused:?}");
     assert_eq!(serving.get("/health").await.status, 200, "for probes");
 }
 

@@ -1,12 +1,13 @@
 //! Axes and parameters that are unknown, out of range, or do not go together: refused by name.
 
-use coordinator::CoordinatorConfig;
+use coordinator::{Coordinator, CoordinatorConfig};
+use server::process::Process;
 use speculation::methods::METHODS;
 use tonic::Code;
 use wire::v1::target_distribution::Kind;
 use wire::v1::{GenerateRequest, ListMethodsRequest, MethodParameters, ProposalForm};
 
-use crate::client::{With, request, try_generate};
+use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{Cluster, client, config, coordinator, draft, pair, target, verifier};
 use crate::errors::{case, each_refused};
 
@@ -94,6 +95,49 @@ async fn only_lossless_methods_are_served_where_the_operator_says_so() {
     assert!(
         status.message().contains("as it is asked for"),
         "{status:?}"
+    );
+}
+
+/// What an operator sets holds where a request says nothing, and bounds what it says.
+#[tokio::test]
+async fn method_and_length_are_the_operators_where_a_request_says_nothing() {
+    let (drafter, verifier) = pair().await;
+    let config = CoordinatorConfig {
+        method: "block".to_owned(),
+        max_output_tokens: 5,
+        ..config(&[drafter.url()], &[verifier.url()])
+    };
+    let wrong = |change: fn(&mut CoordinatorConfig)| {
+        let mut config = config.clone();
+        change(&mut config);
+        let refused = Coordinator::new(config, Process::default());
+        refused.err().expect("refused").to_string()
+    };
+    let refused = wrong(|config| config.method = "blok".to_owned());
+    assert!(
+        refused.contains("method") && refused.contains("block-greedy"),
+        "{refused}"
+    );
+    let refused =
+        wrong(|config| (config.method, config.lossless_only) = ("lossy".to_owned(), true));
+    assert!(refused.contains("lossless_only"), "{refused}");
+    let coordinator = coordinator(config).await;
+    let mut silent = base();
+    (silent.method, silent.max_tokens) = (String::new(), None);
+    let answer = generate(&coordinator, silent.clone().ignoring_eos()).await;
+    assert_eq!(
+        (&answer.started.method[..], answer.tokens.len()),
+        ("block", 5)
+    );
+    let answer = generate(&coordinator, silent.clone().method("coupled")).await;
+    assert_eq!(answer.started.method, "coupled");
+    silent.max_tokens = Some(6);
+    let refused = try_generate(&coordinator, silent)
+        .await
+        .expect_err("too long");
+    assert!(
+        refused.message().starts_with("max_tokens: 6"),
+        "{refused:?}"
     );
 }
 

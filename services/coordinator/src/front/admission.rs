@@ -1,8 +1,11 @@
-//! Who is let in: a bounded number of requests at a time.
+//! Who is let in: a bounded number of requests at a time, of all clients and of each token.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use server::auth::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
@@ -15,17 +18,33 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Admission {
     permits: Arc<Semaphore>,
     max_requests: usize,
+    /// Most requests of a token whose line names no number, if they are bounded.
+    max_per_token: Option<NonZeroU32>,
+    of_tokens: Arc<Mutex<HashMap<u64, OfToken>>>,
     /// Room for distributions, in KiB.
     room: Arc<Semaphore>,
     max_kib: usize,
 }
 
+/// The places of one token.
+#[derive(Debug)]
+struct OfToken {
+    max_requests: NonZeroU32,
+    permits: Arc<Semaphore>,
+}
+
 impl Admission {
-    pub(crate) fn new(max_requests: usize, max_distribution_bytes: u64) -> Self {
+    pub(crate) fn new(
+        max_requests: usize,
+        max_per_token: Option<NonZeroU32>,
+        max_distribution_bytes: u64,
+    ) -> Self {
         let max_kib = (max_distribution_bytes >> 10).min(Semaphore::MAX_PERMITS as u64) as usize;
         Self {
             permits: Arc::new(Semaphore::new(max_requests)),
             max_requests,
+            max_per_token,
+            of_tokens: Arc::default(),
             room: Arc::new(Semaphore::new(max_kib)),
             max_kib,
         }
@@ -41,16 +60,50 @@ impl Admission {
         self.max_requests
     }
 
-    /// A permit to run one request, held for as long as it runs.
+    /// A place for one request of `client`, among all and among those of its token; held for as long as it runs.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` with a time to wait.
-    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Status> {
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
+    pub(crate) fn admit(
+        &self,
+        client: Option<&Client>,
+    ) -> Result<Vec<OwnedSemaphorePermit>, Status> {
+        let of_token = client.map(|client| self.admit_token(client)).transpose()?;
+        let of_token = of_token.flatten();
+        let among_all = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             tracing::warn!(max_requests = self.max_requests, "request refused");
             let what = format!(
                 "{} requests are under way, no more are taken",
                 self.max_requests
+            );
+            overloaded(what, RETRY_AFTER)
+        })?;
+        Ok(of_token.into_iter().chain([among_all]).collect())
+    }
+
+    /// A place among the requests of the client's token, if these are bounded.
+    fn admit_token(&self, client: &Client) -> Result<Option<OwnedSemaphorePermit>, Status> {
+        let Some(max_requests) = client.max_requests.or(self.max_per_token) else {
+            return Ok(None);
+        };
+        let mut of_tokens = self
+            .of_tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let new = || OfToken {
+            max_requests,
+            permits: Arc::new(Semaphore::new(max_requests.get() as usize)),
+        };
+        let of_token = of_tokens.entry(client.token).or_insert_with(new);
+        if of_token.max_requests != max_requests {
+            // Its file says another number by now; those under way count for the old one.
+            *of_token = new();
+        }
+        let place = Arc::clone(&of_token.permits).try_acquire_owned();
+        place.map(Some).map_err(|_| {
+            let what = format!(
+                "{max_requests} requests of this token are under way, no more are taken (requests=N in \
+                 auth.client_tokens_file, or coordinator.max_requests_per_token)"
             );
             overloaded(what, RETRY_AFTER)
         })
@@ -84,7 +137,7 @@ mod tests {
 
     #[test]
     fn distributions_have_so_many_bytes_and_no_more() {
-        let admission = Admission::new(4, 10 << 10);
+        let admission = Admission::new(4, None, 10 << 10);
         assert!(admission.admit_bytes(0).is_ok());
         let held = admission.admit_bytes(9 << 10).expect("room");
         let refused = admission.admit_bytes(2 << 10).expect_err("no room");
@@ -98,13 +151,42 @@ mod tests {
 
     #[test]
     fn a_permit_is_given_back_when_dropped() {
-        let admission = Admission::new(1, 0);
-        let permit = admission.admit().expect("the first");
+        let admission = Admission::new(1, None, 0);
+        let permit = admission.admit(None).expect("the first");
         assert_eq!((admission.running(), admission.max_requests()), (1, 1));
-        let refused = admission.admit().expect_err("the second");
+        let refused = admission.admit(None).expect_err("the second");
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
         drop(permit);
         assert_eq!(admission.running(), 0);
-        assert!(admission.admit().is_ok());
+        assert!(admission.admit(None).is_ok());
+    }
+
+    #[test]
+    fn a_token_has_places_of_its_own_and_takes_none_of_another() {
+        let admission = Admission::new(8, NonZeroU32::new(2), 0);
+        let client = |token, max_requests| Client {
+            tenant: None,
+            token,
+            max_requests: NonZeroU32::new(max_requests),
+        };
+        let by_default = client(1, 0);
+        let held = [(); 2].map(|()| admission.admit(Some(&by_default)).expect("a place"));
+        let refused = admission.admit(Some(&by_default)).expect_err("a third");
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert!(
+            refused.message().contains("2 requests of this token"),
+            "{refused:?}"
+        );
+        assert_eq!(admission.running(), 2, "what was refused holds no place");
+        // Another token, one of a number of its own, and whoever needs none.
+        let own = client(2, 3);
+        let more = [(); 3].map(|()| admission.admit(Some(&own)).expect("a place"));
+        assert!(admission.admit(Some(&own)).is_err());
+        assert!(admission.admit(None).is_ok());
+        drop((held, more));
+        assert!(admission.admit(Some(&by_default)).is_ok());
+        // The file says another number meanwhile.
+        let _one = admission.admit(Some(&client(2, 1))).expect("a place");
+        assert!(admission.admit(Some(&client(2, 1))).is_err());
     }
 }

@@ -38,7 +38,10 @@ impl Shared {
         if let Some(tenant) = arrival.client.and_then(|client| client.tenant.as_deref()) {
             tenant.clone_into(&mut message.tenant);
         }
-        match self.prepare(message, arrival.deadline, &mut observer).await {
+        let Arrival {
+            client, deadline, ..
+        } = arrival;
+        match self.prepare(message, client, deadline, &mut observer).await {
             Ok(prepared) => {
                 let (context, lines) = (observer.context(), observer.log_lines());
                 let (config, health) = (&self.config, self.health.clone());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use server::auth::Client;
 use server::health::Health;
 use server::request_id::request_id;
 use speculation::session::Plan;
@@ -40,14 +41,15 @@ impl Shared {
     pub(super) async fn prepare(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
+        client: Option<&Client>,
         deadline: Option<Duration>,
         observer: &mut Observer,
     ) -> Result<Prepared, Status> {
-        let permit = self.admission.admit()?;
+        let permits = self.admission.admit(client)?;
         observer.observe(&Event::Admitted);
         let longest = self.config.request_timeout();
         let patience = deadline.map_or(longest, |deadline| deadline.min(longest));
-        let checking = self.check(message, permit);
+        let checking = self.check(message, permits);
         let late = |_| Failure::Late.status("the deadline passed before the request began");
         let checked = tokio::select! {
             biased;
@@ -67,12 +69,12 @@ impl Shared {
         Ok(prepared)
     }
 
-    /// Finds the model asked for and checks the request against it. The permit goes along, so that
+    /// Finds the model asked for and checks the request against it. The permits go along, so that
     /// what is admitted is bounded even if the client leaves meanwhile.
     async fn check(
         self: &Arc<Self>,
         message: v1::GenerateRequest,
-        permit: OwnedSemaphorePermit,
+        mut permits: Vec<OwnedSemaphorePermit>,
     ) -> Result<Prepared, Status> {
         check_names(&message)?;
         let session_id = random_id()?;
@@ -87,14 +89,14 @@ impl Shared {
         let check = move || {
             let request = request::check(message, &model, &target, &shared.config)?;
             let bytes = request::distribution_bytes(&request);
-            let distributions = shared.admission.admit_bytes(bytes)?;
+            permits.push(shared.admission.admit_bytes(bytes)?);
             Ok::<_, Status>(Prepared {
                 request,
                 model,
                 target,
                 session_id,
                 request_id: request_id(session_id),
-                permits: (permit, distributions),
+                permits,
             })
         };
         // Turning a long text into tokens would hold up every stream of an async thread.

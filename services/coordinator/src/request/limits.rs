@@ -70,6 +70,25 @@ pub(super) fn max_tokens(
     Ok(max_tokens)
 }
 
+/// Most output tokens that are allowed here; more that were asked for are refused.
+pub(super) fn allowed_tokens(
+    max_tokens: u32,
+    is_requested: bool,
+    config: &CoordinatorConfig,
+) -> Result<u32, BadField> {
+    let most = match config.max_output_tokens {
+        0 => u32::MAX,
+        most => most,
+    };
+    if is_requested && max_tokens > most {
+        let problem = format!(
+            "{max_tokens} is out of range, expected at most {most} (coordinator.max_output_tokens)"
+        );
+        return Err(BadField::new("max_tokens", problem));
+    }
+    Ok(max_tokens.min(most))
+}
+
 /// Refuses a least length of the output that is above its greatest.
 pub(super) fn check_min_tokens(min_tokens: u32, max_tokens: u32) -> Result<(), BadField> {
     if min_tokens <= max_tokens {

@@ -1,6 +1,8 @@
 //! A file of tokens.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +18,9 @@ pub const MIN_TOKEN_CHARS: usize = 16;
 /// Longest token, and longest name before one, in characters.
 pub const MAX_TOKEN_CHARS: usize = 256;
 
+/// What stands before the most requests under way of a token.
+const LIMIT: &str = "requests=";
+
 /// The tokens of a file, in its order; at least one.
 pub(super) struct TokenFile {
     /// The key in section `auth`.
@@ -27,6 +32,7 @@ pub(super) struct TokenFile {
 struct Token {
     secret: String,
     name: Option<Arc<str>>,
+    max_requests: Option<NonZeroU32>,
 }
 
 impl TokenFile {
@@ -64,8 +70,13 @@ impl TokenFile {
         let mut found = None;
         for token in &self.tokens {
             if token.secret.as_bytes().ct_eq(shown).into() {
-                let tenant = token.name.clone();
-                found = Some(Client { tenant });
+                let mut hasher = DefaultHasher::new();
+                token.secret.hash(&mut hasher);
+                found = Some(Client {
+                    tenant: token.name.clone(),
+                    token: hasher.finish(),
+                    max_requests: token.max_requests,
+                });
             }
         }
         found
@@ -83,12 +94,20 @@ impl TokenFile {
 
 impl Token {
     fn parse(line: &str) -> Result<Self, String> {
-        let mut words = line.split_whitespace();
-        let (first, second, third) = (words.next(), words.next(), words.next());
-        let (name, secret) = match (first, second, third) {
-            (Some(secret), None, _) => (None, secret),
-            (Some(name), Some(secret), None) => (Some(name), secret),
-            _ => return Err("more than two words, expected [NAME] TOKEN".to_owned()),
+        let mut words: Vec<_> = line.split_whitespace().collect();
+        let limit = words.last().and_then(|word| word.strip_prefix(LIMIT));
+        let max_requests = limit.map(|number| {
+            let problem = format!("{LIMIT}{number} is no limit, expected a number of at least 1");
+            number.parse().map_err(|_| problem)
+        });
+        let max_requests = max_requests.transpose()?;
+        if max_requests.is_some() {
+            words.pop();
+        }
+        let (name, secret) = match words[..] {
+            [secret] => (None, secret),
+            [name, secret] => (Some(name), secret),
+            _ => return Err(format!("more than two words, expected [NAME] TOKEN [{LIMIT}N]")),
         };
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("the token has characters that are not visible ASCII".to_owned());
@@ -107,6 +126,7 @@ impl Token {
         Ok(Self {
             secret: secret.to_owned(),
             name: name.map(Arc::from),
+            max_requests,
         })
     }
 }

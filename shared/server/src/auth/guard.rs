@@ -1,5 +1,6 @@
 //! What a service asks of every request before it looks at it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tonic::service::Interceptor;
@@ -16,6 +17,10 @@ pub(super) const HEADER: &str = "authorization";
 pub struct Client {
     /// The name before the token, if there is one.
     pub tenant: Option<Arc<str>>,
+    /// Tells the token from others, also after its file was read again, and nothing of what it is.
+    pub token: u64,
+    /// Most requests under way that show the token, if its line says so.
+    pub max_requests: Option<NonZeroU32>,
 }
 
 /// Refuses requests that show no token, or one that is not known.

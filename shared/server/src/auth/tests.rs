@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use tonic::service::Interceptor;
@@ -52,6 +53,41 @@ fn every_token_of_the_file_is_let_in_under_its_name() {
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let tenant = requested(&auth, Some(&format!("{scheme} {SECOND}"))).unwrap();
         assert_eq!(tenant.as_deref(), Some("acme"));
+    }
+}
+
+#[test]
+fn a_token_may_have_a_limit_and_keeps_its_number_when_its_file_is_read_again() {
+    let clients = |text: &str| {
+        let (_folder, path) = file(text);
+        let auth = coordinator(path).unwrap();
+        [FIRST, SECOND].map(|token| {
+            let shown = request(Some(&format!("Bearer {token}")));
+            let passed = auth.guard().call(shown).unwrap();
+            passed.extensions().get::<Client>().unwrap().clone()
+        })
+    };
+    let [first, second] = clients(&format!("{FIRST} requests=3\nacme {SECOND} requests=1\n"));
+    let limits = [&first, &second].map(|client| client.max_requests.map(NonZeroU32::get));
+    assert_eq!(limits, [Some(3), Some(1)]);
+    assert_ne!(first.token, second.token);
+    let again = clients(&format!("other {SECOND}\n{FIRST}\n"));
+    assert_eq!(
+        [again[0].token, again[1].token],
+        [first.token, second.token]
+    );
+    assert_eq!(again[0].max_requests, None);
+    for line in [
+        format!("{FIRST} requests=0"),
+        format!("{FIRST} requests=x"),
+        format!("a b {FIRST}"),
+    ] {
+        let (_folder, path) = file(&line);
+        let refused = coordinator(path).expect_err("refused").to_string();
+        assert!(
+            refused.contains("line 1") && !refused.contains(FIRST),
+            "{refused}"
+        );
     }
 }
 

@@ -34,6 +34,10 @@ fn turn(
     let role: Option<String> = fields.take("role")?;
     let content = fields.take::<Value>("content")?;
     fields.only("type", &["message".into()])?;
+    // What an earlier answer said of itself.
+    for name in ["id", "status"] {
+        fields.take::<String>(name)?;
+    }
     fields.finish()?;
     let missing = |name: &str| BadField::new(format!("{path}.{name}"), "missing");
     Ok(v1::ChatMessage {
@@ -70,8 +74,10 @@ fn part_text(path: String, part: Value, types: &[&str]) -> Result<String, BadFie
         return Err(BadField::new(format!("{path}.type"), problem));
     }
     let text = fields.take("text")?;
-    fields.only("annotations", &[Value::Array(Vec::new())])?;
-    fields.only("logprobs", &[Value::Array(Vec::new())])?;
+    // What an earlier answer said of its text.
+    for name in ["annotations", "logprobs"] {
+        fields.take::<Vec<Value>>(name)?;
+    }
     fields.finish()?;
     text.ok_or_else(|| BadField::new(format!("{path}.text"), "missing"))
 }

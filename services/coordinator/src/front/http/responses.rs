@@ -160,7 +160,7 @@ mod tests {
         for (input, expected) in [
             (json!("hello"), vec![("user", "hello")]),
             (
-                json!([{ "role": "user", "content": "x" }, { "type": "message", "role": "assistant", "content": parts }]),
+                json!([{ "role": "user", "content": "x" }, { "id": "msg_1", "status": "completed", "type": "message", "role": "assistant", "content": parts }]),
                 vec![("user", "x"), ("assistant", "ab")],
             ),
         ] {
@@ -226,7 +226,7 @@ mod tests {
             ),
             (
                 json!({ "input": [{ "type": "function_call_output", "output": "1" }] }),
-                "input.0.role",
+                "input.0.type",
             ),
             (
                 json!({ "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": "http://x" }] }] }),

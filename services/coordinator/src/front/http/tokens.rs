@@ -1,19 +1,21 @@
 //! `/tokenize` and `/detokenize`: text into a model's tokens and back.
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 use wire::status::BadField;
 
 use super::error::ApiError;
 use super::fields::Fields;
+use super::guard::Caller;
 use super::state::Front;
 use crate::front::prepare::target;
 
 /// The tokens of `prompt`.
 pub(super) async fn tokenize(
     State(front): State<Front>,
+    caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
     let mut fields = Fields::of_body(&body)?;
@@ -26,7 +28,7 @@ pub(super) async fn tokenize(
     let target = target(model, &[0; 16]).await?;
     let text = target.text;
     // It takes a place among the requests: a long text keeps a processor busy for seconds.
-    let _permit = front.shared.admission.admit()?;
+    let _permit = front.shared.admission.admit(caller.client.as_ref())?;
     // A long text would hold up every stream of an async thread.
     let encoding = tokio::task::spawn_blocking(move || text.tokens(prompt, with_special));
     let encoded = encoding
@@ -43,6 +45,7 @@ pub(super) async fn tokenize(
 /// The text of `tokens`.
 pub(super) async fn detokenize(
     State(front): State<Front>,
+    caller: Extension<Caller>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
     let mut fields = Fields::of_body(&body)?;
@@ -52,7 +55,7 @@ pub(super) async fn detokenize(
     let tokens = tokens.ok_or_else(|| BadField::new("tokens", "missing"))?;
     let model = front.shared.model(&model)?;
     let text = target(model, &[0; 16]).await?.text;
-    let _permit = front.shared.admission.admit()?;
+    let _permit = front.shared.admission.admit(caller.client.as_ref())?;
     let decoding = tokio::task::spawn_blocking(move || text.text_of(&tokens));
     let text = decoding.await.unwrap_or_default();
     Ok(Json(json!({ "prompt": text })))

@@ -53,7 +53,7 @@ pub(crate) fn run(
                 session.handle(input, Duration::ZERO);
             }
             Action::Emit(tokens) => emitted.extend(tokens),
-            Action::Close(_) => {}
+            Action::Close(_) | Action::EmitScores { .. } => {}
             Action::Finish(reason) => {
                 assert!(
                     emitted
