@@ -46,6 +46,8 @@ pub struct AdminConfig {
     pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
+    /// Whether metrics that vLLM has too stand under its names as well.
+    pub vllm_metrics: bool,
 }
 
 impl Default for AdminConfig {
@@ -53,6 +55,7 @@ impl Default for AdminConfig {
         Self {
             listen: OptionalListen::on_loopback(DEFAULT_PORT),
             insecure: false,
+            vllm_metrics: false,
         }
     }
 }
@@ -100,14 +103,19 @@ pub async fn start(
         check_exposed("admin.listen", listen, REMEDY)?;
     }
     let bound = config.listen.bind(is_chosen, "admin port").await?;
-    bound.map(|listener| serve(listener, process)).transpose()
+    let serve = |listener| serve(listener, process, config.vllm_metrics);
+    bound.map(serve).transpose()
 }
 
-/// Serves the admin port of `process` on `listener`.
+/// Serves the admin port of `process` on `listener`; metrics also under vLLM's names if `vllm_metrics`.
 ///
 /// # Errors
 /// If the listener has no address.
-pub fn serve(listener: TcpListener, process: &Process) -> Result<Admin, AdminError> {
+pub fn serve(
+    listener: TcpListener,
+    process: &Process,
+    vllm_metrics: bool,
+) -> Result<Admin, AdminError> {
     let address = listener.local_addr().map_err(AdminError::Address)?;
     let severed = CancellationToken::new();
     let sever = severed.clone().drop_guard();
@@ -118,7 +126,7 @@ pub fn serve(listener: TcpListener, process: &Process) -> Result<Admin, AdminErr
         .accept_http1(true)
         .max_concurrent_streams(MAX_STREAMS)
         .timeout(ANSWER_TIMEOUT)
-        .add_routes(http::routes(process))
+        .add_routes(http::routes(process, vllm_metrics))
         .serve_with_incoming(incoming);
     let task = tokio::spawn(async move {
         if let Err(error) = serving.await {

@@ -11,6 +11,7 @@ mod peer;
 mod process;
 mod registered;
 mod samples;
+mod vllm;
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,6 +64,16 @@ impl Metrics {
     /// Has `source` asked at every scrape, until it answers `None`: what it looked at is gone.
     pub fn sample(&self, source: impl Fn(&mut Samples) -> Option<()> + Send + Sync + 'static) {
         self.0.sources.add(Box::new(source));
+    }
+
+    /// The same as [`Metrics::encode`], with those that vLLM has under its names too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn encode_with_aliases(&self) -> Result<String, fmt::Error> {
+        let mut text = self.encode()?;
+        vllm::add(&mut text);
+        Ok(text)
     }
 
     /// Writes all of them as OpenMetrics text.

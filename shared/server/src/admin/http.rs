@@ -19,9 +19,10 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 const NOT_KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
 /// All routes. Others are not found; methods but GET and HEAD are not allowed.
-pub(super) fn routes(process: &Process) -> Routes {
+pub(super) fn routes(process: &Process, vllm_metrics: bool) -> Routes {
+    let metrics = async move |state| exposition(state, vllm_metrics);
     let router = Router::new()
-        .route("/metrics", get(exposition))
+        .route("/metrics", get(metrics))
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .with_state(process.clone());
@@ -29,8 +30,14 @@ pub(super) fn routes(process: &Process) -> Routes {
     Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }))
 }
 
-async fn exposition(State(process): State<Process>) -> Response {
-    match process.metrics.encode() {
+fn exposition(State(process): State<Process>, vllm_metrics: bool) -> Response {
+    let metrics = &process.metrics;
+    let text = if vllm_metrics {
+        metrics.encode_with_aliases()
+    } else {
+        metrics.encode()
+    };
+    match text {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE), NOT_KEPT], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "metrics cannot be written");

@@ -8,12 +8,13 @@ use tonic_health::pb::health_client::HealthClient;
 use super::*;
 use crate::channel::{ChannelConfig, connect};
 use crate::health::Health;
+use crate::metrics::names;
 
 const SERVICE: &str = "outrider.v1.Verifier";
 
 async fn open(process: &Process) -> Admin {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    serve(listener, process).unwrap()
+    serve(listener, process, false).unwrap()
 }
 
 /// An answer over HTTP/1: its status, its headers in lower case, and its body.
@@ -49,6 +50,22 @@ async fn metrics_come_as_openmetrics() {
     assert!(head.contains(content_type), "{head}");
     assert!(body.contains("\noutrider_build_info{"), "{body}");
     assert!(body.ends_with("# EOF\n"), "{body}");
+    assert!(!body.contains("vllm:"), "{body}");
+}
+
+#[tokio::test]
+async fn aliases_come_where_they_are_switched_on() {
+    let process = Process::default();
+    let running = &names::ENGINE_RUNNING;
+    process.metrics.sample(|samples| {
+        samples.add(running, &["verifier"], 3.0);
+        Some(())
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let admin = serve(listener, &process, true).unwrap();
+    let (_, _, body) = http1(&admin, "GET", "/metrics").await;
+    assert!(body.contains("vllm:num_requests_running{"), "{body}");
+    assert!(body.contains("outrider_engine_running{"), "{body}");
 }
 
 #[tokio::test]
@@ -188,6 +205,7 @@ async fn a_closed_port_takes_its_connections_with_it() {
 #[tokio::test]
 async fn it_is_not_opened_to_strangers_by_accident() {
     let config = |listen: &str, insecure| AdminConfig {
+        vllm_metrics: false,
         listen: listen.to_owned().try_into().unwrap(),
         insecure,
     };

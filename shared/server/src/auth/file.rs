@@ -107,7 +107,11 @@ impl Token {
         let (name, secret) = match words[..] {
             [secret] => (None, secret),
             [name, secret] => (Some(name), secret),
-            _ => return Err(format!("more than two words, expected [NAME] TOKEN [{LIMIT}N]")),
+            _ => {
+                return Err(format!(
+                    "more than two words, expected [NAME] TOKEN [{LIMIT}N]"
+                ));
+            }
         };
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("the token has characters that are not visible ASCII".to_owned());
