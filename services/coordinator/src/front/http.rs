@@ -12,6 +12,7 @@
 //! | `output`, `answer` | answers, whole or as events |
 //! | `logprobs`, `report` | what answers say beside their text |
 //! | `models`, `tokens` | what is served, and its tokens |
+//! | `openapi` | the description of all that |
 //! | `error` | errors as clients read them |
 
 mod answer;
@@ -23,6 +24,7 @@ mod guard;
 mod logprobs;
 mod messages;
 mod models;
+mod openapi;
 mod options;
 mod output;
 mod report;
@@ -72,6 +74,7 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
         .route("/health", get(models::health))
         .route("/ready", get(models::ready))
         .route("/version", get(models::version))
+        .route("/openapi.json", get(openapi::describe))
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))

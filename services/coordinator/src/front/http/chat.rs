@@ -32,7 +32,7 @@ pub(super) async fn create(
     Answering::new(Turn, admitted).respond().await
 }
 
-fn read(body: &[u8]) -> Result<Order, BadField> {
+pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     let mut fields = Fields::of_body(body)?;
     let newer = fields.take("max_completion_tokens")?;
     let (mut request, delivery) = options::read(&mut fields)?;

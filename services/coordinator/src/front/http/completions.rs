@@ -64,7 +64,7 @@ pub(super) async fn create(
 }
 
 /// Reads a request's body; and whether prompts are to be echoed.
-fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
+pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     let mut fields = Fields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
     let prompts: Option<Prompts> = fields.take("prompt").map_err(|_| {

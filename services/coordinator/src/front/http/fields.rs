@@ -32,12 +32,18 @@ impl Fields {
         BadField::new(format!("{}{name}", self.path), problem)
     }
 
+    fn remove(&mut self, name: &str) -> Option<Value> {
+        #[cfg(test)]
+        taken::note(&self.path, name);
+        self.left.remove(name)
+    }
+
     /// Reads the field `name`; none if it is not there, or null.
     ///
     /// # Errors
     /// If it is of another type.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, BadField> {
-        match self.left.remove(name) {
+        match self.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
                 let read = serde_json::from_value(value).map(Some);
@@ -61,7 +67,7 @@ impl Fields {
     /// # Errors
     /// If it holds another value.
     pub(super) fn only(&mut self, name: &str, neutral: &[Value]) -> Result<(), BadField> {
-        match self.left.remove(name) {
+        match self.remove(name) {
             None | Some(Value::Null) => Ok(()),
             Some(value) if neutral.contains(&value) => Ok(()),
             Some(_) => {
@@ -85,6 +91,28 @@ impl Fields {
             None => Ok(()),
             Some((name, _)) => Err(self.error(name, "no such field is supported; leave it out")),
         }
+    }
+}
+
+/// Which fields are asked for, there or not.
+#[cfg(test)]
+pub(super) mod taken {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static NAMES: RefCell<BTreeSet<String>> = RefCell::default();
+    }
+
+    pub(super) fn note(path: &str, name: &str) {
+        NAMES.with_borrow_mut(|names| names.insert(format!("{path}{name}")));
+    }
+
+    /// What `read` gives, and the fields that it asks for.
+    pub(in crate::front::http) fn taken<T>(read: impl FnOnce() -> T) -> (T, BTreeSet<String>) {
+        NAMES.take();
+        let read = read();
+        (read, NAMES.take())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `/v1/models`, and the server's own state.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -26,8 +27,10 @@ pub(super) async fn list(State(front): State<Front>) -> Json<Value> {
 /// One model.
 pub(super) async fn find(
     State(front): State<Front>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Value>, ApiError> {
+    let rejected = |error: PathRejection| ApiError::http(error.status(), error.body_text());
+    let Path(name) = name.map_err(rejected)?;
     let model = front.shared.model(&name)?;
     Ok(Json(described(model.name(), front.began)))
 }

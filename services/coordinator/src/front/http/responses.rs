@@ -65,7 +65,7 @@ pub(super) async fn create(
 }
 
 /// Reads a request's body; and what the answer repeats of it.
-fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
+pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let mut fields = Fields::of_body(body)?;
     if let Some(mut options) = fields.take_object("stream_options")? {
         // Pieces are never padded.

@@ -10,7 +10,7 @@ use crate::front::http::report;
 use crate::front::http::run::{Admitted, unix_time};
 
 /// What a response repeats of its request.
-pub(super) struct Echoed {
+pub(in crate::front::http) struct Echoed {
     instructions: Option<String>,
     max_output_tokens: Option<u32>,
     temperature: f32,

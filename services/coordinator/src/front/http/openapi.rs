@@ -1,0 +1,103 @@
+//! `/openapi.json`: what the routes take and give, for tools that read such a description.
+//!
+//! It is a file, `openapi.json`, since requests are read field by field and there are no types to derive it from. A test
+//! holds its requests to what is read, and schemathesis, in `tests/clients`, the answers to what is served.
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+
+const DESCRIPTION: &str = include_str!("openapi.json");
+
+/// The description.
+pub(super) async fn describe() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], DESCRIPTION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::DESCRIPTION;
+    use crate::front::http::fields::taken::taken;
+    use crate::front::http::{chat, completions, responses};
+
+    fn description() -> Value {
+        serde_json::from_str(DESCRIPTION).expect("JSON")
+    }
+
+    /// The names of the properties of a schema, those of closed objects within it after a dot.
+    fn properties(all: &Value, schema: &Value, path: &str, names: &mut BTreeSet<String>) {
+        let referred = schema["$ref"].as_str();
+        let schema = referred.map_or(schema, |reference| {
+            &all["components"]["schemas"][reference.rsplit('/').next().unwrap_or_default()]
+        });
+        for inner in schema["anyOf"].as_array().into_iter().flatten() {
+            properties(all, inner, path, names);
+        }
+        if schema["additionalProperties"] == false {
+            for (name, inner) in schema["properties"].as_object().expect("properties") {
+                names.insert(format!("{path}{name}"));
+                properties(all, inner, &format!("{path}{name}."), names);
+            }
+        }
+    }
+
+    #[test]
+    fn requests_take_the_fields_that_are_described_and_no_others() {
+        let all = description();
+        let message = json!([{ "role": "user", "content": "x" }]);
+        let streamed = json!({ "stream": true, "stream_options": {}, "speculation": {} });
+        let with = |more: Value| {
+            let mut body = streamed.clone();
+            for (name, value) in more.as_object().expect("an object") {
+                body[name] = value.clone();
+            }
+            body.to_string().into_bytes()
+        };
+        let (completion, chat_turn, response) = (
+            with(json!({ "prompt": "x" })),
+            with(json!({ "messages": message })),
+            with(json!({ "input": "x", "text": {} })),
+        );
+        let read = [
+            (
+                "CompletionRequest",
+                taken(|| completions::read(&completion).map(drop)),
+            ),
+            ("ChatRequest", taken(|| chat::read(&chat_turn).map(drop))),
+            (
+                "ResponseRequest",
+                taken(|| responses::read(&response).map(drop)),
+            ),
+        ];
+        for (name, (read, mut taken)) in read {
+            assert_eq!(read, Ok(()), "{name}");
+            let mut described = BTreeSet::new();
+            properties(
+                &all,
+                &all["components"]["schemas"][name],
+                "",
+                &mut described,
+            );
+            // The fields of messages have schemas of their own.
+            taken.retain(|field| !field.starts_with("messages."));
+            if name == "ResponseRequest" {
+                // They are read to say what they are called here.
+                taken.remove("max_tokens");
+            }
+            assert_eq!(described, taken, "{name}");
+        }
+    }
+
+    #[test]
+    fn references_lead_somewhere_and_the_version_is_the_programs() {
+        let all = description();
+        assert_eq!(all["info"]["version"], env!("CARGO_PKG_VERSION"));
+        for part in DESCRIPTION.split("\"$ref\": \"#").skip(1) {
+            let pointer = part.split('"').next().expect("a pointer");
+            assert!(all.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+}
