@@ -4,6 +4,7 @@ mod answers;
 mod failures;
 mod refusals;
 mod responses;
+mod security;
 
 use std::net::SocketAddr;
 

@@ -181,3 +181,6 @@ async fn serve_connection(
     };
     served.map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests;
