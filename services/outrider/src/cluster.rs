@@ -6,6 +6,7 @@ use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
 use model::source::ServedModel;
+use server::metrics::Metrics;
 use server::process::Process;
 use server::startup;
 use tokio::net::TcpListener;
@@ -19,6 +20,10 @@ use crate::process;
 pub struct Cluster {
     /// Where the coordinator listens.
     pub coordinator_url: String,
+    /// Where it serves the OpenAI API, if it does.
+    pub http: Option<SocketAddr>,
+    /// What the process counts.
+    pub metrics: Metrics,
     services: JoinSet<anyhow::Result<()>>,
     stop: CancellationToken,
 }
@@ -84,6 +89,8 @@ impl Cluster {
             verifiers: vec![url(&verifier_listener)?],
         }];
         let coordinator_url = url(&coordinator_listener)?;
+        let address = http.as_ref().map(TcpListener::local_addr).transpose()?;
+        let metrics = process.metrics.clone();
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
         let verifier = verifier::start(target, &config.verifier, of_peers)?;
@@ -103,6 +110,8 @@ impl Cluster {
         });
         Ok(Self {
             coordinator_url,
+            http: address.map(reachable),
+            metrics,
             services,
             stop,
         })

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::report::{Report, ReportArgs};
 use crate::{
-    batch, bigram, compare, decode, drafting, kernels, load, parts, record, replay, results,
+    batch, bigram, compare, decode, drafting, http, kernels, load, parts, record, replay, results,
     speedup, sweep, telemetry, train_head, verification,
 };
 
@@ -83,6 +83,11 @@ enum Command {
     /// requests have got under way. Speculation that rests under load makes as many tokens as target-only; more
     /// than that are what it brings.
     Load(load::LoadArgs),
+    /// Measures streams over HTTP beside gRPC: the same requests of the same services, in turn.
+    ///
+    /// Then many streams at once over HTTP, each of which must have the text that gRPC gives; and as many again, whose
+    /// clients leave, with the time until their places are free.
+    Http(http::HttpArgs),
     /// One service of a pair, for `load`.
     #[command(hide = true)]
     LoadService(load::ServiceArgs),
@@ -166,6 +171,7 @@ async fn carry_out(
         Command::Drafting(args) => Box::pin(drafting::run(args, config, report)).await?,
         Command::Speedup(args) => speedup::run(&args, config, report).await?,
         Command::Load(args) => Box::pin(load::run(&args, config, report)).await?,
+        Command::Http(args) => Box::pin(http::run(&args, config, report)).await?,
         Command::LoadService(args) => Box::pin(load::serve(&args, config)).await?,
         Command::Telemetry(args) => Box::pin(telemetry::run(&args, config, report)).await?,
         Command::Kernels(args) => kernels::run(&args, report)?,

@@ -16,7 +16,6 @@ use outrider::measure::BASELINE;
 use outrider::progress;
 
 use self::clients::{Clients, Sample, Traffic};
-use self::pair::name;
 use self::rows::{GOAL, Turn, in_words};
 use self::services::Services;
 use self::step::step;
@@ -25,6 +24,7 @@ use crate::report::{Axis, Plot, Report, Row, number, text};
 use crate::spec::MethodSpec;
 
 pub(super) use self::args::LoadArgs;
+pub(super) use self::pair::{SYNTHETIC_PROMPTS, VOCAB, name, synthetic};
 pub(super) use self::services::{ServiceArgs, serve};
 
 /// Measures.

@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod decode;
 mod drafting;
+mod http;
 mod kernels;
 mod load;
 mod measure;

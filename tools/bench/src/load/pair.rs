@@ -9,11 +9,11 @@ use crate::pairs::{Pair, Synthetic, Which};
 /// its draft has.
 const HIDDEN: usize = 576;
 const LAYERS: usize = 23;
-pub(super) const VOCAB: usize = 32_000;
+pub(crate) const VOCAB: usize = 32_000;
 const DRAFT_LAYERS: usize = 1;
 
 /// Synthetic prompts that requests take in turn.
-pub(super) const SYNTHETIC_PROMPTS: usize = 64;
+pub(crate) const SYNTHETIC_PROMPTS: usize = 64;
 
 /// A pair, as a process of its own gets it on its command line.
 #[derive(Clone, Debug, Args)]
@@ -41,14 +41,14 @@ impl PairArgs {
     }
 }
 
-pub(super) fn synthetic() -> anyhow::Result<Synthetic> {
+pub(crate) fn synthetic() -> anyhow::Result<Synthetic> {
     Ok(Synthetic {
         target: random(HIDDEN, LAYERS, VOCAB)?,
         draft_layers: DRAFT_LAYERS,
     })
 }
 
-pub(super) fn name(which: Which) -> &'static str {
+pub(crate) fn name(which: Which) -> &'static str {
     match which {
         Which::Embedded => "embedded",
         Which::Synthetic => "synthetic",

@@ -1,0 +1,113 @@
+//! The same question over gRPC and over HTTP.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use outrider::connect::Coordinator;
+use outrider::measure::request;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use wire::v1::FinishReason;
+use wire::v1::generate_response::Part;
+
+/// What is asked.
+pub(super) struct Question<'a> {
+    pub(super) prompt: &'a str,
+    pub(super) max_tokens: u32,
+    pub(super) seed: u64,
+}
+
+/// What comes of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) tokens: u32,
+}
+
+/// A way to ask.
+pub(super) enum Client {
+    Grpc(Coordinator),
+    /// With a connection for each question, as the answer ends with it.
+    Http(SocketAddr),
+}
+
+impl Client {
+    /// Asks, and reads the answer as it comes.
+    pub(super) async fn ask(&self, question: &Question<'_>) -> anyhow::Result<Answer> {
+        match self {
+            Self::Grpc(client) => over_grpc(client.clone(), question).await,
+            Self::Http(_) => over_http(self.begin(question).await?).await,
+        }
+    }
+
+    /// Asks over HTTP and reads up to the first event.
+    pub(super) async fn begin(&self, question: &Question<'_>) -> anyhow::Result<TcpStream> {
+        let Self::Http(address) = self else {
+            bail!("not over gRPC");
+        };
+        let body = json!({
+            "prompt": question.prompt, "max_tokens": question.max_tokens, "seed": question.seed, "temperature": 1,
+            "ignore_eos": true, "stream": true, "stream_options": { "include_usage": true },
+        });
+        let body = body.to_string();
+        let length = body.len();
+        let request = format!(
+            "POST /v1/completions HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let mut stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        stream.write_all(request.as_bytes()).await?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await?;
+        ensure!(
+            &status == b"HTTP/1.0 200",
+            "{}",
+            String::from_utf8_lossy(&status)
+        );
+        Ok(stream)
+    }
+}
+
+async fn over_http(stream: TcpStream) -> anyhow::Result<Answer> {
+    let mut lines = BufReader::new(stream).lines();
+    let mut answer = Answer::default();
+    while let Some(line) = lines.next_line().await? {
+        let Some(data) = line.strip_prefix("data: ") else {
+            continue;
+        };
+        if data == "[DONE]" {
+            return Ok(answer);
+        }
+        let event: Value = serde_json::from_str(data)?;
+        if let Some(text) = event["choices"][0]["text"].as_str() {
+            answer.text.push_str(text);
+        } else {
+            let tokens = event["usage"]["completion_tokens"].as_u64();
+            answer.tokens = tokens.with_context(|| format!("no usage: {event}"))? as u32;
+        }
+    }
+    bail!("the stream ended before [DONE]")
+}
+
+async fn over_grpc(mut client: Coordinator, question: &Question<'_>) -> anyhow::Result<Answer> {
+    let mut request = request(question.prompt, question.max_tokens, 1.0, question.seed);
+    request.ignore_eos = true;
+    let parts = client.generate(request).await;
+    let parts = parts.map_err(|status| anyhow!(wire::status::describe(&status)))?;
+    let mut parts = parts.into_inner();
+    let mut answer = Answer::default();
+    while let Some(message) = parts.message().await? {
+        match message.part {
+            Some(Part::Chunk(chunk)) => {
+                answer.text.push_str(&chunk.text);
+                answer.tokens += chunk.token_ids.len() as u32;
+            }
+            Some(Part::Finished(finished)) if finished.reason() == FinishReason::Error => {
+                bail!("{}", finished.error);
+            }
+            _ => {}
+        }
+    }
+    Ok(answer)
+}
