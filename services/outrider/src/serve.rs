@@ -35,6 +35,8 @@ enum Role {
         #[arg(long, value_name = "IP:PORT")]
         listen: Option<String>,
         #[command(flatten)]
+        http: HttpArgs,
+        #[command(flatten)]
         models: ModelArgs,
     },
     /// Proposes draft tokens with a small model.
@@ -67,11 +69,21 @@ struct PeerArgs {
     device: Option<String>,
 }
 
+/// The OpenAI API of a coordinator.
+#[derive(Debug, Args)]
+struct HttpArgs {
+    /// Address of the OpenAI API, or `off`.
+    #[arg(long, value_name = "IP:PORT")]
+    http: Option<String>,
+}
+
 #[derive(Debug, Args)]
 struct CoordinatorArgs {
     /// Address to listen on.
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
+    #[command(flatten)]
+    http: HttpArgs,
     /// A drafter's URL, http://HOST:PORT or https://HOST:PORT; may be given several times.
     #[arg(long = "drafter", value_name = "URL", requires = "verifiers")]
     drafters: Vec<String>,
@@ -97,9 +109,13 @@ impl ServeArgs {
     /// The flags given, as settings.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = match &self.role {
-            Role::All { listen, models } => {
+            Role::All {
+                listen,
+                http,
+                models,
+            } => {
                 let mut settings = models.settings();
-                settings["coordinator"] = json!({ "listen": listen });
+                settings["coordinator"] = http.with_listen(listen.as_deref());
                 settings
             }
             Role::Drafter(args) => json!({ "drafter": args.settings() }),
@@ -123,14 +139,22 @@ impl PeerArgs {
     }
 }
 
+impl HttpArgs {
+    /// The addresses of a coordinator.
+    fn with_listen(&self, listen: Option<&str>) -> Value {
+        json!({ "listen": listen, "http": { "listen": self.http } })
+    }
+}
+
 impl CoordinatorArgs {
     fn settings(&self) -> Value {
-        if self.verifiers.is_empty() {
-            return json!({ "listen": self.listen });
+        let mut settings = self.http.with_listen(self.listen.as_deref());
+        if !self.verifiers.is_empty() {
+            let (drafters, verifiers) = (&self.drafters, &self.verifiers);
+            let model = json!({ "name": "default", "drafters": drafters, "verifiers": verifiers });
+            settings["models"] = json!([model]);
         }
-        let model =
-            json!({ "name": "default", "drafters": self.drafters, "verifiers": self.verifiers });
-        json!({ "listen": self.listen, "models": [model] })
+        settings
     }
 }
 

@@ -100,6 +100,14 @@ async fn requests_have_names() {
     assert!(reply.headers.contains("x-request-id: my-own"), "{reply:?}");
     let reply = serving.completion(json!({ "temperature": -1 })).await;
     assert!(reply.headers.contains("x-request-id: "), "{reply:?}");
+    // Unless the client has a name for it, it is that of logs and traces, which the answer's begins with.
+    let reply = serving.completion(json!({ "max_tokens": 1 })).await;
+    let answer = reply.json();
+    let id = answer["id"]
+        .as_str()
+        .and_then(|id| id.strip_prefix("cmpl-"));
+    let header = format!("x-request-id: {}", id.expect("an id"));
+    assert!(reply.headers.contains(&header), "{reply:?}");
 }
 
 #[tokio::test]

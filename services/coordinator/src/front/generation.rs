@@ -25,7 +25,8 @@ pub(super) struct Arrival<'a> {
 }
 
 impl Shared {
-    /// Lets a request in and runs it in a task of its own; the parts of its answer as they come.
+    /// Lets a request in and runs it in a task of its own; what it is called in logs and traces, and the parts of its
+    /// answer as they come.
     ///
     /// # Errors
     /// The status that its client is to get.
@@ -33,7 +34,7 @@ impl Shared {
         self: &Arc<Self>,
         mut message: v1::GenerateRequest,
         arrival: Arrival<'_>,
-    ) -> Result<AnswerStream, Status> {
+    ) -> Result<(String, AnswerStream), Status> {
         let mut observer = Observer::arrived(&self.observation, arrival.metadata, &message);
         if let Some(tenant) = arrival.client.and_then(|client| client.tenant.as_deref()) {
             tenant.clone_into(&mut message.tenant);
@@ -46,9 +47,10 @@ impl Shared {
                 let (context, lines) = (observer.context(), observer.log_lines());
                 let (config, health) = (&self.config, self.health.clone());
                 let (answers, parts) = driver::answers();
+                let request_id = prepared.request_id.clone();
                 let driver = Driver::new(prepared, answers, config, health, observer);
                 tokio::spawn(trace::within(context, driver.run()).instrument(lines));
-                Ok(parts)
+                Ok((request_id, parts))
             }
             Err(status) => {
                 observer.refused(&status);

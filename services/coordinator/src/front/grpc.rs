@@ -56,7 +56,7 @@ impl coordinator_server::Coordinator for Service {
             client: extensions.get::<Client>(),
             deadline: grpc_timeout::from_metadata(&metadata),
         };
-        let parts = self.shared.generate(message, arrival).await?;
+        let (_, parts) = self.shared.generate(message, arrival).await?;
         Ok(Response::new(parts))
     }
 

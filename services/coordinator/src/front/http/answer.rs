@@ -16,6 +16,7 @@ use wire::v1;
 use wire::v1::generate_request::Prompt;
 
 use super::error::ApiError;
+use super::guard::RequestId;
 use super::output::{Added, Output, OutputToken};
 use super::report;
 use super::run::{Admitted, unix_time};
@@ -93,7 +94,14 @@ impl<L: Layout> Answering<L> {
     ///
     /// # Errors
     /// Of a whole answer, what one of its outputs failed with.
-    pub(super) async fn respond(mut self) -> Result<Response, ApiError> {
+    pub(super) async fn respond(self) -> Result<Response, ApiError> {
+        let id = RequestId(self.admitted.id.clone());
+        let mut response = self.answer().await?;
+        response.extensions_mut().insert(id);
+        Ok(response)
+    }
+
+    async fn answer(mut self) -> Result<Response, ApiError> {
         let head = Head {
             id: format!("{}{}", L::PREFIX, self.admitted.id),
             model: std::mem::take(&mut self.admitted.model),

@@ -32,9 +32,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Caller {
     /// There if clients must show tokens.
     pub(super) client: Option<Client>,
-    /// The identifier of the request, which its response repeats.
-    pub(super) request_id: String,
 }
+
+/// What a request is called in logs and traces, in the extensions of its response.
+#[derive(Clone, Debug)]
+pub(super) struct RequestId(pub(super) String);
 
 /// Refuses requests of web pages to a port of this machine alone: a page that is open in a browser here must not
 /// reach it. A browser sends the page's origin, and a name that a page's owner has pointed here stands in `Host`.
@@ -70,7 +72,8 @@ fn is_local(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
-/// Lets requests in that show a token, where clients must; names each, and sends the name back.
+/// Lets requests in that show a token, where clients must. Each response has a name: the client's own for its request,
+/// or that of logs and traces, or a new one where the request came to none.
 pub(super) async fn authorised(
     State(guard): State<Guard>,
     mut request: Request,
@@ -79,19 +82,16 @@ pub(super) async fn authorised(
     let name = named(request.headers());
     let client = match client(guard, request.headers_mut()) {
         Ok(client) => client,
-        Err(error) => return with_id(error.into_response(), &name),
+        Err(error) => return with_id(error.into_response(), name),
     };
     let is_json = request.method() != Method::POST || is_json(request.headers());
-    request.extensions_mut().insert(Caller {
-        client,
-        request_id: name.clone(),
-    });
+    request.extensions_mut().insert(Caller { client });
     if !is_json {
         let problem = "Content-Type must be application/json";
         let error = ApiError::http(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem);
-        return with_id(error.into_response(), &name);
+        return with_id(error.into_response(), name);
     }
-    with_id(next.run(request).await, &name)
+    with_id(next.run(request).await, name)
 }
 
 /// Reads the body of a request whole before it is handled, within its time, its bytes, and what all bodies may take.
@@ -138,26 +138,30 @@ fn client(mut guard: Guard, headers: &mut HeaderMap) -> Result<Option<Client>, A
     Ok(passed.extensions().get::<Client>().cloned())
 }
 
-/// The client's name for a request, if it can be given back, or a new one.
-fn named(headers: &HeaderMap) -> String {
-    let given = headers.get(REQUEST_ID).and_then(|name| name.to_str().ok());
-    let given = given.filter(|name| (1..=MAX_REQUEST_ID).contains(&name.len()));
-    given.map_or_else(
-        || {
-            let mut random = [0; 16];
-            // Without a source of entropy requests have one name, and nothing else is wrong.
-            let _ = getrandom::fill(&mut random);
-            request_id(random)
-        },
-        str::to_owned,
-    )
+/// The client's name for a request, if it can be given back.
+fn named(headers: &HeaderMap) -> Option<HeaderValue> {
+    let given = headers.get(REQUEST_ID)?;
+    let is_text = given.to_str().is_ok();
+    (is_text && (1..=MAX_REQUEST_ID).contains(&given.len())).then(|| given.clone())
 }
 
-fn with_id(mut response: Response, name: &str) -> Response {
-    if let Ok(name) = HeaderValue::from_str(name) {
+fn with_id(mut response: Response, given: Option<HeaderValue>) -> Response {
+    let own = || {
+        let id = response.extensions().get::<RequestId>();
+        let id = id.map_or_else(random_id, |RequestId(id)| id.clone());
+        HeaderValue::from_str(&id).ok()
+    };
+    if let Some(name) = given.or_else(own) {
         response.headers_mut().insert(REQUEST_ID, name);
     }
     response
+}
+
+fn random_id() -> String {
+    let mut random = [0; 16];
+    // Without a source of entropy requests have one name, and nothing else is wrong.
+    let _ = getrandom::fill(&mut random);
+    request_id(random)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -18,7 +18,7 @@ use wire::v1;
 
 use super::error::ApiError;
 use super::fields::Fields;
-use super::guard::Caller;
+use super::guard::{Caller, RequestId};
 use super::messages;
 use super::options;
 use super::output::Output;
@@ -45,7 +45,14 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Result<Response, ApiError> {
     let (order, echoed) = read(&body)?;
-    let mut admitted = front.admit(order, &caller, &headers).await?;
+    let admitted = front.admit(order, &caller, &headers).await?;
+    let id = RequestId(admitted.id.clone());
+    let mut response = respond(admitted, echoed).await?;
+    response.extensions_mut().insert(id);
+    Ok(response)
+}
+
+async fn respond(mut admitted: Admitted, echoed: Echoed) -> Result<Response, ApiError> {
     let head = Head::new(&mut admitted, echoed);
     let stream = admitted.delivery.stream;
     let Admitted {

@@ -34,7 +34,7 @@ pub(super) struct Admitted {
     pub(super) logprobs: bool,
     pub(super) text: Arc<ServedText>,
     pub(super) model: String,
-    /// What the request is called.
+    /// What its first output is called in logs and traces.
     pub(super) id: String,
     pub(super) outputs: Vec<AnswerStream>,
     /// The prompts, each of which has as many outputs; none of a conversation.
@@ -69,7 +69,7 @@ impl Front {
                 format!("{count} outputs, n for each prompt, expected at most {MOST_OUTPUTS}");
             return Err(BadField::new("n", problem).into());
         }
-        let mut outputs = Vec::new();
+        let (mut ids, mut outputs) = (Vec::new(), Vec::new());
         for prompt in &prompts {
             for choice in 0..delivery.choices {
                 let message = v1::GenerateRequest {
@@ -82,7 +82,9 @@ impl Front {
                     client: caller.client.as_ref(),
                     deadline: None,
                 };
-                outputs.push(self.shared.generate(message, arrival).await?);
+                let (id, parts) = self.shared.generate(message, arrival).await?;
+                ids.push(id);
+                outputs.push(parts);
             }
         }
         Ok(Admitted {
@@ -90,7 +92,8 @@ impl Front {
             logprobs: request.logprobs,
             text,
             model,
-            id: caller.request_id.clone(),
+            // There is at least one prompt and one choice.
+            id: ids.into_iter().next().unwrap_or_default(),
             outputs,
             prompts,
         })
