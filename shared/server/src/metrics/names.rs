@@ -95,8 +95,8 @@ metrics! {
     /// Requests refused because coordinator.max_requests were under way; also among those refused as
     /// overloaded
     ADMISSION_REJECTS: Counter, "outrider_admission_rejects", &[];
-    /// Requests whose client went away, by what they were waiting for: preparing, drafting,
-    /// verifying, decoding
+    /// Requests whose client went away, by what they were waiting for: preparing, scoring,
+    /// drafting, verifying, decoding
     CANCELLATIONS: Counter, "outrider_cancellations", &["stage"];
     /// Requests admitted and not yet over
     REQUESTS_RUNNING: Gauge, "outrider_requests_running", &[];
