@@ -75,7 +75,13 @@ async fn each_token_has_its_own_in_every_way() {
         ways.push(("auto", requested.clone()));
         for (what, requested) in ways {
             let answer = generate(&serving.coordinator, requested).await;
-            assert_eq!(answer.tokens, alone.tokens, "{what}");
+            assert_eq!(
+                (&answer.tokens, &answer.text),
+                (&alone.tokens, &alone.text),
+                "{what}"
+            );
+            let end = |answer: &Answer| (answer.finished.reason(), answer.finished.usage);
+            assert_eq!(end(&answer), end(&alone), "{what}");
             assert_are(what, &answer, &expected);
             drafted += answer.statistics().num_accepted_draft_tokens;
         }
