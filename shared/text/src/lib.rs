@@ -25,6 +25,18 @@ pub struct ServedText {
     vocabulary: Vocabulary,
     /// The chat template, or why there is none to be used.
     chat: Result<ChatTemplate, String>,
+    names: Names,
+}
+
+/// What a tokenizer's files call things; empty for what they do not have.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The chat template, in Jinja.
+    pub chat_template: String,
+    /// The token that begins a text.
+    pub bos_token: String,
+    /// The token that ends a text.
+    pub eos_token: String,
 }
 
 impl ServedText {
@@ -35,13 +47,27 @@ impl ServedText {
     pub fn new(tokenizer_json: &[u8], part: TokenizerPart) -> Result<Self, String> {
         let vocabulary =
             Vocabulary::from_json(tokenizer_json).map_err(|error| format!("tokenizer: {error}"))?;
+        let names = Names {
+            chat_template: part.chat_template.clone(),
+            bos_token: part.bos_token.clone(),
+            eos_token: part.eos_token.clone(),
+        };
         let chat = match part.chat_template.as_str() {
             "" => Err("the model has no chat template: give the prompt as text".to_owned()),
             // A broken template is in the way of chats alone.
             _ => ChatTemplate::new(part.chat_template, part.bos_token, part.eos_token)
                 .map_err(|error| error.to_string()),
         };
-        Ok(Self { vocabulary, chat })
+        Ok(Self {
+            vocabulary,
+            chat,
+            names,
+        })
+    }
+
+    /// The chat template and the names of special tokens.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The tokens of `text`, with the special tokens that the model's prompts begin or end with if `is_plain`: a

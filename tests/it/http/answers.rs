@@ -288,6 +288,13 @@ async fn models_tokens_and_states_are_told() {
     let text = json!({ "tokens": tokens["tokens"] });
     let text = serving.post("/detokenize", &text).await.json();
     assert_eq!(text["prompt"], "Once upon a time");
+    let info = serving.get("/tokenizer_info?model=default").await.json();
+    assert_eq!(info["chat_template"], super::TEMPLATE);
+    let end = json!({ "prompt": info["eos_token"], "add_special_tokens": false });
+    let end = serving.post("/tokenize", &end).await.json();
+    assert_eq!(end["count"], 1, "{info}");
+    let other = serving.get("/tokenizer_info?model=other").await;
+    other.refused(404, Some("model"));
     for path in ["/health", "/ready"] {
         assert_eq!(serving.get(path).await.status, 200, "{path}");
     }

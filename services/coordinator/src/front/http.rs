@@ -67,6 +67,7 @@ pub(crate) fn routes(shared: Arc<Shared>, guard: Guard, is_local: bool) -> Route
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/responses", post(responses::create))
         .route("/tokenize", post(tokens::tokenize))
+        .route("/tokenizer_info", get(tokens::info))
         .route("/detokenize", post(tokens::detokenize))
         .layer(from_fn_with_state(front.clone(), guard::received))
         .layer(from_fn_with_state(guard, guard::authorised));

@@ -1,8 +1,10 @@
-//! `/tokenize` and `/detokenize`: text into a model's tokens and back.
+//! `/tokenize` and `/detokenize`: text into a model's tokens and back; `/tokenizer_info`: what its files call things.
 
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::status::BadField;
 
@@ -11,6 +13,32 @@ use super::fields::Fields;
 use super::guard::Caller;
 use super::state::Front;
 use crate::front::prepare::target;
+
+/// Whose tokenizer is meant.
+#[derive(Deserialize)]
+pub(super) struct Of {
+    /// The first model served if it is left out.
+    #[serde(default)]
+    model: String,
+}
+
+/// The chat template and the names of special tokens; null for what the tokenizer does not have.
+pub(super) async fn info(
+    State(front): State<Front>,
+    of: Result<Query<Of>, QueryRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let rejected = |error: QueryRejection| ApiError::http(error.status(), error.body_text());
+    let Query(of) = of.map_err(rejected)?;
+    let text = target(front.shared.model(&of.model)?, &[0; 16]).await?.text;
+    let names = text.names();
+    let known = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+    Ok(Json(json!({
+        "tokenizer_class": "outrider",
+        "chat_template": known(&names.chat_template),
+        "bos_token": known(&names.bos_token),
+        "eos_token": known(&names.eos_token),
+    })))
+}
 
 /// The tokens of `prompt`.
 pub(super) async fn tokenize(
