@@ -31,6 +31,10 @@ network:
 containers *arguments:
     tests/containers/run {{arguments}}
 
+# Runs clients that people have against a server, all or those named; needs Python, npm and their registries.
+clients *arguments:
+    tests/clients/run {{arguments}}
+
 # Has Prometheus check rules and dashboards on running services; needs Prometheus and Python.
 monitoring *arguments:
     tests/monitoring/run {{arguments}}

@@ -150,6 +150,27 @@ async fn log_probabilities_come_in_both_forms() {
 }
 
 #[tokio::test]
+async fn the_ids_of_tokens_come_where_they_are_wanted() {
+    let serving = serving(|_| {}).await;
+    let expected = generate(
+        &serving.coordinator,
+        request("Once upon a time", 24).seed(7),
+    )
+    .await;
+    let wanted = |stream: bool| json!({ "return_token_ids": true, "stream": stream });
+    let whole = serving.completion(wanted(false)).await.json();
+    assert_eq!(whole["choices"][0]["token_ids"], json!(expected.tokens));
+    let events = serving.completion(wanted(true)).await.events();
+    let ids = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["token_ids"].as_array());
+    let ids: Vec<_> = ids.flatten().cloned().collect();
+    assert_eq!(json!(ids), json!(expected.tokens));
+    let silent = serving.completion(json!({})).await.json();
+    assert!(silent["choices"][0].get("token_ids").is_none());
+}
+
+#[tokio::test]
 async fn an_echoed_prompt_comes_with_its_log_probabilities() {
     let serving = serving(|_| {}).await;
     let mut same = request("", 3).seed(7);

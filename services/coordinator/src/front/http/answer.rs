@@ -121,6 +121,7 @@ impl<L: Layout> Answering<L> {
             let mut choice = self.layout.text(&text, true);
             choice["index"] = json!(index);
             choice["logprobs"] = self.whole_logprobs(output, before);
+            self.add_ids(&mut choice, &output.tokens);
             choice["finish_reason"] = json!(output.finish_reason());
             choice
         });
@@ -137,6 +138,13 @@ impl<L: Layout> Answering<L> {
         }
         let tokens = [&output.prompt[..], &output.tokens].concat();
         self.logprobs_of(&tokens, 0)
+    }
+
+    /// Adds the ids of `tokens`, if they were requested.
+    fn add_ids(&self, choice: &mut Value, tokens: &[OutputToken]) {
+        if self.admitted.delivery.token_ids {
+            choice["token_ids"] = tokens.iter().map(|token| token.id).collect();
+        }
     }
 
     fn logprobs_of(&self, tokens: &[OutputToken], offset: usize) -> Value {
@@ -194,6 +202,12 @@ fn done() -> Event {
 }
 
 impl<L: Layout> Pieces<L> {
+    /// Whether something is said of each token.
+    fn tells_tokens(&self) -> bool {
+        let admitted = &self.answering.admitted;
+        admitted.logprobs || admitted.delivery.token_ids
+    }
+
     /// A piece of output `index`.
     fn piece(&self, index: usize, mut choice: Value, finish_reason: Option<&str>) -> Value {
         choice["index"] = json!(index);
@@ -251,12 +265,13 @@ impl<L: Layout> Pieces<L> {
                 (vec![event(&self.piece(index, choice, None))], false)
             }
             // Tokens without text come with the text that they are a part of, unless something is said of each.
-            Ok(Added::Piece(text, _)) if text.is_empty() && !self.answering.admitted.logprobs => {
+            Ok(Added::Piece(text, _)) if text.is_empty() && !self.tells_tokens() => {
                 (Vec::new(), false)
             }
             Ok(Added::Piece(text, tokens)) => {
                 let mut choice = layout.text(&text, false);
                 choice["logprobs"] = self.answering.logprobs_of(&tokens, offset);
+                self.answering.add_ids(&mut choice, &tokens);
                 (vec![event(&self.piece(index, choice, None))], false)
             }
             Ok(Added::End) => {

@@ -14,12 +14,18 @@ pub(super) const MOST_OUTPUTS: u32 = 128;
 
 /// What a request asks for beside what each of its outputs does.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "fields of a request that do not depend on one another"
+)]
 pub(super) struct Delivery {
     /// Whether the answer comes piece by piece.
     pub(super) stream: bool,
     /// Whether a last piece holds the usage; and each piece what was used until then.
     pub(super) include_usage: bool,
     pub(super) continuous_usage: bool,
+    /// Whether the tokens of the output come beside its text.
+    pub(super) token_ids: bool,
     /// Outputs for each prompt.
     pub(super) choices: u32,
 }
@@ -103,6 +109,7 @@ fn delivery(fields: &mut Fields) -> Result<Delivery, BadField> {
     let mut delivery = Delivery {
         stream,
         choices: fields.take("n")?.unwrap_or(1),
+        token_ids: fields.take("return_token_ids")?.unwrap_or_default(),
         ..Default::default()
     };
     if !(1..=MOST_OUTPUTS).contains(&delivery.choices) {

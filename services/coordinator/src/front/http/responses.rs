@@ -89,6 +89,10 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
             "a response has one output; leave it out",
         ));
     }
+    if delivery.token_ids {
+        let problem = "a response has none; leave it out";
+        return Err(BadField::new("return_token_ids", problem));
+    }
     request.max_tokens = fields.take("max_output_tokens")?;
     let instructions: Option<String> = fields.take("instructions")?;
     let input: Option<Input> = fields.take("input").map_err(|_| {

@@ -1,0 +1,28 @@
+// The AI SDK: generateText and streamText, over chat completions and over responses.
+import assert from "node:assert/strict";
+
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText, streamText } from "ai";
+
+const baseURL = `${process.env.OUTRIDER_HTTP}/v1`;
+const openai = createOpenAI({ baseURL, apiKey: "anything" });
+const compatible = createOpenAICompatible({ name: "outrider", baseURL });
+const asked = { system: "Tell stories.", prompt: "Once upon a time", temperature: 0, maxOutputTokens: 24, maxRetries: 0 };
+
+for (const [name, model] of [
+  ["chat", openai.chat("default")],
+  ["responses", openai.responses("default")],
+  ["compatible", compatible("default")],
+]) {
+  const whole = await generateText({ ...asked, model });
+  assert.ok(whole.text.length > 0, name);
+  assert.equal(whole.usage.outputTokens, 24, name);
+  assert.equal(whole.finishReason, "length", name);
+  const stream = streamText({ ...asked, model });
+  let text = "";
+  for await (const piece of stream.textStream) text += piece;
+  assert.equal(text, whole.text, name);
+}
+
+await assert.rejects(generateText({ ...asked, model: openai.chat("other") }), /other/);

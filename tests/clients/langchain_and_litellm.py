@@ -1,0 +1,46 @@
+"""LangChain's ChatOpenAI, and LiteLLM."""
+
+import os
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import litellm  # noqa: E402
+from langchain_openai import ChatOpenAI  # noqa: E402
+
+BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
+QUESTION = "Once upon a time"
+
+
+def langchain():
+    model = ChatOpenAI(base_url=BASE, api_key="anything", model="default", temperature=1, seed=7, max_tokens=24, logprobs=True)
+    whole = model.invoke(QUESTION)
+    assert whole.content and whole.usage_metadata["output_tokens"] == 24, whole
+    assert len(whole.response_metadata["logprobs"]["content"]) == 24
+    assert "".join(piece.content for piece in model.stream(QUESTION)) == whole.content
+    assert [answer.content for answer in model.batch([QUESTION] * 4)] == [whole.content] * 4
+
+
+def lite_llm():
+    ask = {
+        "model": "openai/default",
+        "api_base": BASE,
+        "api_key": "anything",
+        "messages": [{"role": "user", "content": QUESTION}],
+        "temperature": 1,
+        "seed": 7,
+        "max_tokens": 24,
+    }
+    whole = litellm.completion(**ask)
+    text = whole.choices[0].message.content
+    assert text and whole.usage.completion_tokens == 24
+    pieces = litellm.completion(**ask, stream=True)
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == text
+    try:
+        litellm.completion(**{**ask, "model": "openai/other"})
+    except litellm.NotFoundError:
+        return
+    raise AssertionError("a model that is not served was found")
+
+
+langchain()
+lite_llm()

@@ -1,0 +1,120 @@
+"""openai-python: completions, chats and responses, streamed and whole."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from openai import BadRequestError, NotFoundError, OpenAI
+
+client = OpenAI(base_url=os.environ["OUTRIDER_HTTP"] + "/v1", max_retries=0)
+MODEL = client.models.list().data[0].id
+PROMPT = "Once upon a time"
+SEEDED = {"model": MODEL, "seed": 7, "temperature": 1}
+TURNS = [{"role": "system", "content": "Tell stories."}, {"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
+
+
+def refused(kind, field, call):
+    try:
+        call()
+    except kind as error:
+        assert error.param == field, error
+        return error
+    raise AssertionError(f"{field} was not refused")
+
+
+def completions():
+    ask = {**SEEDED, "prompt": PROMPT, "max_tokens": 24}
+    whole = client.completions.create(**ask, logprobs=3)
+    text, usage = whole.choices[0].text, whole.usage
+    assert usage.completion_tokens == 24 and usage.total_tokens == usage.prompt_tokens + 24
+    logprobs = whole.choices[0].logprobs
+    assert len(logprobs.token_logprobs) == 24 and all(value <= 0 for value in logprobs.token_logprobs)
+    assert all(len(top) in (3, 4) for top in logprobs.top_logprobs)
+    pieces = list(client.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
+    assert "".join(piece.choices[0].text for piece in pieces if piece.choices) == text
+    assert not pieces[-1].choices and pieces[-1].usage == usage
+    assert client.completions.create(**{**ask, "seed": 8}).choices[0].text != text
+
+    three = client.completions.create(**ask, n=3)
+    texts = [choice.text for choice in three.choices]
+    assert texts[0] == text and len(set(texts)) == 3, texts
+    assert [choice.text for choice in client.completions.create(**ask, n=3).choices] == texts
+
+    stop = text[8:12]
+    stopped = client.completions.create(**ask, stop=[stop])
+    assert stopped.choices[0].text == text.split(stop)[0] and stopped.choices[0].finish_reason == "stop"
+    # Of the prompt too, and nothing need be generated.
+    echoed = client.completions.create(**{**ask, "max_tokens": 0}, echo=True, logprobs=1).choices[0]
+    assert echoed.text == PROMPT and echoed.logprobs.token_logprobs[0] is None
+    assert all(value <= 0 for value in echoed.logprobs.token_logprobs[1:])
+
+
+def chats():
+    ask = {**SEEDED, "messages": TURNS, "max_completion_tokens": 24}
+    whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
+    choice = whole.choices[0]
+    assert choice.message.role == "assistant" and len(choice.logprobs.content) == whole.usage.completion_tokens
+    pieces = client.chat.completions.create(**ask, stream=True)
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == choice.message.content
+    # The helper takes an answer that is as long as it may be for an error.
+    stop = choice.message.content[8:12]
+    with client.chat.completions.stream(**ask, stop=stop) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].message.content == choice.message.content.split(stop)[0]
+
+
+def responses():
+    ask = {"model": MODEL, "temperature": 1, "input": PROMPT, "instructions": "Tell stories.", "max_output_tokens": 24}
+    ask["extra_body"] = {"seed": 7}
+    whole = client.responses.create(**ask)
+    assert whole.status == "incomplete" and whole.incomplete_details.reason == "max_output_tokens"
+    assert whole.usage.output_tokens == 24 and whole.output_text
+    events = list(client.responses.create(**ask, stream=True))
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole.output_text
+    assert events[0].type == "response.created" and events[-1].response.output_text == whole.output_text
+    # What came is the beginning of what is asked next.
+    turns = [{"role": "user", "content": PROMPT}, *whole.output, {"role": "user", "content": "Go on."}]
+    assert client.responses.create(**{**ask, "input": turns}).output_text
+    refused(BadRequestError, "previous_response_id", lambda: client.responses.create(**ask, previous_response_id="r"))
+
+
+def speculation():
+    ask = {**SEEDED, "prompt": PROMPT, "max_tokens": 24}
+    cascade = {"method": "spec-cascade", "rule": "token-v3", "alpha": 0.3, "draft_len": 4}
+    told = client.completions.create(**ask, extra_body={"speculation": cascade}).speculation
+    assert told["method"] == "spec-cascade" and told["settings"]["alpha"] == "0.3" and not told["lossless"]
+    alone = client.completions.create(**ask, extra_body={"speculation": {"enabled": False}})
+    drafted = client.completions.create(**ask, extra_body={"speculation": {"draft_len": 4}})
+    assert alone.choices[0].text == drafted.choices[0].text
+    assert drafted.metrics["speculative_decoding"]["num_draft_tokens"] > 0 and drafted.timings["draft_n"] > 0
+
+
+def errors():
+    ask = {"model": MODEL, "prompt": PROMPT}
+    refused(BadRequestError, "temperature", lambda: client.completions.create(**ask, temperature=-1))
+    refused(BadRequestError, "unheard_of", lambda: client.completions.create(**ask, extra_body={"unheard_of": 1}))
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    refused(BadRequestError, "tools", lambda: client.chat.completions.create(model=MODEL, messages=TURNS, tools=tools))
+    other = refused(NotFoundError, "model", lambda: client.completions.create(**{**ask, "model": "other"}))
+    assert other.code == "model_not_found" and other.request_id
+
+
+def many():
+    """Streams beside each other, some of which their client leaves."""
+
+    def ask(index):
+        pieces = client.completions.create(model=MODEL, prompt=PROMPT, max_tokens=40, seed=index % 5, stream=True)
+        if index % 7 == 6:
+            next(pieces)
+            pieces.close()
+            return None
+        return "".join(piece.choices[0].text for piece in pieces if piece.choices)
+
+    with ThreadPoolExecutor(50) as pool:
+        texts = list(pool.map(ask, range(50)))
+    for seed in range(5):
+        same = {text for index, text in enumerate(texts) if index % 5 == seed and text is not None}
+        assert len(same) == 1, same
+
+
+for check in (completions, chats, responses, speculation, errors, many):
+    check()

@@ -1,0 +1,91 @@
+"""An outrider with all three services and its built-in models, on free ports of this machine."""
+
+import os
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+# Weights in f32, so that `outrider score` computes what the server does, and answers of every client are compared.
+SETTINGS = """
+[log]
+filter = "warn"
+[admin]
+listen = "off"
+[coordinator]
+listen = "127.0.0.1:{grpc}"
+[coordinator.http]
+listen = "127.0.0.1:{http}"
+[drafter]
+listen = "127.0.0.1:0"
+[verifier]
+listen = "127.0.0.1:0"
+[verifier.model]
+path = "embedded:target"
+dtype = "f32"
+"""
+# How long it may take to start.
+STARTING = 60
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Server:
+    """A server that ends with its block."""
+
+    def __init__(self, binary):
+        self.binary = binary
+        self.ports = {"grpc": free_port(), "http": free_port()}
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        config = Path(self.folder.name) / "outrider.toml"
+        config.write_text(SETTINGS.format(**self.ports))
+        self.process = subprocess.Popen([self.binary, "serve", "all", "--config", config])
+        limit = time.monotonic() + STARTING
+        while not self.is_ready():
+            self.check_alive()
+            if time.monotonic() > limit:
+                self.process.kill()
+                raise SystemExit(f"clients: the server is not ready after {STARTING} s")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+        self.folder.cleanup()
+
+    def is_ready(self):
+        try:
+            with urllib.request.urlopen(f"{self.url()}/ready", timeout=1) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def check_alive(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"clients: the server ended with status {self.process.returncode}")
+
+    def url(self):
+        return f"http://127.0.0.1:{self.ports['http']}"
+
+    def environment(self, short):
+        """What the scripts read."""
+        return {
+            **os.environ,
+            "OUTRIDER": str(self.binary),
+            "OUTRIDER_HTTP": self.url(),
+            "OUTRIDER_GRPC": f"127.0.0.1:{self.ports['grpc']}",
+            "OUTRIDER_SHORT": "1" if short else "",
+            # No client may look anything up elsewhere.
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "OPENAI_API_KEY": "anything",
+        }
