@@ -1,5 +1,8 @@
 //! Bad requests and bad peers: refused by name, and nothing breaks.
 
+use std::time::{Duration, Instant};
+
+use coordinator::CoordinatorConfig;
 use tonic::Code;
 use tonic_types::StatusExt;
 use wire::v1::generate_request::Prompt;
@@ -7,8 +10,10 @@ use wire::v1::{AcceptAt, ChatMessage, GenerateRequest, SamplingParams, TokenIds}
 
 use crate::client::{With, generate, request, try_generate};
 use crate::cluster::{
-    Cluster, Service, client, config, coordinator, draft, drafter, target, verifier,
+    Cluster, PATIENCE, Service, client, config, coordinator, draft, drafter, target, verifier,
 };
+use crate::metrics::Scrape;
+use crate::relay::Relay;
 
 /// What must be said of a request that is out of order, `field | part | part`, and the request.
 pub(crate) type Case = (&'static str, GenerateRequest);
@@ -186,21 +191,75 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let (drafter, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
+    // Whoever starts them learns it before the first request, and no request loses a drafter that it never had.
+    let labels = [
+        ("model", "default"),
+        ("role", "drafter"),
+        ("state", "misfit"),
+    ];
+    let misfits = |scrape: &Scrape| scrape.value("outrider_peers", &labels);
+    let looked = |scrape: &Scrape| misfits(scrape) == 1.0;
+    coordinator.shows("a misfit", looked).await;
     let answer = generate(&coordinator, request("x", 8)).await;
-    let statistics = answer.statistics();
-    let reason = &statistics.fallbacks[0].reason;
-    assert!(
-        reason.contains("vocabularies differ") && reason.contains("09090909"),
-        "{reason}"
-    );
+    assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.finished.effective_method, "target-only");
-    let draft_only = try_generate(&coordinator, request("x", 8).method("draft-only")).await;
-    let finished = draft_only.expect("begun").finished;
-    assert!(
-        finished.error.contains("vocabularies differ"),
-        "{}",
-        finished.error
-    );
+    for method in ["draft-only", "token-cascade"] {
+        let refused = try_generate(&coordinator, request("x", 8).method(method)).await;
+        let said = refused.expect_err("refused").message().to_owned();
+        for part in ["method: ", method, "vocabularies differ", "09090909"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}
+
+/// A drafter that is started anew with a model that fits is found.
+#[tokio::test]
+async fn a_misfit_is_looked_at_again() {
+    let mut stranger = draft();
+    stranger.vocab_fingerprint = [9; 32];
+    let (misfit, _) = drafter(stranger).await;
+    let (verifier, _) = verifier(target()).await;
+    let (fitting, _) = drafter(draft()).await;
+    let relay = Relay::start(misfit.address).await;
+    let coordinator = coordinator(config(&[relay.url()], &[verifier.url()])).await;
+    let requested = || request("Once upon a time", 24).draft_len(4);
+    let method = async || {
+        let answer = generate(&coordinator, requested()).await;
+        answer.finished.effective_method
+    };
+    assert_eq!(method().await, "target-only");
+    relay.lead_to(Some(fitting.address));
+    let limit = Instant::now() + PATIENCE;
+    while method().await != "coupled" {
+        assert!(Instant::now() < limit, "nobody looks again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_coordinator_is_ready_while_a_verifier_answers() {
+    let (verifier, _) = verifier(target()).await;
+    let relay = Relay::start(verifier.address).await;
+    let coordinator = coordinator(CoordinatorConfig {
+        unready_after_ms: 300.try_into().expect("not zero"),
+        ..config(&[], &[relay.url()])
+    })
+    .await;
+    let is_ready =
+        |scrape: &Scrape| scrape.value("outrider_ready", &[("service", "outrider.v1.Coordinator")]);
+    coordinator
+        .shows("ready", |scrape| is_ready(scrape) == 1.0)
+        .await;
+    relay.lead_to(None);
+    coordinator
+        .shows("not ready", |scrape| is_ready(scrape) == 0.0)
+        .await;
+    let conditions = coordinator.process.services.conditions();
+    assert_eq!(conditions[0].1.name(), "waiting for a verifier");
+    relay.lead_to(Some(verifier.address));
+    coordinator
+        .shows("ready again", |scrape| is_ready(scrape) == 1.0)
+        .await;
 }
 
 #[tokio::test]

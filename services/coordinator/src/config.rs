@@ -43,6 +43,8 @@ pub struct CoordinatorConfig {
     /// How often a verifier is asked again before the request fails. The pauses between grow fourfold
     /// from 20 ms: five times are seven seconds, enough for a process to be started anew.
     pub verifier_retries: u32,
+    /// How long the coordinator stays ready while no verifier of any model answers.
+    pub unready_after_ms: NonZeroU64,
     /// How long a peer keeps a session whose stream broke.
     pub lease_ms: NonZeroU32,
     /// How long the addresses behind a peer's name are believed.
@@ -178,6 +180,7 @@ impl Default for CoordinatorConfig {
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
             retries: 2,
             verifier_retries: 5,
+            unready_after_ms: const { NonZeroU64::new(15_000).unwrap() },
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
             resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },

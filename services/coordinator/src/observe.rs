@@ -23,7 +23,7 @@ use logs::RequestLog;
 use metrics::{ModelMetrics, RequestMetrics};
 use spans::RequestSpans;
 
-pub(crate) use metrics::Gauges;
+pub(crate) use metrics::{Gauges, PeerGauges};
 
 /// Where what is told of requests goes.
 #[derive(Clone, Debug)]

@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use server::health::Health;
 use server::process::Process;
@@ -19,7 +20,7 @@ use wire::v1::coordinator_server::CoordinatorServer;
 use crate::config::{CoordinatorConfig, HttpConfig};
 use crate::error::CoordinatorError;
 use crate::front::{Admission, MAX_REQUEST_BYTES, Service, Shared, http};
-use crate::observe::{Gauges, Observation};
+use crate::observe::{Gauges, Observation, PeerGauges};
 use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
@@ -27,6 +28,9 @@ const NAME: &str = "outrider.v1.Coordinator";
 
 /// How often a verifier is looked for until one was found.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often verifiers are asked whether they are there.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A coordinator ready to serve.
 pub struct Coordinator {
@@ -139,7 +143,10 @@ impl Coordinator {
         );
         let ready = async {
             find_verifiers(&self.shared.models, &self.shared.health).await;
-            std::future::pending::<Infallible>().await
+            let models = self.shared.models.iter();
+            let drafters = join_all(models.map(|model| model.watch_drafters()));
+            let (never, _) = tokio::join!(watch_verifiers(&self.shared), drafters);
+            never
         };
         let http = async {
             if let Some(listener) = self.http {
@@ -181,7 +188,14 @@ fn gauges(
         let models = models.upgrade()?;
         let of_kind = |model: &Arc<ServedModel>, kind: Peer| {
             let (alive, resting) = model.counts(kind);
-            (model.name().to_owned(), kind.name(), alive, resting)
+            let is_misfit = kind == Peer::Drafter && model.misfit().is_some();
+            let (alive, misfit) = if is_misfit { (0, alive) } else { (alive, 0) };
+            let states = [("alive", alive), ("resting", resting), ("misfit", misfit)];
+            PeerGauges {
+                model: model.name().to_owned(),
+                role: kind.name(),
+                states,
+            }
         };
         let peers = models
             .iter()
@@ -197,10 +211,35 @@ fn gauges(
 /// Reports the service ready when a verifier of any model has sent its tokenizer: one model's outage must not keep the
 /// others from being served. Completes when those of all models have.
 async fn find_verifiers(models: &Models, health: &Health) {
+    health.wait();
     let mut searches: FuturesUnordered<_> = models.iter().map(find_verifier).collect();
     searches.next().await;
     health.ready();
     searches.collect::<()>().await;
+}
+
+/// Reports the service not ready while no verifier of any model answers, once that has lasted as long as the
+/// configuration allows.
+async fn watch_verifiers(shared: &Shared) -> Infallible {
+    let patience = Duration::from_millis(shared.config.unready_after_ms.get());
+    let (mut heard, mut is_waiting) = (Instant::now(), false);
+    loop {
+        tokio::time::sleep((patience / 3).min(LOOK_INTERVAL)).await;
+        let all = join_all(shared.models.iter().map(|model| model.has_verifier()));
+        if all.await.contains(&true) {
+            heard = Instant::now();
+            if is_waiting {
+                is_waiting = false;
+                tracing::info!("a verifier answers again");
+                shared.health.ready();
+            }
+        } else if !is_waiting && heard.elapsed() >= patience {
+            is_waiting = true;
+            let models = shared.models.names().join(", ");
+            tracing::warn!(models, ?patience, "not ready: no verifier has answered");
+            shared.health.wait();
+        }
+    }
 }
 
 async fn find_verifier(model: &Arc<ServedModel>) {
@@ -217,4 +256,5 @@ async fn find_verifier(model: &Arc<ServedModel>) {
         }
         tokio::time::sleep(SEARCH_INTERVAL).await;
     }
+    model.meet_drafters().await;
 }

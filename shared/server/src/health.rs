@@ -54,6 +54,12 @@ impl Health {
         self.go_on(Condition::Ready);
     }
 
+    /// Reports NOT_SERVING until it is [ready](Self::ready) again: what it needs is missing. Does nothing once draining.
+    pub fn wait(&self) {
+        self.go_on(Condition::Waiting);
+        self.services.wait(self.index);
+    }
+
     /// Reports NOT_SERVING for good, and then completes [`draining`](Self::draining): whoever looks at
     /// readiness is told before the first connection is refused.
     pub fn drain(&self) {

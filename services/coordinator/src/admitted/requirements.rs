@@ -48,13 +48,13 @@ impl DrafterRequirements {
         self.width > 1
     }
 
-    /// The refusal of special requirements where model `group` has no drafter at all.
-    pub(crate) fn without_drafters(self, group: &str) -> BadField {
+    /// The refusal of special requirements where there is no drafter at all, which `reason` explains.
+    pub(crate) fn without_drafters(self, reason: &str) -> BadField {
         let field = match self.drafting {
             Drafting::Model => "draft_length",
             Drafting::MaxGram | Drafting::Cascade => "drafting",
         };
-        BadField::new(field, format!("needs a drafter, model '{group}' has none"))
+        BadField::new(field, format!("needs a drafter, {reason}"))
     }
 
     /// Checks that `drafter` can do it.

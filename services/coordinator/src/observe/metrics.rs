@@ -38,8 +38,16 @@ pub(crate) struct Gauges {
     /// Requests under way, and most of them.
     pub(crate) running: usize,
     pub(crate) max_requests: usize,
-    /// Addresses of peers: model, role, how many are alive and how many left alone for a while.
-    pub(crate) peers: Vec<(String, &'static str, usize, usize)>,
+    pub(crate) peers: Vec<PeerGauges>,
+}
+
+/// Addresses of the peers of one role.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerGauges {
+    pub(crate) model: String,
+    pub(crate) role: &'static str,
+    /// How many are in which state.
+    pub(crate) states: [(&'static str, usize); 3],
 }
 
 /// Counts from nothing what may never happen, so that its first time is seen as a change; and tells at every
@@ -59,8 +67,13 @@ pub(super) fn register(
         let gauges = gauges()?;
         samples.add(&names::REQUESTS_RUNNING, &[], gauges.running as f64);
         samples.add(&names::REQUESTS_LIMIT, &[], gauges.max_requests as f64);
-        for (model, role, alive, resting) in gauges.peers {
-            for (state, count) in [("alive", alive), ("resting", resting)] {
+        for PeerGauges {
+            model,
+            role,
+            states,
+        } in gauges.peers
+        {
+            for (state, count) in states {
                 samples.add(&names::PEERS, &[&model, role, state], count as f64);
             }
         }

@@ -2,6 +2,8 @@
 
 mod clients;
 mod estimates;
+mod fit;
+mod meeting;
 mod model;
 mod models;
 mod texts;

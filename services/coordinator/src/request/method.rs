@@ -45,9 +45,9 @@ pub(super) fn choose(
     }
     if choice.depends_on_draft() && !model.has_drafters() {
         let problem = format!(
-            "'{}' needs a drafter, model '{}' has none",
+            "'{}' needs a drafter, {}",
             choice.name(),
-            model.name()
+            model.without_drafters()
         );
         return Err(BadField::new("method", problem));
     }

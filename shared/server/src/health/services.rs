@@ -2,11 +2,13 @@
 
 use tokio::sync::watch;
 
-/// How a service is. It only ever goes on, from starting to dead.
+/// How a service is. It only ever goes on, from starting to dead, but that one that was ready may wait again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// It loads its model, warms up, or looks for what it needs.
+    /// It loads its model, or warms up.
     Starting,
+    /// It is a coordinator, and no verifier answers.
+    Waiting,
     /// It takes requests.
     Ready,
     /// It finishes what it has and takes nothing new.
@@ -20,6 +22,7 @@ impl Condition {
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
+            Self::Waiting => "waiting for a verifier",
             Self::Ready => "ready",
             Self::Draining => "draining",
             Self::Dead => "dead",
@@ -49,6 +52,18 @@ impl Services {
             let goes_on = *now < condition;
             *now = condition.max(*now);
             goes_on
+        });
+    }
+
+    /// The service at `index` waits, if it was ready.
+    pub(super) fn wait(&self, index: usize) {
+        self.0.send_if_modified(|services| {
+            let (_, now) = &mut services[index];
+            let was_ready = *now == Condition::Ready;
+            if was_ready {
+                *now = Condition::Waiting;
+            }
+            was_ready
         });
     }
 
@@ -98,7 +113,12 @@ mod tests {
         assert!(!services.are_ready());
         services.go_on(other, Condition::Ready);
         assert!(services.are_ready());
+        services.wait(other);
+        assert!(!services.are_ready() && services.are_alive());
+        services.go_on(other, Condition::Ready);
+        assert!(services.are_ready());
         services.go_on(other, Condition::Draining);
+        services.wait(other);
         assert!(!services.are_ready() && services.are_alive());
         services.go_on(other, Condition::Dead);
         assert!(!services.are_alive());

@@ -169,8 +169,8 @@ metrics! {
     RETRIES: Counter, "outrider_retries", &["model", "peer"];
     /// Sessions moved to another replica of a drafter or verifier
     MIGRATIONS: Counter, "outrider_migrations", MODEL;
-    /// Addresses of drafters and verifiers known to the coordinator: alive, or left alone after
-    /// failures (resting)
+    /// Addresses of drafters and verifiers known to the coordinator: alive, left alone after
+    /// failures (resting), or drafters whose model does not fit the target's (misfit)
     PEERS: Gauge, "outrider_peers", &["model", "role", "state"];
 
     // Drafters and verifiers.

@@ -14,6 +14,7 @@ use super::Endpoint;
 use super::Replicas;
 use super::clients::describe;
 use super::estimates::Estimates;
+use super::fit::Fit;
 use super::texts::Texts;
 use crate::admitted::DrafterRequirements;
 use crate::config::{CoordinatorConfig, ModelGroup};
@@ -31,6 +32,7 @@ pub(crate) struct ServedModel {
     drafters: Replicas,
     verifiers: Replicas,
     texts: Texts,
+    pub(super) fit: Fit,
     /// What the target said last: what requests begin with while no verifier answers.
     last_target: Mutex<Option<Target>>,
     /// What requests measured, for draft lengths that follow it.
@@ -78,6 +80,7 @@ impl ServedModel {
             drafters: replicas(&model.drafters)?,
             verifiers: replicas(&model.verifiers)?,
             texts: Texts::default(),
+            fit: Fit::default(),
             last_target: Mutex::default(),
             estimates: Estimates::default(),
         })
@@ -93,9 +96,37 @@ impl ServedModel {
         self.replicas(kind).counts()
     }
 
-    /// Whether any drafter is configured.
+    /// Whether any drafter is configured that may fit the target.
     pub(crate) fn has_drafters(&self) -> bool {
-        !self.drafters.is_empty()
+        !self.drafters.is_empty() && self.fit.problem().is_none()
+    }
+
+    /// Why it has no drafter.
+    pub(crate) fn without_drafters(&self) -> String {
+        match self.fit.problem() {
+            Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
+            None => format!("model '{}' has none", self.name),
+        }
+    }
+
+    /// Why none of its drafters fits its target, if that is so.
+    pub(crate) fn misfit(&self) -> Option<Arc<str>> {
+        self.fit.problem()
+    }
+
+    /// All drafters.
+    pub(super) async fn drafters(&self) -> Vec<Arc<Endpoint>> {
+        self.drafters.all().await
+    }
+
+    /// All verifiers.
+    pub(super) async fn verifiers(&self) -> Vec<Arc<Endpoint>> {
+        self.verifiers.all().await
+    }
+
+    /// What the target said last.
+    pub(super) fn known_target(&self) -> Option<Target> {
+        self.last_target(None)
     }
 
     /// For how long all its verifiers are overloaded, by their own words; none if one is not.
@@ -212,7 +243,7 @@ impl ServedModel {
             return Ok(());
         }
         if !self.has_drafters() && requirements.is_special() {
-            return Err(requirements.without_drafters(&self.name));
+            return Err(requirements.without_drafters(&self.without_drafters()));
         }
         let mut refusal = None;
         for endpoint in self.drafters.all().await {
@@ -271,7 +302,8 @@ fn checked(
     let vocabularies = check_vocabularies(&description, target);
     if let Err(mismatch) = vocabularies.and_then(|()| check_encoders(&description, target)) {
         let peer = endpoint.address();
-        tracing::warn!(peer, %mismatch, "peer cannot be used");
+        // That none can be used is said once; this, of every session that meets it.
+        tracing::debug!(peer, %mismatch, "peer cannot be used");
         endpoint.forget();
         return Err(PeerError::Mismatch(Box::new(mismatch)));
     }

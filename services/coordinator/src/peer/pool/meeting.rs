@@ -1,0 +1,81 @@
+//! Looking at drafters before requests need them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use speculation::session::Peer;
+
+use super::Endpoint;
+use super::clients::describe;
+use super::model::{ServedModel, described};
+use crate::peer::error::PeerError;
+
+/// How often drafters are looked at.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long the first look may keep requests waiting.
+const FIRST: Duration = Duration::from_secs(2);
+
+/// How long a verifier may take to answer, for whoever asks whether there is any.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl ServedModel {
+    /// Whether any verifier answers now.
+    pub(crate) async fn has_verifier(&self) -> bool {
+        let answers = async |endpoint: Arc<Endpoint>| {
+            let described = describe(&endpoint, Peer::Verifier);
+            let described = tokio::time::timeout(PATIENCE, described).await;
+            described.is_ok_and(|described| described.is_ok())
+        };
+        let all = join_all(self.verifiers().await.into_iter().map(answers)).await;
+        all.contains(&true)
+    }
+
+    /// Looks at the drafters before the first request, and then again and again: they may be started anew with another
+    /// model.
+    pub(crate) async fn watch_drafters(&self) {
+        loop {
+            self.look_at_drafters().await;
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    /// The first look, which does not take long.
+    pub(crate) async fn meet_drafters(&self) {
+        // Whoever does not answer by then is looked at later.
+        let _ = tokio::time::timeout(FIRST, self.look_at_drafters()).await;
+    }
+
+    async fn look_at_drafters(&self) {
+        let Some(target) = self.known_target() else {
+            return;
+        };
+        let mut problem = None;
+        for endpoint in self.drafters().await {
+            if !endpoint.is_alive() {
+                continue;
+            }
+            match described(&endpoint, Peer::Drafter, &target.description).await {
+                Ok(_) => {
+                    problem = None;
+                    break;
+                }
+                Err(PeerError::Mismatch(mismatch)) => {
+                    problem.get_or_insert_with(|| Arc::from(mismatch.to_string()));
+                }
+                Err(_) => {}
+            }
+        }
+        let model = self.name();
+        match (self.fit.note(problem.clone()), problem) {
+            (true, Some(problem)) => tracing::warn!(
+                model,
+                %problem,
+                "no drafter fits the target model; requests run target-only until one does"
+            ),
+            (true, None) => tracing::info!(model, "a drafter fits the target model again"),
+            (false, _) => {}
+        }
+    }
+}
