@@ -15,6 +15,8 @@ import values_schema
 
 CHART = values_schema.PATH.parent
 ROLES = ("coordinator", "drafter", "verifier")
+# Keys of the coordinator that the other roles have not.
+OWN = {"httpPort"}
 BEGIN, END = "<!-- values -->\n", "<!-- /values -->\n"
 KEY = re.compile(r"^( *)([A-Za-z_][\w./-]*):(?: +(.*))?$")
 # Whose keys are the user's.
@@ -69,11 +71,12 @@ def table(values):
         if not comment and is_section:
             continue
         path = path[1:]
-        shown = ["", "", ""] if is_section else [default(values, [role, *path]) for role in ROLES]
-        if len(set(shown)) == 1:
-            shown = shown[0]
+        having = ROLES[:1] if path[0] in OWN else ROLES
+        shown = {role: "" if is_section else default(values, [role, *path]) for role in having}
+        if len(having) > 1 and len(set(shown.values())) == 1:
+            shown = shown[ROLES[0]]
         else:
-            shown = "<br>".join(f"{role}: {value}" for role, value in zip(ROLES, shown))
+            shown = "<br>".join(f"{role}: {value}" for role, value in shown.items())
         roles.append(f"| `{'.'.join(path)}` | {shown} | {comment} |")
     head = "| key | default | what it is |\n|---|---|---|\n"
     return (
@@ -121,7 +124,7 @@ def main():
     values = json.loads(pathlib.Path(sys.argv[1]).read_text())
     schema = values_schema.load()
     wrong = list(paths(schema, schema["definitions"], values)) + list(open_objects(schema, "#"))
-    ours = [set(values[role]) for role in ROLES]
+    ours = [set(values[role]) | OWN for role in ROLES]
     if not ours[0] == ours[1] == ours[2]:
         wrong.append(f"the roles' keys differ: {sorted(set.union(*ours) - set.intersection(*ours))}")
 

@@ -17,6 +17,7 @@
 {{- include "outrider.checkModel" $scope -}}
 {{- include "outrider.checkAutoscaling" $scope -}}
 {{- end -}}
+{{- include "outrider.checkHttp" . -}}
 {{- end -}}
 
 {{- define "outrider.checkSidecar" -}}
@@ -29,11 +30,12 @@
 {{- end -}}
 {{- $ports := list -}}
 {{- range list .Values.coordinator .Values.verifier -}}
-{{- $ports = append $ports (int .port) -}}
-{{- $ports = append $ports (int .adminPort) -}}
+{{- range list .port .adminPort .httpPort -}}
+{{- if . -}}{{- $ports = append $ports (int .) -}}{{- end -}}
 {{- end -}}
-{{- if lt (uniq $ports | len) 4 -}}
-{{- fail "coordinator.placement is sidecar: port and adminPort of coordinator and verifier must be four numbers" -}}
+{{- end -}}
+{{- if lt (uniq $ports | len) (len $ports) -}}
+{{- fail "coordinator.placement is sidecar: port, httpPort and adminPort of coordinator and verifier must be different numbers" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -60,10 +62,37 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The OpenAI API, and what leads to it. */}}
+{{- define "outrider.checkHttp" -}}
+{{- $isServed := and .Values.coordinator.enabled (gt (int .Values.coordinator.httpPort) 0) -}}
+{{- if dig "coordinator" "http" "listen" "" .Values.config -}}
+{{- fail "config.coordinator.http.listen: Services do not follow it; set coordinator.httpPort" -}}
+{{- end -}}
+{{- if and .Values.service.httpPort (not $isServed) -}}
+{{- fail "service.httpPort is set and leads nowhere: coordinator.httpPort is 0, or coordinator.enabled is false" -}}
+{{- end -}}
+{{- if and $isServed (eq (include "outrider.clientPort" .) (include "outrider.clientHttpPort" .)) -}}
+{{- fail (printf "the Service for clients would have port %s twice: set service.port and service.httpPort" (include "outrider.clientPort" .)) -}}
+{{- end -}}
+{{- range $key := list "ingress" "httpRoute" -}}
+{{- if and (index $.Values $key).enabled (not $isServed) -}}
+{{- fail (printf "%s is enabled and leads nowhere: coordinator.httpPort is 0, or coordinator.enabled is false" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.parentRefs is empty: name the gateway" -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The rest are about one role: of {root, role, values}. */}}
 {{- define "outrider.checkPorts" -}}
 {{- if eq (int .values.port) (int .values.adminPort) -}}
 {{- fail (printf "%s.port and %s.adminPort are both %d: a process needs two" .role .role (int .values.port)) -}}
+{{- end -}}
+{{- range $key := list "port" "adminPort" -}}
+{{- if eq (int (index $.values $key)) (int $.values.httpPort) -}}
+{{- fail (printf "%s.%s and %s.httpPort are both %d: the OpenAI API needs a port of its own" $.role $key $.role (int $.values.httpPort)) -}}
+{{- end -}}
 {{- end -}}
 {{- if dig .role "listen" "" .root.Values.config -}}
 {{- fail (printf "config.%s.listen: Services and probes do not follow it; set %s.port" .role .role) -}}

@@ -45,6 +45,8 @@ alone: loading a large model anew takes minutes.
 {{- if $isSidecar -}}{{- $verifier = printf "http://127.0.0.1:%d" (int $values.verifier.port) -}}{{- end -}}
 {{- $model := dict "name" $values.modelName "drafters" $drafters "verifiers" (list $verifier) -}}
 {{- $_ := set $section "models" (list $model) -}}
+{{- $http := ternary (printf "0.0.0.0:%d" (int .values.httpPort)) "off" (gt (int .values.httpPort) 0) -}}
+{{- $_ := set $section "http" (dict "listen" $http) -}}
 {{- end -}}
 {{- $section | toJson -}}
 {{- end -}}

@@ -24,6 +24,10 @@ envFrom:
 ports:
   - name: {{ .role }}
     containerPort: {{ $values.port }}
+  {{- if $values.httpPort }}
+  - name: http
+    containerPort: {{ $values.httpPort }}
+  {{- end }}
   - name: {{ include "outrider.adminPortName" . }}
     containerPort: {{ $values.adminPort }}
 # On the admin port: the service's own may speak TLS, which probes do not. Ready is who has

@@ -129,11 +129,24 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* The ports of the Service for clients. */}}
+{{- define "outrider.clientPort" -}}
+{{- default .Values.coordinator.port .Values.service.port | int -}}
+{{- end -}}
+
+{{- define "outrider.clientHttpPort" -}}
+{{- default .Values.coordinator.httpPort .Values.service.httpPort | int -}}
+{{- end -}}
+
 {{/* Where clients find the coordinator. */}}
 {{- define "outrider.clientUrl" -}}
 {{- $scheme := ternary "http" "https" (eq .Values.tls.mode "off") -}}
-{{- $port := default .Values.coordinator.port .Values.service.port | int -}}
-{{- printf "%s://%s:%d" $scheme (include "outrider.fullname" .) $port -}}
+{{- printf "%s://%s:%s" $scheme (include "outrider.fullname" .) (include "outrider.clientPort" .) -}}
+{{- end -}}
+
+{{- define "outrider.clientHttpUrl" -}}
+{{- $scheme := ternary "http" "https" (eq .Values.tls.mode "off") -}}
+{{- printf "%s://%s:%s" $scheme (include "outrider.fullname" .) (include "outrider.clientHttpPort" .) -}}
 {{- end -}}
 
 {{/* The port of a URL. */}}

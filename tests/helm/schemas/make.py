@@ -29,6 +29,7 @@ KINDS = {
     "ServiceAccount": ("core", "v1"),
     "Deployment": ("apps", "v1"),
     "HorizontalPodAutoscaler": ("autoscaling", "v2"),
+    "Ingress": ("networking", "v1"),
     "NetworkPolicy": ("networking", "v1"),
     "PodDisruptionBudget": ("policy", "v1"),
 }
@@ -39,6 +40,7 @@ CUSTOM = {
     (OPERATOR, "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml"),
     ("github.com/kedacore/keda/v2@v2.21.0", "config/crd/bases/keda.sh_scaledobjects.yaml"),
     ("github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds/cert-manager.io_certificates.yaml"),
+    ("sigs.k8s.io/gateway-api@v1.4.1", "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"),
 }
 PREFIX = "#/definitions/"
 

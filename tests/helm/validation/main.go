@@ -105,6 +105,8 @@ func judge(object runtime.Object) error {
 	case *networking.NetworkPolicy:
 		options := networkingvalidation.NetworkPolicyValidationOptions{}
 		faults = networkingvalidation.ValidateNetworkPolicy(object, options)
+	case *networking.Ingress:
+		faults = networkingvalidation.ValidateIngressCreate(object)
 	case *policy.PodDisruptionBudget:
 		options := policyvalidation.PodDisruptionBudgetValidationOptions{}
 		faults = policyvalidation.ValidatePodDisruptionBudget(object, options)
