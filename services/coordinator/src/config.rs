@@ -53,7 +53,7 @@ pub struct CoordinatorConfig {
     pub max_requests: NonZeroUsize,
     /// Most requests under way that show one token, where its line names no number; 0 is no limit but
     /// `max_requests`.
-    pub max_requests_per_token: u32,
+    pub max_requests_per_client: u32,
     /// Whether a request may ask the coordinator to decide its blocks, for which all distributions travel.
     pub allow_accept_at_coordinator: bool,
     /// Whether a request may ask for reports of all distributions.
@@ -184,7 +184,7 @@ impl Default for CoordinatorConfig {
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
             resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },
-            max_requests_per_token: 0,
+            max_requests_per_client: 0,
             allow_accept_at_coordinator: true,
             allow_distribution_reports: true,
             max_distribution_bytes: const { NonZeroU64::new(1 << 30).unwrap() },

@@ -89,7 +89,7 @@ impl Coordinator {
         let distribution_bytes = config.max_distribution_bytes.get();
         let admission = Admission::new(
             config.max_requests.get(),
-            NonZeroU32::new(config.max_requests_per_token),
+            NonZeroU32::new(config.max_requests_per_client),
             distribution_bytes,
         );
         let names = models.names();

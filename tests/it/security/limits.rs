@@ -48,7 +48,7 @@ fn of_coordinators() -> String {
     let (request, choice) = (MAX_REQUEST_BYTES >> 20, Noise::MAX_CHOICE);
     format!(
         "requests under way | `max_requests`
-requests under way that show one token | `max_requests_per_token`
+requests under way that show one token | `max_requests_per_client`
 output tokens of a request | `max_output_tokens`
 time of a request, and the most it may ask for | `request_timeout_ms`
 parts of an answer held for a client that does not read | {ANSWER_BUFFER}
@@ -124,7 +124,7 @@ fn default_of(key: &str, settings: &Value) -> String {
             assert_eq!(number, 0, "{key}");
             "as `max_cached_sequences` says".to_owned()
         }
-        "max_requests_per_token" => format!("{number} (no limit of its own)"),
+        "max_requests_per_client" => format!("{number} (no limit of its own)"),
         "max_output_tokens" => format!("{number} (what the context leaves)"),
         "max_distribution_bytes" => format!("{} MiB", number >> 20),
         _ if key.ends_with("_ms") => format!("{number} ms"),

@@ -103,7 +103,7 @@ impl Admission {
         place.map(Some).map_err(|_| {
             let what = format!(
                 "{max_requests} requests of this token are under way, no more are taken (requests=N in \
-                 auth.client_tokens_file, or coordinator.max_requests_per_token)"
+                 auth.client_tokens_file, or coordinator.max_requests_per_client)"
             );
             overloaded(what, RETRY_AFTER)
         })
