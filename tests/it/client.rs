@@ -229,6 +229,7 @@ pub(crate) async fn collect(
     }
     answer.finished = finished.expect("an end");
     assert_eq!(starts, 1);
+    assert_eq!(answer.started.reproducible, answer.finished.reproducible);
     let usage = answer.finished.usage.expect("usage");
     assert_eq!(usage.completion_tokens as usize, answer.tokens.len());
     assert_eq!(usage.prompt_tokens, answer.started.prompt_tokens);

@@ -131,6 +131,7 @@ impl Driver {
             seed: request.seed,
             prompt_tokens: request.prompt.len() as u32,
             max_tokens: request.max_tokens,
+            reproducible: request.method.is_reproducible(),
         }
     }
 
