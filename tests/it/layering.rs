@@ -20,6 +20,7 @@ fn allowed_of_ours(package: &str) -> Option<&'static [&'static str]> {
         "peer" => Some(&["speculation", "model", "wire", "server"]),
         "drafter" | "verifier" => Some(&["speculation", "model", "wire", "server", "peer"]),
         "text" => Some(&["speculation", "wire"]),
+        "client" => Some(&["wire", "server"]),
         "coordinator" => Some(&["speculation", "text", "wire", "server"]),
         _ => None,
     }
@@ -181,6 +182,7 @@ fn each_rule_catches_its_offender() {
             "candle-core",
         ),
         ("server", "peer", "must not import our peer", "figment"),
+        ("client", "model", "must not import our model", "server"),
         ("verifier", "drafter", "must not import our drafter", "peer"),
         ("coordinator", "model", "must not import our model", "wire"),
         (

@@ -1,0 +1,68 @@
+//! A whole answer.
+
+use wire::v1;
+
+use crate::event::Event;
+
+/// What came of an answer; the whole of it once [`Answer::is_whole`].
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// What the request came to; of an answer that was resumed, at the coordinator that went on with it.
+    pub started: v1::Started,
+    /// Tokens of the prompt, if their log probabilities were requested. Shape `(prompt tokens,)`.
+    pub prompt_token_ids: Vec<u32>,
+    /// Log probabilities of these. Shape `(prompt tokens - 1,)`: the first has none.
+    pub prompt_logprobs: Vec<v1::TokenLogprobs>,
+    /// The output.
+    pub text: String,
+    /// Tokens of the output, end tokens included. Shape `(tokens,)`.
+    pub token_ids: Vec<u32>,
+    /// Where each of them came from. Shape `(tokens,)`.
+    pub origins: Vec<v1::Origin>,
+    /// The text that each of them completed. Shape `(tokens,)`.
+    pub pieces: Vec<String>,
+    /// Log probabilities of each of them. Shape `(tokens,)`; empty if they were not requested.
+    pub logprobs: Vec<v1::TokenLogprobs>,
+    /// Reports of rounds, if they were requested.
+    pub rounds: Vec<v1::RoundReport>,
+    /// How often the answer was lost, and gone on with.
+    pub resumes: u32,
+    /// How it ended, with times and statistics.
+    pub finished: v1::Finished,
+}
+
+impl Answer {
+    /// Adds a part of the answer. [`Generation::collect`](crate::Generation::collect) does so with all of them;
+    /// whoever reads events by themselves keeps what came of an answer that failed.
+    pub fn add(&mut self, event: Event) {
+        match event {
+            Event::Started(started) => self.started = started,
+            Event::Prompt(part) => {
+                self.prompt_token_ids.extend(part.token_ids);
+                self.prompt_logprobs.extend(part.logprobs);
+            }
+            Event::Chunk(chunk) => {
+                let origins = chunk.origins.iter();
+                self.origins.extend(
+                    origins.map(|&origin| v1::Origin::try_from(origin).unwrap_or_default()),
+                );
+                self.text.push_str(&chunk.text);
+                self.token_ids.extend(chunk.token_ids);
+                self.pieces.extend(chunk.pieces);
+                self.logprobs.extend(chunk.logprobs);
+            }
+            Event::Round(round) => self.rounds.push(*round),
+            Event::Lost(_) => {}
+            Event::Resumed(started) => {
+                self.started = started;
+                self.resumes += 1;
+            }
+            Event::Finished(finished) => self.finished = *finished,
+        }
+    }
+
+    /// Whether the answer came to its end.
+    pub fn is_whole(&self) -> bool {
+        self.finished.reason() != v1::FinishReason::Unspecified
+    }
+}

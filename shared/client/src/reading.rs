@@ -1,0 +1,186 @@
+//! Reading an answer's parts, and asking for them again where they are lost.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use tonic::{Code, Status, Streaming};
+use wire::status::try_again;
+use wire::v1;
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::generate_response::Part;
+
+use crate::calls::Calls;
+use crate::error::Error;
+use crate::event::Event;
+use crate::given::Given;
+use crate::loss::{as_unavailable, is_lost, is_starting_up, retry_after};
+use crate::policy::Patience;
+
+/// How long the end of the stream may take after the end of the answer.
+const STREAM_END: Duration = Duration::from_secs(1);
+
+/// What reads the parts of an answer.
+pub(crate) struct Reading {
+    calls: Calls,
+    request: v1::GenerateRequest,
+    /// When it was first made.
+    began: Instant,
+    parts: Streaming<v1::GenerateResponse>,
+    /// What the request first came to.
+    started: Option<v1::Started>,
+    given: Given,
+    resumes: u32,
+    /// Why the answer was lost; it is to be asked for again.
+    lost: Option<Status>,
+    is_over: bool,
+}
+
+impl Reading {
+    /// Asks, and waits until the request is taken.
+    pub(crate) async fn begin(calls: Calls, request: v1::GenerateRequest) -> Result<Self, Error> {
+        let policy = calls.policy;
+        let patience = Patience::new(&policy, is_starting_up, policy.startup);
+        let began = Instant::now();
+        let parts = ask(&calls, patience, request.clone()).await;
+        Ok(Self {
+            calls,
+            request,
+            began,
+            parts: parts.map_err(Error::Status)?,
+            started: None,
+            given: Given::default(),
+            resumes: 0,
+            lost: None,
+            is_over: false,
+        })
+    }
+
+    /// The next event, and what reads the ones after it.
+    pub(crate) async fn next(mut self) -> Result<Option<(Event, Self)>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        if let Some(lost) = self.lost.take() {
+            self.resume(&lost).await?;
+        }
+        loop {
+            let event = match self.parts.message().await {
+                Ok(Some(message)) => self.take(message.part).await?,
+                Ok(None) => {
+                    let unfinished = "the answer ended before it was finished";
+                    Some(self.lose(Status::unavailable(unfinished))?)
+                }
+                Err(status) if is_lost(&status) => Some(self.lose(as_unavailable(status))?),
+                Err(status) => return Err(Error::Status(status)),
+            };
+            if let Some(event) = event {
+                return Ok(Some((event, self)));
+            }
+        }
+    }
+
+    /// What a part of the answer tells, if that is new.
+    async fn take(&mut self, part: Option<Part>) -> Result<Option<Event>, Error> {
+        Ok(match part {
+            Some(Part::Started(started)) if self.started.is_some() => Some(Event::Resumed(started)),
+            Some(Part::Started(started)) => {
+                self.started = Some(started.clone());
+                Some(Event::Started(started))
+            }
+            Some(Part::Prompt(part)) => self.given.prompt(part).map(Event::Prompt),
+            Some(Part::Chunk(chunk)) => self.given.chunk(chunk)?.map(Event::Chunk),
+            Some(Part::Round(round)) => {
+                let is_new = self.given.is_new(&round);
+                is_new.then(|| Event::Round(Box::new(round)))
+            }
+            Some(Part::Finished(finished)) => Some(self.finish(finished).await?),
+            // A part of a later version.
+            None => None,
+        })
+    }
+
+    /// What the end of the answer comes to.
+    async fn finish(&mut self, finished: v1::Finished) -> Result<Event, Error> {
+        if finished.reason() == v1::FinishReason::Error {
+            let is_stopped = finished.error_code == Code::Unavailable as u32;
+            if is_stopped && finished.retry_after_ms > 0 && self.may_resume() {
+                let delay = Duration::from_millis(finished.retry_after_ms.into());
+                return self.lose(try_again(finished.error, delay));
+            }
+            return Err(Error::Failed(Box::new(finished)));
+        }
+        self.given.check_end()?;
+        self.is_over = true;
+        // A stream that is dropped before its end is reset, and HTTP/2 bears only so many of these.
+        let _ = timeout(STREAM_END, self.parts.message()).await;
+        Ok(Event::Finished(Box::new(finished)))
+    }
+
+    /// Whether the answer, if it is lost now, can be asked for again.
+    fn may_resume(&self) -> bool {
+        let policy = self.calls.policy;
+        let is_reproducible = self.started.as_ref().is_none_or(|it| it.reproducible);
+        policy.resume && self.resumes < policy.resume_tries && is_reproducible
+    }
+
+    /// Notes that the answer is lost.
+    fn lose(&mut self, status: Status) -> Result<Event, Error> {
+        if !self.may_resume() {
+            return Err(self.gone(status));
+        }
+        self.lost = Some(status.clone());
+        Ok(Event::Lost(status))
+    }
+
+    fn gone(&self, status: Status) -> Error {
+        let tokens = self.given.tokens();
+        Error::Lost { tokens, status }
+    }
+
+    /// Asks again for an answer that is lost.
+    async fn resume(&mut self, lost: &Status) -> Result<(), Error> {
+        self.resumes += 1;
+        self.given.again();
+        sleep(retry_after(lost).unwrap_or_default()).await;
+        let policy = self.calls.policy;
+        let patience = Patience::new(&policy, is_lost, policy.resume_wait);
+        let asked = ask(&self.calls, patience, self.again()).await;
+        self.parts = asked.map_err(|status| {
+            if is_lost(&status) {
+                self.gone(as_unavailable(status))
+            } else {
+                Error::Status(status)
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The request, with all that the coordinator chose for it and what is left of its time.
+    fn again(&self) -> v1::GenerateRequest {
+        let mut request = self.request.clone();
+        if let Some(started) = &self.started {
+            request.model.clone_from(&started.model);
+            request.seed = Some(started.seed);
+            request.max_tokens = Some(started.max_tokens);
+        }
+        if request.timeout_ms > 0 {
+            let elapsed = self.began.elapsed().as_millis() as u32;
+            // Without any left it is refused as late, and zero would mean the default.
+            request.timeout_ms = request.timeout_ms.saturating_sub(elapsed).max(1);
+        }
+        request
+    }
+}
+
+/// Asks for an answer.
+async fn ask(
+    calls: &Calls,
+    patience: Patience,
+    request: v1::GenerateRequest,
+) -> Result<Streaming<v1::GenerateResponse>, Status> {
+    let generate = |mut coordinator: CoordinatorClient<_>| {
+        let request = request.clone();
+        async move { coordinator.generate(request).await }
+    };
+    calls.make(patience, generate).await
+}
