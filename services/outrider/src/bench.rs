@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use anstream::stdout;
 use anyhow::bail;
 use clap::Args;
+use client::Client;
 use serde_json::{Value, json};
 use wire::v1::GenerateRequest;
 
 use crate::args::{MethodArgs, ServicesArgs};
 use crate::config::Config;
-use crate::connect::{self, Coordinator};
+use crate::connect;
 use crate::measure::{self, BASELINE, Measured, measure};
 use crate::moved::{self, MovedCommand};
 use crate::{progress, prompts};
@@ -105,15 +106,15 @@ pub(crate) async fn run(args: BenchArgs, config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn compare(args: &BenchArgs, mut client: Coordinator) -> anyhow::Result<Compared> {
+async fn compare(args: &BenchArgs, client: Client) -> anyhow::Result<Compared> {
     let prompts = prompts::load(args.prompts.as_deref(), args.per_kind)?;
     let mut compared = Compared::default();
     for (seed, prompt) in std::iter::once(&prompts[0]).chain(&prompts).enumerate() {
         progress::show(&format!("prompt {seed} of {}", prompts.len()))?;
         // In turn, so that both see the machine in the same mood.
-        let mut ask = async |is_baseline, name: &str| {
+        let ask = async |is_baseline, name: &str| {
             let request = args.request(is_baseline, &prompt.text, seed as u64)?;
-            measure(&mut client, &name, request).await
+            measure(&client, &name, request).await
         };
         let baseline = ask(true, BASELINE).await?.measured;
         let method = ask(false, &args.method.method).await?.measured;

@@ -6,12 +6,13 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use client::{Answer, Client};
 use server::telemetry;
 use wire::v1;
 
 use crate::args::RequestArgs;
 use crate::config::Config;
-use crate::connect::{self, Coordinator};
+use crate::connect;
 use crate::generate::terminal::Terminal;
 use crate::generate::{self, TooLong, turn};
 use input::Line;
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: ChatArgs, config: Config) -> anyhow::Result<()> {
 }
 
 async fn talk(
-    mut client: Coordinator,
+    client: Client,
     url: &str,
     request: &v1::GenerateRequest,
     args: &ChatArgs,
@@ -77,7 +78,7 @@ async fn talk(
                 return Ok(());
             }
         };
-        match say(&mut client, url, (request, args), &mut turns, &line).await {
+        match say(&client, url, (request, args), &mut turns, &line).await {
             Ok(answer) => turns.push((line, answer)),
             // The conversation goes on without a line that is too long, and on a terminal without whatever
             // could not be answered.
@@ -100,14 +101,14 @@ fn is_of_line(error: &anyhow::Error) -> bool {
 /// Prints the answer to `line`. The oldest turns are forgotten where the conversation and an answer have no
 /// room in the model's context.
 async fn say(
-    client: &mut Coordinator,
+    client: &Client,
     url: &str,
     (request, args): (&v1::GenerateRequest, &ChatArgs),
     turns: &mut Vec<Turn>,
     line: &str,
 ) -> anyhow::Result<String> {
     let mut forgotten = 0;
-    let parts = loop {
+    let generation = loop {
         let is_last = forgotten == turns.len();
         let request = v1::GenerateRequest {
             messages: messages(args.system.as_deref(), &turns[forgotten..], line),
@@ -115,7 +116,8 @@ async fn say(
             max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
             ..request.clone()
         };
-        match generate::begin(client, url, request).await {
+        let generation = client.generate(request).await;
+        match generation.map_err(|error| generate::explain(url, error)) {
             Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
             started => break started?,
         }
@@ -131,7 +133,8 @@ async fn say(
             "the conversation is longer than the model's context: its {forgotten} oldest {gone} forgotten"
         );
     }
-    let answer = generate::read(parts, url, &mut Terminal::new()).await?;
+    let mut answer = Answer::default();
+    generate::read(generation, url, &mut answer, &mut Terminal::new()).await?;
     Ok(answer.text)
 }
 

@@ -119,7 +119,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Generate(args) => {
             let config = global.load_for(&args.common.services)?;
-            Box::pin(generate::run(*args, config)).await?;
+            return Box::pin(generate::run(*args, config)).await;
         }
         Command::Chat(args) => {
             let config = global.load_for(&args.common.services)?;

@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use client::Client;
 use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
-use wire::v1::coordinator_client::CoordinatorClient;
+use wire::status::describe;
 use wire::v1::verifier_client::VerifierClient;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::process;
-
-/// A client of a coordinator.
-pub type Coordinator = CoordinatorClient<PeerChannel>;
 
 /// A client of a verifier.
 pub type Verifier = VerifierClient<PeerChannel>;
@@ -31,18 +29,13 @@ const STOPPING: Duration = Duration::from_secs(1);
 pub async fn ask<T>(
     url: Option<&str>,
     config: Config,
-    ask: impl AsyncFnOnce(Coordinator, &str) -> anyhow::Result<T>,
+    ask: impl AsyncFnOnce(Client, &str) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     if let Some(url) = url {
         return ask(to_coordinator(url, &config)?, url).await;
     }
-    let cluster = Cluster::start(
-        Process::default(),
-        config.on_loopback(),
-        true,
-        CancellationToken::new(),
-    )
-    .await?;
+    let (process, stop) = (Process::default(), CancellationToken::new());
+    let cluster = Box::pin(Cluster::start(process, config.on_loopback(), true, stop)).await?;
     let url = cluster.coordinator_url.clone();
     let answered = ask(within(&url)?, &url).await;
     // All was said; how the services end is of no account any more.
@@ -51,15 +44,25 @@ pub async fn ask<T>(
 }
 
 /// A client of the coordinator of this process, on loopback.
-pub fn within(url: &str) -> anyhow::Result<Coordinator> {
-    Ok(coordinator_of(loopback(url)?))
+pub fn within(url: &str) -> anyhow::Result<Client> {
+    Ok(telling(url, Client::new(loopback(url)?)))
 }
 
 /// A client of the coordinator at `url`, as `config` says.
-fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Coordinator> {
+fn to_coordinator(url: &str, config: &Config) -> anyhow::Result<Client> {
     let process = process::of_client(config)?;
-    let channel = channel::connect(url, &config.coordinator.channel, &process);
-    Ok(coordinator_of(channel.context("--coordinator")?))
+    let client = Client::connect(url, &config.coordinator.channel, &process);
+    Ok(telling(url, client.context("--coordinator")?))
+}
+
+/// The client, which says what it waits for, once for each call.
+fn telling(url: &str, client: Client) -> Client {
+    let url = url.to_owned();
+    client.on_wait(move |waiting| {
+        if waiting.before == 0 {
+            anstream::eprintln!("waiting for {url}: {}", describe(waiting.status));
+        }
+    })
 }
 
 /// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.
@@ -76,10 +79,6 @@ pub fn to_verifier_within(url: &str) -> anyhow::Result<Verifier> {
 
 fn loopback(url: &str) -> Result<PeerChannel, ChannelError> {
     channel::connect(url, &ChannelConfig::default(), &Process::default())
-}
-
-fn coordinator_of(channel: PeerChannel) -> Coordinator {
-    CoordinatorClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
 fn verifier_of(channel: PeerChannel) -> Verifier {

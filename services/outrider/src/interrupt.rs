@@ -2,7 +2,8 @@
 
 use std::io;
 
-use server::shutdown::Signals;
+use server::shutdown::{Signals, StopSignal};
+use tokio::sync::oneshot;
 
 /// Begins to listen for SIGINT and SIGTERM; for SIGHUP too, but where the process was started to outlive its
 /// terminal, as by nohup.
@@ -11,6 +12,28 @@ use server::shutdown::Signals;
 /// The operating system's, if it refuses a handler.
 pub(crate) fn listen() -> io::Result<Signals> {
     Signals::listen(!is_hang_up_ignored())
+}
+
+/// The first of these signals, for a command that prints what it has before it ends. A second one exits the process at
+/// once: whoever reads the output may not read any more.
+///
+/// # Errors
+/// The operating system's, if it refuses a handler.
+pub(crate) fn first() -> io::Result<impl Future<Output = StopSignal>> {
+    let mut signals = listen()?;
+    let (tell, told) = oneshot::channel();
+    tokio::spawn(async move {
+        let _ = tell.send(signals.next().await);
+        let second = signals.next().await;
+        std::process::exit(second.exit_code.into());
+    });
+    Ok(async {
+        match told.await {
+            Ok(signal) => signal,
+            // The runtime ends, and this with it.
+            Err(_) => std::future::pending().await,
+        }
+    })
 }
 
 /// Whether the process was started with SIGHUP ignored.

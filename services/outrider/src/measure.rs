@@ -1,16 +1,15 @@
 //! One request, measured.
 
+mod times;
+
+pub use times::RoundTimes;
+
 use std::fmt::Display;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, ensure};
+use client::{Client, Policy};
 use wire::v1::generate_request::Prompt;
-use wire::v1::generate_response::Part;
-use wire::v1::{
-    FinishReason, Finished, GenerateRequest, RoundReport, SamplingParams, SpeculationStatistics,
-    Timing,
-};
-
-use crate::connect::Coordinator;
+use wire::v1::{Finished, GenerateRequest, SamplingParams, SpeculationStatistics};
 
 /// The method every other one is compared with.
 pub const BASELINE: &str = "target-only";
@@ -55,23 +54,6 @@ pub struct Measured {
     pub deferred: f64,
     /// Where the time of its rounds went.
     pub times: RoundTimes,
-}
-
-/// Where the time of rounds went, in milliseconds, added up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RoundTimes {
-    /// Rounds.
-    pub counted: f64,
-    /// In forwards of draft models.
-    pub draft_forward: f64,
-    /// Elsewhere in the drafter.
-    pub draft_rest: f64,
-    /// In forwards of the target model.
-    pub verify_forward: f64,
-    /// Elsewhere in the verifier.
-    pub verify_rest: f64,
-    /// Between the services.
-    pub wire: f64,
 }
 
 impl Measured {
@@ -162,34 +144,6 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-impl RoundTimes {
-    fn add(&mut self, other: &Self) {
-        self.counted += other.counted;
-        self.draft_forward += other.draft_forward;
-        self.draft_rest += other.draft_rest;
-        self.verify_forward += other.verify_forward;
-        self.verify_rest += other.verify_rest;
-        self.wire += other.wire;
-    }
-
-    fn of(round: &RoundReport) -> Self {
-        let ms = |us: u32| f64::from(us) / 1e3;
-        let (drafter, verifier) = (
-            round.drafter.unwrap_or_default(),
-            round.verifier.unwrap_or_default(),
-        );
-        let inside = |timing: &Timing| ms(timing.total_us);
-        Self {
-            counted: 1.0,
-            draft_forward: ms(drafter.forward_us),
-            draft_rest: inside(&drafter) - ms(drafter.forward_us),
-            verify_forward: ms(verifier.forward_us),
-            verify_rest: inside(&verifier) - ms(verifier.forward_us),
-            wire: ms(round.draft_us) - inside(&drafter) + ms(round.verify_us) - inside(&verifier),
-        }
-    }
-}
-
 /// The request for an answer of so many tokens to `prompt`, by the default method.
 pub fn request(prompt: &str, max_tokens: u32, temperature: f32, seed: u64) -> GenerateRequest {
     GenerateRequest {
@@ -209,7 +163,7 @@ pub fn request(prompt: &str, max_tokens: u32, temperature: f32, seed: u64) -> Ge
 /// # Errors
 /// If it is refused or fails, or goes on without its drafter: a benchmark of failures says nothing.
 pub async fn measure(
-    client: &mut Coordinator,
+    client: &Client,
     method: &impl Display,
     request: GenerateRequest,
 ) -> anyhow::Result<Answer> {
@@ -217,35 +171,24 @@ pub async fn measure(
         report_rounds: true,
         ..request
     };
-    let mut parts = client
-        .generate(request)
-        .await
-        .map_err(|status| anyhow!("{}: {}", method, wire::status::describe(&status)))?
-        .into_inner();
-    let mut text = String::new();
+    // What is waited for, or asked for again, would count as the method's own time.
+    let client = client.clone().with_policy(Policy::NONE);
+    let answer = async { client.generate(request).await?.collect().await };
+    let answer = answer.await.map_err(|error| anyhow!("{method}: {error}"))?;
     let mut times = RoundTimes::default();
-    let mut measured = None;
-    // To its very end: a stream that is dropped before it is reset, and HTTP/2 bears only so many.
-    while let Some(message) = parts.message().await? {
-        match message.part {
-            Some(Part::Chunk(chunk)) => text.push_str(&chunk.text),
-            // The first round holds the prefill and the opening of the streams.
-            Some(Part::Round(round)) if round.round > 1 => times.add(&RoundTimes::of(&round)),
-            Some(Part::Finished(finished)) => {
-                if finished.reason() == FinishReason::Error {
-                    bail!("{}: {}", method, finished.error);
-                }
-                let speculation = finished.speculation.clone().unwrap_or_default();
-                if !speculation.fallbacks.is_empty() {
-                    bail!("{method}: the drafter was lost");
-                }
-                measured = Some(Measured::of(&finished, &speculation, times));
-            }
-            _ => {}
-        }
+    // The first round holds the prefill and the opening of the streams.
+    for round in answer.rounds.iter().filter(|round| round.round > 1) {
+        times.add(&RoundTimes::of(round));
     }
-    let measured = measured.with_context(|| format!("{method}: the answer has no end"))?;
-    Ok(Answer { text, measured })
+    let speculation = answer.finished.speculation.clone().unwrap_or_default();
+    ensure!(
+        speculation.fallbacks.is_empty(),
+        "{method}: the drafter was lost"
+    );
+    Ok(Answer {
+        text: answer.text,
+        measured: Measured::of(&answer.finished, &speculation, times),
+    })
 }
 
 #[cfg(test)]

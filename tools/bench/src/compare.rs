@@ -2,9 +2,10 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
+use client::Client;
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::{progress, prompts};
 
 use crate::measure::{Measured, Setting, measure, round_times};
@@ -76,7 +77,7 @@ fn methods(items: &[String]) -> anyhow::Result<Vec<MethodSpec>> {
 async fn compare(
     args: &CompareArgs,
     methods: &[MethodSpec],
-    mut client: Coordinator,
+    client: Client,
     prompts: &[prompts::Prompt],
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -93,7 +94,7 @@ async fn compare(
     for method in std::iter::once(&baseline).chain(methods) {
         for &temperature in &args.temperatures {
             let setting = setting(method, temperature);
-            measure(&mut client, &setting, &prompts[0].text, 0).await?;
+            measure(&client, &setting, &prompts[0].text, 0).await?;
         }
     }
     for &temperature in &args.temperatures {
@@ -108,9 +109,9 @@ async fn compare(
                 let seed = seed as u64;
                 // In turn, so that both see the machine in the same mood.
                 let baseline = setting(&baseline, temperature);
-                let baseline = measure(&mut client, &baseline, &prompt.text, seed).await?;
+                let baseline = measure(&client, &baseline, &prompt.text, seed).await?;
                 let measured = setting(method, temperature);
-                let measured = measure(&mut client, &measured, &prompt.text, seed).await?;
+                let measured = measure(&client, &measured, &prompt.text, seed).await?;
                 let known = kinds.iter().position(|of| of.kind == prompt.kind);
                 let index = known.unwrap_or_else(|| {
                     kinds.push(Compared::of(&prompt.kind));

@@ -11,10 +11,11 @@ use clap::Args;
 use super::measure::{Measured, Setting, measure};
 use super::report::Report;
 use super::spec::{self, MethodSpec, Series};
+use client::Client;
 use cost::{Costs, Fit};
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
 use outrider::prompts::{self, Prompt};
@@ -108,7 +109,7 @@ pub(super) async fn run(
 async fn compare(
     args: &DraftingArgs,
     series: &[Series],
-    mut client: Coordinator,
+    client: Client,
     prompts: &[Prompt],
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -126,7 +127,7 @@ async fn compare(
     for method in std::iter::once(&baseline).chain(methods().map(|variant| &variant.method)) {
         for &temperature in &args.temperatures {
             let setting = setting(method, temperature);
-            measure(&mut client, &setting, &prompts[0].text, 0).await?;
+            measure(&client, &setting, &prompts[0].text, 0).await?;
         }
     }
     for kind in &args.kinds {
@@ -139,9 +140,9 @@ async fn compare(
                 let (done, all) = (seed + 1, prompts.len());
                 progress::show(&format!("{kind}, T={temperature}: prompt {done} of {all}"))?;
                 // In turn, so that all of them see the machine in the same mood.
-                let mut one = async |method: &MethodSpec| {
+                let one = async |method: &MethodSpec| {
                     let setting = setting(method, temperature);
-                    let answer = measure(&mut client, &setting, &prompt.text, seed as u64).await?;
+                    let answer = measure(&client, &setting, &prompt.text, seed as u64).await?;
                     anyhow::Ok(answer.measured)
                 };
                 let measured = one(&baseline).await?;

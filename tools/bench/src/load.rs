@@ -10,8 +10,9 @@ mod step;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use client::{Client, Policy};
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
 
@@ -90,11 +91,13 @@ struct Bench {
 impl Bench {
     fn new(
         args: &LoadArgs,
-        (method, client): (&MethodSpec, Coordinator),
+        (method, client): (&MethodSpec, Client),
         prompts: Vec<String>,
         temperature: f32,
     ) -> anyhow::Result<Self> {
         let prompts: Arc<[String]> = prompts.into();
+        // What a client waits for, or asks for again, would count as the service's time.
+        let client = client.with_policy(Policy::NONE);
         let traffic = |method, reports| {
             Arc::new(Traffic {
                 reports,

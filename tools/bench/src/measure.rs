@@ -2,7 +2,7 @@
 
 pub(crate) use outrider::measure::{Answer, Measured};
 
-use outrider::connect::Coordinator;
+use client::Client;
 use outrider::measure::RoundTimes;
 use wire::v1::GenerateRequest;
 
@@ -26,7 +26,7 @@ pub(crate) struct Setting {
 /// # Errors
 /// As [`outrider::measure::measure`].
 pub(crate) async fn measure(
-    client: &mut Coordinator,
+    client: &Client,
     setting: &Setting,
     prompt: &str,
     seed: u64,

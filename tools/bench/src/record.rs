@@ -11,11 +11,12 @@ use clap::Args;
 use speculation::methods::names::DRAFT_CAP;
 use wire::v1;
 
+use client::{Client, Policy};
 use file::File;
 use outrider::args::DraftingArgs;
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::progress;
 use outrider::prompts;
@@ -97,11 +98,17 @@ pub(crate) async fn run(args: RecordArgs, config: Config) -> anyhow::Result<Exit
 
 async fn record(
     args: &RecordArgs,
-    mut client: Coordinator,
+    client: Client,
     url: &str,
     prompts: &[prompts::Prompt],
 ) -> anyhow::Result<ExitCode> {
-    let header = header(args, &mut client, url, prompts.len()).await?;
+    // The reports of an answer that was resumed are of two answers.
+    let policy = Policy {
+        resume: false,
+        ..client.policy()
+    };
+    let client = client.with_policy(policy);
+    let header = header(args, &client, url, prompts.len()).await?;
     let vocab_size = header.vocab_size;
     let mut file = File::create(&args.out, header)?;
     let recording = async {
@@ -114,7 +121,7 @@ async fn record(
                 top: args.top as usize,
             };
             let request = args.request(&prompt.text, index)?;
-            prompt::record(&mut client, request, &recorded, &mut file).await?;
+            prompt::record(&client, request, &recorded, &mut file).await?;
             file.flush()?;
             let (done, positions) = (index + 1, file.positions());
             progress::show(&format!(
@@ -152,17 +159,12 @@ async fn record(
 /// The file's header, with what the coordinator says of its model.
 async fn header(
     args: &RecordArgs,
-    client: &mut Coordinator,
+    client: &Client,
     url: &str,
     prompts: usize,
 ) -> anyhow::Result<v1::RecordingHeader> {
-    let listed = client.list_models(v1::ListModelsRequest {}).await;
-    let models = listed
-        .map_err(|status| {
-            anyhow::anyhow!("coordinator {url}: {}", wire::status::describe(&status))
-        })?
-        .into_inner()
-        .models;
+    let listed = client.models().await;
+    let models = listed.map_err(|error| anyhow::anyhow!("coordinator {url}: {error}"))?;
     let wanted =
         |model: &v1::ServedModel| args.model.as_ref().is_none_or(|name| *name == model.name);
     let Some(model) = models.iter().find(|model| wanted(model)) else {

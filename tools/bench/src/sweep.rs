@@ -16,9 +16,10 @@ use crate::measure::{Setting, measure};
 use crate::ranges;
 use crate::report::{Axis, Plot, Report};
 use crate::spec::{self, Series};
+use client::Client;
 use outrider::args::ServicesArgs;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::global::INTERRUPTED;
 use outrider::measure::BASELINE;
 use point::Point;
@@ -103,7 +104,7 @@ async fn sweep(
     args: &SweepArgs,
     series: &[Series],
     task: &Task,
-    client: Coordinator,
+    client: Client,
     stop: &CancellationToken,
     report: &mut Report,
 ) -> anyhow::Result<ExitCode> {
@@ -153,7 +154,7 @@ async fn measure_all(
     args: &SweepArgs,
     series: &[Series],
     task: &Task,
-    mut client: Coordinator,
+    client: Client,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let setting = |method: &spec::MethodSpec| Setting {
@@ -169,10 +170,10 @@ async fn measure_all(
     };
     // Caches are filled before anything is timed, and what the coordinator refuses is refused now.
     let baseline = spec::MethodSpec::parse(BASELINE)?;
-    measure(&mut client, &setting(&baseline), &task.items[0].prompt, 0).await?;
+    measure(&client, &setting(&baseline), &task.items[0].prompt, 0).await?;
     for variant in series.iter().flat_map(|series| &series.methods) {
         let setting = setting(&variant.method);
-        measure(&mut client, &setting, &task.items[0].prompt, 0).await?;
+        measure(&client, &setting, &task.items[0].prompt, 0).await?;
     }
     for series in series {
         for variant in &series.methods {
@@ -181,7 +182,7 @@ async fn measure_all(
             for seed in 0..args.outputs() {
                 for (index, item) in task.items.iter().enumerate() {
                     let seed = (seed * task.items.len() + index) as u64;
-                    let answer = measure(&mut client, &setting, &item.prompt, seed).await?;
+                    let answer = measure(&client, &setting, &item.prompt, seed).await?;
                     point.add(item.is_answered_by(&answer.text), &answer.measured);
                 }
             }

@@ -15,9 +15,10 @@ use super::measure::{Setting, measure};
 use super::report::{Report, number, only_json, text};
 use super::spec::MethodSpec;
 use super::timing::median;
+use client::Client;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::progress;
 use outrider::prompts::{self, Prompt};
 
@@ -55,7 +56,7 @@ pub(super) struct TelemetryArgs {
 struct Traced {
     name: String,
     cluster: Cluster,
-    client: Coordinator,
+    client: Client,
     telemetry: Telemetry,
     sink: Option<Sink>,
     /// Seconds that each prompt took, turn by turn.
@@ -167,7 +168,7 @@ impl Traced {
             stop: Vec::new(),
         };
         let started = Instant::now();
-        let answer = measure(&mut self.client, &setting, &prompt.text, seed).await?;
+        let answer = measure(&self.client, &setting, &prompt.text, seed).await?;
         Ok((started.elapsed().as_secs_f64(), answer.measured.tokens))
     }
 }

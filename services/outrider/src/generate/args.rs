@@ -13,6 +13,7 @@ use crate::args::RequestArgs;
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["prompt", "prompt_file"])))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct GenerateArgs {
     /// The prompt, taken as it is: no chat template is applied, unless --chat says so.
     #[arg(long, value_name = "TEXT")]
@@ -27,7 +28,8 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "TEXT", requires = "chat")]
     system: Option<String>,
     /// Prints one JSON object on stdout and nothing else. A failure is {"error": {"message": ...}}; one that
-    /// comes in the middle of an answer stands in its object.
+    /// comes in the middle of an answer stands in its object, beside what came before it. What only the end of an
+    /// answer tells is null then.
     #[arg(long)]
     pub(crate) json: bool,
     /// Prints one line a round on stderr.
@@ -41,6 +43,11 @@ pub(crate) struct GenerateArgs {
     /// `target-only` that shows that a lossless and reproducible method is.
     #[arg(long, value_name = "METHOD")]
     pub(crate) check_against: Option<String>,
+    /// Fails where the coordinator is lost in the middle of an answer. Without this, a coordinator that comes back
+    /// within 30 seconds is asked again, with the same seed, and the answer goes on where it was; methods that are not
+    /// reproducible fail in any case.
+    #[arg(long)]
+    pub(crate) no_resume: bool,
     #[command(flatten)]
     pub(crate) common: RequestArgs,
 }

@@ -1,10 +1,10 @@
 //! `--check-against`: the same request by another method, whose tokens must be the same.
 
 use anyhow::bail;
+use client::{Answer, Client};
 use wire::v1;
 
-use super::{Answer, Printer, begin, read};
-use crate::connect::Coordinator;
+use super::explain;
 
 /// Asks for `request` again with the seed of `answer`, by `method`, and compares the tokens. Of what is asked
 /// for, the choice of a method and of its axes does not count.
@@ -12,7 +12,7 @@ use crate::connect::Coordinator;
 /// # Errors
 /// If that cannot be answered, or the tokens are others.
 pub(super) async fn compare(
-    client: &mut Coordinator,
+    client: &Client,
     url: &str,
     request: v1::GenerateRequest,
     answer: &Answer,
@@ -24,14 +24,14 @@ pub(super) async fn compare(
         messages: request.messages,
         max_tokens: request.max_tokens,
         sampling: request.sampling,
-        seed: Some(answer.finished.seed),
+        seed: Some(answer.started.seed),
         stop: request.stop,
         ignore_eos: request.ignore_eos,
         method: method.to_owned(),
         ..Default::default()
     };
-    let parts = begin(client, url, request).await?;
-    let other = read(parts, url, &mut Silent).await?;
+    let generated = async { client.generate(request).await?.collect().await };
+    let other = generated.await.map_err(|error| explain(url, error))?;
     let tokens = same(&answer.token_ids, &other.token_ids, method)?;
     anstream::eprintln!("{method} generates the same {tokens} tokens");
     Ok(())
@@ -54,21 +54,6 @@ fn said(tokens: &[u32], position: usize) -> String {
     tokens
         .get(position)
         .map_or_else(|| "the end".to_owned(), u32::to_string)
-}
-
-/// Prints nothing.
-struct Silent;
-
-impl Printer for Silent {
-    fn chunk(&mut self, _: &v1::Chunk) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn round(&mut self, _: &v1::RoundReport) {}
-
-    fn finished(&mut self, _: &Answer) -> anyhow::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

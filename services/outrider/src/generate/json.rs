@@ -3,30 +3,33 @@
 use std::io::Write;
 
 use anstream::{eprintln, stdout};
+use client::Answer;
 use serde_json::{Value, json};
 use tonic::Code;
 use wire::v1;
 
-use super::terminal::round_line;
-use super::{Answer, Printer};
+use super::{Fault, Printer};
 
-/// Prints the answer when it is finished.
+/// Prints the answer when it has ended.
 pub(super) struct Json;
 
 /// Name of an origin, as in the JSON.
-fn origin_name(origin: i32) -> &'static str {
-    match v1::Origin::try_from(origin) {
-        Ok(v1::Origin::Accepted) => "accepted",
-        Ok(v1::Origin::Recovered) => "recovered",
-        Ok(v1::Origin::Bonus) => "bonus",
-        Ok(v1::Origin::Target) => "target",
-        Ok(v1::Origin::Deferred) => "deferred",
-        Ok(v1::Origin::Unspecified) | Err(_) => "unknown",
+fn origin_name(origin: v1::Origin) -> &'static str {
+    match origin {
+        v1::Origin::Accepted => "accepted",
+        v1::Origin::Recovered => "recovered",
+        v1::Origin::Bonus => "bonus",
+        v1::Origin::Target => "target",
+        v1::Origin::Deferred => "deferred",
+        v1::Origin::Unspecified => "unknown",
     }
 }
 
-fn reason_name(reason: v1::FinishReason) -> &'static str {
-    match reason {
+fn reason_name(answer: &Answer, fault: Option<&Fault>) -> &'static str {
+    match answer.finished.reason() {
+        v1::FinishReason::Unspecified if fault.is_some_and(|it| it.code == Code::Cancelled) => {
+            "cancelled"
+        }
         v1::FinishReason::Stop => "stop",
         v1::FinishReason::Length => "length",
         v1::FinishReason::Cancelled => "cancelled",
@@ -39,28 +42,35 @@ impl Printer for Json {
         Ok(())
     }
 
-    fn round(&mut self, round: &v1::RoundReport) {
-        eprintln!("{}", round_line(round));
+    fn note(&mut self, line: &str) {
+        eprintln!("{line}");
     }
 
-    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()> {
-        writeln!(stdout(), "{}", object(answer))?;
+    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()> {
+        writeln!(stdout(), "{}", object(answer, fault))?;
         Ok(())
     }
 }
 
-/// The whole answer.
-fn object(answer: &Answer) -> Value {
+/// What only the end of an answer tells, by its keys.
+const OF_THE_END: [&str; 7] = [
+    "effective_method",
+    "settings",
+    "exact",
+    "lossless",
+    "speculation",
+    "metrics",
+    "timing",
+];
+
+/// The answer as far as it came.
+fn object(answer: &Answer, fault: Option<&Fault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
-    let usage = finished.usage.unwrap_or_default();
     let timing = finished.timing.unwrap_or_default();
-    let error = match finished.error.as_str() {
-        "" => Value::Null,
-        error => {
-            let code = Code::from(finished.error_code as i32);
-            json!({ "message": error, "code": format!("{code:?}") })
-        }
-    };
+    let error = fault.map(|fault| {
+        let code = format!("{:?}", fault.code);
+        json!({ "message": fault.message, "code": code })
+    });
     let origins: Vec<_> = answer.origins.iter().copied().map(origin_name).collect();
     let settings: serde_json::Map<String, Value> = finished
         .settings
@@ -75,20 +85,21 @@ fn object(answer: &Answer) -> Value {
         "text": answer.text,
         "token_ids": answer.token_ids,
         "origins": origins,
-        "finish_reason": reason_name(finished.reason()),
+        "finish_reason": reason_name(answer, fault),
         "error": error,
         "method": started.method,
         "effective_method": finished.effective_method,
         "settings": settings,
         "exact": finished.exact,
         "lossless": finished.lossless,
-        "reproducible": finished.reproducible,
+        "reproducible": finished.reproducible || started.reproducible,
         "model": started.model,
         "request_id": started.request_id,
-        "seed": finished.seed,
+        "seed": started.seed,
+        "resumes": answer.resumes,
         "usage": {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
+            "prompt_tokens": started.prompt_tokens,
+            "completion_tokens": answer.token_ids.len(),
         },
         "speculation": speculation,
         "metrics": { "speculative_decoding": Value::from_iter(of_vllm) },
@@ -100,6 +111,11 @@ fn object(answer: &Answer) -> Value {
     });
     if !answer.logprobs.is_empty() {
         object["logprobs"] = answer.logprobs.iter().map(logprobs).collect();
+    }
+    if !answer.is_whole() {
+        for key in OF_THE_END {
+            object[key] = Value::Null;
+        }
     }
     object
 }
@@ -181,25 +197,53 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
 mod tests {
     use super::*;
 
+    fn begun() -> Answer {
+        let started = v1::Started {
+            seed: 7,
+            prompt_tokens: 3,
+            ..v1::Started::default()
+        };
+        Answer {
+            started,
+            text: "Once".to_owned(),
+            token_ids: vec![5, 6],
+            ..Answer::default()
+        }
+    }
+
     #[test]
     fn an_answer_that_failed_tells_so_where_other_failures_do() {
-        let finished = v1::Finished {
-            reason: v1::FinishReason::Error.into(),
-            error: "no verifier is reachable".to_owned(),
-            error_code: Code::Unavailable as u32,
-            ..v1::Finished::default()
+        let mut answer = begun();
+        answer.finished.set_reason(v1::FinishReason::Error);
+        let fault = Fault {
+            message: "no verifier is reachable".to_owned(),
+            code: Code::Unavailable,
         };
-        let answer = Answer {
-            text: "Once".to_owned(),
-            finished,
-            ..Answer::default()
-        };
-        let object = object(&answer);
+        let object = object(&answer, Some(&fault));
         let error = json!({ "message": "no verifier is reachable", "code": "Unavailable" });
         assert_eq!(
-            (&object["error"], &object["text"]),
-            (&error, &json!("Once"))
+            (&object["error"], &object["text"], &object["finish_reason"]),
+            (&error, &json!("Once"), &json!("error"))
         );
-        assert!(super::object(&Answer::default())["error"].is_null());
+        assert_eq!(object["exact"], false);
+        assert!(super::object(&answer, None)["error"].is_null());
+    }
+
+    #[test]
+    fn of_an_answer_without_its_end_what_came_is_told() {
+        for (code, reason) in [(Code::Unavailable, "error"), (Code::Cancelled, "cancelled")] {
+            let message = "lost".to_owned();
+            let object = object(&begun(), Some(&Fault { message, code }));
+            assert_eq!(object["finish_reason"], reason);
+            assert_eq!(
+                (&object["seed"], &object["token_ids"]),
+                (&json!(7), &json!([5, 6]))
+            );
+            let usage = json!({ "prompt_tokens": 3, "completion_tokens": 2 });
+            assert_eq!(object["usage"], usage);
+            for key in OF_THE_END {
+                assert_eq!(object.get(key), Some(&Value::Null), "{key}");
+            }
+        }
     }
 }

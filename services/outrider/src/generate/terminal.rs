@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 
 use anstream::{AutoStream, eprintln, stdout};
 use anstyle::{AnsiColor, Style};
+use client::Answer;
 use wire::v1;
 
-use super::{Answer, Printer};
+use super::{Fault, Printer};
 
 /// Prints text as it comes.
 pub(crate) struct Terminal {
@@ -52,22 +53,28 @@ impl Printer for Terminal {
         Ok(self.out.flush()?)
     }
 
-    fn round(&mut self, round: &v1::RoundReport) {
+    fn note(&mut self, line: &str) {
         if self.mid_line && std::io::stdout().is_terminal() {
-            // On one terminal the report gets a line of its own; the text goes on below it.
+            // On one terminal the note gets a line of its own; the text goes on below it.
             let _ = writeln!(self.out);
             let _ = self.out.flush();
             self.mid_line = false;
         }
-        eprintln!("{}", round_line(round));
+        eprintln!("{line}");
     }
 
-    fn finished(&mut self, answer: &Answer) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &Answer, _: Option<&Fault>) -> anyhow::Result<()> {
         let Answer {
             started, finished, ..
         } = answer;
         writeln!(self.out)?;
         self.out.flush()?;
+        if !answer.is_whole() {
+            let tokens = answer.token_ids.len();
+            let (method, seed) = (&started.method, started.seed);
+            eprintln!("[{tokens} tokens, method {method}, seed {seed}]");
+            return Ok(());
+        }
         eprintln!("{}", summary(started, finished));
         if let Some(fallback) = finished
             .speculation

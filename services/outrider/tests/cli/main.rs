@@ -18,6 +18,8 @@ mod hub;
 #[allow(dead_code)]
 #[path = "../../../../shared/model/tests/hub/server.rs"]
 mod hub_server;
+#[cfg(unix)]
+mod losses;
 mod manual;
 mod measuring;
 #[cfg(target_os = "linux")]

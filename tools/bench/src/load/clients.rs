@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail};
-use outrider::connect::Coordinator;
+use anyhow::anyhow;
+use client::{Client, Event};
 use outrider::measure::request;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::v1::generate_response::Part;
-use wire::v1::{FinishReason, RoundReport, SpeculationStatistics, Timing};
+use wire::v1::{RoundReport, SpeculationStatistics, Timing};
 
 use crate::spec::MethodSpec;
 
 /// The requests that the clients of one measurement make.
 #[derive(Debug)]
 pub(super) struct Traffic {
-    pub(super) client: Coordinator,
+    pub(super) client: Client,
     pub(super) method: MethodSpec,
     pub(super) prompts: Arc<[String]>,
     pub(super) temperature: f32,
@@ -190,24 +189,19 @@ impl Traffic {
         let mut request = request(prompt, self.max_tokens, self.temperature, index as u64);
         self.method.apply(&mut request)?;
         request.report_rounds = self.reports;
-        let mut client = self.client.clone();
-        let answer = client.generate(request).await;
-        let answer = answer.map_err(|status| anyhow!(wire::status::describe(&status)))?;
-        let mut parts = answer.into_inner();
+        let failed = |error| anyhow!("{}: {error}", self.method);
+        let mut generation = self.client.generate(request).await.map_err(failed)?;
         let mut before = None;
-        while let Some(message) = parts.message().await? {
-            match message.part {
-                Some(Part::Chunk(chunk)) if !chunk.token_ids.is_empty() => {
+        while let Some(event) = generation.event().await.map_err(failed)? {
+            match event {
+                Event::Chunk(chunk) if !chunk.token_ids.is_empty() => {
                     let at = Instant::now();
                     let after = before.replace(at).map(|before| at - before);
                     let tokens = chunk.token_ids.len() as u32;
                     received.arrivals.push(Arrival { at, tokens, after });
                 }
-                Some(Part::Finished(finished)) if finished.reason() == FinishReason::Error => {
-                    bail!("{}: {}", self.method, finished.error);
-                }
-                Some(Part::Finished(finished)) => received.ended.extend(finished.speculation),
-                Some(Part::Round(round)) => received.rounds.push(round),
+                Event::Finished(finished) => received.ended.extend(finished.speculation),
+                Event::Round(round) => received.rounds.push(*round),
                 _ => {}
             }
         }

@@ -1,14 +1,13 @@
 //! One prompt, generated and recorded.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
-use v1::generate_response::Part;
 use wire::open::ProposalFields;
 use wire::{proposal, slice, v1};
 
 use super::file::File;
 use crate::recording::{RecordedBlock, WholeProbs, cut};
-use outrider::connect::Coordinator;
+use client::{Client, Error, Event};
 
 /// The form in which the draft model's distributions are requested.
 const FORM: ProposalForm = ProposalForm::Dense { half: false };
@@ -29,38 +28,34 @@ pub(super) struct Recorded<'a> {
 /// # Errors
 /// If the request is refused or fails, or the drafter is lost on the way.
 pub(super) async fn record(
-    client: &mut Coordinator,
+    client: &Client,
     request: v1::GenerateRequest,
     recorded: &Recorded<'_>,
     file: &mut File,
 ) -> anyhow::Result<()> {
-    let refused = |status: tonic::Status| anyhow::anyhow!("{}", status.message().to_owned());
-    let mut parts = client
-        .generate(request)
-        .await
-        .map_err(refused)?
-        .into_inner();
-    while let Some(message) = parts.message().await? {
-        match message.part {
-            Some(Part::Round(round)) if round.drafted > 0 => {
-                file.append(recorded.block(round)?)?;
+    let failed = |error| match error {
+        // The message names the field.
+        Error::Status(status) => anyhow!("{}", status.message()),
+        error => anyhow!("prompt {}: {error}", recorded.index),
+    };
+    let mut generation = client.generate(request).await.map_err(failed)?;
+    while let Some(event) = generation.event().await.map_err(failed)? {
+        match event {
+            Event::Round(round) if round.drafted > 0 => {
+                file.append(recorded.block(*round)?)?;
             }
-            Some(Part::Finished(finished)) => {
-                if finished.reason() == v1::FinishReason::Error {
-                    bail!("prompt {}: {}", recorded.index, finished.error);
-                }
+            Event::Finished(finished) => {
                 let speculation = finished.speculation.unwrap_or_default();
                 ensure!(
                     speculation.fallbacks.is_empty(),
                     "prompt {}: the drafter was lost",
                     recorded.index
                 );
-                return Ok(());
             }
             _ => {}
         }
     }
-    bail!("prompt {}: the answer has no end", recorded.index)
+    Ok(())
 }
 
 impl Recorded<'_> {

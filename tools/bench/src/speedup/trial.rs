@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 use crate::measure::{Measured, Setting, measure};
 use crate::pairs::Pair;
 use crate::spec::MethodSpec;
+use client::Client;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
-use outrider::connect::{self, Coordinator};
+use outrider::connect;
 use outrider::measure::BASELINE;
 use outrider::progress;
 
@@ -35,7 +36,7 @@ impl std::fmt::Display for DraftLen {
 /// The services of one pair, and what is asked of them.
 pub(super) struct Trial {
     cluster: Cluster,
-    client: Coordinator,
+    client: Client,
     temperature: f32,
     max_tokens: u32,
 }
@@ -104,7 +105,7 @@ impl Trial {
             stop: Vec::new(),
         };
         let started = Instant::now();
-        let answer = measure(&mut self.client, &setting, prompt, seed).await?;
+        let answer = measure(&self.client, &setting, prompt, seed).await?;
         let seconds = started.elapsed().as_secs_f64();
         Ok((answer.text, seconds, answer.measured))
     }

@@ -58,6 +58,12 @@ fn each_wrong_credential_is_named(deployment: &Deployment, url: &str) {
         let message = refused(&[vec!["generate"], words(PROMPT), given].concat());
         assert!(message.contains(said), "{files}: {message}");
         assert!(!message.contains("0123456789abcdef"), "{message}");
+        // To wait makes no certificate a better one.
+        let is_found_at_once = files.contains("other-ca");
+        assert!(
+            !(is_found_at_once && message.contains("waiting for")),
+            "{message}"
+        );
     }
 }
 

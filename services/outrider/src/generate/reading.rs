@@ -1,0 +1,106 @@
+//! Reading an answer: what is printed of it, and how its faults are told.
+
+use anyhow::anyhow;
+use client::{Answer, Error, Event, Generation};
+use tonic::Code;
+use wire::status::describe;
+
+use super::terminal::round_line;
+use super::{Fault, Printer};
+use crate::failure::{AlreadyReported, one_line};
+
+/// A request that the model has no room for.
+#[derive(Debug)]
+pub(crate) struct TooLong(String);
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+/// Prints an answer as it comes, and adds it to `answer`. What was begun is printed to its end, a failure too.
+///
+/// # Errors
+/// What ended the answer; [`AlreadyReported`] if it was printed with the answer.
+pub(crate) async fn read(
+    mut generation: Generation,
+    url: &str,
+    answer: &mut Answer,
+    printer: &mut dyn Printer,
+) -> anyhow::Result<()> {
+    loop {
+        let error = match generation.event().await {
+            Ok(Some(event)) => {
+                print(&event, answer, url, printer)?;
+                answer.add(event);
+                continue;
+            }
+            Ok(None) => return printer.ended(answer, None),
+            Err(error) => error,
+        };
+        let code = error.code();
+        let told = match &error {
+            Error::Failed(finished) => {
+                answer.finished.clone_from(finished);
+                Some(finished.error.clone())
+            }
+            _ => None,
+        };
+        let error = explain(url, error);
+        if !is_begun(answer) {
+            return Err(error);
+        }
+        let message = told.unwrap_or_else(|| one_line(&error));
+        printer.ended(answer, Some(&Fault { message, code }))?;
+        return Err(AlreadyReported(error).into());
+    }
+}
+
+/// Whether there is anything to be told of an answer.
+pub(crate) fn is_begun(answer: &Answer) -> bool {
+    !answer.started.request_id.is_empty()
+}
+
+fn print(
+    event: &Event,
+    answer: &Answer,
+    url: &str,
+    printer: &mut dyn Printer,
+) -> anyhow::Result<()> {
+    match event {
+        Event::Chunk(chunk) => printer.chunk(chunk)?,
+        Event::Round(round) => printer.note(&round_line(round)),
+        Event::Lost(status) => {
+            let (tokens, why) = (answer.token_ids.len(), status.message());
+            printer.note(&format!(
+                "lost {url} after {tokens} tokens, asking again: {why}"
+            ));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What a request that was not answered comes to.
+pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
+    let field = error.field();
+    match error {
+        // What a conversation comes to is named as the prompt.
+        Error::Status(status)
+            if matches!(field.as_deref(), Some("prompt" | "messages" | "max_tokens")) =>
+        {
+            TooLong(status.message().to_owned()).into()
+        }
+        Error::Status(status) => match status.code() {
+            // The message names the field, the value and what is allowed.
+            Code::InvalidArgument => anyhow!("{}", status.message()),
+            Code::Unimplemented => anyhow!("{url} is not a coordinator, or an earlier version"),
+            _ => anyhow!("coordinator {url}: {}", describe(&status)),
+        },
+        Error::Failed(_) => anyhow!("{error}"),
+        _ => anyhow!("coordinator {url}: {error}"),
+    }
+}
