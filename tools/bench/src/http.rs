@@ -89,7 +89,7 @@ pub(super) async fn run(
         let starting = Cluster::start_with(config.clone(), pair.draft, pair.target, stop);
         let cluster = Box::pin(starting).await?;
         let bench = Bench {
-            grpc: Client::Grpc(connect::within(&cluster.coordinator_url)?),
+            grpc: Client::Grpc(connect::within(&cluster.coordinator_url)?.into()),
             http: Client::Http(cluster.http.context("no HTTP port")?),
             prompts,
             max_tokens: args.max_tokens,

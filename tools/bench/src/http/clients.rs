@@ -2,14 +2,12 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context, anyhow, bail, ensure};
-use outrider::connect::Coordinator;
+use anyhow::{Context, bail, ensure};
 use outrider::measure::request;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use wire::v1::FinishReason;
-use wire::v1::generate_response::Part;
 
 /// What is asked.
 pub(super) struct Question<'a> {
@@ -27,7 +25,7 @@ pub(super) struct Answer {
 
 /// A way to ask.
 pub(super) enum Client {
-    Grpc(Coordinator),
+    Grpc(Box<client::Client>),
     /// With a connection for each question, as the answer ends with it.
     Http(SocketAddr),
 }
@@ -36,7 +34,7 @@ impl Client {
     /// Asks, and reads the answer as it comes.
     pub(super) async fn ask(&self, question: &Question<'_>) -> anyhow::Result<Answer> {
         match self {
-            Self::Grpc(client) => over_grpc(client.clone(), question).await,
+            Self::Grpc(client) => over_grpc(client, question).await,
             Self::Http(_) => over_http(self.begin(question).await?).await,
         }
     }
@@ -90,24 +88,17 @@ async fn over_http(stream: TcpStream) -> anyhow::Result<Answer> {
     bail!("the stream ended before [DONE]")
 }
 
-async fn over_grpc(mut client: Coordinator, question: &Question<'_>) -> anyhow::Result<Answer> {
+async fn over_grpc(client: &client::Client, question: &Question<'_>) -> anyhow::Result<Answer> {
     let mut request = request(question.prompt, question.max_tokens, 1.0, question.seed);
     request.ignore_eos = true;
-    let parts = client.generate(request).await;
-    let parts = parts.map_err(|status| anyhow!(wire::status::describe(&status)))?;
-    let mut parts = parts.into_inner();
-    let mut answer = Answer::default();
-    while let Some(message) = parts.message().await? {
-        match message.part {
-            Some(Part::Chunk(chunk)) => {
-                answer.text.push_str(&chunk.text);
-                answer.tokens += chunk.token_ids.len() as u32;
-            }
-            Some(Part::Finished(finished)) if finished.reason() == FinishReason::Error => {
-                bail!("{}", finished.error);
-            }
-            _ => {}
-        }
-    }
-    Ok(answer)
+    let answer = client.generate(request).await?.collect().await?;
+    ensure!(
+        answer.finished.reason() != FinishReason::Error,
+        "{}",
+        answer.finished.error
+    );
+    Ok(Answer {
+        tokens: answer.token_ids.len() as u32,
+        text: answer.text,
+    })
 }
