@@ -19,7 +19,7 @@ mod incoming;
 pub mod lease;
 pub mod lifecycle;
 pub mod listen;
-mod log_throttle;
+pub mod log_throttle;
 pub mod metrics;
 pub mod process;
 pub mod progress;

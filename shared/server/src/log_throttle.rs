@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Lets the first of many events through, and then one in every interval: whoever can reach a port must not be
 /// able to fill a disk.
 #[derive(Debug)]
-pub(crate) struct LogThrottle {
+pub struct LogThrottle {
     interval: Duration,
     /// When one was let through, and how many were not since then.
     latest: Mutex<(Option<Instant>, u64)>,
@@ -25,18 +25,18 @@ impl Default for LogThrottle {
 
 impl LogThrottle {
     /// Lets one through in so much time.
-    pub(crate) fn every(interval: Duration) -> Self {
+    pub fn every(interval: Duration) -> Self {
         let latest = Mutex::default();
         Self { interval, latest }
     }
 
     /// Whether this event is let through; how many were not since the last one that was.
-    pub(crate) fn passes(&self) -> Option<u64> {
+    pub fn passes(&self) -> Option<u64> {
         self.passes_many(1)
     }
 
     /// The same of an event that counts for so many.
-    pub(crate) fn passes_many(&self, events: u64) -> Option<u64> {
+    pub fn passes_many(&self, events: u64) -> Option<u64> {
         let now = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, passed_over) = &mut *latest;

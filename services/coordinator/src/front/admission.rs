@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use server::auth::Client;
+use server::log_throttle::LogThrottle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 use wire::status::{BadField, overloaded};
+
+/// How often it is logged at most that requests are refused.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a refused client should wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -24,6 +28,7 @@ pub(crate) struct Admission {
     /// Room for distributions, in KiB.
     room: Arc<Semaphore>,
     max_kib: usize,
+    refused: Arc<LogThrottle>,
 }
 
 /// The places of one token.
@@ -47,6 +52,7 @@ impl Admission {
             of_tokens: Arc::default(),
             room: Arc::new(Semaphore::new(max_kib)),
             max_kib,
+            refused: Arc::new(LogThrottle::every(LOG_INTERVAL)),
         }
     }
 
@@ -71,14 +77,25 @@ impl Admission {
         let of_token = client.map(|client| self.admit_token(client)).transpose()?;
         let of_token = of_token.flatten();
         let among_all = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
-            tracing::warn!(max_requests = self.max_requests, "request refused");
             let what = format!(
                 "{} requests are under way, no more are taken",
                 self.max_requests
             );
-            overloaded(what, RETRY_AFTER)
+            self.refuse(what)
         })?;
         Ok(of_token.into_iter().chain([among_all]).collect())
+    }
+
+    /// Says why a request must wait, and in the log that there are some.
+    fn refuse(&self, why: String) -> Status {
+        if let Some(others) = self.refused.passes() {
+            tracing::warn!(
+                why,
+                others,
+                "request refused; `others` were refused since the last such line"
+            );
+        }
+        overloaded(why, RETRY_AFTER)
     }
 
     /// A place among the requests of the client's token, if these are bounded.
@@ -105,7 +122,7 @@ impl Admission {
                 "{max_requests} requests of this token are under way, no more are taken (requests=N in \
                  auth.client_tokens_file, or coordinator.max_requests_per_client)"
             );
-            overloaded(what, RETRY_AFTER)
+            self.refuse(what)
         })
     }
 
@@ -124,9 +141,8 @@ impl Admission {
         }
         let room = Arc::clone(&self.room).try_acquire_many_owned(kib as u32);
         room.map_err(|_| {
-            let what = "no room for the distributions of another request";
-            tracing::warn!(kib, "{what}");
-            overloaded(what, RETRY_AFTER)
+            let what = format!("no room for {kib} KiB of distributions of another request");
+            self.refuse(what)
         })
     }
 }
@@ -147,6 +163,14 @@ mod tests {
         // What never fits is no matter of waiting.
         let refused = admission.admit_bytes(11 << 10).expect_err("too much");
         assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    }
+
+    #[test]
+    fn of_refusals_one_in_a_while_is_logged() {
+        let admission = Admission::new(1, None, 1 << 10);
+        let _held = (admission.admit(None), admission.admit_bytes(1 << 10));
+        assert!(admission.admit(None).is_err() && admission.admit_bytes(1).is_err());
+        assert_eq!(admission.refused.passes(), None, "the next is not");
     }
 
     #[test]
