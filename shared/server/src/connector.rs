@@ -26,8 +26,8 @@ use crate::tls::{Side, Tls, explain, is_hung_up};
 const TLS_ALERT: u8 = 0x15;
 
 /// What it means that a server says nothing at all.
-const UNHEARD: &str = "the server closed the connection before it said anything: it speaks TLS (write \
-                       https://), or takes no more connections; its log says which";
+const UNHEARD: &str = "the server closed the connection before it said anything: it takes no more connections, or \
+                       is no gRPC service; its log says which";
 
 /// Connects to a peer.
 #[derive(Clone, Debug)]

@@ -31,6 +31,10 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// What a client that speaks TLS is told in clear: no TLS, so that it knows there is none here.
+const IN_CLEAR: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
 pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A connection that began to speak HTTP/2.
@@ -83,7 +87,6 @@ async fn transport(
 ) -> Result<Transport, Fault> {
     let of_system = |error: io::Error| Fault::Wrong(error.to_string());
     connection.set_nodelay(true).map_err(of_system)?;
-    let is_clear = acceptor.is_none();
     let mut transport = match acceptor {
         None => Either::Left(connection),
         Some(acceptor) => {
@@ -93,9 +96,9 @@ async fn transport(
             }
             match acceptor.accept(connection).into_fallible().await {
                 Ok(accepted) => Either::Right(Box::new(accepted)),
-                Err((error, connection)) => {
+                Err((error, mut connection)) => {
                     let why = explain(&error, Side::Server);
-                    say_goodbye(connection).await;
+                    say_goodbye(&mut connection).await;
                     return Err(Fault::Wrong(format!("TLS handshake: {why}")));
                 }
             }
@@ -110,7 +113,9 @@ async fn transport(
             Ok(more) => read += more,
             Err(error) => return Err(Fault::Wrong(error.to_string())),
         }
-        if is_clear && began[0] == TLS_HANDSHAKE {
+        if let (Either::Left(connection), TLS_HANDSHAKE) = (&mut transport, began[0]) {
+            let _ = connection.write_all(IN_CLEAR).await;
+            say_goodbye(connection).await;
             let fault = "the client speaks TLS and this service does not; set tls.mode here, or write \
                          http:// there";
             return Err(Fault::Wrong(fault.to_owned()));
@@ -124,9 +129,9 @@ async fn transport(
     Ok(transport)
 }
 
-/// Closes a connection whose client was told why in a TLS alert. Were it closed with bytes of the client still
-/// unread, the alert would be lost on the way.
-async fn say_goodbye(mut connection: TcpStream) {
+/// Closes a connection whose client was told why. Were it closed with bytes of the client still unread, that would be
+/// lost on the way.
+async fn say_goodbye(connection: &mut TcpStream) {
     let closing = async {
         connection.shutdown().await?;
         tokio::io::copy(&mut connection.take(GOODBYE_BYTES), &mut tokio::io::sink()).await

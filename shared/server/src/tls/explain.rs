@@ -47,8 +47,8 @@ pub(crate) fn explain(error: &io::Error, side: Side) -> String {
         }
         (Some(error), _) => error.to_string(),
         (None, Side::Client) if is_hung_up(error.kind()) => {
-            "the server closed the connection during the handshake: it speaks no TLS, or takes no more \
-             connections; its log says which"
+            "the server closed the connection during the TLS handshake and did not say why: it takes no more \
+             connections, or is no gRPC service; its log says which"
                 .to_owned()
         }
         (None, _) => error.to_string(),

@@ -173,10 +173,27 @@ async fn sides_that_do_not_agree_on_tls_at_all_are_told_so() {
     let log = Log::start();
     let without = Served::start(Process::default()).await;
     let said = reported(&without.check("https", &client).await.unwrap_err());
-    assert!(said.contains("it speaks no TLS"), "{said}");
+    assert!(
+        said.contains("the server does not speak TLS; write http://"),
+        "{said}"
+    );
     log.wait_for(&["WARN", "the client speaks TLS and this service does not"])
         .await;
     without.check("http", &client).await.unwrap();
+
+    // Who hangs up at once has not said what it speaks.
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = other.local_addr().unwrap();
+    tokio::spawn(async move { while other.accept().await.is_ok() {} });
+    for scheme in ["http", "https"] {
+        let url = format!("{scheme}://localhost:{}", address.port());
+        let said = reported(&check(&mut client_of(&url, &client)).await.unwrap_err());
+        assert!(said.contains("closed the connection"), "{said}");
+        assert!(
+            !said.contains("speak") && !said.contains("write http"),
+            "{said}"
+        );
+    }
 
     // Other servers end it with an alert: level fatal, protocol version.
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
