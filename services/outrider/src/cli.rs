@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::json;
+use server::telemetry::LogFormat;
 
 use crate::global::Global;
 use crate::moved::{self, MovedArgs};
 use crate::{
-    bench, chat, completions, generate, health, man, methods, models, print_config, program,
-    quantize, score, serve,
+    bench, chat, completions, failure, generate, health, man, methods, models, print_config,
+    program, quantize, score, serve,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -114,8 +115,14 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let Cli { command, global } = cli;
     match command {
         Command::Serve(args) => {
-            let loaded = global.load(args.settings())?;
-            Box::pin(serve::run(args, loaded)).await?;
+            let served = async {
+                let loaded = global.load(args.settings())?;
+                Box::pin(serve::run(args, loaded)).await
+            };
+            served.await.map_err(|error| match global.log_format() {
+                LogFormat::Text => error,
+                LogFormat::Json => failure::InLogLine(error).into(),
+            })?;
         }
         Command::Generate(args) => {
             let config = global.load_for(&args.common.services)?;

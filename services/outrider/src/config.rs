@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use server::admin::AdminConfig;
 use server::auth::AuthConfig;
 use server::listen::OptionalListen;
-use server::telemetry::{LogConfig, TelemetryConfig};
+use server::telemetry::{LogConfig, LogFormat, TelemetryConfig};
 use server::tls::TlsConfig;
 use verifier::VerifierConfig;
 
@@ -32,6 +32,20 @@ pub struct Config {
     pub drafter: DrafterConfig,
     /// The verifier.
     pub verifier: VerifierConfig,
+}
+
+/// Of the configuration only how log lines are written, whatever else stands in it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct LogLines {
+    pub(crate) log: Lines,
+}
+
+/// The section of [`LogLines`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Lines {
+    pub(crate) format: LogFormat,
 }
 
 /// What bounds an engine stood in its service's own section until the release before: the keys then, and now.

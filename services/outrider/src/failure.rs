@@ -6,6 +6,7 @@ use std::io::Write;
 
 use serde_json::json;
 use server::causes::in_one_line;
+use server::telemetry;
 
 /// A failure that the JSON on stdout tells already.
 #[derive(Debug)]
@@ -19,6 +20,18 @@ impl fmt::Display for AlreadyReported {
 
 impl std::error::Error for AlreadyReported {}
 
+/// A failure of a process whose log lines are JSON.
+#[derive(Debug)]
+pub(crate) struct InLogLine(pub(crate) anyhow::Error);
+
+impl fmt::Display for InLogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(&self.0))
+    }
+}
+
+impl std::error::Error for InLogLine {}
+
 /// Whether the command line asks for JSON. Looked for word by word, because a command line that cannot be
 /// understood may ask for it too.
 pub(crate) fn wants_json(mut arguments: impl Iterator<Item = OsString>) -> bool {
@@ -31,7 +44,11 @@ pub(crate) fn report(error: &anyhow::Error, as_json: bool) {
     if as_json && !error.is::<AlreadyReported>() {
         print(&message);
     }
-    anstream::eprintln!("error: {message}");
+    if error.is::<InLogLine>() {
+        anstream::eprintln!("{}", telemetry::error_line(&message));
+    } else {
+        anstream::eprintln!("error: {message}");
+    }
 }
 
 /// Tells what is wrong with a command line, or shows the help it asks for, and ends the program.

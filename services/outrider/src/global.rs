@@ -6,6 +6,7 @@ use anyhow::ensure;
 use clap::Args;
 use serde_json::{Value, json};
 use server::config::{self as layers, Loaded};
+use server::telemetry::LogFormat;
 
 use crate::args::ServicesArgs;
 use crate::config::{self, Config};
@@ -17,7 +18,8 @@ pub struct Global {
     /// by flags; `outrider config print` shows the outcome.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Which events are logged on stderr, in the syntax of RUST_LOG: `info`, `warn,drafter=debug`.
+    /// Which events are logged on stderr: a level (`debug`) for outrider's own crates, others by name
+    /// (`info,h2=debug`). Without it and `log.filter`, RUST_LOG.
     #[arg(long, global = true, value_name = "FILTER")]
     log: Option<String>,
     #[command(flatten)]
@@ -56,7 +58,23 @@ pub const INTERRUPTED: u8 = 130;
 
 impl Global {
     /// Loads the configuration with the settings of a command's flags on top.
-    pub fn load(&self, mut flags: Value) -> anyhow::Result<Loaded<Config>> {
+    pub fn load(&self, flags: Value) -> anyhow::Result<Loaded<Config>> {
+        let flags = self.with_flags(flags);
+        Ok(layers::load(
+            self.config.as_deref(),
+            &flags,
+            &config::renamed(),
+        )?)
+    }
+
+    /// How log lines are written; known also where the rest of the configuration cannot be used.
+    pub(crate) fn log_format(&self) -> LogFormat {
+        let flags = self.with_flags(json!({}));
+        let loaded = layers::load::<config::LogLines>(self.config.as_deref(), &flags, &[]);
+        loaded.map_or_else(|_| LogFormat::default(), |loaded| loaded.value.log.format)
+    }
+
+    fn with_flags(&self, mut flags: Value) -> Value {
         let security = &self.security;
         flags["auth"] = json!({ "token_file": security.token_file });
         flags["tls"] = json!({
@@ -70,11 +88,7 @@ impl Global {
         if let Some(filter) = &self.log {
             flags["log"] = json!({ "filter": filter });
         }
-        Ok(layers::load(
-            self.config.as_deref(),
-            &flags,
-            &config::renamed(),
-        )?)
+        flags
     }
 
     /// Loads the configuration for a command that asks a coordinator, its own or another.
@@ -92,7 +106,7 @@ impl Global {
     pub fn load_quietly(&self, flags: Value) -> anyhow::Result<Config> {
         let mut loaded = self.load(flags)?;
         if is_default(&loaded, "log.filter") {
-            QUIET_LOG.clone_into(&mut loaded.value.log.filter);
+            loaded.value.log.filter = QUIET_LOG.parse()?;
         }
         Ok(loaded.value)
     }

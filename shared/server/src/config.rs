@@ -1,4 +1,5 @@
-//! Configuration in four layers: defaults, then a file, then the environment, then flags.
+//! Configuration in four layers: defaults, then a file, then the environment, then flags. Where none of them sets the
+//! log filter, `RUST_LOG` does.
 //!
 //! Each layer overrides the ones before it key by key; arrays are replaced whole. Every value
 //! remembers where it came from, so errors name the file or the variable at fault, and
@@ -88,7 +89,8 @@ where
     let defaults = Layer::serialized("default", &T::default())?;
     let shape = Value::from(defaults.values.clone());
 
-    let mut layers = Vec::new();
+    let environment: Vec<_> = environment.into_iter().collect();
+    let mut layers = Vec::from_iter(environment::rust_log(&environment, &shape));
     if let Some(path) = file {
         layers.push(Layer::file(path)?);
     }

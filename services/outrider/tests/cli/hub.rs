@@ -121,8 +121,8 @@ fn the_hubs_token_is_sent_and_never_logged() {
     let token = "hf_0123456789abcdef";
     let mut pulling = setup.command(&["models", "pull", "outrider/default-draft"]);
     let pulled = succeeds(pulling.env("HF_TOKEN", token));
-    let line =
-        "generate --log trace --prompt Once --max-tokens 2 --target-model outrider/default-target";
+    let line = "generate --log trace,h2=trace,ureq=trace,rustls=trace --prompt Once --max-tokens 2 \
+                --target-model outrider/default-target";
     let generated = succeeds(setup.command(&words(line)).env("HF_TOKEN", token));
     assert!(generated.1.contains("TRACE"), "{}", generated.1);
     let seen = setup.server.seen();

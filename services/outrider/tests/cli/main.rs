@@ -49,7 +49,10 @@ use outrider as program;
 
 pub(crate) fn outrider(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outrider"));
-    command.args(args).env_remove("OUTRIDER__LOG__FILTER");
+    command.args(args);
+    for variable in ["OUTRIDER__LOG__FILTER", "RUST_LOG"] {
+        command.env_remove(variable);
+    }
     command
 }
 

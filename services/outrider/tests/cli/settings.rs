@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ANY, fails, outrider, refused, run, says, succeeds, words};
+use super::{ANY, each_refused, fails, outrider, refused, run, says, succeeds, words};
 
 #[test]
 fn bad_settings_name_the_key_and_where_it_came_from() {
@@ -72,6 +72,42 @@ fn the_configuration_says_where_each_value_came_from() {
     assert!(line("drafter.engine.max_batch").contains("environment OUTRIDER__DRAFTER__MAX_BATCH"));
     assert!(line("log.filter").contains("flag"));
     assert!(line("verifier.engine.max_batch").contains("default"));
+}
+
+#[test]
+fn the_filter_of_rust_log_is_for_where_nothing_else_sets_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("outrider.toml");
+    std::fs::write(&file, "[log]\nfilter = 'warn'\n").expect("written");
+    let print = |rust_log: &str| {
+        let mut printing = outrider(&["config", "print"]);
+        printing.env("RUST_LOG", rust_log);
+        printing
+    };
+    let line = |printing: &mut std::process::Command| {
+        let (stdout, _) = succeeds(printing);
+        let line = stdout.lines().find(|line| line.starts_with("log.filter"));
+        line.expect("a line").to_owned()
+    };
+    says(
+        &line(&mut print("info,h2=debug")),
+        "\"info,h2=debug\"  # environment RUST_LOG",
+    );
+    says(
+        &line(print("debug").arg("--config").arg(&file)),
+        "\"warn\" | outrider.toml",
+    );
+    says(
+        &line(print("debug").args(["--log", "error"])),
+        "\"error\"  # flag",
+    );
+    says(&line(&mut print("")), "\"info\"  # default");
+    let parts = "log.filter from environment RUST_LOG | \"debg\" | debug, trace | TARGET=LEVEL";
+    says(&fails(&mut print("debg")), parts);
+    each_refused(
+        &["serve", "verifier", "--listen", ANY],
+        &["--log nonsense | log.filter from flag | \"nonsense\" | warn, info, debug"],
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::{ANY, free_address, outrider, says, signal, succeeds, words};
+use crate::{ANY, fails, free_address, outrider, says, signal, succeeds, words};
 
 /// Head and body of what was posted.
 type Posted = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -52,15 +52,37 @@ fn serve(stream: TcpStream, posted: &Posted) -> std::io::Result<()> {
 /// What a client wrote is its own, however much is logged.
 #[test]
 fn a_prompt_stands_in_no_line_of_any_level() {
-    let requested = "generate --prompt 'A Zanzibar for Wilhelmina' --max-tokens 8 --log trace";
+    let requested = "generate --prompt 'A Zanzibar for Wilhelmina' --max-tokens 8 \
+                     --log trace,h2=trace,hyper=trace,tonic=trace,tower=trace";
     let (_, lines) = succeeds(&mut outrider(&words(requested)));
     assert!(lines.contains("request finished"), "{lines}");
-    assert!(
-        lines.contains("DEBUG") || lines.contains("TRACE"),
-        "{lines}"
-    );
+    says(&lines, "DEBUG | h2::");
     for word in ["Zanzibar", "Wilhelmina", "max_tokens: Some"] {
         assert!(!lines.contains(word), "{word} stands in\n{lines}");
+    }
+}
+
+#[test]
+fn what_ends_a_service_is_a_json_line_where_lines_are_json() {
+    for line in [
+        "serve verifier --model no/such/folder | no/such/folder",
+        "serve all --listen nonsense | coordinator.listen | nonsense",
+        "serve drafter --log debg | log.filter",
+    ] {
+        let (arguments, parts) = line.split_once(" | ").expect("what must be said");
+        let mut serving = outrider(&words(arguments));
+        serving
+            .env("OUTRIDER__VERIFIER__LISTEN", ANY)
+            .env("OUTRIDER__ADMIN__LISTEN", "off");
+        assert!(fails(&mut serving).starts_with("error: "));
+        let said = fails(serving.env("OUTRIDER__LOG__FORMAT", "json"));
+        let last: Value = serde_json::from_str(said.lines().last().expect("a line")).expect(&said);
+        let reported = last["message"].as_str().expect("a message");
+        says(reported, parts);
+        assert_eq!(
+            (&last["level"], said.contains("error: ")),
+            (&"ERROR".into(), false)
+        );
     }
 }
 

@@ -10,6 +10,31 @@ use super::layer::Layer;
 /// What the name of an environment variable starts with to be a setting.
 const PREFIX: &str = "OUTRIDER__";
 
+/// What other programs take their log filter from too, and the setting that it stands in for.
+const RUST_LOG: (&str, [&str; 2]) = ("RUST_LOG", ["log", "filter"]);
+
+/// The log filter of `RUST_LOG`, below a file: where nothing else sets it.
+pub(super) fn rust_log(environment: &[(OsString, OsString)], defaults: &Value) -> Option<Layer> {
+    let (name, keys) = RUST_LOG;
+    defaults.find_ref(&keys.join("."))?;
+    let found = environment.iter().find(|(variable, _)| variable == name);
+    let text = found
+        .and_then(|(_, value)| value.to_str())
+        .filter(|text| !text.is_empty())?;
+    Some(Layer {
+        origin: format!("environment {name}"),
+        values: nested(&keys, Value::from(text)),
+    })
+}
+
+/// A value under its keys, the outermost first.
+fn nested(keys: &[&str], leaf: Value) -> Dict {
+    let outermost = keys.iter().rev().fold(leaf, |inner, &key| {
+        Value::from(Dict::from([(key.to_owned(), inner)]))
+    });
+    outermost.into_dict().unwrap_or_default()
+}
+
 /// Makes one layer of each variable that is ours, so that an error names the very variable.
 ///
 /// They come in the order of their names: the environment's own order is not stable.
@@ -39,16 +64,11 @@ fn layer(name: String, value: OsString, defaults: &Value) -> Result<Layer, Confi
         return Err(ConfigError::Nameless(name));
     }
     let leaf = typed(text, defaults.find_ref(&keys.join(".")));
-    let values = keys
-        .iter()
-        .rev()
-        .fold(leaf, |inner, &key| {
-            Value::from(Dict::from([(key.to_owned(), inner)]))
-        })
-        .into_dict()
-        .unwrap_or_default();
     let origin = format!("environment {name}");
-    Ok(Layer { origin, values })
+    Ok(Layer {
+        origin,
+        values: nested(&keys, leaf),
+    })
 }
 
 /// Reads a variable's text as a number, boolean, array or map where it looks like one, unless the

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, JsonFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -41,6 +41,15 @@ where
         }
         writeln!(writer, "{}", Value::Object(line))
     }
+}
+
+/// The same line of an error that ends the process, when there is no logger yet, or none that says it.
+pub fn error_line(message: &str) -> String {
+    let mut time = String::new();
+    // Writing into text does not fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    json!({ "timestamp": time, "level": "ERROR", "message": message, "target": "outrider" })
+        .to_string()
 }
 
 /// Adds the fields of an object in JSON to a `line`, but for those it has already.
