@@ -43,14 +43,12 @@ pub struct ChannelError {
 }
 
 /// What a peer's URL looks like.
-const FORM: &str = "write http://HOST:PORT or https://HOST:PORT";
+const FORM: &str = "write http://HOST:PORT or https://HOST:PORT, for example http://127.0.0.1:7001";
 
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error("not a URL ({0}); {FORM}")]
     Malformed(#[source] tonic::codegen::http::uri::InvalidUri),
-    #[error("missing scheme; {FORM}")]
-    MissingScheme,
     #[error("scheme {0:?} is not supported; {FORM}")]
     Scheme(String),
     #[error("missing host; {FORM}")]
@@ -122,7 +120,7 @@ pub fn connect_to(
     (channel, connections)
 }
 
-/// Reads a peer's URL, `http` or `https`, a host, a port, and nothing else; `process` must be able to
+/// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else; `process` must be able to
 /// connect there, and must not show its token to whoever listens in.
 ///
 /// # Errors
@@ -135,12 +133,16 @@ pub fn parse(url: &str, process: &Process) -> Result<Uri, ChannelError> {
 }
 
 fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
-    let uri: Uri = url.parse().map_err(Fault::Malformed)?;
+    let with_scheme = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
+    };
+    let uri: Uri = with_scheme.parse().map_err(Fault::Malformed)?;
     let is_encrypted = match uri.scheme_str() {
-        Some("http") => false,
         Some("https") => true,
+        Some("http") | None => false,
         Some(other) => return Err(Fault::Scheme(other.to_owned())),
-        None => return Err(Fault::MissingScheme),
     };
     let authority = uri.authority().ok_or(Fault::MissingHost)?;
     if authority.as_str().contains('@') {
@@ -179,8 +181,10 @@ mod tests {
     #[test]
     fn a_wrong_url_is_quoted_with_its_fault() {
         for line in [
-            "localhost:7001 | missing scheme",
-            "verifier | missing scheme",
+            "verifier | missing port",
+            "verifier:7001/v1 | unexpected path",
+            "127.0.0.1:70000 | ",
+            "user:word@verifier:7001 | passwords are not supported",
             "ftp://verifier:7001 | scheme \"ftp\"",
             "http://verifier | missing port",
             "http://verifier:7001/v1 | unexpected path \"/v1\"",
@@ -197,6 +201,19 @@ mod tests {
                 &format!("{url:?}"),
             ];
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_a_scheme_it_is_http() {
+        for address in [
+            "localhost:7001",
+            "127.0.0.1:7001",
+            "[::1]:7001",
+            "verifier:7001",
+        ] {
+            let uri = parse(address, &Process::default()).unwrap();
+            assert_eq!(uri.to_string(), format!("http://{address}/"), "{address}");
         }
     }
 

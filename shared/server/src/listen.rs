@@ -7,9 +7,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-/// An address to listen on, written `127.0.0.1:7001` or `[::1]:7001`; port 0 lets the system choose.
+/// An address to listen on, written `127.0.0.1:7001` or `[::1]:7001`; `localhost:7001` and `:7001` are the first of
+/// these. Port 0 lets the system choose.
 ///
-/// It is an IP address and not a host name, so that what a service exposes does not depend on a
+/// It is an IP address and no other host name, so that what a service exposes does not depend on a
 /// resolver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
@@ -130,7 +131,9 @@ pub struct ExposedError {
 
 /// Text that is not an address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no address to listen on; write IP:PORT, for example 127.0.0.1:7001")]
+#[error(
+    "{text:?} is no address to listen on; write IP:PORT, for example 127.0.0.1:7001, or :7001 for this machine alone"
+)]
 pub struct ListenError {
     text: String,
 }
@@ -153,7 +156,12 @@ impl FromStr for Listen {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_| ListenError {
+        let of_this_machine = text.strip_prefix("localhost").unwrap_or(text);
+        let address = match of_this_machine.strip_prefix(':').map(str::parse) {
+            Some(Ok(port)) => Some(SocketAddr::from(([127, 0, 0, 1], port))),
+            _ => text.parse().ok(),
+        };
+        address.map(Self).ok_or_else(|| ListenError {
             text: text.to_owned(),
         })
     }
@@ -183,9 +191,29 @@ mod tests {
             let listen: Listen = text.parse().unwrap();
             assert_eq!(listen.to_string(), text);
         }
-        for text in ["localhost:7001", "127.0.0.1", "7001", "127.0.0.1:70000", ""] {
-            let error = text.parse::<Listen>().unwrap_err();
-            assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        for text in ["localhost:7001", ":7001"] {
+            let listen: Listen = text.parse().unwrap();
+            assert_eq!(listen.to_string(), "127.0.0.1:7001", "{text}");
+        }
+        for text in [
+            "example:7001",
+            "localhost",
+            "localhost:",
+            ":70000",
+            "localhost7001",
+            "127.0.0.1",
+            "7001",
+            "127.0.0.1:70000",
+            "",
+        ] {
+            let error = text.parse::<Listen>().unwrap_err().to_string();
+            let parts = [
+                &format!("{text:?}"),
+                "IP:PORT",
+                "127.0.0.1:7001",
+                ":7001 for",
+            ];
+            assert!(parts.iter().all(|part| error.contains(*part)), "{error}");
         }
     }
 

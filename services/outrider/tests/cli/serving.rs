@@ -7,11 +7,15 @@ use super::{ANY, Server, each_refused, json, outrider, succeeds, words};
 fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
     let drafter = Server::start(&["drafter", "--listen", ANY]);
     let verifier = Server::start(&["verifier", "--listen", ANY]);
-    let peers = ["--drafter", &drafter.url, "--verifier", &verifier.url];
-    let coordinator = Server::start(&[&["coordinator", "--listen", ANY][..], &peers[..]].concat());
+    // With a scheme and without.
+    let address = verifier.url.strip_prefix("http://").expect("a URL");
+    let peers = ["--drafter", &drafter.url, "--verifier", address];
+    let listen = ["coordinator", "--listen", "localhost:0"];
+    let coordinator = Server::start(&[&listen[..], &peers[..]].concat());
+    let named = coordinator.url.replace("http://127.0.0.1", "localhost");
     let prompt =
         words("--prompt 'Once upon a time' --max-tokens 40 --seed 3 --ignore-eos --draft-len 4");
-    let apart = json(&[&prompt[..], &["--coordinator", &coordinator.url]].concat());
+    let apart = json(&[&prompt[..], &["--coordinator", &named]].concat());
     let together = json(&prompt);
     assert_eq!(apart["token_ids"], together["token_ids"]);
     // Each process says of its own share, and that it is ready.
