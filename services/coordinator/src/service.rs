@@ -50,7 +50,7 @@ pub async fn bind_http(
     is_chosen: bool,
 ) -> Result<Option<TcpListener>, CoordinatorError> {
     let what = "port of the OpenAI API (coordinator.http.listen)";
-    let bound = config.listen.bind(is_chosen, what).await;
+    let bound = config.listen.bind(is_chosen, 1, what).await;
     bound.map_err(|error| CoordinatorError::Setting {
         key: "http.listen".to_owned(),
         problem: format!("{error}; several coordinators on a machine need a port each, or \"off\""),

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Context;
 use coordinator::{Coordinator, ModelGroup};
 use drafter::Loaded;
 use model::Model;
 use model::source::ServedModel;
+use server::listen::Listen;
 use server::metrics::Metrics;
 use server::process::Process;
 use server::startup;
@@ -40,6 +42,7 @@ impl Cluster {
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
+        let ports = Ports::bind(&config, is_http_chosen).await?;
         let (of_draft, of_target) = (config.drafter.clone(), config.verifier.clone());
         // On threads that nobody waits for if this is given up, or one of the two fails.
         let draft = startup::blocking(move || Loaded::load(&of_draft));
@@ -48,7 +51,7 @@ impl Cluster {
             anyhow::Ok(draft.await?)
         },)?;
         let models = (draft, target);
-        Self::serve(config, processes, models, is_http_chosen, stop).await
+        Self::serve(config, processes, models, ports, stop)
     }
 
     /// The same with models that are loaded already, whatever `config` names; `draft` is the only draft
@@ -61,23 +64,20 @@ impl Cluster {
     ) -> anyhow::Result<Self> {
         let draft = Loaded::of(vec![draft], &config.drafter)?;
         let processes = processes(&config, &Process::default())?;
-        Self::serve(config, processes, (draft, target), true, stop).await
+        let ports = Ports::bind(&config, true).await?;
+        Self::serve(config, processes, (draft, target), ports, stop)
     }
 
-    async fn serve(
+    fn serve(
         mut config: Config,
         (process, of_peers): Processes,
         (draft, target): (Loaded, ServedModel<Model>),
-        is_http_chosen: bool,
+        ports: Ports,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         // Nobody but this process's coordinator need learn that they stop, and it has drained by then.
         config.drafter.server.drain_delay_ms = 0;
         config.verifier.server.drain_delay_ms = 0;
-        let drafter_listener = config.drafter.listen.bind().await?;
-        let verifier_listener = config.verifier.listen.bind().await?;
-        let coordinator_listener = config.coordinator.listen.bind().await?;
-        let http = coordinator::bind_http(&config.coordinator.http, is_http_chosen).await?;
         let name = config
             .coordinator
             .models
@@ -85,28 +85,32 @@ impl Cluster {
             .map(|model| model.name.clone());
         config.coordinator.models = vec![ModelGroup {
             name: name.unwrap_or_else(|| "default".to_owned()),
-            drafters: vec![url(&drafter_listener)?],
-            verifiers: vec![url(&verifier_listener)?],
+            drafters: vec![url(&ports.drafter)?],
+            verifiers: vec![url(&ports.verifier)?],
         }];
-        let coordinator_url = url(&coordinator_listener)?;
-        let address = http.as_ref().map(TcpListener::local_addr).transpose()?;
+        let coordinator_url = url(&ports.coordinator)?;
+        let address = ports
+            .http
+            .as_ref()
+            .map(TcpListener::local_addr)
+            .transpose()?;
         let metrics = process.metrics.clone();
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
         let verifier = verifier::start(target, &config.verifier, of_peers)?;
-        let coordinator = Coordinator::new(config.coordinator, process)?.with_http(http);
+        let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);
 
         let mut services = JoinSet::new();
         // The coordinator stops first, and the others when it has drained: its requests need them.
         let drained = CancellationToken::new();
         let until = drained.clone().cancelled_owned();
-        services.spawn(async move { Ok(drafter.serve(drafter_listener, until).await?) });
+        services.spawn(async move { Ok(drafter.serve(ports.drafter, until).await?) });
         let until = drained.clone().cancelled_owned();
-        services.spawn(async move { Ok(verifier.serve(verifier_listener, until).await?) });
+        services.spawn(async move { Ok(verifier.serve(ports.verifier, until).await?) });
         let until = stop.clone().cancelled_owned();
         services.spawn(async move {
             let _drained = drained.drop_guard();
-            Ok(coordinator.serve(coordinator_listener, until).await?)
+            Ok(coordinator.serve(ports.coordinator, until).await?)
         });
         Ok(Self {
             coordinator_url,
@@ -129,6 +133,26 @@ impl Cluster {
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.ended().await
+    }
+}
+
+/// The ports of the services, bound before anything is loaded: one that is taken is told at once.
+struct Ports {
+    drafter: TcpListener,
+    verifier: TcpListener,
+    coordinator: TcpListener,
+    http: Option<TcpListener>,
+}
+
+impl Ports {
+    async fn bind(config: &Config, is_http_chosen: bool) -> anyhow::Result<Self> {
+        let bind = async |setting, listen: Listen| listen.bind().await.context(setting);
+        Ok(Self {
+            drafter: bind("drafter.listen", config.drafter.listen).await?,
+            verifier: bind("verifier.listen", config.verifier.listen).await?,
+            coordinator: bind("coordinator.listen", config.coordinator.listen).await?,
+            http: coordinator::bind_http(&config.coordinator.http, is_http_chosen).await?,
+        })
     }
 }
 

@@ -29,6 +29,9 @@ pub use ask::{AskError, Readiness, readiness};
 /// The admin port unless it is said.
 const DEFAULT_PORT: u16 = 9464;
 
+/// How many ports are tried where nobody chose one: three services on a machine get one each.
+const DEFAULT_PORTS: u16 = 3;
+
 /// What else can be done where others could reach it.
 const REMEDY: &str = "or set admin.insecure = true if the network keeps strangers away";
 
@@ -90,7 +93,8 @@ impl Admin {
 }
 
 /// Opens the admin port of `process`; none if the configuration says so. Where nobody chose the address, of
-/// several processes on a machine the first gets it, and the others go on without, and say so.
+/// several processes on a machine the first gets it, the next two the ports after it, and others go on without, and say
+/// so.
 ///
 /// # Errors
 /// [`AdminError`] naming the setting.
@@ -102,7 +106,9 @@ pub async fn start(
     if let (Some(listen), false) = (config.listen.listen(), config.insecure) {
         check_exposed("admin.listen", listen, REMEDY)?;
     }
-    let bound = config.listen.bind(is_chosen, "admin port").await?;
+    let bound = (config.listen)
+        .bind(is_chosen, DEFAULT_PORTS, "admin port")
+        .await?;
     let serve = |listener| serve(listener, process, config.vllm_metrics);
     bound.map(serve).transpose()
 }

@@ -58,22 +58,38 @@ impl OptionalListen {
         }
     }
 
-    /// Binds the address, if there is one. Where nobody chose it (`is_chosen`), of several processes on a machine the
-    /// first gets it, and the others go on without `what`, and say so.
+    /// Binds the address, if there is one. Where nobody chose it (`is_chosen`), the first free one of `ports` ports from
+    /// it on; if there is none, the process goes on without `what`, and says so.
     ///
     /// # Errors
     /// [`BindError`] naming the address.
-    pub async fn bind(self, is_chosen: bool, what: &str) -> Result<Option<TcpListener>, BindError> {
+    pub async fn bind(
+        self,
+        is_chosen: bool,
+        ports: u16,
+        what: &str,
+    ) -> Result<Option<TcpListener>, BindError> {
         let Self::At(listen) = self else {
             return Ok(None);
         };
-        match listen.bind().await {
-            Err(error) if !is_chosen => {
-                tracing::warn!(%error, "this process has no {what}");
-                Ok(None)
-            }
-            bound => bound.map(Some),
+        let bound = listen.bind().await;
+        if is_chosen {
+            return bound.map(Some);
         }
+        let mut error = match bound {
+            Ok(listener) => return Ok(Some(listener)),
+            Err(error) => error,
+        };
+        for further in 1..ports {
+            let mut address = listen.0;
+            address.set_port(address.port().saturating_add(further));
+            match Listen(address).bind().await {
+                Ok(listener) => return Ok(Some(listener)),
+                Err(of_this) => error = of_this,
+            }
+        }
+        tracing::warn!(%error, "this process has no {what}");
+        Ok(None)
     }
 }
 
@@ -230,6 +246,21 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn where_nobody_chose_a_port_the_next_free_one_is_taken() {
+        let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken = first.local_addr().unwrap();
+        let listen = OptionalListen::At(taken.into());
+        assert!(listen.bind(true, 3, "port").await.is_err());
+        assert!(listen.bind(false, 1, "port").await.unwrap().is_none());
+        let next = listen.bind(false, 20, "port").await.unwrap().unwrap();
+        let next = next.local_addr().unwrap();
+        assert!(
+            next.ip() == taken.ip() && next.port() > taken.port(),
+            "{next}"
+        );
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! What commands take, and how they tell that they failed.
 
+use std::net::TcpListener;
+use std::process::Command;
+
 use serde_json::Value;
 
-use super::{each_refused, refused, run, words};
+use super::{ANY, each_refused, fails, outrider, refused, run, says, words};
 
 #[test]
 fn models_of_services_are_for_commands_that_run_services() {
@@ -11,11 +14,41 @@ fn models_of_services_are_for_commands_that_run_services() {
         &[
             "bench --target-model no/such/folder | no/such/folder",
             "generate --prompt x --target-model no/such/folder | no/such/folder",
-            "serve all --target-model no/such/folder | no/such/folder",
             "bench --coordinator http://127.0.0.1:9 --draft-model x | --coordinator",
             "score --text x --target-model x | unexpected argument '--target-model'",
         ],
     );
+    let mut serving = on_free_ports("serve all --target-model no/such/folder");
+    says(&fails(&mut serving), "no/such/folder");
+}
+
+/// A command of services, none of them on a port that somebody may have.
+fn on_free_ports(line: &str) -> Command {
+    let mut serving = outrider(&words(line));
+    for service in ["COORDINATOR", "DRAFTER", "VERIFIER", "ADMIN"] {
+        serving.env(format!("OUTRIDER__{service}__LISTEN"), ANY);
+    }
+    serving.env("OUTRIDER__COORDINATOR__HTTP__LISTEN", "off");
+    serving
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_before_a_model_is_looked_for() {
+    let other = TcpListener::bind(ANY).expect("a port");
+    let taken = other.local_addr().expect("an address").to_string();
+    for (role, flag) in [
+        ("all", "--target-model"),
+        ("drafter", "--model"),
+        ("verifier", "--model"),
+    ] {
+        let service = if role == "all" { "VERIFIER" } else { role };
+        let mut serving = on_free_ports(&format!("serve {role} {flag} no/such/folder"));
+        serving.env(
+            format!("OUTRIDER__{}__LISTEN", service.to_uppercase()),
+            &taken,
+        );
+        says(&fails(&mut serving), &format!("cannot listen on {taken}"));
+    }
 }
 
 #[test]

@@ -54,6 +54,18 @@ async fn metrics_come_as_openmetrics() {
 }
 
 #[tokio::test]
+async fn a_second_process_on_a_machine_has_an_admin_port_too() {
+    let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = first.local_addr().unwrap();
+    let config = AdminConfig {
+        listen: OptionalListen::At(taken.into()),
+        ..AdminConfig::default()
+    };
+    let admin = start(&config, &Process::default(), false).await.unwrap();
+    assert!(admin.unwrap().address().port() > taken.port());
+}
+
+#[tokio::test]
 async fn aliases_come_where_they_are_switched_on() {
     let process = Process::default();
     let running = &names::ENGINE_RUNNING;
@@ -227,5 +239,4 @@ async fn it_is_not_opened_to_strangers_by_accident() {
         refused.contains("admin.listen") && refused.contains("a port each"),
         "{refused}"
     );
-    assert!(start(&taken, &process, false).await.unwrap().is_none());
 }
