@@ -1,10 +1,11 @@
 //! The admin port: what operators and their machines ask of a process, on a port of its own.
 //!
 //! `/metrics` are its figures, `/livez` and `/readyz` its health in words, and `grpc.health.v1` the same for
-//! probes that speak gRPC. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
+//! probes that speak gRPC, with reflection. HTTP/1 and HTTP/2 in clear; no token is asked for, and nothing that a client sent
 //! is ever shown. The port opens before any model is loaded and closes after the last service has drained, so
 //! what happens in between can be watched.
 
+mod accept;
 mod ask;
 mod http;
 
@@ -22,6 +23,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::listen::{BindError, ExposedError, OptionalListen, check_exposed};
 use crate::process::Process;
+use crate::reflection::ReflectionError;
 use crate::severable::Severable;
 
 pub use ask::{AskError, Readiness, readiness};
@@ -72,6 +74,9 @@ pub enum AdminError {
     /// Others could reach it.
     #[error(transparent)]
     Exposed(#[from] ExposedError),
+    /// What it serves cannot be described.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
     /// The listener has no address.
     #[error("the listener has no address: {0}")]
     Address(#[source] io::Error),
@@ -116,7 +121,7 @@ pub async fn start(
 /// Serves the admin port of `process` on `listener`; metrics also under vLLM's names if `vllm_metrics`.
 ///
 /// # Errors
-/// If the listener has no address.
+/// If the listener has no address, or gRPC health cannot be described.
 pub fn serve(
     listener: TcpListener,
     process: &Process,
@@ -132,7 +137,7 @@ pub fn serve(
         .accept_http1(true)
         .max_concurrent_streams(MAX_STREAMS)
         .timeout(ANSWER_TIMEOUT)
-        .add_routes(http::routes(process, vllm_metrics))
+        .add_routes(http::routes(process, vllm_metrics)?)
         .serve_with_incoming(incoming);
     let task = tokio::spawn(async move {
         if let Err(error) = serving.await {

@@ -8,6 +8,7 @@ mod definition;
 mod histogram;
 pub mod names;
 mod peer;
+mod plain;
 mod process;
 mod registered;
 mod samples;
@@ -30,8 +31,32 @@ use registered::Registered;
 /// A figure that only grows, by amounts that need not be whole.
 pub type Counter = counter::Counter<f64, AtomicU64>;
 
-/// What [`Metrics::encode`] writes, as HTTP names it.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// A text format of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' own, 0.0.4: without units and exemplars.
+    Prometheus,
+}
+
+impl TextFormat {
+    /// What HTTP calls it.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+
+    /// `openmetrics` in this format.
+    pub fn rewrite(self, openmetrics: String) -> String {
+        match self {
+            Self::OpenMetrics => openmetrics,
+            Self::Prometheus => plain::plain(&openmetrics),
+        }
+    }
+}
 
 /// The metrics of a process, shared by the services in it. Clones are the same metrics.
 #[derive(Clone, Debug)]

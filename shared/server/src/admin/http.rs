@@ -2,35 +2,45 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
+use super::accept;
 use crate::health::Services;
 use crate::health::grpc::HealthOf;
-use crate::metrics::CONTENT_TYPE;
 use crate::process::Process;
+use crate::reflection::{self, ReflectionError};
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// Answers are of the moment.
 const NOT_KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
+/// The gRPC service of the port.
+const HEALTH: &str = "grpc.health.v1.Health";
+
 /// All routes. Others are not found; methods but GET and HEAD are not allowed.
-pub(super) fn routes(process: &Process, vllm_metrics: bool) -> Routes {
-    let metrics = async move |state| exposition(state, vllm_metrics);
+///
+/// # Errors
+/// If gRPC health cannot be described.
+pub(super) fn routes(process: &Process, vllm_metrics: bool) -> Result<Routes, ReflectionError> {
+    let metrics = async move |state, headers| exposition(state, &headers, vllm_metrics);
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .with_state(process.clone());
     let (services, only) = (process.services.clone(), None);
-    Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }))
+    let routes = Routes::from(router).add_service(HealthServer::new(HealthOf { services, only }));
+    let health = (tonic_health::pb::FILE_DESCRIPTOR_SET, &[][..]);
+    Ok(reflection::add_to(routes, health, HEALTH)?.routes)
 }
 
-fn exposition(State(process): State<Process>, vllm_metrics: bool) -> Response {
+fn exposition(State(process): State<Process>, headers: &HeaderMap, vllm_metrics: bool) -> Response {
+    let format = accept::format(headers);
     let metrics = &process.metrics;
     let text = if vllm_metrics {
         metrics.encode_with_aliases()
@@ -38,7 +48,10 @@ fn exposition(State(process): State<Process>, vllm_metrics: bool) -> Response {
         metrics.encode()
     };
     match text {
-        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE), NOT_KEPT], text).into_response(),
+        Ok(text) => {
+            let content_type = (header::CONTENT_TYPE, format.content_type());
+            ([content_type, NOT_KEPT], format.rewrite(text)).into_response()
+        }
         Err(error) => {
             tracing::error!(%error, "metrics cannot be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()

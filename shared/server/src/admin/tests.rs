@@ -4,6 +4,10 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
 use super::*;
 use crate::channel::{ChannelConfig, connect};
@@ -51,6 +55,50 @@ async fn metrics_come_as_openmetrics() {
     assert!(body.contains("\noutrider_build_info{"), "{body}");
     assert!(body.ends_with("# EOF\n"), "{body}");
     assert!(!body.contains("vllm:"), "{body}");
+}
+
+#[tokio::test]
+async fn metrics_come_as_the_scraper_reads_them() {
+    let admin = open(&Process::default()).await;
+    let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+    let request =
+        "GET /metrics HTTP/1.1\r\nhost: admin\r\naccept: text/plain\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\n# TYPE outrider_build_info gauge\n"),
+        "{answer}"
+    );
+    assert!(!answer.contains("# EOF"), "{answer}");
+}
+
+#[tokio::test]
+async fn health_is_described_by_reflection() {
+    let admin = open(&Process::default()).await;
+    let url = format!("http://{}", admin.address());
+    let channel = connect(&url, &ChannelConfig::default(), &Process::default()).unwrap();
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let answers = ServerReflectionClient::new(channel)
+        .server_reflection_info(tokio_stream::iter([request]))
+        .await;
+    let answer = answers.unwrap().into_inner().message().await.unwrap();
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.unwrap().message_response else {
+        panic!("no list");
+    };
+    let names = list.service.into_iter().map(|service| service.name);
+    assert!(
+        names
+            .into_iter()
+            .any(|name| name == "grpc.health.v1.Health")
+    );
 }
 
 #[tokio::test]

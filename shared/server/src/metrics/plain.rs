@@ -1,0 +1,80 @@
+//! Metrics as Prometheus' older text format has them, of the OpenMetrics text that this crate writes.
+
+use std::fmt::Write;
+
+/// `openmetrics` as text format 0.0.4: counters are named as their samples are, and what that format does not know (units,
+/// exemplars, infos, an end) is left out or named otherwise.
+pub(super) fn plain(openmetrics: &str) -> String {
+    let mut text = String::with_capacity(openmetrics.len());
+    let mut help = "";
+    for line in openmetrics.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            // It comes before the kind, which says how the family is called.
+            (Some("#"), Some("HELP"), Some(_), said) => help = said.unwrap_or_default(),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let (suffix, kind) = match kind {
+                    "counter" => ("_total", kind),
+                    "info" => ("_info", "gauge"),
+                    kind => ("", kind),
+                };
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "# HELP {name}{suffix} {help}");
+                let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
+            }
+            (Some("#"), ..) => {}
+            _ => {
+                text += without_exemplar(line);
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+/// A sample up to the first `#` outside of its labels' values.
+fn without_exemplar(sample: &str) -> &str {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, letter) in sample.char_indices() {
+        match letter {
+            '"' if !is_escaped => is_quoted = !is_quoted,
+            '#' if !is_quoted => return sample[..at].trim_end(),
+            _ => {}
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Metrics, names};
+    use super::*;
+
+    #[test]
+    fn a_family_is_written_as_the_older_format_wants_it() {
+        let metrics = Metrics::default();
+        let labels = ["default", "a\"# {b"];
+        metrics.counter(&names::DRAFT_TOKENS, &labels).inc_by(7.0);
+        let histogram = metrics.histogram(&names::TIME_TO_FIRST_TOKEN, &["chat", "outrider", "m"]);
+        histogram.observe_traced(0.03, Some("4bf92f3577b34da6"));
+        let openmetrics = metrics.encode().unwrap();
+        assert!(openmetrics.contains(" # {trace_id="), "{openmetrics}");
+        let text = plain(&openmetrics);
+        let written = "# HELP outrider_draft_tokens_total Draft tokens verified; all nodes of a tree count.\n\
+                       # TYPE outrider_draft_tokens_total counter\n\
+                       outrider_draft_tokens_total{model=\"default\",method=\"a\\\"# {b\"} 7.0\n";
+        assert!(text.contains(written), "{text}");
+        assert!(
+            text.contains("\n# TYPE outrider_build_info gauge\noutrider_build_info{"),
+            "{text}"
+        );
+        assert!(text.contains("\n# TYPE gen_ai_server_time_to_first_token_seconds histogram\n"));
+        for part in ["# EOF", "# UNIT", "trace_id"] {
+            assert!(!text.contains(part), "{part} stands in\n{text}");
+        }
+        // No sample is lost.
+        let samples = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(samples(&text), samples(&openmetrics));
+    }
+}
