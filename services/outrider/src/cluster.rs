@@ -14,6 +14,8 @@ use server::startup;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use wire::describe::{Mismatch, check_encoders, check_vocabularies};
+use wire::v1::PeerDescription;
 
 use crate::config::Config;
 use crate::process;
@@ -98,6 +100,8 @@ impl Cluster {
 
         let drafter = drafter::start(draft, &config.drafter, of_peers.clone())?;
         let verifier = verifier::start(target, &config.verifier, of_peers)?;
+        check_pair(&drafter.description, &verifier.description)
+            .context("the draft model does not fit the target model")?;
         let coordinator = Coordinator::new(config.coordinator, process)?.with_http(ports.http);
 
         let mut services = JoinSet::new();
@@ -165,6 +169,12 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     process::check_listen_within(config, "drafter.listen", config.drafter.listen)?;
     process::check_listen_within(config, "verifier.listen", config.verifier.listen)?;
     Ok((coordinator, process::of_peer_within(config, watched)?))
+}
+
+/// Whether both models can serve together.
+fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
+    check_vocabularies(draft, target)?;
+    check_encoders(draft, target)
 }
 
 /// Where a service on `listener` is reached from this process.

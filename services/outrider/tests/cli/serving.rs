@@ -1,5 +1,9 @@
 //! Services as processes.
 
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::health::{get, value};
 use super::{ANY, Server, each_refused, json, outrider, succeeds, words};
 
@@ -52,6 +56,42 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
     assert_eq!(alone["token_ids"], together["token_ids"]);
     assert_eq!(alone["effective_method"], "target-only");
     assert!(alone["speculation"]["fallbacks"].as_u64() > Some(0));
+}
+
+/// A draft model whose tokens mean something else is no draft model.
+#[test]
+fn a_pair_of_different_vocabularies_is_refused_before_anything_is_served() {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
+    let folder = tempfile::tempdir().expect("a folder");
+    for part in ["draft", "tokenizer"] {
+        for file in std::fs::read_dir(Path::new(default).join(part)).expect("a folder") {
+            let file = file.expect("a file");
+            std::fs::copy(file.path(), folder.path().join(file.file_name())).expect("copied");
+        }
+    }
+    let path = folder.path().join("tokenizer.json");
+    let text = std::fs::read_to_string(&path).expect("a tokenizer");
+    let mut tokenizer: Value = serde_json::from_str(&text).expect("JSON");
+    let vocabulary = tokenizer["model"]["vocab"].as_object_mut();
+    let vocabulary = vocabulary.expect("a vocabulary");
+    let (one, other) = (vocabulary["Ġthe"].clone(), vocabulary["Ġand"].clone());
+    vocabulary.insert("Ġthe".to_owned(), other);
+    vocabulary.insert("Ġand".to_owned(), one);
+    std::fs::write(&path, tokenizer.to_string()).expect("written");
+    let draft = folder.path().to_str().expect("UTF-8");
+    for command in [
+        &["serve", "all", "--listen", ANY][..],
+        &["generate", "--prompt", "x", "--max-tokens", "1"],
+    ] {
+        let refused = outrider(&[command, &["--draft-model", draft]].concat()).output();
+        let refused = refused.expect("a process");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success(), "{said}");
+        assert!(
+            said.contains("does not fit") && said.contains("vocabularies differ"),
+            "{said}"
+        );
+    }
 }
 
 /// A hub that takes requests and never answers them.
