@@ -1,13 +1,10 @@
 //! The service's life: bind, find a verifier, serve, drain.
 
-use std::convert::Infallible;
+mod readiness;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
-use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
 use server::health::Health;
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -25,12 +22,6 @@ use crate::peer::pool::{Models, ServedModel};
 
 /// Full name of the gRPC service.
 const NAME: &str = "outrider.v1.Coordinator";
-
-/// How often a verifier is looked for until one was found.
-const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How often verifiers are asked whether they are there.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A coordinator ready to serve.
 pub struct Coordinator {
@@ -141,13 +132,7 @@ impl Coordinator {
             shutdown,
             || true,
         );
-        let ready = async {
-            find_verifiers(&self.shared.models, &self.shared.health).await;
-            let models = self.shared.models.iter();
-            let drafters = join_all(models.map(|model| model.watch_drafters()));
-            let (never, _) = tokio::join!(watch_verifiers(&self.shared), drafters);
-            never
-        };
+        let ready = readiness::watch(&self.shared);
         let http = async {
             if let Some(listener) = self.http {
                 serve_http(listener, &self.shared, &self.process).await;
@@ -206,55 +191,4 @@ fn gauges(
             peers: peers.collect(),
         })
     }
-}
-
-/// Reports the service ready when a verifier of any model has sent its tokenizer: one model's outage must not keep the
-/// others from being served. Completes when those of all models have.
-async fn find_verifiers(models: &Models, health: &Health) {
-    health.wait();
-    let mut searches: FuturesUnordered<_> = models.iter().map(find_verifier).collect();
-    searches.next().await;
-    health.ready();
-    searches.collect::<()>().await;
-}
-
-/// Reports the service not ready while no verifier of any model answers, once that has lasted as long as the
-/// configuration allows.
-async fn watch_verifiers(shared: &Shared) -> Infallible {
-    let patience = Duration::from_millis(shared.config.unready_after_ms.get());
-    let (mut heard, mut is_waiting) = (Instant::now(), false);
-    loop {
-        tokio::time::sleep((patience / 3).min(LOOK_INTERVAL)).await;
-        let all = join_all(shared.models.iter().map(|model| model.has_verifier()));
-        if all.await.contains(&true) {
-            heard = Instant::now();
-            if is_waiting {
-                is_waiting = false;
-                tracing::info!("a verifier answers again");
-                shared.health.ready();
-            }
-        } else if !is_waiting && heard.elapsed() >= patience {
-            is_waiting = true;
-            let models = shared.models.names().join(", ");
-            tracing::warn!(models, ?patience, "not ready: no verifier has answered");
-            shared.health.wait();
-        }
-    }
-}
-
-async fn find_verifier(model: &Arc<ServedModel>) {
-    let mut reported = String::new();
-    while let Err(error) = model.target(&[0; 16]).await {
-        let reason = error.details();
-        if reason != reported {
-            tracing::info!(
-                model = model.name(),
-                error = reason,
-                "waiting for a verifier"
-            );
-            reported = reason;
-        }
-        tokio::time::sleep(SEARCH_INTERVAL).await;
-    }
-    model.meet_drafters().await;
 }

@@ -1,0 +1,72 @@
+//! Whether requests should be sent to a coordinator: while a verifier of any model answers. One model's outage must not
+//! keep the others from being served.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use crate::front::Shared;
+use crate::peer::pool::ServedModel;
+
+/// How often a verifier is looked for that never answered.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often verifiers are asked whether they are there.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Reports the service ready when a verifier of any model has sent its tokenizer, and from then on for as long as one
+/// answers; and looks at drafters.
+pub(super) async fn watch(shared: &Shared) -> Infallible {
+    shared.health.wait();
+    let each = shared.models.iter().map(async |model| {
+        find_verifier(model).await;
+        shared.health.ready();
+        model.watch_drafters().await;
+    });
+    let (never, _) = tokio::join!(watch_verifiers(shared), join_all(each));
+    never
+}
+
+/// Reports the service not ready while no verifier of any model answers, once that has lasted as long as the
+/// configuration allows.
+async fn watch_verifiers(shared: &Shared) -> Infallible {
+    let patience = Duration::from_millis(shared.config.unready_after_ms.get());
+    let (mut heard, mut is_waiting) = (Instant::now(), false);
+    loop {
+        tokio::time::sleep((patience / 3).min(LOOK_INTERVAL)).await;
+        let all = join_all(shared.models.iter().map(|model| model.has_verifier()));
+        if all.await.contains(&true) {
+            heard = Instant::now();
+            if is_waiting {
+                is_waiting = false;
+                tracing::info!("a verifier answers again");
+                shared.health.ready();
+            }
+        } else if !is_waiting && heard.elapsed() >= patience {
+            is_waiting = true;
+            let models = shared.models.names().join(", ");
+            tracing::warn!(models, ?patience, "not ready: no verifier has answered");
+            shared.health.wait();
+        }
+    }
+}
+
+/// Completes when a verifier of `model` has sent its tokenizer, and its drafters were looked at.
+async fn find_verifier(model: &Arc<ServedModel>) {
+    let mut reported = String::new();
+    while let Err(error) = model.target(&[0; 16]).await {
+        let reason = error.details();
+        if reason != reported {
+            tracing::info!(
+                model = model.name(),
+                error = reason,
+                "waiting for a verifier"
+            );
+            reported = reason;
+        }
+        tokio::time::sleep(SEARCH_INTERVAL).await;
+    }
+    model.meet_drafters().await;
+}
