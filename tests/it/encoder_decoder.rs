@@ -15,6 +15,7 @@ use wire::v1::{Drafting, GenerateRequest, Origin, TokenIds};
 
 use crate::client::{Answer, With, generate, request, try_generate};
 use crate::cluster::{Service, config, coordinator, drafter, drafter_with, eventually, verifier};
+use crate::metrics::Scrape;
 
 /// Ids of the golden models' vocabulary.
 const VOCAB: u32 = 384;
@@ -260,14 +261,18 @@ async fn every_method_runs_and_repeats_itself() {
 async fn a_draft_model_without_an_encoder_is_refused() {
     let (coordinator, _peers) = cluster(decoder_only()).await;
     let expected = "t5-original-f32 is an encoder-decoder model and plain is not";
+    let labels = [
+        ("model", "default"),
+        ("role", "drafter"),
+        ("state", "misfit"),
+    ];
+    let looked = |scrape: &Scrape| scrape.value("outrider_peers", &labels) == 1.0;
+    coordinator.shows("a misfit", looked).await;
     let answer = generate(&coordinator, request("x", 8)).await;
-    let statistics = answer.statistics();
-    let reason = &statistics.fallbacks[0].reason;
-    assert!(reason.contains(expected), "{reason}");
     assert_eq!(answer.finished.effective_method, "target-only");
     let draft_only = try_generate(&coordinator, request("x", 8).method("draft-only")).await;
-    let error = draft_only.expect("begun").finished.error;
-    assert!(error.contains(expected), "{error}");
+    let refused = draft_only.expect_err("refused");
+    assert!(refused.message().contains(expected), "{refused:?}");
 }
 
 #[tokio::test]
