@@ -17,20 +17,57 @@ async fn bad_fields_are_named_and_nothing_is_lost() {
     for (more, param) in [
         (json!({ "temperature": -1 }), "temperature"),
         (json!({ "n": 129 }), "n"),
-        (json!({ "logprobs": 21 }), "top_logprobs"),
+        (json!({ "logprobs": 21 }), "logprobs"),
         (json!({ "stop": vec!["x"; 17] }), "stop"),
         (json!({ "best_of": 2 }), "best_of"),
         (json!({ "max_tokens": 0 }), "max_tokens"),
         (json!({ "unheard_of": 1 }), "unheard_of"),
         (json!({ "prompt": [5000] }), "prompt"),
         (json!({ "logit_bias": { "5000": 1 } }), "logit_bias"),
-        (json!({ "speculation": { "method": "magic" } }), "method"),
+        (
+            json!({ "speculation": { "method": "magic" } }),
+            "speculation.method",
+        ),
+        (json!({ "user": "u".repeat(300) }), "user"),
+        (
+            json!({ "prompt": vec![7; 513], "max_tokens": 0, "echo": true, "logprobs": 1 }),
+            "prompt",
+        ),
         (
             json!({ "speculation": { "tree": "bush" } }),
             "speculation.tree",
         ),
     ] {
         serving.completion(more).await.refused(400, Some(param));
+    }
+    let message = json!([{ "role": "user", "content": "word ".repeat(600) }]);
+    let turn = json!([{ "role": "user", "content": "x" }]);
+    for (path, body, param) in [
+        (
+            "chat/completions",
+            json!({ "messages": message }),
+            "messages",
+        ),
+        (
+            "chat/completions",
+            json!({ "messages": turn, "max_tokens": 0 }),
+            "max_tokens",
+        ),
+        (
+            "chat/completions",
+            json!({ "messages": turn, "max_completion_tokens": 0 }),
+            "max_completion_tokens",
+        ),
+        (
+            "responses",
+            json!({ "input": "x", "max_output_tokens": 0 }),
+            "max_output_tokens",
+        ),
+        ("responses", json!({ "input": message }), "input"),
+    ] {
+        let refused = serving.post(&format!("/v1/{path}"), &body).await;
+        let said = refused.refused(400, Some(param));
+        assert!(said.starts_with(&format!("{param}: ")), "{said}");
     }
     let other = serving.completion(json!({ "model": "other" })).await;
     let message = other.refused(404, Some("model"));

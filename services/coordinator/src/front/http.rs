@@ -13,7 +13,7 @@
 //! | `logprobs`, `report` | what answers say beside their text |
 //! | `models`, `tokens` | what is served, and its tokens |
 //! | `openapi` | the description of all that |
-//! | `error` | errors as clients read them |
+//! | `error`, `names` | errors as clients read them, and what fields are called in them |
 
 mod answer;
 mod chat;
@@ -24,6 +24,7 @@ mod guard;
 mod logprobs;
 mod messages;
 mod models;
+mod names;
 mod openapi;
 mod options;
 mod output;

@@ -54,7 +54,9 @@ pub(super) fn max_tokens(
         return Ok(max_tokens);
     }
     let left = (context_len as usize).saturating_sub(prompt_len) as u32;
-    if left < least {
+    // Whoever wants a token needs room for one.
+    let needed = least.max(requested.unwrap_or_default().min(1));
+    if prompt_len > context_len as usize || left < needed {
         let problem =
             format!("{prompt_len} tokens, the model's context holds {context_len} with the output");
         return Err(BadField::new("prompt", problem));

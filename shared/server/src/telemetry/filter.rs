@@ -7,7 +7,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 /// The crates that a level by itself is for.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
+    "client",
     "coordinator",
     "drafter",
     "model",

@@ -15,6 +15,7 @@ use super::fields::Fields;
 use super::guard::Caller;
 use super::logprobs;
 use super::messages;
+use super::names;
 use super::options;
 use super::output::OutputToken;
 use super::run::Order;
@@ -36,6 +37,10 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     let mut fields = Fields::of_body(body)?;
     let newer = fields.take("max_completion_tokens")?;
     let (mut request, delivery) = options::read(&mut fields)?;
+    let names = match newer {
+        Some(_) => names::OF_NEWER_CHATS,
+        None => names::OF_CHATS,
+    };
     request.max_tokens = newer.or(request.max_tokens);
     request.logprobs = fields.take("logprobs")?.unwrap_or_default();
     request.top_logprobs = fields.take("top_logprobs")?.unwrap_or_default();
@@ -47,6 +52,12 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
         ("tools", vec![json!([])]),
         ("tool_choice", vec![json!("none"), json!("auto")]),
         ("parallel_tool_calls", vec![json!(false), json!(true)]),
+        ("verbosity", vec![json!("medium")]),
+        ("echo", vec![json!(false)]),
+        ("best_of", vec![json!(1)]),
+        ("add_generation_prompt", vec![json!(true)]),
+        ("continue_final_message", vec![json!(false)]),
+        ("chat_template_kwargs", vec![json!({})]),
     ] {
         fields.only(name, &neutral)?;
     }
@@ -54,6 +65,7 @@ pub(super) fn read(body: &[u8]) -> Result<Order, BadField> {
     Ok(Order {
         request,
         delivery,
+        names,
         prompts: vec![None],
     })
 }

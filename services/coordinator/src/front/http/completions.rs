@@ -17,6 +17,7 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::guard::Caller;
 use super::logprobs;
+use super::names;
 use super::options;
 use super::output::OutputToken;
 use super::run::Order;
@@ -86,6 +87,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     let order = Order {
         request,
         delivery,
+        names: names::OF_COMPLETIONS,
         prompts: prompts.into_iter().map(Some).collect(),
     };
     Ok((order, echo))

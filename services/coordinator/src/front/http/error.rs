@@ -15,11 +15,20 @@ pub(super) struct ApiError {
     status: Status,
     /// The HTTP status, where it is not that of the failure.
     http: Option<StatusCode>,
+    /// What fields are called in the request, by their names over gRPC.
+    names: Names,
 }
+
+/// Names of fields over gRPC, and over HTTP where these differ.
+pub(super) type Names = &'static [(&'static str, &'static str)];
 
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
-        Self { status, http: None }
+        Self {
+            status,
+            http: None,
+            names: &[],
+        }
     }
 }
 
@@ -35,6 +44,25 @@ impl ApiError {
         Self {
             status: Status::invalid_argument(message),
             http: Some(http),
+            names: &[],
+        }
+    }
+
+    /// The same of a request whose fields are called so.
+    pub(super) fn naming(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+
+    /// The field that is wrong, if one is, as the request calls it; and what is wrong.
+    fn described(&self) -> (Option<String>, String) {
+        let (field, message) = (self.field(), self.status.message());
+        let renamed = field.as_deref().and_then(|field| {
+            let (_, name) = self.names.iter().find(|(grpc, _)| *grpc == field)?;
+            Some(((*name).to_owned(), message.replacen(field, name, 1)))
+        });
+        match renamed {
+            Some((name, message)) => (Some(name), message),
+            None => (field, message.to_owned()),
         }
     }
 
@@ -66,11 +94,12 @@ impl ApiError {
             400..500 => ("invalid_request_error", Value::Null),
             _ => ("server_error", Value::Null),
         };
+        let (param, message) = self.described();
         json!({
             "error": {
-                "message": self.status.message(),
+                "message": message,
                 "type": kind,
-                "param": self.field(),
+                "param": param,
                 "code": name,
             }
         })

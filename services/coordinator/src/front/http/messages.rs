@@ -33,7 +33,19 @@ fn turn(
     let mut fields = Fields::within(format!("{path}."), message);
     let role: Option<String> = fields.take("role")?;
     let content = fields.take::<Value>("content")?;
-    fields.only("type", &["message".into()])?;
+    if let Some(other) = fields
+        .take::<String>("type")?
+        .filter(|kind| kind != "message")
+    {
+        let problem = format!(
+            "'{other}' is not supported, expected message; nothing is stored here, so send the messages themselves \
+             (clients that keep references do so with store false)"
+        );
+        return Err(BadField::new(format!("{path}.type"), problem));
+    }
+    for name in ["tool_calls", "annotations"] {
+        fields.only(name, &[Value::Array(Vec::new())])?;
+    }
     // What an earlier answer said of itself.
     for name in ["id", "status"] {
         fields.take::<String>(name)?;

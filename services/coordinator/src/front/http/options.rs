@@ -66,8 +66,19 @@ pub(super) fn read(fields: &mut Fields) -> Result<(v1::GenerateRequest, Delivery
         ("service_tier", vec![json!("auto"), json!("default")]),
         ("store", vec![json!(false)]),
         ("metadata", vec![json!({})]),
+        // What other servers do unless they are told otherwise.
+        ("skip_special_tokens", vec![json!(true)]),
+        ("spaces_between_special_tokens", vec![json!(true)]),
+        ("include_stop_str_in_output", vec![json!(false)]),
+        ("length_penalty", vec![json!(1.0), json!(1)]),
+        ("use_beam_search", vec![json!(false)]),
+        ("priority", vec![json!(0)]),
     ] {
         fields.only(name, &neutral)?;
+    }
+    // Hints that change no output.
+    for name in ["safety_identifier", "prompt_cache_key"] {
+        fields.take::<String>(name)?;
     }
     Ok((request, delivery))
 }
@@ -126,6 +137,8 @@ fn delivery(fields: &mut Fields) -> Result<Delivery, BadField> {
         }
         delivery.include_usage = options.take("include_usage")?.unwrap_or_default();
         delivery.continuous_usage = options.take("continuous_usage_stats")?.unwrap_or_default();
+        // Pieces are never padded.
+        options.take::<bool>("include_obfuscation")?;
         options.finish()?;
     }
     Ok(delivery)

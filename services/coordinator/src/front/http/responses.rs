@@ -20,6 +20,7 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::guard::{Caller, RequestId};
 use super::messages;
+use super::names;
 use super::options;
 use super::output::Output;
 use super::run::{Admitted, Order};
@@ -74,11 +75,6 @@ async fn respond(mut admitted: Admitted, echoed: Echoed) -> Result<Response, Api
 /// Reads a request's body; and what the answer repeats of it.
 pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let mut fields = Fields::of_body(body)?;
-    if let Some(mut options) = fields.take_object("stream_options")? {
-        // Pieces are never padded.
-        options.only("include_obfuscation", &[json!(false), json!(true)])?;
-        options.finish()?;
-    }
     let (mut request, delivery) = options::read(&mut fields)?;
     if request.max_tokens.is_some() {
         return Err(BadField::new("max_tokens", "is max_output_tokens here"));
@@ -114,7 +110,9 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
         request.messages.insert(0, turn("system", instructions));
     }
     let top: Option<u32> = fields.take("top_logprobs")?;
-    let include: Vec<String> = fields.take("include")?.unwrap_or_default();
+    let mut include: Vec<String> = fields.take("include")?.unwrap_or_default();
+    // Some clients always ask for it, and a model that does not reason has none.
+    include.retain(|name| name != "reasoning.encrypted_content");
     if let Some(other) = include.iter().find(|name| *name != WITH_LOGPROBS) {
         let problem = format!("'{other}' is not supported, expected {WITH_LOGPROBS}");
         return Err(BadField::new("include", problem));
@@ -127,6 +125,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let order = Order {
         request,
         delivery,
+        names: names::OF_RESPONSES,
         prompts: vec![None],
     };
     Ok((order, echoed))
@@ -136,6 +135,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
 fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
     if let Some(mut text) = fields.take_object("text")? {
         text.only("format", &[json!({ "type": "text" })])?;
+        text.only("verbosity", &[json!("medium")])?;
         text.finish()?;
     }
     for (name, neutral) in [
@@ -144,9 +144,11 @@ fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
         ("tool_choice", vec![json!("none"), json!("auto")]),
         ("parallel_tool_calls", vec![json!(false), json!(true)]),
         ("truncation", vec![json!("disabled")]),
-        ("reasoning", vec![json!({})]),
     ] {
         fields.only(name, &neutral)?;
+    }
+    if let Some(reasoning) = fields.take_object("reasoning")? {
+        reasoning.finish()?;
     }
     for name in ["previous_response_id", "conversation"] {
         if fields.take::<Value>(name)?.is_some() {
@@ -217,8 +219,7 @@ mod tests {
             ("tools", json!([{ "type": "web_search" }])),
             ("background", json!(true)),
             ("truncation", json!("auto")),
-            ("reasoning", json!({ "effort": "low" })),
-            ("include", json!(["reasoning.encrypted_content"])),
+            ("include", json!(["file_search_call.results"])),
             ("max_tokens", json!(3)),
             ("n", json!(2)),
             ("messages", json!([])),

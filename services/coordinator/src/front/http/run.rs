@@ -10,7 +10,7 @@ use wire::status::BadField;
 use wire::v1;
 use wire::v1::generate_request::Prompt;
 
-use super::error::ApiError;
+use super::error::{ApiError, Names};
 use super::guard::Caller;
 use super::options::{Delivery, MOST_OUTPUTS};
 use super::state::Front;
@@ -24,6 +24,8 @@ pub(super) struct Order {
     /// The fields of the request that all outputs have in common.
     pub(super) request: v1::GenerateRequest,
     pub(super) delivery: Delivery,
+    /// What its fields are called.
+    pub(super) names: Names,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
 }
@@ -52,10 +54,22 @@ impl Front {
         caller: &Caller,
         headers: &HeaderMap,
     ) -> Result<Admitted, ApiError> {
+        let names = order.names;
+        let admitted = self.let_in(order, caller, headers).await;
+        admitted.map_err(|error| error.naming(names))
+    }
+
+    async fn let_in(
+        &self,
+        order: Order,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Admitted, ApiError> {
         let Order {
             mut request,
             delivery,
             prompts,
+            ..
         } = order;
         let model = self.shared.model(&request.model)?;
         let text = target(model, &[0; 16]).await?.text;

@@ -23,6 +23,11 @@ fn max_tokens_must_fit_the_context() {
         max_tokens(Some(0), 12, 512).expect_err("none").field,
         "max_tokens"
     );
+    for (requested, prompt) in [(Some(0), 513), (Some(1), 512), (None, 513)] {
+        let error = super::max_tokens(requested, prompt, 0, &peer(512)).expect_err("no room");
+        assert_eq!(error.field, "prompt", "{requested:?} after {prompt}");
+    }
+    assert_eq!(super::max_tokens(Some(0), 512, 0, &peer(512)), Ok(0));
     let error = max_tokens(None, 512, 512).expect_err("no room");
     assert_eq!(error.field, "prompt");
     assert!(error.to_string().contains("512"), "{error}");
