@@ -59,8 +59,14 @@ class Server:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(30)
-        self.folder.cleanup()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise SystemExit("clients: the server does not stop") from None
+        finally:
+            self.folder.cleanup()
 
     def is_ready(self):
         try:
@@ -76,14 +82,13 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.ports['http']}"
 
-    def environment(self, short):
+    def environment(self):
         """What the scripts read."""
         return {
             **os.environ,
             "OUTRIDER": str(self.binary),
             "OUTRIDER_HTTP": self.url(),
             "OUTRIDER_GRPC": f"127.0.0.1:{self.ports['grpc']}",
-            "OUTRIDER_SHORT": "1" if short else "",
             # No client may look anything up elsewhere.
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",
