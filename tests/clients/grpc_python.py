@@ -6,7 +6,6 @@ It is an example, too: copy what you need.
 import os
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import grpc
@@ -28,8 +27,8 @@ def connect():
     return coordinator_pb2_grpc.CoordinatorStub(grpc.insecure_channel(ADDRESS))
 
 
-def request(**fields):
-    return v1.GenerateRequest(text="Once upon a time", max_tokens=60, seed=7, ignore_eos=True, **fields)
+def request(max_tokens=60, **fields):
+    return v1.GenerateRequest(text="Once upon a time", max_tokens=max_tokens, seed=7, ignore_eos=True, **fields)
 
 
 def generate(coordinator, asked):
@@ -75,13 +74,15 @@ expected = generate(coordinator, request())
 assert len(expected) == 60
 assert generate(coordinator, request(method="target-only")) == expected
 
-stream = coordinator.Generate(request())
+stream = coordinator.Generate(request(max_tokens=400))
 next(stream)
-threading.Timer(0.01, stream.cancel).start()
+stream.cancel()
 try:
     list(stream)
 except grpc.RpcError as error:
     assert error.code() == grpc.StatusCode.CANCELLED, error
+else:
+    raise AssertionError("a cancelled stream went on to its end")
 assert resumed(request(), lose_after=10) == expected
 
 try:

@@ -5,19 +5,36 @@ import os
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: E402
-from langchain_openai import ChatOpenAI  # noqa: E402
+from langchain_core.messages import HumanMessage  # noqa: E402
+from langchain_openai import ChatOpenAI, OpenAI  # noqa: E402
+from openai import BadRequestError  # noqa: E402
 
 BASE = os.environ["OUTRIDER_HTTP"] + "/v1"
 QUESTION = "Once upon a time"
 
 
 def langchain():
-    model = ChatOpenAI(base_url=BASE, api_key="anything", model="default", temperature=1, seed=7, max_tokens=24, logprobs=True)
+    served = {"base_url": BASE, "api_key": "anything", "model": "default", "temperature": 1, "max_tokens": 24}
+    model = ChatOpenAI(**served, seed=7, logprobs=True)
     whole = model.invoke(QUESTION)
     assert whole.content and whole.usage_metadata["output_tokens"] == 24, whole
     assert len(whole.response_metadata["logprobs"]["content"]) == 24
     assert "".join(piece.content for piece in model.stream(QUESTION)) == whole.content
     assert [answer.content for answer in model.batch([QUESTION] * 4)] == [whole.content] * 4
+    # What came goes back as a turn, as both of OpenAI's forms have it.
+    responses = ChatOpenAI(**served, use_responses_api=True, extra_body={"seed": 7, "ignore_eos": True})
+    for model in (model, responses):
+        answer = model.invoke(QUESTION)
+        assert model.invoke([HumanMessage(QUESTION), answer, HumanMessage("Go on.")]).usage_metadata["input_tokens"] > 24
+
+    completions = OpenAI(**served, seed=7)
+    assert "".join(completions.stream(QUESTION)) == completions.invoke(QUESTION)
+    try:
+        ChatOpenAI(**served).bind_tools([{"name": "f", "description": "", "parameters": {}}]).invoke(QUESTION)
+    except BadRequestError as error:
+        assert error.param == "tools", error
+    else:
+        raise AssertionError("tools were not refused")
 
 
 def lite_llm():

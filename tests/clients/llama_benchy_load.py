@@ -49,4 +49,9 @@ with tempfile.TemporaryDirectory() as folder:
     if done.returncode != 0 or not result.exists():
         print(done.stdout[-4_000:], done.stderr[-4_000:])
         sys.exit(1)
-    print(json.dumps(json.loads(result.read_text()))[:3_000])
+    loads = json.loads(result.read_text())["benchmarks"]
+assert [load["concurrency"] for load in loads] == [1, 8], loads
+for load in loads:
+    first, rate = load["e2e_ttft"]["mean"], load["tg_throughput"]["mean"]
+    assert first > 0 and rate > 0, load
+    print(f"{load['concurrency']} at once: first token after {first:.0f} ms, {rate:.0f} tokens/s in all")

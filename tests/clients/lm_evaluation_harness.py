@@ -1,4 +1,5 @@
-"""lm-evaluation-harness: a multiple-choice task of its own, whose log-likelihoods must be those of `outrider score`."""
+"""lm-evaluation-harness: a multiple-choice task of its own, whose log-likelihoods must be those of `outrider score`, and
+whether each ending is what greedy decoding gives."""
 
 import json
 import os
@@ -32,13 +33,14 @@ metric_list:
 
 
 def items():
-    """Beginnings of stories, each with its own last words and with another's."""
+    """Beginnings of stories, each with its own last words, one or three, and with another's."""
     texts = [json.loads(line)["prompt"].split() for line in PROMPTS.read_text().splitlines()][:ITEMS]
     assert len(texts) == ITEMS
-    ends = [" " + " ".join(words[-3:]) for words in texts]
+    lengths = [1 + index % 2 * 2 for index in range(ITEMS)]
+    ends = [" " + " ".join(words[-length:]) for words, length in zip(texts, lengths)]
     for index, words in enumerate(texts):
         choices = [ends[index], ends[(index + 1) % ITEMS]]
-        yield {"context": " ".join(words[:-3]), "choices": choices, "label": 0}
+        yield {"context": " ".join(words[: -lengths[index]]), "choices": choices, "label": 0}
 
 
 def evaluated(folder):
@@ -63,7 +65,7 @@ def evaluated(folder):
     )
     for sample in done["samples"]["endings"]:
         for number, answer in enumerate(sample["filtered_resps"]):
-            yield sample["doc"]["context"], sample["doc"]["choices"][number], answer[0]
+            yield sample["doc"]["context"], sample["doc"]["choices"][number], answer
 
 
 def tokens(text):
@@ -77,14 +79,23 @@ def scored(context, continuation):
     """The same by the program itself, without a server."""
     whole, before = tokens(context + continuation), len(tokens(context))
     ids = ",".join(str(token) for token in whole)
-    command = [os.environ["OUTRIDER"], "score", "--json", "--dtype", "f32", "--top", "0", "--token-ids", ids]
+    command = [os.environ["OUTRIDER"], "score", "--json", "--dtype", "f32", "--top", "1", "--token-ids", ids]
     positions = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["positions"]
-    return sum(position["logprob"] for position in positions[before:])
+    # What is most likely at a position is said of the token after it.
+    likeliest = [position["top"][0]["token_id"] for position in positions[before - 1 : -1]]
+    return sum(position["logprob"] for position in positions[before:]), likeliest == whole[before:]
 
 
 with tempfile.TemporaryDirectory() as folder:
     found = list(evaluated(Path(folder)))
 assert len(found) == 2 * ITEMS, len(found)
-furthest = max(abs(likelihood - scored(context, ending)) for context, ending, likelihood in found)
-print(f"{len(found)} log-likelihoods of {ITEMS} items, at most {furthest:.1e} from those of `outrider score`")
+furthest = 0.0
+greedy = []
+for context, ending, (likelihood, is_greedy) in found:
+    expected, would_come = scored(context, ending)
+    assert is_greedy == would_come, (context, ending)
+    greedy.append(is_greedy)
+    furthest = max(furthest, abs(likelihood - expected))
+print(f"{len(found)} log-likelihoods, {sum(greedy)} greedy, at most {furthest:.1e} from those of `outrider score`")
 assert furthest <= TOLERANCE
+assert any(greedy) and not all(greedy)

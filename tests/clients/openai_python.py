@@ -37,7 +37,11 @@ def completions():
     three = client.completions.create(**ask, n=3)
     texts = [choice.text for choice in three.choices]
     assert texts[0] == text and len(set(texts)) == 3, texts
-    assert [choice.text for choice in client.completions.create(**ask, n=3).choices] == texts
+    streamed = ["", "", ""]
+    for piece in client.completions.create(**ask, n=3, stream=True):
+        for choice in piece.choices:
+            streamed[choice.index] += choice.text
+    assert streamed == texts and [choice.index for choice in three.choices] == [0, 1, 2]
 
     stop = text[8:12]
     stopped = client.completions.create(**ask, stop=[stop])
@@ -53,8 +57,14 @@ def chats():
     whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
     choice = whole.choices[0]
     assert choice.message.role == "assistant" and len(choice.logprobs.content) == whole.usage.completion_tokens
-    pieces = client.chat.completions.create(**ask, stream=True)
-    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == choice.message.content
+    assert b"".join(bytes(token.bytes) for token in choice.logprobs.content).decode() == choice.message.content
+    assert all(len(token.top_logprobs) == 2 for token in choice.logprobs.content)
+    pieces = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces[:-1]) == choice.message.content
+    assert pieces[-1].usage == whole.usage and all(piece.usage is None for piece in pieces[:-1])
+    three = client.chat.completions.create(**ask, n=3)
+    assert len({other.message.content for other in three.choices}) == 3
+    assert three.choices[0].message.content == choice.message.content
     # The helper takes an answer that is as long as it may be for an error.
     stop = choice.message.content[8:12]
     with client.chat.completions.stream(**ask, stop=stop) as stream:
@@ -71,6 +81,11 @@ def responses():
     events = list(client.responses.create(**ask, stream=True))
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole.output_text
     assert events[0].type == "response.created" and events[-1].response.output_text == whole.output_text
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    told = client.responses.create(**ask, top_logprobs=2, include=["message.output_text.logprobs"])
+    logprobs = told.output[0].content[0].logprobs
+    assert "".join(token.token for token in logprobs) == told.output_text == whole.output_text
+    assert all(len(token.top_logprobs) == 2 for token in logprobs)
     # What came is the beginning of what is asked next.
     turns = [{"role": "user", "content": PROMPT}, *whole.output, {"role": "user", "content": "Go on."}]
     assert client.responses.create(**{**ask, "input": turns}).output_text

@@ -23,6 +23,13 @@ for (const [name, model] of [
   let text = "";
   for await (const piece of stream.textStream) text += piece;
   assert.equal(text, whole.text, name);
+
+  // What came goes back as a turn; to responses whole, not as the name of something that the server kept.
+  const messages = [{ role: "user", content: asked.prompt }, ...whole.response.messages, { role: "user", content: "Go on." }];
+  const { system, temperature, maxOutputTokens, maxRetries } = asked;
+  const providerOptions = { openai: { store: false } };
+  const next = await generateText({ model, system, messages, temperature, maxOutputTokens, maxRetries, providerOptions });
+  assert.ok(next.usage.inputTokens > whole.usage.inputTokens + 24, name);
 }
 
 await assert.rejects(generateText({ ...asked, model: openai.chat("other") }), /other/);
