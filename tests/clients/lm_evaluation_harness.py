@@ -44,7 +44,7 @@ def items():
 
 
 def evaluated(folder):
-    """What the harness made of each context and continuation."""
+    """The harness's results for each context and continuation."""
     data = folder / "items.jsonl"
     data.write_text("".join(json.dumps(item) + "\n" for item in items()))
     (folder / "endings.yaml").write_text(TASK.format(file=data))
@@ -76,12 +76,12 @@ def tokens(text):
 
 
 def scored(context, continuation):
-    """The same by the program itself, without a server."""
+    """The results of `outrider score`, which needs no server."""
     whole, before = tokens(context + continuation), len(tokens(context))
     ids = ",".join(str(token) for token in whole)
     command = [os.environ["OUTRIDER"], "score", "--json", "--dtype", "f32", "--top", "1", "--token-ids", ids]
     positions = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["positions"]
-    # What is most likely at a position is said of the token after it.
+    # `top` at a position lists the most likely next tokens.
     likeliest = [position["top"][0]["token_id"] for position in positions[before - 1 : -1]]
     return sum(position["logprob"] for position in positions[before:]), likeliest == whole[before:]
 

@@ -46,7 +46,7 @@ def completions():
     stop = text[8:12]
     stopped = client.completions.create(**ask, stop=[stop])
     assert stopped.choices[0].text == text.split(stop)[0] and stopped.choices[0].finish_reason == "stop"
-    # Of the prompt too, and nothing need be generated.
+    # With echo the prompt has log probabilities too, and max_tokens may be 0.
     echoed = client.completions.create(**{**ask, "max_tokens": 0}, echo=True, logprobs=1).choices[0]
     assert echoed.text == PROMPT and echoed.logprobs.token_logprobs[0] is None
     assert all(value <= 0 for value in echoed.logprobs.token_logprobs[1:])
@@ -65,7 +65,7 @@ def chats():
     three = client.chat.completions.create(**ask, n=3)
     assert len({other.message.content for other in three.choices}) == 3
     assert three.choices[0].message.content == choice.message.content
-    # The helper takes an answer that is as long as it may be for an error.
+    # The helper raises an error if an answer reaches its longest length.
     stop = choice.message.content[8:12]
     with client.chat.completions.stream(**ask, stop=stop) as stream:
         final = stream.get_final_completion()

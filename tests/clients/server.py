@@ -83,7 +83,7 @@ class Server:
         return f"http://127.0.0.1:{self.ports['http']}"
 
     def environment(self):
-        """What the scripts read."""
+        """The variables that the scripts read."""
         return {
             **os.environ,
             "OUTRIDER": str(self.binary),

@@ -70,6 +70,17 @@ impl Service {
         Scrape::read(&self.process.metrics.encode().expect("text"))
     }
 
+    /// Waits until the coordinator has found that its one drafter does not fit the target.
+    pub(crate) async fn meets_misfit(&self) {
+        let labels = [
+            ("model", "default"),
+            ("role", "drafter"),
+            ("state", "misfit"),
+        ];
+        let is_misfit = |scrape: &Scrape| scrape.value("outrider_peers", &labels) == 1.0;
+        self.shows("a misfit", is_misfit).await;
+    }
+
     /// Waits until its figures are such.
     pub(crate) async fn shows(&self, what: &str, holds: impl Fn(&Scrape) -> bool) {
         eventually(what, || holds(&self.scrape())).await;

@@ -15,7 +15,6 @@ use wire::v1::{Drafting, GenerateRequest, Origin, TokenIds};
 
 use crate::client::{Answer, With, generate, request, try_generate};
 use crate::cluster::{Service, config, coordinator, drafter, drafter_with, eventually, verifier};
-use crate::metrics::Scrape;
 
 /// Ids of the golden models' vocabulary.
 const VOCAB: u32 = 384;
@@ -261,13 +260,7 @@ async fn every_method_runs_and_repeats_itself() {
 async fn a_draft_model_without_an_encoder_is_refused() {
     let (coordinator, _peers) = cluster(decoder_only()).await;
     let expected = "t5-original-f32 is an encoder-decoder model and plain is not";
-    let labels = [
-        ("model", "default"),
-        ("role", "drafter"),
-        ("state", "misfit"),
-    ];
-    let looked = |scrape: &Scrape| scrape.value("outrider_peers", &labels) == 1.0;
-    coordinator.shows("a misfit", looked).await;
+    coordinator.meets_misfit().await;
     let answer = generate(&coordinator, request("x", 8)).await;
     assert_eq!(answer.finished.effective_method, "target-only");
     let draft_only = try_generate(&coordinator, request("x", 8).method("draft-only")).await;

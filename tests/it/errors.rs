@@ -191,15 +191,8 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let (drafter, _) = drafter(stranger).await;
     let (verifier, _) = verifier(target()).await;
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
-    // Whoever starts them learns it before the first request, and no request loses a drafter that it never had.
-    let labels = [
-        ("model", "default"),
-        ("role", "drafter"),
-        ("state", "misfit"),
-    ];
-    let misfits = |scrape: &Scrape| scrape.value("outrider_peers", &labels);
-    let looked = |scrape: &Scrape| misfits(scrape) == 1.0;
-    coordinator.shows("a misfit", looked).await;
+    // The misfit is found before the first request, and no request reports a lost drafter.
+    coordinator.meets_misfit().await;
     let answer = generate(&coordinator, request("x", 8)).await;
     assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.finished.effective_method, "target-only");

@@ -14,8 +14,7 @@ use server::startup;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::describe::{Mismatch, check_encoders, check_vocabularies};
-use wire::v1::PeerDescription;
+use wire::describe::check_pair;
 
 use crate::config::Config;
 use crate::process;
@@ -24,9 +23,9 @@ use crate::process;
 pub struct Cluster {
     /// Where the coordinator listens.
     pub coordinator_url: String,
-    /// Where it serves the OpenAI API, if it does.
+    /// Address of the OpenAI API, if it is served.
     pub http: Option<SocketAddr>,
-    /// What the process counts.
+    /// Metrics of the process.
     pub metrics: Metrics,
     services: JoinSet<anyhow::Result<()>>,
     stop: CancellationToken,
@@ -169,12 +168,6 @@ fn processes(config: &Config, watched: &Process) -> anyhow::Result<Processes> {
     process::check_listen_within(config, "drafter.listen", config.drafter.listen)?;
     process::check_listen_within(config, "verifier.listen", config.verifier.listen)?;
     Ok((coordinator, process::of_peer_within(config, watched)?))
-}
-
-/// Whether both models can serve together.
-fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
-    check_vocabularies(draft, target)?;
-    check_encoders(draft, target)
 }
 
 /// Where a service on `listener` is reached from this process.

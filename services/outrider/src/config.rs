@@ -34,14 +34,14 @@ pub struct Config {
     pub verifier: VerifierConfig,
 }
 
-/// Of the configuration only how log lines are written, whatever else stands in it.
+/// The part of the configuration that says how log lines are written. It can be read although other parts are wrong.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LogLines {
     pub(crate) log: Lines,
 }
 
-/// The section of [`LogLines`].
+/// Section `log`, as far as [`LogLines`] reads it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Lines {

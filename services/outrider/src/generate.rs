@@ -25,11 +25,11 @@ pub(crate) trait Printer {
     fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()>;
     /// Something that happens on the way, in one line.
     fn note(&mut self, line: &str);
-    /// It is whole, or will not be because of a fault.
+    /// The answer has ended: complete, or early because of `fault`.
     fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()>;
 }
 
-/// What keeps an answer from its end.
+/// The failure or signal that ended an answer early.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) message: String,

@@ -171,7 +171,7 @@ pub async fn measure(
         report_rounds: true,
         ..request
     };
-    // What is waited for, or asked for again, would count as the method's own time.
+    // Waits and retries would count as the method's own time.
     let client = client.clone().with_policy(Policy::NONE);
     let answer = async { client.generate(request).await?.collect().await };
     let answer = answer.await.map_err(|error| anyhow!("{method}: {error}"))?;

@@ -6,7 +6,8 @@ use speculation::logprobs::TokenLogprobs;
 use crate::logprobs;
 use crate::scoring::{Block, Judge};
 
-/// Makes the log probabilities of the tokens from `first` on of the rows after those before them.
+/// Computes the log probabilities of prompt tokens from position `first` on; each comes from the row of the token before
+/// it.
 pub(crate) struct OfPrompt {
     pub(crate) first: usize,
 }

@@ -1,5 +1,5 @@
-//! Scoring one block of drafts, or a part of the prompt, on the engine thread: one forward, and whatever is made of
-//! its rows.
+//! Scoring a block of drafts, or a part of the prompt, on the engine thread: one forward, whose rows a [`Judge`] turns
+//! into an answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ pub(crate) async fn score<J: Judge>(
     run(session, block, judge, progress).await
 }
 
-/// Scores the tokens `range` of the prompt, before any output; what `judge` makes of the rows after each of them, and
-/// what it cost.
+/// Scores the tokens `range` of the prompt, before any output. Returns what `judge` computes from the rows of these
+/// tokens, and the cost.
 pub(crate) async fn score_prompt<J: Judge>(
     session: &VerifySession,
     range: Range<usize>,

@@ -27,7 +27,7 @@ pub enum Round {
     Block(Box<v1::VerifyRound>),
     /// That tokens be decoded without drafts.
     Decode(v1::DecodeRound),
-    /// That the prompt's log probabilities be told.
+    /// Asks for the log probabilities of the prompt.
     Score(v1::ScoreRound),
 }
 

@@ -4,7 +4,7 @@ use wire::v1;
 
 use crate::event::Event;
 
-/// What came of an answer; the whole of it once [`Answer::is_whole`].
+/// An answer, collected from its events. It is complete once [`Answer::is_whole`].
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// What the request came to; of an answer that was resumed, at the coordinator that went on with it.

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the client.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum Error {
     Lost {
         /// Output tokens that were given out.
         tokens: usize,
-        /// What was last heard; its code is `UNAVAILABLE`.
+        /// The last status, with the code `UNAVAILABLE`.
         status: Status,
     },
     /// The answer ended with a failure, which its last message tells with what was counted until then. The tokens
@@ -41,7 +41,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The gRPC code that says it.
+    /// Its gRPC code.
     pub fn code(&self) -> Code {
         match self {
             Self::Url(_) => Failure::BadField.code(),
@@ -51,9 +51,9 @@ impl Error {
         }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn failure(&self) -> Failure {
-        // A failure with the code of success is a fault of whoever said it.
+        // A failure with the code OK is a fault of the coordinator.
         Failure::of(self.code()).unwrap_or(Failure::Internal)
     }
 

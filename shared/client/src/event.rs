@@ -7,7 +7,7 @@ use wire::v1;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// What the request came to; the first event, and the only one of its kind.
+    /// The request was admitted with these settings. It is the first event, and comes once.
     Started(v1::Started),
     /// A part of the prompt with its log probabilities, if the request wanted them; before any output.
     Prompt(v1::PromptPart),
@@ -17,7 +17,7 @@ pub enum Event {
     Round(Box<v1::RoundReport>),
     /// The connection or the coordinator was lost; the client is about to ask again.
     Lost(Status),
-    /// The answer goes on where it was. This is what the request came to at the coordinator that goes on with it.
+    /// The answer goes on where it was lost; the coordinator that goes on with it admitted the request so.
     Resumed(v1::Started),
     /// The answer is whole; the last event. Of an answer that was resumed, times and statistics are those of the
     /// request that came to its end, and the tokens used are all.

@@ -35,7 +35,7 @@ impl Generation {
         })
     }
 
-    /// The next event; none after the last. Whoever drops the future of this loses nothing.
+    /// The next event; none after the last. Dropping the future loses no event.
     ///
     /// # Errors
     /// [`Error::Failed`] if the request failed, [`Error::Lost`] or [`Error::OtherTokens`] if the answer was lost and
@@ -47,7 +47,7 @@ impl Generation {
     /// The whole answer.
     ///
     /// # Errors
-    /// As [`Generation::event`]. To keep what came before an error, add events to an [`Answer`].
+    /// Those of [`Generation::event`]. To keep the events before an error, add them to an [`Answer`] one by one.
     pub async fn collect(mut self) -> Result<Answer, Error> {
         let mut answer = Answer::default();
         while let Some(event) = self.event().await? {

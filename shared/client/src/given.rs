@@ -1,4 +1,4 @@
-//! What of an answer was given out, and what is new in one that is asked for again.
+//! Keeps track of the parts of an answer that the caller has, so that a resumed answer gives out only new ones.
 
 use wire::v1;
 
@@ -17,7 +17,7 @@ pub struct OtherTokens {
     pub found: Option<u32>,
 }
 
-/// What was given out, and how much of it has come again.
+/// The parts that were given out, and how many of them the present request has repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     tokens: Vec<u32>,
@@ -62,7 +62,7 @@ impl Given {
         (self.seen, self.prompt.seen, self.tail.seen) = (0, 0, 0);
     }
 
-    /// What is new in a part of the prompt; none if nothing is.
+    /// Removes from a part of the prompt the tokens that were given out; none if no other is left.
     pub(crate) fn prompt(&mut self, mut part: v1::PromptPart) -> Option<v1::PromptPart> {
         // The prompt's first token has no log probability.
         let without = usize::from(self.prompt.seen == 0);
@@ -72,14 +72,14 @@ impl Given {
         (old == 0 || !part.token_ids.is_empty()).then_some(part)
     }
 
-    /// What is new in a chunk; none if nothing is.
+    /// Removes from a chunk the tokens that were given out; none if no other is left.
     ///
     /// # Errors
     /// [`OtherTokens`] if a token is not the one given out at its position.
     pub(crate) fn chunk(&mut self, mut chunk: v1::Chunk) -> Result<Option<v1::Chunk>, OtherTokens> {
         if chunk.token_ids.is_empty() {
             let old = self.tail.count(chunk.text.len());
-            // Of equal tokens the text is equal too, so this is where a character begins.
+            // Equal tokens have equal text, so `old` lies between two characters.
             let new = chunk.text.get(old..).unwrap_or_default().to_owned();
             return Ok((old == 0 || !new.is_empty()).then_some(v1::Chunk { text: new, ..chunk }));
         }

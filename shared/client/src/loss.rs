@@ -1,4 +1,4 @@
-//! What a status says of whether the coordinator is there.
+//! Tells from a status whether the coordinator is absent, or was lost in the middle of an answer.
 
 use std::error::Error;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) fn is_lost(status: &Status) -> bool {
     (status.code() == Code::Unavailable || is_transport) && !is_tls_fault(status)
 }
 
-/// A loss under the one code for it, whatever the transport made of it.
+/// The status of a loss with the code `UNAVAILABLE`; the transport has several codes for it.
 pub(crate) fn as_unavailable(status: Status) -> Status {
     if status.code() == Code::Unavailable {
         return status;

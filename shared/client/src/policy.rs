@@ -6,7 +6,7 @@ use tonic::Status;
 
 use crate::loss::retry_after;
 
-/// How long the client waits before it asks again whoever was not there.
+/// Pause before a coordinator that was not there is called again.
 const POLL: Duration = Duration::from_millis(200);
 
 /// How a client deals with a coordinator that is not there, or has too much to do.
@@ -52,7 +52,7 @@ impl Default for Policy {
     }
 }
 
-/// What is left of the waits of one call.
+/// The waits that one call may still take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// Whether a status says that nobody is there.
@@ -64,7 +64,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// That of `policy` with a coordinator which may be absent for so long.
+    /// The waits that `policy` allows, and `absence` for a coordinator that is not there.
     pub(crate) fn new(policy: &Policy, is_absence: fn(&Status) -> bool, absence: Duration) -> Self {
         Self {
             is_absence,
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(left.wait(&gone, Duration::ZERO), Some(POLL));
         assert_eq!(left.wait(&gone, 4 * SECOND), Some(POLL));
         assert_eq!(left.wait(&gone, 5 * SECOND), None);
-        // One that stops says when its successor may be there.
+        // A coordinator that stops says when its successor may be there.
         let stopping = try_again("stopping", SECOND);
         assert_eq!(left.wait(&stopping, 4 * SECOND), Some(SECOND));
         assert_eq!(left.wait(&stopping, 5 * SECOND), None);

@@ -19,14 +19,14 @@ use crate::policy::Patience;
 /// How long the end of the stream may take after the end of the answer.
 const STREAM_END: Duration = Duration::from_secs(1);
 
-/// What reads the parts of an answer.
+/// Reads the parts of an answer.
 pub(crate) struct Reading {
     calls: Calls,
     request: v1::GenerateRequest,
     /// When it was first made.
     began: Instant,
     parts: Streaming<v1::GenerateResponse>,
-    /// What the request first came to.
+    /// The first message of the first attempt.
     started: Option<v1::Started>,
     given: Given,
     resumes: u32,
@@ -55,7 +55,7 @@ impl Reading {
         })
     }
 
-    /// The next event, and what reads the ones after it.
+    /// The next event, and the reader of the events after it.
     pub(crate) async fn next(mut self) -> Result<Option<(Event, Self)>, Error> {
         if self.is_over {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Reading {
         }
     }
 
-    /// What a part of the answer tells, if that is new.
+    /// The event of a part of the answer; none if the caller has it already.
     async fn take(&mut self, part: Option<Part>) -> Result<Option<Event>, Error> {
         Ok(match part {
             Some(Part::Started(started)) if self.started.is_some() => Some(Event::Resumed(started)),
@@ -99,7 +99,7 @@ impl Reading {
         })
     }
 
-    /// What the end of the answer comes to.
+    /// The event of the last message: the end of the answer, or its loss.
     async fn finish(&mut self, finished: v1::Finished) -> Result<Event, Error> {
         if finished.reason() == v1::FinishReason::Error {
             let is_stopped = finished.error_code == Code::Unavailable as u32;

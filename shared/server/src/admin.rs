@@ -51,7 +51,7 @@ pub struct AdminConfig {
     pub listen: OptionalListen,
     /// Whether it may listen on an address that others can reach, although it speaks in clear.
     pub insecure: bool,
-    /// Whether metrics that vLLM has too stand under its names as well.
+    /// Whether metrics that vLLM has too are also written under vLLM's names.
     pub vllm_metrics: bool,
 }
 
@@ -74,7 +74,7 @@ pub enum AdminError {
     /// Others could reach it.
     #[error(transparent)]
     Exposed(#[from] ExposedError),
-    /// What it serves cannot be described.
+    /// Reflection cannot describe the services of the port.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
     /// The listener has no address.

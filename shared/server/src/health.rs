@@ -54,7 +54,8 @@ impl Health {
         self.go_on(Condition::Ready);
     }
 
-    /// Reports NOT_SERVING until it is [ready](Self::ready) again: what it needs is missing. Does nothing once draining.
+    /// Reports NOT_SERVING until [`ready`](Self::ready) is called again, because a service that this one needs is missing.
+    /// Does nothing once draining.
     pub fn wait(&self) {
         self.go_on(Condition::Waiting);
         self.services.wait(self.index);

@@ -41,7 +41,7 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    /// What HTTP calls it.
+    /// Its media type.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -91,10 +91,10 @@ impl Metrics {
         self.0.sources.add(Box::new(source));
     }
 
-    /// The same as [`Metrics::encode`], with those that vLLM has under its names too.
+    /// Writes all of them as OpenMetrics text, those that vLLM has too also under vLLM's names.
     ///
     /// # Errors
-    /// As there.
+    /// If a source gave a value that cannot be written.
     pub fn encode_with_aliases(&self) -> Result<String, fmt::Error> {
         let mut text = self.encode()?;
         vllm::add(&mut text);

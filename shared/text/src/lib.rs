@@ -28,7 +28,7 @@ pub struct ServedText {
     names: Names,
 }
 
-/// What a tokenizer's files call things; empty for what they do not have.
+/// Texts from a tokenizer's files. A text that the files do not have is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The chat template, in Jinja.

@@ -105,6 +105,15 @@ pub fn check_encoders(draft: &PeerDescription, target: &PeerDescription) -> Resu
     })
 }
 
+/// Checks that a draft model can serve a target model: vocabularies and encoders fit.
+///
+/// # Errors
+/// The first mismatch.
+pub fn check_pair(draft: &PeerDescription, target: &PeerDescription) -> Result<(), Mismatch> {
+    check_vocabularies(draft, target)?;
+    check_encoders(draft, target)
+}
+
 /// Checks that a peer speaks this version of the protocol.
 ///
 /// # Errors

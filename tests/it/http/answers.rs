@@ -221,7 +221,7 @@ async fn an_echoed_prompt_comes_with_its_log_probabilities() {
         let of_stream: Vec<_> = of_stream.flatten().cloned().collect();
         assert_eq!(json!(of_stream), *whole, "{name}");
     }
-    // Nothing need be generated.
+    // A request may ask for no output.
     let none =
         json!({ "prompt": "Once upon a time", "max_tokens": 0, "logprobs": 0, "echo": true });
     let none = serving.completion(none).await.json();

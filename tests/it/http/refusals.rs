@@ -173,7 +173,7 @@ async fn tokens_are_asked_for_where_clients_must_show_them() {
     let token = "authorization: Bearer 0123456789abcdef0123456789abcdef\r\n";
     let known = with(token).await;
     assert_eq!(known.status, 200, "{known:?}");
-    // It has one place.
+    // The token may have one request under way.
     let refused = with_choices(token, 2).await;
     let problem = refused.refused(429, None);
     assert!(problem.contains("of this token"), "{problem}");

@@ -1,4 +1,4 @@
-//! What strangers may send, how much of it, and how slowly.
+//! Hostile, large and slow requests over HTTP, TLS, and many streams at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn hostile_json_is_refused_and_bounded() {
     ] {
         post(&body).await.refused(400, Some(param));
     }
-    // Of a name that stands twice the last one counts.
+    // If a key stands twice, its last value counts.
     let twice = r#"{"prompt": "x", "temperature": -1, "temperature": 0, "max_tokens": 1}"#;
     assert_eq!(post(twice).await.status, 200);
     assert_eq!(
@@ -95,7 +95,7 @@ async fn a_body_must_come_in_time_and_find_room() {
         limits.max_receiving_bytes = (1 << 20).try_into().expect("not zero");
     })
     .await;
-    // It says how much will come, and holds that much room until its time is over.
+    // The request announces its length, and holds that much room until its time is over.
     let mut slow = TcpStream::connect(serving.http)
         .await
         .expect("a connection");
@@ -167,7 +167,7 @@ async fn it_speaks_tls_where_grpc_does() {
         answer.starts_with("HTTP/1.0 200 ") && answer.contains("version"),
         "{answer}"
     );
-    // In clear nothing is said.
+    // A client in clear gets no answer.
     assert_eq!(serving.get("/version").await.status, 0);
 }
 

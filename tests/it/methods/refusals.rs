@@ -98,7 +98,7 @@ async fn only_lossless_methods_are_served_where_the_operator_says_so() {
     );
 }
 
-/// What an operator sets holds where a request says nothing, and bounds what it says.
+/// The operator's method is the default of requests, and the operator's length bounds them.
 #[tokio::test]
 async fn method_and_length_are_the_operators_where_a_request_says_nothing() {
     let (drafter, verifier) = pair().await;

@@ -12,21 +12,22 @@ use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect;
 use outrider::progress;
-use outrider::prompts;
 use server::listen::OptionalListen;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use self::clients::{Client, Question};
-use crate::load::{SYNTHETIC_PROMPTS, VOCAB, name, synthetic};
-use crate::pairs::calibration::calibrate;
-use crate::pairs::{self, PROMPT_WORDS, Pair, Which};
+use crate::load::{SyntheticArgs, name};
+use crate::pairs::{self, Which};
 use crate::ranges;
 use crate::report::{Report, number, text};
 use crate::timing::median;
 
 /// The least tokens/s over HTTP, as a share of those over gRPC.
 const GOAL: f64 = 0.95;
+
+/// Temperature of all requests.
+const TEMPERATURE: f32 = 1.0;
 
 /// Draft tokens of a round: a fixed number, so that both do the same.
 const DRAFT_LEN: u32 = 4;
@@ -56,9 +57,8 @@ pub(super) struct HttpArgs {
     /// Streams over HTTP that are open at once, each of which is compared with the answer over gRPC.
     #[arg(long, value_name = "N", default_value_t = 200)]
     streams: usize,
-    /// Scale of the synthetic target's deeper layers, which else is searched for an acceptance of 0.8.
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<f32>,
+    #[command(flatten)]
+    synthetic: SyntheticArgs,
 }
 
 /// Measures.
@@ -74,6 +74,7 @@ pub(super) async fn run(
         ("requests", args.requests),
         ("max-tokens", args.max_tokens as usize),
     ])?;
+    args.synthetic.check()?;
     ensure!(
         args.streams <= 250,
         "--streams: {} is out of range, expected at most 250, for the coordinator takes 256 requests",
@@ -84,7 +85,8 @@ pub(super) async fn run(
     config.coordinator.http.listen = OptionalListen::on_loopback(0);
     config.coordinator.draft_len = DefaultDraftLen::Fixed(DRAFT_LEN.try_into()?);
     for &which in &args.pairs {
-        let (pair, prompts) = pair(which, args)?;
+        let (pair, prompts) = args.synthetic.pair(which, TEMPERATURE, report)?;
+        let pair = pair.pair()?;
         let stop = CancellationToken::new();
         let starting = Cluster::start_with(config.clone(), pair.draft, pair.target, stop);
         let cluster = Box::pin(starting).await?;
@@ -107,21 +109,6 @@ pub(super) async fn run(
         args.repeats
     ));
     Ok(())
-}
-
-fn pair(which: Which, args: &HttpArgs) -> anyhow::Result<(Pair, Vec<String>)> {
-    if which == Which::Embedded {
-        let known = prompts::load(None, usize::MAX)?.into_iter();
-        return Ok((Pair::embedded()?, known.map(|prompt| prompt.text).collect()));
-    }
-    let synthetic = synthetic()?;
-    let scale = match args.scale {
-        Some(scale) => scale,
-        None => calibrate(&synthetic, 1.0, 0.8)?.scale,
-    };
-    let prompt = |seed| pairs::prompt(VOCAB, PROMPT_WORDS, 1000 + seed);
-    let prompts = (0..SYNTHETIC_PROMPTS).map(prompt).collect();
-    Ok((synthetic.pair(scale)?, prompts))
 }
 
 struct Bench {

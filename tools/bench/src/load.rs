@@ -25,7 +25,7 @@ use crate::report::{Axis, Plot, Report, Row, number, text};
 use crate::spec::MethodSpec;
 
 pub(super) use self::args::LoadArgs;
-pub(super) use self::pair::{SYNTHETIC_PROMPTS, VOCAB, name, synthetic};
+pub(super) use self::pair::{SyntheticArgs, name};
 pub(super) use self::services::{ServiceArgs, serve};
 
 /// Measures.
@@ -40,7 +40,7 @@ pub(super) async fn run(
     let config = pairs::without_extras(config).on_loopback();
     for &which in &args.pairs {
         for &temperature in &args.temperatures {
-            let (pair, prompts) = args.pair(which, temperature, report)?;
+            let (pair, prompts) = args.synthetic.pair(which, temperature, report)?;
             for &layout in &args.layouts {
                 let services = Services::start(layout, config.clone(), &pair).await?;
                 let client = connect::within(services.url())?;

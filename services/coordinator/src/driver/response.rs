@@ -77,7 +77,8 @@ impl Driver {
         }
     }
 
-    /// Hands a prompt of one token to a client that wants its log probabilities: there are none to wait for.
+    /// Sends a prompt of a single token to a client that wants its log probabilities. Such a prompt has none, so no
+    /// verifier is asked.
     pub(super) async fn begin_prompt(&mut self) {
         if self.request.prompt_logprobs && self.request.prompt.len() == 1 {
             let part = v1::PromptPart {
@@ -88,8 +89,8 @@ impl Driver {
         }
     }
 
-    /// Hands the log probabilities of `count` tokens of the prompt to the client, `from` of which it has. The prompt's
-    /// first token has none, and goes with the first ones.
+    /// Sends the next `count` log probabilities of the prompt to the client, which already has the first `from`. The
+    /// prompt's first token, which has none, is sent with the first of them.
     pub(super) async fn emit_scores(&mut self, from: u32, count: u32) {
         let range = from as usize..(from + count) as usize;
         let first = if from == 0 { 0 } else { range.start + 1 };

@@ -86,7 +86,7 @@ impl Admission {
         Ok(of_token.into_iter().chain([among_all]).collect())
     }
 
-    /// Says why a request must wait, and in the log that there are some.
+    /// The status of a request that must wait, for `what`; logs that there are such requests.
     fn refuse(&self, why: String) -> Status {
         if let Some(others) = self.refused.passes() {
             tracing::warn!(
@@ -113,7 +113,7 @@ impl Admission {
         };
         let of_token = of_tokens.entry(client.token).or_insert_with(new);
         if of_token.max_requests != max_requests {
-            // Its file says another number by now; those under way count for the old one.
+            // The file was changed. Requests under way still hold permits of the old semaphore.
             *of_token = new();
         }
         let place = Arc::clone(&of_token.permits).try_acquire_owned();

@@ -25,8 +25,8 @@ pub(super) struct Arrival<'a> {
 }
 
 impl Shared {
-    /// Lets a request in and runs it in a task of its own; what it is called in logs and traces, and the parts of its
-    /// answer as they come.
+    /// Lets a request in and runs it in a task of its own. Returns its identifier in logs and traces, and the parts of
+    /// its answer as they come.
     ///
     /// # Errors
     /// The status that its client is to get.

@@ -13,7 +13,7 @@
 //! | `logprobs`, `report` | what answers say beside their text |
 //! | `models`, `tokens` | what is served, and its tokens |
 //! | `openapi` | the description of all that |
-//! | `error`, `names` | errors as clients read them, and what fields are called in them |
+//! | `error`, `names` | errors as clients read them, and the names of fields in them |
 
 mod answer;
 mod chat;

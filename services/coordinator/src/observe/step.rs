@@ -87,7 +87,7 @@ impl Step {
         if let Input::Decoded { tokens, .. } = input {
             self.decoded += tokens.len();
         }
-        // These come in parts.
+        // Answers that come in parts report a timing with each.
         if let Input::Decoded { .. } | Input::Scored { .. } = input {
             reported = report::together(self.timing.unwrap_or_default(), reported);
         }

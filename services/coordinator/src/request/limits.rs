@@ -54,7 +54,7 @@ pub(super) fn max_tokens(
         return Ok(max_tokens);
     }
     let left = (context_len as usize).saturating_sub(prompt_len) as u32;
-    // Whoever wants a token needs room for one.
+    // A request for output needs room for at least one token.
     let needed = least.max(requested.unwrap_or_default().min(1));
     if prompt_len > context_len as usize || left < needed {
         let problem =
@@ -72,7 +72,7 @@ pub(super) fn max_tokens(
     Ok(max_tokens)
 }
 
-/// Most output tokens that are allowed here; more that were asked for are refused.
+/// Cuts `max_tokens` to `coordinator.max_output_tokens`, and refuses a request that asked for more.
 pub(super) fn allowed_tokens(
     max_tokens: u32,
     is_requested: bool,

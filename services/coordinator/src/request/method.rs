@@ -47,7 +47,7 @@ pub(super) fn choose(
         let problem = format!(
             "'{}' needs a drafter, {}",
             choice.name(),
-            model.without_drafters()
+            model.why_no_drafter()
         );
         return Err(BadField::new("method", problem));
     }

@@ -1,5 +1,5 @@
-//! Whether requests should be sent to a coordinator: while a verifier of any model answers. One model's outage must not
-//! keep the others from being served.
+//! Readiness of a coordinator: it is ready while a verifier of any model answers, so that one model's outage does not keep
+//! the others from being served.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use futures_util::future::join_all;
 use crate::front::Shared;
 use crate::peer::pool::ServedModel;
 
-/// How often a verifier is looked for that never answered.
+/// Time between two attempts to reach a model's first verifier.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often verifiers are asked whether they are there.
+/// Longest time between two checks whether verifiers answer.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Reports the service ready when a verifier of any model has sent its tokenizer, and from then on for as long as one
-/// answers; and looks at drafters.
+/// Reports the service ready once a verifier of any model has sent its tokenizer, and then for as long as one answers.
+/// Checks drafters meanwhile.
 pub(super) async fn watch(shared: &Shared) -> Infallible {
     shared.health.wait();
     let each = shared.models.iter().map(async |model| {
@@ -53,7 +53,7 @@ async fn watch_verifiers(shared: &Shared) -> Infallible {
     }
 }
 
-/// Completes when a verifier of `model` has sent its tokenizer, and its drafters were looked at.
+/// Completes when a verifier of `model` has sent its tokenizer and the drafters were checked once.
 async fn find_verifier(model: &Arc<ServedModel>) {
     let mut reported = String::new();
     while let Err(error) = model.target(&[0; 16]).await {

@@ -52,7 +52,7 @@ impl Printer for Json {
     }
 }
 
-/// What only the end of an answer tells, by its keys.
+/// Keys of the object whose values come with the last message of an answer.
 const OF_THE_END: [&str; 7] = [
     "effective_method",
     "settings",
@@ -63,7 +63,7 @@ const OF_THE_END: [&str; 7] = [
     "timing",
 ];
 
-/// The answer as far as it came.
+/// The object of an answer that is complete, or that `fault` ended early.
 fn object(answer: &Answer, fault: Option<&Fault>) -> Value {
     let (started, finished) = (&answer.started, &answer.finished);
     let timing = finished.timing.unwrap_or_default();

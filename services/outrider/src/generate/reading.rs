@@ -1,4 +1,4 @@
-//! Reading an answer: what is printed of it, and how its faults are told.
+//! Reads an answer, prints its parts, and turns its errors into messages.
 
 use anyhow::anyhow;
 use client::{Answer, Error, Event, Generation};

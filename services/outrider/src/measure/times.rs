@@ -1,19 +1,19 @@
-//! Where the time of rounds goes.
+//! The time of rounds, split into its phases.
 
 use wire::v1::{RoundReport, Timing};
 
-/// Where the time of rounds went, in milliseconds, added up.
+/// Sums over rounds of the time in each phase, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTimes {
     /// Rounds.
     pub counted: f64,
     /// In forwards of draft models.
     pub draft_forward: f64,
-    /// Elsewhere in the drafter.
+    /// In the drafter, outside of forwards.
     pub draft_rest: f64,
     /// In forwards of the target model.
     pub verify_forward: f64,
-    /// Elsewhere in the verifier.
+    /// In the verifier, outside of forwards.
     pub verify_rest: f64,
     /// Between the services.
     pub wire: f64,

@@ -48,7 +48,7 @@ impl Deployment {
         let role = ["coordinator", "--listen", &self.address];
         let peers = ["--drafter", drafter, "--verifier", &verifier];
         self.coordinator = Some(Server::start(&[&role[..], &peers].concat()));
-        // What it must know of its peers it knows before anything is held.
+        // The coordinator describes its peers now, before the relay holds anything.
         self.whole("");
     }
 

@@ -18,7 +18,7 @@ use crate::target::{Target, Verifier, VerifySession};
 /// Most rows of a forward: no more than a block of drafts may have, so that other sessions wait no longer for it.
 const PART: usize = 64;
 
-/// Scores the prompt from where the round says, and sends each part as it comes.
+/// Scores the prompt from the token that the round names, and sends each part as soon as it is scored.
 pub(super) async fn score(
     verifier: &Verifier,
     session: &mut VerifySession,
@@ -68,7 +68,7 @@ pub(super) async fn score(
     ended
 }
 
-/// Whether the session can tell scores of its prompt from the token after `from` others on.
+/// Checks that the session can score its prompt from token `from` + 1 on.
 fn check(session: &VerifySession, base_len: u32, from: usize) -> Result<(), BadField> {
     let spec = &session.spec;
     if spec.logprobs.is_none() {

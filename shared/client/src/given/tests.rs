@@ -135,7 +135,7 @@ fn rounds_without_new_tokens_are_not_reported_again() {
         ..Default::default()
     };
     let mut known = Given::default();
-    // One that emitted nothing is reported all the same.
+    // A round without tokens is reported too.
     let reports = [round(0, 3), round(3, 0), round(3, 2)];
     assert_eq!(reports.map(|report| known.is_new(&report)), [true; 3]);
     known.again();

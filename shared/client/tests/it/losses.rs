@@ -77,7 +77,7 @@ async fn an_answer_that_is_lost_goes_on_with_its_seed_where_it_was() {
         let [first, again, last] = &fake.requests()[..] else {
             panic!("not asked three times");
         };
-        // Nothing is left to be chosen anew.
+        // The repeated request leaves no choice to the coordinator.
         assert_eq!(first, &request());
         for repeated in [again, last] {
             let expected = GenerateRequest {
@@ -133,9 +133,9 @@ async fn a_coordinator_that_stops_is_asked_again_when_it_says_so() {
     outcome.expect("gone on with");
     assert_eq!(answer.text, TEXT);
     assert!(began.elapsed() >= Duration::from_millis(20));
-    // Of its time the request has what is left.
+    // The repeated request has the time that is left of the first one's.
     assert!(fake.requests()[1].timeout_ms <= 60_000 - 20);
-    // One that is there, and failed, gave its answer.
+    // A failure of a coordinator that does not stop is final.
     let fake = Fake::start([stopped_after(2, 0), whole(2)]).await;
     let failed = stops_after_two(fake.client()).await;
     assert!(matches!(failed, Error::Failed(_)), "{failed:?}");

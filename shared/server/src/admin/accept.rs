@@ -4,8 +4,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::metrics::TextFormat;
 
-/// The format of which the header `Accept` says that it is liked most; OpenMetrics where it does not matter, or nothing
-/// is said.
+/// The format that the header `Accept` prefers. OpenMetrics if it prefers neither, or there is no such header.
 pub(super) fn format(headers: &HeaderMap) -> TextFormat {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let accepted: Vec<(String, f64)> = accepted

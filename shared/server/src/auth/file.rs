@@ -18,7 +18,7 @@ pub const MIN_TOKEN_CHARS: usize = 16;
 /// Longest token, and longest name before one, in characters.
 pub const MAX_TOKEN_CHARS: usize = 256;
 
-/// What stands before the most requests under way of a token.
+/// The prefix of the word that limits a token's requests under way.
 const LIMIT: &str = "requests=";
 
 /// The tokens of a file, in its order; at least one.

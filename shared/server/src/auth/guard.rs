@@ -17,7 +17,7 @@ pub(super) const HEADER: &str = "authorization";
 pub struct Client {
     /// The name before the token, if there is one.
     pub tenant: Option<Arc<str>>,
-    /// Tells the token from others, also after its file was read again, and nothing of what it is.
+    /// A number for the token, which reveals nothing of it and stays the same when the file is read again.
     pub token: u64,
     /// Most requests under way that show the token, if its line says so.
     pub max_requests: Option<NonZeroU32>,

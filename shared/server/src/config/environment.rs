@@ -10,7 +10,7 @@ use super::layer::Layer;
 /// What the name of an environment variable starts with to be a setting.
 const PREFIX: &str = "OUTRIDER__";
 
-/// What other programs take their log filter from too, and the setting that it stands in for.
+/// The conventional variable for log filters, and the setting that it provides a value for.
 const RUST_LOG: (&str, [&str; 2]) = ("RUST_LOG", ["log", "filter"]);
 
 /// The log filter of `RUST_LOG`, below a file: where nothing else sets it.

@@ -2,12 +2,12 @@
 
 use tokio::sync::watch;
 
-/// How a service is. It only ever goes on, from starting to dead, but that one that was ready may wait again.
+/// The condition of a service. It only moves on, from starting to dead, except that a ready service may wait again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// It loads its model, or warms up.
     Starting,
-    /// It is a coordinator, and no verifier answers.
+    /// It is a coordinator that no verifier answers.
     Waiting,
     /// It takes requests.
     Ready,
@@ -55,7 +55,7 @@ impl Services {
         });
     }
 
-    /// The service at `index` waits, if it was ready.
+    /// Has the service at `index` wait, if it is ready.
     pub(super) fn wait(&self, index: usize) {
         self.0.send_if_modified(|services| {
             let (_, now) = &mut services[index];

@@ -1,4 +1,4 @@
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,16 +25,17 @@ fn health() -> Health {
     Health::new("outrider.v1.Coordinator", &Process::default())
 }
 
+/// The next bytes from the server; none if it has closed the connection.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut read = vec![0; 1 << 12];
-    let length = stream.read(&mut read).await.unwrap();
+    let length = stream.read(&mut read).await.unwrap_or(0);
     String::from_utf8_lossy(&read[..length]).into_owned()
 }
 
-/// What comes before the server closes the connection, and when that is.
+/// Reads until the server closes the connection; returns the text, and the time since `since`.
 async fn closed(mut stream: TcpStream, since: Instant) -> (String, Duration) {
     let mut read = String::new();
-    // A reset is an end too.
+    // A reset ends the reading too.
     let _ = stream.read_to_string(&mut read).await;
     (read, since.elapsed())
 }
@@ -78,20 +79,51 @@ async fn connections_beyond_the_limit_are_closed_at_once() {
     assert_eq!(closed(third, Instant::now()).await.0, "");
     drop(first);
     // Its place is free as soon as the server has seen that.
-    let again = async || {
+    let limit = Instant::now() + Duration::from_secs(10);
+    loop {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let _ = stream.write_all(REQUEST).await;
-        closed_or_answered(&mut stream).await
-    };
-    while !again().await.contains("here") {
+        if answer(&mut stream).await.contains("here") {
+            break;
+        }
+        assert!(Instant::now() < limit, "a place is not given back");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-async fn closed_or_answered(stream: &mut TcpStream) -> String {
-    let mut read = [0; 1 << 10];
-    let length = stream.read(&mut read).await.unwrap_or(0);
-    String::from_utf8_lossy(&read[..length]).into_owned()
+/// The value that the server's first frame sets `setting` to (RFC 9113, section 6.5).
+async fn http2_setting(address: SocketAddr, setting: u16) -> Option<u32> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // The connection preface, and an empty SETTINGS frame.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).await.unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[3], 4, "a SETTINGS frame comes first");
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut settings = vec![0; length as usize];
+    stream.read_exact(&mut settings).await.unwrap();
+    let mut settings = settings.chunks_exact(6).map(|entry| {
+        let name = u16::from_be_bytes([entry[0], entry[1]]);
+        (
+            name,
+            u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]),
+        )
+    });
+    settings.find_map(|(name, value)| (name == setting).then_some(value))
+}
+
+#[tokio::test]
+async fn streams_and_headers_of_a_connection_of_http2_are_bounded() {
+    let config = ServerConfig {
+        max_streams_per_connection: NonZeroU32::new(7).unwrap(),
+        ..ServerConfig::default()
+    };
+    let (address, _serving) = serving(config, health()).await;
+    let (max_streams, max_header_bytes) = (3, 6);
+    assert_eq!(http2_setting(address, max_streams).await, Some(7));
+    let headers = http2_setting(address, max_header_bytes).await;
+    assert_eq!(headers, Some(MAX_HEADER_BYTES));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What a client that speaks TLS is told in clear: no TLS, so that it knows there is none here.
+/// The answer in clear to a client that begins a TLS handshake: from it the client sees that no TLS is spoken here.
 const IN_CLEAR: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus' older text format has them, of the OpenMetrics text that this crate writes.
+//! Turns the OpenMetrics text that this crate writes into Prometheus' older text format.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ pub(super) fn plain(openmetrics: &str) -> String {
     for line in openmetrics.lines() {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
-            // It comes before the kind, which says how the family is called.
+            // The help precedes the kind, and the kind decides the family's name, so the help is kept until then.
             (Some("#"), Some("HELP"), Some(_), said) => help = said.unwrap_or_default(),
             (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
                 let (suffix, kind) = match kind {

@@ -14,11 +14,11 @@ struct Alias {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
-    /// Names of our samples, which are summed. Of a histogram, without `_bucket`, `_sum` and `_count`.
+    /// Names of the samples of ours that are summed. The names of histograms lack `_bucket`, `_sum` and `_count`.
     of: &'static [&'static str],
 }
 
-/// The metric that is a quotient, with what it is divided by.
+/// The numerator and the denominator of the one alias that is a quotient.
 const USAGE: (&str, &str) = ("outrider_kv_used_tokens", "outrider_kv_budget_tokens");
 
 /// Requests under way as a coordinator counts them, and as the engine of a verifier does.
@@ -55,7 +55,7 @@ fn aliases(samples: &[Sample<'_>]) -> String {
     let is_coordinator = samples.iter().any(|sample| sample.name == RUNNING[0]);
     let mut text = String::new();
     for alias in ALIASES {
-        // In the order of ours, so that buckets stay sorted.
+        // Samples keep their order, so that buckets stay sorted.
         let mut family: Vec<(String, f64)> = Vec::new();
         for sample in samples {
             let Some(ending) = ending(alias, sample.name) else {
@@ -91,7 +91,7 @@ fn aliases(samples: &[Sample<'_>]) -> String {
     text
 }
 
-/// What stands after the alias's name in that of its sample, if `name` is one of those it is made of.
+/// The suffix of the alias's sample that is made of our sample `name`; none if it is made of others.
 fn ending<'a>(alias: &Alias, name: &'a str) -> Option<&'a str> {
     alias.of.iter().find_map(|of| match alias.kind {
         "counter" => (name == *of).then_some("_total"),
@@ -105,7 +105,8 @@ fn ending<'a>(alias: &Alias, name: &'a str) -> Option<&'a str> {
     })
 }
 
-/// The labels of an alias; none if the sample is of no verifier's engine, or of no single position.
+/// The labels of an alias. None for samples that have no alias: those of a drafter's engine, and of positions that are
+/// counted together.
 fn labels(sample: &Sample<'_>, only_model: &str) -> Option<String> {
     let mut model = only_model;
     let mut others = String::new();
@@ -135,7 +136,8 @@ fn labels(sample: &Sample<'_>, only_model: &str) -> Option<String> {
     Some(format!("model_name=\"{model}\"{others}"))
 }
 
-/// The model of what names none: the only one of the coordinator, else that of the verifier; empty if that is not clear.
+/// The model that samples without a model are labelled with: the coordinator's, if it serves one model, or else the
+/// verifier's. Empty if there are several.
 fn only_model<'a>(samples: &[Sample<'a>]) -> &'a str {
     let model = |sample: &Sample<'a>| sample.label("model");
     let of_coordinator = samples

@@ -49,13 +49,13 @@ impl Default for LogFilter {
 }
 
 impl LogFilter {
-    /// What `tracing` makes of it.
+    /// The filter as `tracing` reads it.
     pub(super) fn directives(&self) -> EnvFilter {
         EnvFilter::new(expanded(&self.0))
     }
 }
 
-/// The same filter with each level by itself written out for our crates and for the others.
+/// The filter with each bare level replaced by directives: that level for our crates, and another for all others.
 fn expanded(text: &str) -> String {
     let (mut levels, mut named) = (Vec::new(), Vec::new());
     for part in parts(text) {
@@ -67,7 +67,7 @@ fn expanded(text: &str) -> String {
             }
         }
     }
-    // Of two directives for one target the later holds.
+    // If two directives name one target, the later one holds, so named targets come last.
     levels.append(&mut named);
     levels.join(",")
 }
@@ -78,7 +78,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether `part` is a level, or ends with one for the target before it.
 fn is_directive(part: &str) -> bool {
-    // Nothing at all is read as the level error.
+    // `LevelFilter` would parse an empty text as the level error.
     let is_level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
     match part.rsplit_once('=') {
         None => is_level(part),

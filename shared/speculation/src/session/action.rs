@@ -118,7 +118,7 @@ pub enum Request {
     },
     /// Tell the log probabilities of the prompt's tokens, streaming.
     Score {
-        /// How many of them are known already, from the first on.
+        /// Number of scores that are known already, from the first on.
         from: u32,
     },
 }
@@ -151,9 +151,9 @@ pub enum Action {
     Emit(Vec<(TokenId, Origin)>),
     /// The log probabilities of `count` tokens of the prompt have come: hand them to the client.
     EmitScores {
-        /// Those before them.
+        /// Number of scores before these.
         from: u32,
-        /// How many they are.
+        /// Number of scores.
         count: u32,
     },
     /// Free the session at `peer`.
@@ -228,9 +228,9 @@ pub enum Input {
     Scored {
         /// The round answered.
         round: u64,
-        /// Scores before these.
+        /// Number of scores before these.
         from: u32,
-        /// How many they are.
+        /// Number of scores.
         count: u32,
     },
     /// The peer asked is at work on its answer, a long prefill for instance: its time begins anew.

@@ -22,7 +22,7 @@ impl Session {
         let Request::Score { from } = &mut outstanding.request else {
             return;
         };
-        // What came before a retry may come twice; what is missing is asked for again when the time is up.
+        // A part that came before a retry may arrive twice. A gap is closed by asking again when the time is up.
         if !round_is_current || outstanding.paused || at != *from || count == 0 {
             return;
         }
@@ -34,7 +34,7 @@ impl Session {
             return;
         }
         *from += count;
-        // Progress: what comes after it has its own time and its own retries.
+        // This part is progress: the next one has its own time and its own retries.
         outstanding.due = Some(now + self.config.round_timeout);
         outstanding.attempt = 0;
         outstanding.failures = 0;

@@ -1,4 +1,4 @@
-//! The same question over gRPC and over HTTP.
+//! Clients that make one request over gRPC or over HTTP.
 
 use std::net::SocketAddr;
 
@@ -9,24 +9,26 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use wire::v1::FinishReason;
 
-/// What is asked.
+use super::TEMPERATURE;
+
+/// A request.
 pub(super) struct Question<'a> {
     pub(super) prompt: &'a str,
     pub(super) max_tokens: u32,
     pub(super) seed: u64,
 }
 
-/// What comes of it.
+/// Text and number of tokens of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) tokens: u32,
 }
 
-/// A way to ask.
+/// A client of one of the two fronts.
 pub(super) enum Client {
     Grpc(Box<client::Client>),
-    /// With a connection for each question, as the answer ends with it.
+    /// Opens a connection for each request, since an answer of HTTP/1.0 ends with its connection.
     Http(SocketAddr),
 }
 
@@ -45,7 +47,7 @@ impl Client {
             bail!("not over gRPC");
         };
         let body = json!({
-            "prompt": question.prompt, "max_tokens": question.max_tokens, "seed": question.seed, "temperature": 1,
+            "prompt": question.prompt, "max_tokens": question.max_tokens, "seed": question.seed, "temperature": TEMPERATURE,
             "ignore_eos": true, "stream": true, "stream_options": { "include_usage": true },
         });
         let body = body.to_string();
@@ -89,7 +91,12 @@ async fn over_http(stream: TcpStream) -> anyhow::Result<Answer> {
 }
 
 async fn over_grpc(client: &client::Client, question: &Question<'_>) -> anyhow::Result<Answer> {
-    let mut request = request(question.prompt, question.max_tokens, 1.0, question.seed);
+    let mut request = request(
+        question.prompt,
+        question.max_tokens,
+        TEMPERATURE,
+        question.seed,
+    );
     request.ignore_eos = true;
     let answer = client.generate(request).await?.collect().await?;
     ensure!(

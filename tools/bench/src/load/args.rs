@@ -4,14 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::Args;
-use outrider::prompts;
 
-use super::pair::{PairArgs, SYNTHETIC_PROMPTS, VOCAB, synthetic};
+use super::pair::SyntheticArgs;
 use super::services::Layout;
-use crate::pairs::calibration::calibrate;
-use crate::pairs::{self, Which};
+use crate::pairs::Which;
 use crate::ranges;
-use crate::report::Report;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -58,13 +55,8 @@ pub(crate) struct LoadArgs {
     /// Most output tokens of each request.
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub(super) max_tokens: u32,
-    /// Share of coupled drafts that the synthetic target accepts.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
-    acceptance: f64,
-    /// Scale of the synthetic target's deeper layers, which else is searched for --acceptance; what a run before
-    /// printed saves a minute.
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<f32>,
+    #[command(flatten)]
+    pub(super) synthetic: SyntheticArgs,
     /// Measures, too, how long the method takes to settle when one client becomes as many as there are at most, and
     /// when these leave.
     #[arg(long)]
@@ -97,31 +89,6 @@ impl LoadArgs {
             );
         }
         ranges::temperatures(&self.temperatures)?;
-        ranges::acceptance(self.acceptance)?;
-        Ok(())
-    }
-
-    /// How the pair is made, and its prompts.
-    pub(super) fn pair(
-        &self,
-        which: Which,
-        temperature: f32,
-        report: &mut Report,
-    ) -> anyhow::Result<(PairArgs, Vec<String>)> {
-        let pair = |scale| PairArgs { pair: which, scale };
-        if which == Which::Embedded {
-            let known = prompts::load(None, usize::MAX)?;
-            let texts = known.into_iter().map(|prompt| prompt.text);
-            return Ok((pair(1.0), texts.collect()));
-        }
-        let scale = match self.scale {
-            Some(scale) => scale,
-            None => calibrate(&synthetic()?, temperature, self.acceptance)?.scale,
-        };
-        report.note(format!(
-            "synthetic, T={temperature}: deeper layers at a scale of {scale}"
-        ));
-        let prompt = |seed| pairs::prompt(VOCAB, pairs::PROMPT_WORDS, 1000 + seed);
-        Ok((pair(scale), (0..SYNTHETIC_PROMPTS).map(prompt).collect()))
+        self.synthetic.check()
     }
 }

@@ -15,11 +15,11 @@ pub(super) struct ApiError {
     status: Status,
     /// The HTTP status, where it is not that of the failure.
     http: Option<StatusCode>,
-    /// What fields are called in the request, by their names over gRPC.
+    /// The request's own names of fields that gRPC names otherwise.
     names: Names,
 }
 
-/// Names of fields over gRPC, and over HTTP where these differ.
+/// Pairs of a field's name over gRPC and its name in a request over HTTP; fields with one name are left out.
 pub(super) type Names = &'static [(&'static str, &'static str)];
 
 impl From<Status> for ApiError {
@@ -48,12 +48,12 @@ impl ApiError {
         }
     }
 
-    /// The same of a request whose fields are called so.
+    /// Has the error name fields as the request did, which calls them `names`.
     pub(super) fn naming(self, names: Names) -> Self {
         Self { names, ..self }
     }
 
-    /// The field that is wrong, if one is, as the request calls it; and what is wrong.
+    /// The name in the request of the field that is wrong, if the error is about one, and the message.
     fn described(&self) -> (Option<String>, String) {
         let (field, message) = (self.field(), self.status.message());
         let renamed = field.as_deref().and_then(|field| {

@@ -94,7 +94,7 @@ impl Fields {
     }
 }
 
-/// Which fields are asked for, there or not.
+/// Records the names of the fields that a reader looks for, whether a request has them or not.
 #[cfg(test)]
 pub(super) mod taken {
     use std::cell::RefCell;
@@ -108,7 +108,7 @@ pub(super) mod taken {
         NAMES.with_borrow_mut(|names| names.insert(format!("{path}{name}")));
     }
 
-    /// What `read` gives, and the fields that it asks for.
+    /// Calls `read`; returns its result and the names of the fields that it looked for.
     pub(in crate::front::http) fn taken<T>(read: impl FnOnce() -> T) -> (T, BTreeSet<String>) {
         NAMES.take();
         let read = read();

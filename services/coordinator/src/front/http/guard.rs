@@ -34,7 +34,7 @@ pub(super) struct Caller {
     pub(super) client: Option<Client>,
 }
 
-/// What a request is called in logs and traces, in the extensions of its response.
+/// The identifier of a request in logs and traces. A handler puts it into the extensions of its response.
 #[derive(Clone, Debug)]
 pub(super) struct RequestId(pub(super) String);
 
@@ -72,8 +72,8 @@ fn is_local(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
-/// Lets requests in that show a token, where clients must. Each response has a name: the client's own for its request,
-/// or that of logs and traces, or a new one where the request came to none.
+/// Lets requests in that show a token, where clients must. Each response has an `x-request-id`: the client's own, or else
+/// the identifier in logs and traces, or else, for a request that was refused early, a new one.
 pub(super) async fn authorised(
     State(guard): State<Guard>,
     mut request: Request,

@@ -46,7 +46,7 @@ fn turn(
     for name in ["tool_calls", "annotations"] {
         fields.only(name, &[Value::Array(Vec::new())])?;
     }
-    // What an earlier answer said of itself.
+    // Clients that send an earlier answer back leave its identifier and status in it.
     for name in ["id", "status"] {
         fields.take::<String>(name)?;
     }
@@ -86,7 +86,7 @@ fn part_text(path: String, part: Value, types: &[&str]) -> Result<String, BadFie
         return Err(BadField::new(format!("{path}.type"), problem));
     }
     let text = fields.take("text")?;
-    // What an earlier answer said of its text.
+    // Clients that send an earlier answer back leave these lists in it.
     for name in ["annotations", "logprobs"] {
         fields.take::<Vec<Value>>(name)?;
     }

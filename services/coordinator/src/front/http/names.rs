@@ -1,8 +1,9 @@
-//! What the fields of requests are called here, where gRPC has other names for them.
+//! Fields whose names over HTTP and over gRPC differ. Errors from behind the front name the latter.
 
 use super::error::Names;
 
-/// What all requests have in common: the tenant, and what stands within `speculation`; then what `$more` adds.
+/// The table of one form of requests: the pairs that all forms share (the tenant, and the fields of `speculation`), and
+/// the form's own.
 macro_rules! names {
     ($($grpc:literal => $http:literal),* $(,)?) => {
         &[
@@ -37,7 +38,7 @@ pub(super) const OF_COMPLETIONS: Names = names! { "top_logprobs" => "logprobs" }
 
 pub(super) const OF_CHATS: Names = names! { "prompt" => "messages" };
 
-/// Of chats that give the newer name of the most output tokens.
+/// The table of chats that set `max_completion_tokens`, the newer name of `max_tokens`.
 pub(super) const OF_NEWER_CHATS: Names =
     names! { "prompt" => "messages", "max_tokens" => "max_completion_tokens" };
 

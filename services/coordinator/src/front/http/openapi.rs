@@ -1,7 +1,8 @@
 //! `/openapi.json`: what the routes take and give, for tools that read such a description.
 //!
-//! It is a file, `openapi.json`, since requests are read field by field and there are no types to derive it from. A test
-//! holds its requests to what is read, and schemathesis, in `tests/clients`, the answers to what is served.
+//! The description is a file, `openapi.json`: requests are read field by field, so there are no types to derive it from.
+//! A test here compares the fields of its requests with those that are read; `tests/clients` compares its answers, by
+//! schemathesis, with those that are served.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -81,10 +82,10 @@ mod tests {
                 "",
                 &mut described,
             );
-            // The fields of messages have schemas of their own.
+            // Messages have schemas of their own.
             taken.retain(|field| !field.starts_with("messages."));
             if name == "ResponseRequest" {
-                // They are read to say what they are called here.
+                // The reader looks for it only to say that its name is max_output_tokens.
                 taken.remove("max_tokens");
             }
             assert_eq!(described, taken, "{name}");

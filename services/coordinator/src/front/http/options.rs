@@ -66,7 +66,7 @@ pub(super) fn read(fields: &mut Fields) -> Result<(v1::GenerateRequest, Delivery
         ("service_tier", vec![json!("auto"), json!("default")]),
         ("store", vec![json!(false)]),
         ("metadata", vec![json!({})]),
-        // What other servers do unless they are told otherwise.
+        // Other servers have these defaults, and some clients send them.
         ("skip_special_tokens", vec![json!(true)]),
         ("spaces_between_special_tokens", vec![json!(true)]),
         ("include_stop_str_in_output", vec![json!(false)]),
@@ -76,7 +76,7 @@ pub(super) fn read(fields: &mut Fields) -> Result<(v1::GenerateRequest, Delivery
     ] {
         fields.only(name, &neutral)?;
     }
-    // Hints that change no output.
+    // These are hints to a provider, which change no output.
     for name in ["safety_identifier", "prompt_cache_key"] {
         fields.take::<String>(name)?;
     }

@@ -27,7 +27,7 @@ use super::run::{Admitted, Order};
 use super::state::Front;
 use object::{Echoed, Head};
 
-/// What `include` may hold.
+/// The one value of `include` that adds something to the answer.
 const WITH_LOGPROBS: &str = "message.output_text.logprobs";
 
 /// The conversation as it may be written.
@@ -72,7 +72,7 @@ async fn respond(mut admitted: Admitted, echoed: Echoed) -> Result<Response, Api
     Ok(Json(head.whole(&output, of_tokens)).into_response())
 }
 
-/// Reads a request's body; and what the answer repeats of it.
+/// Reads a request's body. The second part holds the fields that the answer repeats.
 pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     let mut fields = Fields::of_body(body)?;
     let (mut request, delivery) = options::read(&mut fields)?;
@@ -111,7 +111,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     }
     let top: Option<u32> = fields.take("top_logprobs")?;
     let mut include: Vec<String> = fields.take("include")?.unwrap_or_default();
-    // Some clients always ask for it, and a model that does not reason has none.
+    // Some clients always send this value. It adds nothing for models that do not reason.
     include.retain(|name| name != "reasoning.encrypted_content");
     if let Some(other) = include.iter().find(|name| *name != WITH_LOGPROBS) {
         let problem = format!("'{other}' is not supported, expected {WITH_LOGPROBS}");
@@ -131,7 +131,7 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, Echoed), BadField> {
     Ok((order, echoed))
 }
 
-/// Refuses what a server would have to remember, call, or think of before it answers.
+/// Refuses fields that ask for stored state, tools or reasoning.
 fn without_state_and_tools(fields: &mut Fields) -> Result<(), BadField> {
     if let Some(mut text) = fields.take_object("text")? {
         text.only("format", &[json!({ "type": "text" })])?;

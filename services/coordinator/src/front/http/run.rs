@@ -24,7 +24,7 @@ pub(super) struct Order {
     /// The fields of the request that all outputs have in common.
     pub(super) request: v1::GenerateRequest,
     pub(super) delivery: Delivery,
-    /// What its fields are called.
+    /// Names of its fields that differ from those over gRPC.
     pub(super) names: Names,
     /// Each prompt; none where the request holds messages.
     pub(super) prompts: Vec<Option<Prompt>>,
@@ -36,7 +36,7 @@ pub(super) struct Admitted {
     pub(super) logprobs: bool,
     pub(super) text: Arc<ServedText>,
     pub(super) model: String,
-    /// What its first output is called in logs and traces.
+    /// The identifier of its first output in logs and traces.
     pub(super) id: String,
     pub(super) outputs: Vec<AnswerStream>,
     /// The prompts, each of which has as many outputs; none of a conversation.

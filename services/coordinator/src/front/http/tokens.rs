@@ -14,7 +14,7 @@ use super::guard::Caller;
 use super::state::Front;
 use crate::front::prepare::target;
 
-/// Whose tokenizer is meant.
+/// The query of `/tokenizer_info`.
 #[derive(Deserialize)]
 pub(super) struct Of {
     /// The first model served if it is left out.

@@ -1,8 +1,8 @@
-//! Whether a model has drafters that fit its target, as a look at each of them told.
+//! Whether any drafter of a model fits its target, as last checked.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why none of the drafters can be used; none while one fits, or none has answered yet.
+/// The mismatch because of which no drafter can be used. None while a drafter fits, or none has answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Fit(Mutex<Option<Arc<str>>>);
 
@@ -14,7 +14,7 @@ impl Fit {
             .clone()
     }
 
-    /// Takes note of a look; whether it is news.
+    /// Stores the outcome of a check; returns whether it differs from the one before.
     pub(super) fn note(&self, problem: Option<Arc<str>>) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = *known != problem;

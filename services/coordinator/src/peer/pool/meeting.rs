@@ -1,4 +1,4 @@
-//! Looking at drafters before requests need them.
+//! Checks of a model's peers outside of requests: whether drafters fit the target, and whether verifiers answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::clients::describe;
 use super::model::{ServedModel, described};
 use crate::peer::error::PeerError;
 
-/// How often drafters are looked at.
+/// Time between two checks of the drafters.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long the first look may keep requests waiting.
+/// How long the first check may keep the coordinator from being ready.
 const FIRST: Duration = Duration::from_secs(2);
 
-/// How long a verifier may take to answer, for whoever asks whether there is any.
+/// How long a verifier may take to describe itself before it counts as not answering.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl ServedModel {
@@ -28,12 +28,17 @@ impl ServedModel {
             let described = tokio::time::timeout(PATIENCE, described).await;
             described.is_ok_and(|described| described.is_ok())
         };
-        let all = join_all(self.verifiers().await.into_iter().map(answers)).await;
+        let all = join_all(
+            self.endpoints(Peer::Verifier)
+                .await
+                .into_iter()
+                .map(answers),
+        )
+        .await;
         all.contains(&true)
     }
 
-    /// Looks at the drafters before the first request, and then again and again: they may be started anew with another
-    /// model.
+    /// Checks the drafters again and again, since they may be restarted with another model.
     pub(crate) async fn watch_drafters(&self) {
         loop {
             self.look_at_drafters().await;
@@ -41,9 +46,9 @@ impl ServedModel {
         }
     }
 
-    /// The first look, which does not take long.
+    /// Checks the drafters once, within a short time.
     pub(crate) async fn meet_drafters(&self) {
-        // Whoever does not answer by then is looked at later.
+        // Drafters that do not answer in time are checked again later.
         let _ = tokio::time::timeout(FIRST, self.look_at_drafters()).await;
     }
 
@@ -52,7 +57,7 @@ impl ServedModel {
             return;
         };
         let mut problem = None;
-        for endpoint in self.drafters().await {
+        for endpoint in self.endpoints(Peer::Drafter).await {
             if !endpoint.is_alive() {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use server::process::Process;
 use speculation::session::Peer;
 use text::ServedText;
-use wire::describe::{check_encoders, check_vocabularies};
+use wire::describe::check_pair;
 use wire::status::BadField;
 use wire::v1::PeerDescription;
 
@@ -96,35 +96,30 @@ impl ServedModel {
         self.replicas(kind).counts()
     }
 
-    /// Whether any drafter is configured that may fit the target.
+    /// Whether drafters are configured, and are not known not to fit the target.
     pub(crate) fn has_drafters(&self) -> bool {
         !self.drafters.is_empty() && self.fit.problem().is_none()
     }
 
-    /// Why it has no drafter.
-    pub(crate) fn without_drafters(&self) -> String {
+    /// The reason why no drafter can be used, for errors.
+    pub(crate) fn why_no_drafter(&self) -> String {
         match self.fit.problem() {
             Some(problem) => format!("those of model '{}' do not fit: {problem}", self.name),
             None => format!("model '{}' has none", self.name),
         }
     }
 
-    /// Why none of its drafters fits its target, if that is so.
+    /// The mismatch between its drafters and its target, if none of them fits.
     pub(crate) fn misfit(&self) -> Option<Arc<str>> {
         self.fit.problem()
     }
 
-    /// All drafters.
-    pub(super) async fn drafters(&self) -> Vec<Arc<Endpoint>> {
-        self.drafters.all().await
+    /// All known addresses of these peers.
+    pub(super) async fn endpoints(&self, kind: Peer) -> Vec<Arc<Endpoint>> {
+        self.replicas(kind).all().await
     }
 
-    /// All verifiers.
-    pub(super) async fn verifiers(&self) -> Vec<Arc<Endpoint>> {
-        self.verifiers.all().await
-    }
-
-    /// What the target said last.
+    /// The target as a verifier last described it.
     pub(super) fn known_target(&self) -> Option<Target> {
         self.last_target(None)
     }
@@ -243,7 +238,7 @@ impl ServedModel {
             return Ok(());
         }
         if !self.has_drafters() && requirements.is_special() {
-            return Err(requirements.without_drafters(&self.without_drafters()));
+            return Err(requirements.without_drafters(&self.why_no_drafter()));
         }
         let mut refusal = None;
         for endpoint in self.drafters.all().await {
@@ -299,10 +294,9 @@ fn checked(
     target: &PeerDescription,
     description: Arc<PeerDescription>,
 ) -> Result<Arc<PeerDescription>, PeerError> {
-    let vocabularies = check_vocabularies(&description, target);
-    if let Err(mismatch) = vocabularies.and_then(|()| check_encoders(&description, target)) {
+    if let Err(mismatch) = check_pair(&description, target) {
         let peer = endpoint.address();
-        // That none can be used is said once; this, of every session that meets it.
+        // A warning is logged once, when no drafter fits. This line comes for every session that meets the peer.
         tracing::debug!(peer, %mismatch, "peer cannot be used");
         endpoint.forget();
         return Err(PeerError::Mismatch(Box::new(mismatch)));

@@ -1,4 +1,4 @@
-//! Log probabilities of tokens of the output or the prompt, from a verifier's answers to what a client gets.
+//! Log probabilities of consecutive tokens, of the output or of the prompt, on their way from verifier to client.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::admitted::AdmittedRequest;
 /// Log probabilities of consecutive tokens.
 #[derive(Debug, Default)]
 pub(crate) struct OutputLogprobs {
-    /// Tokens before them.
+    /// Number of tokens before them.
     from: usize,
     of_tokens: Vec<v1::TokenLogprobs>,
 }
 
 impl OutputLogprobs {
-    /// What a verifier sent of `tokens` tokens after `from` others.
+    /// Reads the log probabilities that a verifier sent for `tokens` tokens, which follow `from` others.
     ///
     /// # Errors
     /// If there is not what `request` wants of each of them.

@@ -4,7 +4,7 @@
 #[derive(Debug, PartialEq)]
 pub(super) struct Sample<'a> {
     pub(super) name: &'a str,
-    /// Values as they are written, with their escapes.
+    /// Names and values; values still have their escapes.
     pub(super) labels: Vec<(&'a str, &'a str)>,
     pub(super) value: f64,
 }
@@ -46,7 +46,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     })
 }
 
-/// Where the first quote stands that no backslash escapes.
+/// The index of the first quote that no backslash escapes.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {

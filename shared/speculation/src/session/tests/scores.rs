@@ -33,7 +33,7 @@ fn they_come_before_the_first_round_in_order_and_once() {
         let mut session = Session::new(scoring(plan));
         assert_eq!(actions(&mut session), [score(0, 0)]);
         assert_eq!(on(&mut session, scored(0, 3)), [emit_scores(0, 3)]);
-        // What came already, what leaves a gap, what is empty and what is of another round is passed over.
+        // The session ignores a part that came already, leaves a gap, is empty, or belongs to another round.
         for stale in [scored(0, 3), scored(4, 1), scored(3, 0)] {
             assert_eq!(on(&mut session, stale), []);
         }

@@ -37,7 +37,7 @@ impl<L: Layout> Answering<L> {
             }
             let (events, ended) = match parts.next().await {
                 Some((index, part)) => pieces.take(index, part),
-                // Each output ends with a part that says so.
+                // Unreachable in practice: the last output to end has ended the stream.
                 None => (vec![done()], true),
             };
             Some((stream::iter(events), (pieces, parts, ended)))
@@ -64,7 +64,7 @@ fn done() -> Event {
 }
 
 impl<L: Layout> Pieces<L> {
-    /// Whether something is said of each token.
+    /// Whether a piece holds log probabilities or ids of its tokens.
     fn tells_tokens(&self) -> bool {
         let admitted = &self.answering.admitted;
         admitted.logprobs || admitted.delivery.token_ids
@@ -92,7 +92,7 @@ impl<L: Layout> Pieces<L> {
         let mut events = Vec::new();
         for (index, before) in self.answering.before.iter().enumerate() {
             let layout = self.answering.layout;
-            // With log probabilities it comes when they do.
+            // If log probabilities were requested, the prompt's text is sent with them.
             let comes_later = before.is_empty() || self.answering.admitted.logprobs;
             let echoed = (!comes_later).then(|| layout.text(before, false));
             for choice in layout.opening().into_iter().chain(echoed) {
@@ -124,7 +124,7 @@ impl<L: Layout> Pieces<L> {
                 choice["logprobs"] = self.answering.logprobs_of(&tokens, prompt);
                 (vec![event(&self.piece(index, choice, None))], false)
             }
-            // Tokens without text come with the text that they are a part of, unless something is said of each.
+            // A token that completes no character is sent with the one that does, unless pieces hold tokens.
             Ok(Added::Piece(text, _)) if text.is_empty() && !self.tells_tokens() => {
                 (Vec::new(), false)
             }

@@ -9,7 +9,7 @@ use crate::front::http::output::{Output, OutputToken};
 use crate::front::http::report;
 use crate::front::http::run::{Admitted, unix_time};
 
-/// What a response repeats of its request.
+/// Fields of the request that its response repeats.
 pub(in crate::front::http) struct Echoed {
     instructions: Option<String>,
     max_output_tokens: Option<u32>,
@@ -33,18 +33,18 @@ impl Echoed {
     }
 }
 
-/// Where a response stands.
+/// The state of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     InProgress,
     Completed,
-    /// It is as long as it may be.
+    /// The output has reached max_output_tokens.
     Incomplete,
     Failed,
 }
 
 impl Stage {
-    /// Its name in `status`, and the end of the event that says so.
+    /// The value of `status`, which also ends the type of the event that reports the state.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// That of an output that is whole.
+    /// The state of a response whose output has ended.
     pub(super) fn of(output: &Output) -> Self {
         match output.finished.reason() {
             v1::FinishReason::Length => Self::Incomplete,
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// What all forms of a response have in common.
+/// The fields that a response has in all its states.
 pub(super) struct Head {
     id: String,
     pub(super) item_id: String,
@@ -116,7 +116,7 @@ impl Head {
         })
     }
 
-    /// The response of an output that is whole; with log probabilities if there is the text that its tokens stand for.
+    /// The response of an output that has ended. `of_tokens` gives the texts of tokens if log probabilities were requested.
     pub(super) fn whole(&self, output: &Output, of_tokens: Option<&ServedText>) -> Value {
         let stage = Stage::of(output);
         let logprobs = self::logprobs(&output.tokens, of_tokens);
