@@ -1,9 +1,10 @@
 //! The gRPC service: load, start, serve.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use model::Model;
-use model::engine;
+use model::engine::{self, EngineConfig};
 use model::source::ServedModel;
 use peer::{Peer, PeerError, ReplyStream};
 use server::process::Process;
@@ -48,9 +49,13 @@ pub fn start(
         .map(|served| (served.name.clone(), served.load_time))
         .collect();
     let (models, proposers) = Proposers::of(loaded);
+    let engine_config = EngineConfig {
+        sharers: NonZeroUsize::new(models.len()).unwrap_or(NonZeroUsize::MIN),
+        ..bounds.engine()
+    };
     let engine = |(level, served): (usize, ServedModel<Model>)| {
         let name = format!("draft-engine-{level}");
-        let (engine, _thread) = engine::spawn(served.model, bounds.engine(), &name)?;
+        let (engine, _thread) = engine::spawn(served.model, engine_config, &name)?;
         Ok(engine)
     };
     let engines = (1..).zip(models).map(engine);

@@ -21,6 +21,11 @@ pub(crate) use self::{
     layer::LayerCache,
     page::{LANES, PAGE, PagePool},
 };
+use crate::free_memory;
+
+/// How much of the machine's free memory is for keys and values of one service: two fifths, so that two services on
+/// one machine leave a fifth to forwards and other programs.
+const SHARE: (u64, u64) = (2, 5);
 
 /// State of one sequence of a [`crate::Model`].
 #[derive(Clone, Debug)]
@@ -97,6 +102,12 @@ pub(crate) fn memory(pool: &PagePool, layers: usize) -> KvMemory {
         page_tokens: PAGE,
         pages_a_run: layers,
     }
+}
+
+/// Pages that caches may take of the machine's free memory; none if the system does not tell how much that is.
+pub(crate) fn free_pages(pool: &PagePool) -> Option<usize> {
+    let bytes = free_memory::free_bytes()? / SHARE.1 * SHARE.0;
+    Some(bytes as usize / pool.page_bytes().max(1))
 }
 
 impl KvCache for SequenceCache {

@@ -18,7 +18,7 @@ use self::{
     tensors::TensorNames,
 };
 use crate::{
-    cache::{PagePool, SequenceCache, memory},
+    cache::{PagePool, SequenceCache, free_pages, memory},
     computation::CpuFormat,
     config::{ModelConfig, RopeConfig},
     cpu::Cpu,
@@ -137,6 +137,10 @@ impl LanguageModel for Decoder {
 
     fn memory(&self) -> Option<KvMemory> {
         Some(memory(&self.pool, self.config.layers))
+    }
+
+    fn free_pages(&self) -> Option<usize> {
+        free_pages(&self.pool)
     }
 
     fn forward(

@@ -31,6 +31,7 @@ mod worker;
 
 use std::{num::NonZeroUsize, sync::mpsc, thread::JoinHandle, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
@@ -42,7 +43,7 @@ pub use self::{
 };
 
 /// Bounds of an engine, as a section of a service's configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
     /// Most sequences, each with its task, in one forward.
@@ -57,8 +58,9 @@ pub struct EngineConfig {
     /// Fewer than a coordinator's `max_requests` make them evict each other.
     pub max_cached_sequences: NonZeroUsize,
     /// Most tokens of all sequences whose keys and values are in memory, counted in whole pages of the
-    /// model; 0 allows `max_cached_sequences` of the model's context, but no more than the free memory of a GPU
-    /// holds at the start. Models that do not count their memory ([`LanguageModel::memory`]) know no such bound.
+    /// model. 0 allows as many as a share of the memory holds that is free at the start
+    /// ([`LanguageModel::free_pages`]), but no more than `max_cached_sequences` of the model's context. Models that do
+    /// not count their memory ([`LanguageModel::memory`]) know no such bound.
     pub kv_tokens: usize,
     /// Whether what sequences began with is kept when their slot is freed, within `kv_tokens`, for later
     /// sequences of the same tenant.
@@ -76,6 +78,10 @@ pub struct EngineConfig {
     /// length leaves room for them. Not a setting of its own.
     #[serde(skip)]
     pub tree_tokens: usize,
+    /// How many engines share the free memory that a service may take where `kv_tokens` is 0: each gets the same part.
+    /// Not a setting.
+    #[serde(skip)]
+    pub sharers: NonZeroUsize,
 }
 
 impl Default for EngineConfig {
@@ -91,6 +97,7 @@ impl Default for EngineConfig {
             prefill_chunk: bound(256),
             prefill_time: Some(Duration::from_millis(50)),
             tree_tokens: 0,
+            sharers: NonZeroUsize::MIN,
         }
     }
 }
@@ -113,16 +120,7 @@ where
 {
     warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
     let budget = Budget::of(&model, &config)?;
-    let (longest, context_len) = (budget.longest, model.shape().context_len);
-    if longest < context_len {
-        let kv_tokens = budget.tokens;
-        tracing::warn!(
-            kv_tokens,
-            longest,
-            context_len,
-            "kv_tokens bounds the length of a sequence"
-        );
-    }
+    budget.log(name, model.shape().context_len);
     let (sender, receiver) = mpsc::channel();
     let shared = Shared::new(config.max_queue, budget.longest);
     let handle = EngineHandle::new(sender, shared.clone());
@@ -143,11 +141,25 @@ pub enum SpawnError {
     /// The budget for keys and values holds no token.
     #[error(
         "kv_tokens is {kv_tokens}, and one request needs at least {least}: a token and a draft tree of \
-         {tree_tokens} (max_draft_tokens), in whole pages; 0 is as many as max_cached_sequences may take"
+         {tree_tokens} (max_draft_tokens), in whole pages; 0 is a share of the free memory"
     )]
     Budget {
         /// The budget.
         kv_tokens: usize,
+        /// Most tokens of a tree.
+        tree_tokens: usize,
+        /// The least.
+        least: usize,
+    },
+    /// The free memory holds keys and values of no token.
+    #[error(
+        "the free memory has room for keys and values of {tokens} tokens, and one request needs at least {least}: \
+         a token and a draft tree of {tree_tokens} (max_draft_tokens), in whole pages; free some memory, raise the \
+         container's limit, or serve a smaller model"
+    )]
+    NoMemory {
+        /// Tokens that there is room for.
+        tokens: usize,
         /// Most tokens of a tree.
         tree_tokens: usize,
         /// The least.

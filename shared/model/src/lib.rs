@@ -24,6 +24,7 @@ pub mod embedded;
 mod ends;
 pub mod engine;
 mod forward_error;
+pub mod free_memory;
 pub mod gguf;
 pub mod head;
 #[cfg(feature = "hub")]

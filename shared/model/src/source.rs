@@ -4,6 +4,7 @@ mod error;
 mod heads;
 mod located;
 pub(crate) mod reference;
+mod rounding;
 mod served;
 
 pub use error::SourceError;
@@ -12,6 +13,7 @@ pub use served::{Numerics, ServedModel, serve};
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::Checkpoint;
@@ -23,7 +25,7 @@ use crate::runtime::Model;
 use located::Located;
 
 /// A model as a section of a service's configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a table that names the model by its path, { path = \"embedded:draft\" }"
@@ -171,6 +173,12 @@ impl ModelSource {
     fn serve(&self, located: &Located) -> Result<ServedModel<Model>, SourceError> {
         let checkpoint = self.open_located(located)?;
         let computation = self.computation_of(&checkpoint)?;
+        // How the built-in models are computed is part of what they are.
+        if matches!(located, Located::Stored(_))
+            && let Some(warning) = rounding::warning(self, &checkpoint, computation)
+        {
+            tracing::warn!(model = self.served_name(), "{warning}");
+        }
         serve(&checkpoint, computation, self.served_name(), &self.path)
     }
 

@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     attention::AttentionScratch,
-    cache::{PagePool, SequenceCache, memory},
+    cache::{PagePool, SequenceCache, free_pages, memory},
     computation::CpuFormat,
     config::ModelConfig,
     cpu::Cpu,
@@ -157,6 +157,10 @@ impl LanguageModel for T5 {
 
     fn memory(&self) -> Option<KvMemory> {
         Some(memory(&self.pool, self.config.layers))
+    }
+
+    fn free_pages(&self) -> Option<usize> {
+        free_pages(&self.pool)
     }
 
     fn encode(

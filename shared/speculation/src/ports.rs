@@ -179,8 +179,8 @@ pub trait LanguageModel {
         None
     }
 
-    /// Pages that its caches may take besides those they have, as far as the memory tells that they are in; none if
-    /// it does not. MethodRequest once, before there is any sequence.
+    /// Pages that its caches may take of the memory that is free where they are, when it is asked; none if that
+    /// does not tell. It is asked once, before there is any sequence.
     fn free_pages(&self) -> Option<usize> {
         None
     }

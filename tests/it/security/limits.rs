@@ -122,7 +122,7 @@ fn default_of(key: &str, settings: &Value) -> String {
     match key {
         "engine.kv_tokens" => {
             assert_eq!(number, 0, "{key}");
-            "as `max_cached_sequences` says".to_owned()
+            "what free memory holds".to_owned()
         }
         "max_requests_per_client" => format!("{number} (no limit of its own)"),
         "max_output_tokens" => format!("{number} (what the context leaves)"),

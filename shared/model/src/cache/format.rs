@@ -29,6 +29,14 @@ impl KvFormat {
         }
     }
 
+    /// Size of a number in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F16 => 2,
+            Self::F32 => 4,
+        }
+    }
+
     /// The name in configuration and on the command line.
     pub fn name(self) -> &'static str {
         match self {

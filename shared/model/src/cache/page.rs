@@ -46,6 +46,11 @@ impl PagePool {
         })
     }
 
+    /// Size of a page in bytes.
+    pub(crate) fn page_bytes(&self) -> usize {
+        2 * PAGE * self.kv_heads * self.head_dim * self.format.bytes()
+    }
+
     /// Pages that caches hold; one that several share counts once.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)

@@ -10,7 +10,7 @@ use crate::cache::PAGE;
 pub(super) struct Budget {
     /// In pages; none if the model does not count them.
     pub(super) pages: Option<usize>,
-    /// In tokens, as it was set.
+    /// In tokens, as it was set or as free memory allows.
     pub(super) tokens: usize,
     /// Longest sequence that fits, in tokens.
     pub(super) longest: usize,
@@ -59,10 +59,12 @@ impl Budget {
         let generous = generous
             .saturating_mul(config.max_cached_sequences.get())
             .max(most);
-        let free = (model.free_pages()).map_or(usize::MAX, |pages| memory.tokens(pages));
-        let tokens = match config.kv_tokens {
-            0 => generous.min(free),
-            tokens => tokens,
+        let is_automatic = config.kv_tokens == 0;
+        let tokens = if is_automatic {
+            let free = model.free_pages().map(|pages| pages / config.sharers);
+            generous.min(free.map_or(usize::MAX, |pages| memory.tokens(pages)))
+        } else {
+            config.kv_tokens
         };
         let pages = memory.pages(tokens);
         let chunk = config.prefill_chunk.get();
@@ -79,17 +81,56 @@ impl Budget {
                 beyond = middle;
             }
         }
-        if longest == 0 {
-            return Err(SpawnError::Budget {
-                kv_tokens: tokens,
-                tree_tokens: config.tree_tokens,
-                least: (1 + config.tree_tokens).next_multiple_of(memory.page_tokens.max(1)),
-            });
+        let tree_tokens = config.tree_tokens;
+        let least = (1 + tree_tokens).next_multiple_of(memory.page_tokens.max(1));
+        match longest {
+            0 if is_automatic => {
+                return Err(SpawnError::NoMemory {
+                    tokens,
+                    tree_tokens,
+                    least,
+                });
+            }
+            0 => {
+                return Err(SpawnError::Budget {
+                    kv_tokens: tokens,
+                    tree_tokens,
+                    least,
+                });
+            }
+            _ => {}
         }
         Ok(Self {
             pages: Some(pages),
             tokens,
             longest,
         })
+    }
+
+    /// Tells in the log what the budget of `engine` holds, and warns where that is less than one whole context.
+    pub(super) fn log(&self, engine: &str, context_len: usize) {
+        let Self {
+            tokens, longest, ..
+        } = *self;
+        if self.pages.is_none() {
+            return;
+        }
+        let contexts = tokens / context_len.max(1);
+        tracing::info!(
+            engine,
+            kv_tokens = tokens,
+            contexts,
+            context_len,
+            "room for keys and values"
+        );
+        if longest < context_len {
+            tracing::warn!(
+                engine,
+                kv_tokens = tokens,
+                longest,
+                context_len,
+                "memory for keys and values bounds the length of a sequence"
+            );
+        }
     }
 }

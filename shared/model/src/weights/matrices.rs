@@ -1,7 +1,5 @@
 //! Matrices as a model computes with them.
 
-use std::collections::BTreeMap;
-
 use candle_core::quantized::GgmlDType;
 
 use super::{Weights, WeightsError, layout::Layout, stored};
@@ -11,11 +9,9 @@ use crate::{
 };
 
 impl Weights {
-    /// Formats of all matrices that a GGUF file holds for the model; none of other files, which are
-    /// not quantised.
+    /// Formats of all matrices in the files, but of those that are not read.
     pub(crate) fn matrix_formats(&self) -> Vec<GgmlDType> {
-        let names = self.names.iter().flat_map(BTreeMap::keys);
-        let infos = names.filter_map(|name| Some(self.stored(name)?.info));
+        let infos = self.files.iter().flat_map(|file| file.tensors.values());
         let matrices = infos.filter(|info| info.shape.len() == 2);
         matrices.filter_map(|info| info.format).collect()
     }

@@ -1,5 +1,6 @@
 //! Memory that runs out, and memory that tells how much there is.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
 
 use speculation::{
@@ -214,20 +215,26 @@ impl LanguageModel for Telling {
 
 #[test]
 fn the_budget_is_what_is_free_unless_it_is_set() {
-    let longest = |free_pages, kv_tokens| {
+    let longest = |free_pages, kv_tokens, sharers| {
         let model = Telling {
             model: small_model(None),
             free_pages,
         };
         let config = EngineConfig {
             kv_tokens,
+            sharers: NonZeroUsize::new(sharers).unwrap(),
             ..EngineConfig::default()
         };
         spawn(model, config, "telling").map(|(handle, _)| handle.longest_sequence())
     };
     // Two layers: three runs of 64 tokens, and a page that makes none.
-    assert_eq!(longest(7, 0).unwrap(), 192);
-    assert_eq!(longest(7, 256).unwrap(), 256);
-    assert_eq!(longest(1 << 20, 0).unwrap(), 256);
-    assert!(matches!(longest(1, 0), Err(SpawnError::Budget { .. })));
+    assert_eq!(longest(7, 0, 1).unwrap(), 192);
+    assert_eq!(longest(7, 256, 1).unwrap(), 256);
+    assert_eq!(longest(1 << 20, 0, 1).unwrap(), 256);
+    let refused = longest(1, 0, 1).unwrap_err();
+    assert!(matches!(refused, SpawnError::NoMemory { .. }));
+    assert!(refused.to_string().contains("at least 64"), "{refused}");
+    // Engines that share the memory get equal parts; a budget that was set is not shared.
+    assert_eq!(longest(14, 0, 2).unwrap(), 192);
+    assert_eq!(longest(7, 256, 2).unwrap(), 256);
 }

@@ -181,7 +181,7 @@ fn a_sequence_that_fits_nowhere_is_refused_with_budget_and_need() {
             .unwrap_err()
             .to_string(),
         "kv_tokens is 63, and one request needs at least 64: a token and a draft tree of 0 (max_draft_tokens), in \
-         whole pages; 0 is as many as max_cached_sequences may take"
+         whole pages; 0 is a share of the free memory"
     );
 }
 
