@@ -2,6 +2,7 @@
 
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
+use tonic_types::StatusExt;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::generate_request::Prompt;
 use wire::v1::generate_response::Part;
@@ -190,6 +191,20 @@ pub(crate) async fn with_fault(
     answer
 }
 
+/// The call ends with the failure that its answer tells, and else well.
+fn ends_the_call(finished: &Finished, status: Option<&Status>) {
+    if finished.reason() != FinishReason::Error {
+        assert!(status.is_none(), "{status:?}");
+        return;
+    }
+    let status = status.expect("the status of a failure");
+    assert_eq!(status.code() as u32, finished.error_code);
+    assert_eq!(status.message(), finished.error);
+    let info = status.get_details_retry_info();
+    let delay = info.and_then(|info| info.retry_delay).unwrap_or_default();
+    assert_eq!(delay.as_millis() as u32, finished.retry_after_ms);
+}
+
 /// Reads an answer to its end; `at` is told the number of tokens after each chunk. Checks what
 /// holds for every answer: one `started`, one `finished` at the very end, exact usage.
 pub(crate) async fn collect(
@@ -199,11 +214,12 @@ pub(crate) async fn collect(
     let mut answer = Answer::default();
     let mut finished = None;
     let mut starts = 0;
-    while let Some(message) = parts
-        .message()
-        .await
-        .expect("no status after the stream began")
-    {
+    let status = loop {
+        let message = match parts.message().await {
+            Ok(Some(message)) => message,
+            Ok(None) => break None,
+            Err(status) => break Some(status),
+        };
         assert!(finished.is_none(), "nothing may follow the end");
         match message.part.expect("a part") {
             Part::Started(started) => {
@@ -226,8 +242,9 @@ pub(crate) async fn collect(
             Part::Round(round) => answer.rounds.push(round),
             Part::Finished(end) => finished = Some(end),
         }
-    }
-    answer.finished = finished.expect("an end");
+    };
+    answer.finished = finished.unwrap_or_else(|| panic!("no end but {status:?}"));
+    ends_the_call(&answer.finished, status.as_ref());
     assert_eq!(starts, 1);
     assert_eq!(answer.started.reproducible, answer.finished.reproducible);
     let usage = answer.finished.usage.expect("usage");

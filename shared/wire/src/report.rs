@@ -5,7 +5,8 @@ use std::time::Duration;
 use speculation::drafting::DraftLen;
 use speculation::methods::Choice;
 use speculation::session::{FinishReason, Origin, Plan, Statistics};
-use tonic::Code;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::failure::Failure;
 use crate::v1;
@@ -107,6 +108,20 @@ pub fn finish(reason: &FinishReason) -> (v1::FinishReason, Code, String) {
             format!("{} lost: {reason}", peer.name()),
         ),
     }
+}
+
+/// The status with which a call ends after `finished`, with a time to wait if it names one; none if the answer did not
+/// fail.
+pub fn failure(finished: &v1::Finished) -> Option<Status> {
+    if finished.reason() != v1::FinishReason::Error {
+        return None;
+    }
+    let code = Code::from_i32(finished.error_code as i32);
+    let details = match finished.retry_after_ms {
+        0 => ErrorDetails::new(),
+        ms => ErrorDetails::with_retry_info(Some(Duration::from_millis(ms.into()))),
+    };
+    Some(Status::with_error_details(code, &finished.error, details))
 }
 
 /// What a peer says of its share in all, of one part of an answer after another.

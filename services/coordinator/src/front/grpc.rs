@@ -13,9 +13,9 @@ use wire::listing;
 use wire::status::overloaded;
 use wire::v1::{self, coordinator_server};
 
+use super::ending::CallStream;
 use super::generation::Arrival;
 use super::prepare::Shared;
-use crate::driver::AnswerStream;
 use crate::peer::pool::{ServedModel, Wanted, described};
 
 /// Most lists of models made at a time: each asks peers.
@@ -44,7 +44,7 @@ impl Service {
 
 #[tonic::async_trait]
 impl coordinator_server::Coordinator for Service {
-    type GenerateStream = AnswerStream;
+    type GenerateStream = CallStream;
 
     async fn generate(
         &self,
@@ -57,7 +57,7 @@ impl coordinator_server::Coordinator for Service {
             deadline: grpc_timeout::from_metadata(&metadata),
         };
         let (_, parts) = self.shared.generate(message, arrival).await?;
-        Ok(Response::new(parts))
+        Ok(Response::new(CallStream::new(parts)))
     }
 
     async fn list_models(

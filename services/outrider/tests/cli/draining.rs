@@ -58,18 +58,25 @@ async fn generate(
     Ok(parts.into_inner())
 }
 
-/// Reads a stream to its end, which must be one `finished` and no status.
+/// Reads a stream to its end, which must be one `finished`, and after a failure its status.
 async fn read(mut parts: Streaming<GenerateResponse>) -> (Vec<u32>, Finished) {
     let (mut tokens, mut end) = (Vec::new(), None);
-    while let Some(message) = parts.message().await.expect("not a broken stream") {
+    let status = loop {
+        let message = match parts.message().await {
+            Ok(Some(message)) => message,
+            Ok(None) => break 0,
+            Err(status) => break status.code() as u32,
+        };
         assert!(end.is_none(), "nothing may follow the end");
         match message.part {
             Some(Part::Chunk(chunk)) => tokens.extend(chunk.token_ids),
             Some(Part::Finished(finished)) => end = Some(finished),
             _ => {}
         }
-    }
-    (tokens, end.expect("an end"))
+    };
+    let end: Finished = end.unwrap_or_else(|| panic!("no end but status {status}"));
+    assert_eq!(status, end.error_code);
+    (tokens, end)
 }
 
 /// What the target alone answers.
