@@ -45,6 +45,8 @@ struct Outstanding {
     attempt: u32,
     /// Failures among the attempts before; what an overloaded peer puts off is none.
     failures: u32,
+    /// When the first of these was.
+    failing_since: Option<Duration>,
     /// When it was handed out to be sent, if it was.
     sent: Option<Duration>,
     /// When the answer is due, once it was handed out; or, if `paused`, when to send again.
@@ -229,6 +231,7 @@ impl Session {
             if let Some(again) = &mut self.outstanding {
                 again.first_failure = outstanding.first_failure;
                 again.failures = outstanding.failures;
+                again.failing_since = outstanding.failing_since;
             }
         } else {
             let peer = outstanding.request.peer();
@@ -308,6 +311,7 @@ impl Session {
             request,
             attempt,
             failures: 0,
+            failing_since: None,
             sent: None,
             due: None,
             paused: false,

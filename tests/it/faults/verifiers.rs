@@ -106,6 +106,23 @@ async fn a_silent_verifier_is_not_waited_for_beyond_the_deadline() {
     assert!(began.elapsed() < PATIENCE);
 }
 
+/// Its connections stand and nothing comes: pings find that out, and the attempts after that are few.
+#[tokio::test]
+async fn a_verifier_that_hangs_is_given_up_in_twenty_seconds() {
+    let (drafter, verifier) = pair().await;
+    let relay = Relay::start(verifier.address).await;
+    let mut config = config(&[drafter.url()], &[relay.url()]);
+    config.verifier_retries = 5;
+    config.round_timeout_ms = 300_000.try_into().expect("not zero");
+    let coordinator = coordinator(config).await;
+    let requested = requested(1, "Once upon a time");
+    let began = std::time::Instant::now();
+    let answer = with_fault(&coordinator, requested, 20, || relay.hold_after(0)).await;
+    assert_eq!(answer.finished.error_code, tonic::Code::Unavailable as u32);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
 #[tokio::test]
 async fn a_verifier_that_is_started_anew_is_waited_for() {
     let (drafter, _) = drafter(draft()).await;

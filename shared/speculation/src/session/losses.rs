@@ -107,14 +107,15 @@ impl Session {
         now: Duration,
     ) {
         if retry {
-            let pause = self.config.retry_pause * 4_u32.pow(outstanding.failures.min(5));
+            let pause = self.pause_after(outstanding.failures);
             self.retry(outstanding, peer, pause, reason, now);
         } else {
             self.abandon(&outstanding, peer, reason);
         }
     }
 
-    /// Asks again after `pause`, unless it was in vain too often.
+    /// Asks again after `pause`, unless it was in vain too often, or for as long as all pauses together: where attempts
+    /// themselves take long, because a peer is silent, there are fewer.
     fn retry(
         &mut self,
         outstanding: Outstanding,
@@ -128,15 +129,28 @@ impl Session {
         } else {
             self.config.last_resort_retries
         };
-        if outstanding.failures >= retries {
+        let since = outstanding.failing_since.unwrap_or(now);
+        let is_over = outstanding.failures > 0 && now.saturating_sub(since) >= self.pauses(retries);
+        if outstanding.failures >= retries || is_over {
             return self.abandon(&outstanding, peer, reason);
         }
-        let failures = outstanding.failures + 1;
         let counted = Outstanding {
-            failures,
+            failures: outstanding.failures + 1,
+            failing_since: Some(since),
             ..outstanding
         };
         self.pause(counted, pause, reason, now);
+    }
+
+    /// All pauses before `repetitions` repetitions.
+    fn pauses(&self, repetitions: u32) -> Duration {
+        let pauses = (0..repetitions).map(|failures| self.pause_after(failures));
+        pauses.sum()
+    }
+
+    /// The pause after a failure that others came before, `failures` of them.
+    fn pause_after(&self, failures: u32) -> Duration {
+        self.config.retry_pause * 4_u32.pow(failures.min(5))
     }
 
     /// Asks again after `pause`.

@@ -30,19 +30,63 @@ fn a_lost_drafter_is_retried_then_done_without_then_tried_again() {
 #[test]
 fn silence_is_a_failure_too_and_a_lost_verifier_ends_the_request() {
     let mut session = verifying(&[10]);
-    for attempt in 1..=2 {
-        let due = session.poll_timeout().expect("a deadline");
-        session.handle_timeout(NOW);
-        assert_eq!(actions(&mut session), []);
-        session.handle_timeout(due);
-        assert_eq!(resumed(&mut session), [send(1, attempt, 0, verify(&[10]))]);
-    }
+    let due = session.poll_timeout().expect("a deadline");
+    session.handle_timeout(NOW);
+    assert_eq!(actions(&mut session), []);
+    session.handle_timeout(due);
+    assert_eq!(resumed(&mut session), [send(1, 1, 0, verify(&[10]))]);
+    // A second silence lasts longer than all pauses between attempts would.
     let due = session.poll_timeout().expect("a deadline");
     session.handle_timeout(due);
     let peer = Peer::Verifier;
     let reason = "no answer within 30000 ms".to_owned();
     let end = finish(FinishReason::Failed { peer, reason });
     assert_eq!(actions(&mut session), end);
+}
+
+#[test]
+fn attempts_that_take_long_are_fewer() {
+    let attempts = |took: u64| {
+        let mut session = verifying(&[10]);
+        session.config.last_resort_retries = 5;
+        let mut now = NOW;
+        let mut attempts = 0;
+        while !session.is_finished() {
+            attempts += 1;
+            now += Duration::from_millis(took);
+            session.handle(failed(1, Peer::Verifier, true), now);
+            now = session.poll_timeout().unwrap_or(now);
+            session.handle_timeout(now);
+            actions(&mut session);
+        }
+        (attempts, now.saturating_sub(NOW).as_millis() as u64)
+    };
+    // Pauses of 20, 80, 320, 1280 and 5120 ms.
+    assert_eq!(attempts(0), (6, 6_820));
+    assert_eq!(attempts(100), (6, 7_420));
+    assert_eq!(attempts(3_000), (4, 12_420));
+    assert_eq!(attempts(30_000), (2, 60_020));
+}
+
+/// That an overloaded peer put it off is no failure, however long it did.
+#[test]
+fn waiting_for_an_overloaded_peer_takes_no_attempt_away() {
+    let mut session = verifying(&[10]);
+    session.config.deadline = Some(NOW + Duration::from_secs(600));
+    let retry_after = Duration::from_secs(60);
+    let overloaded = Input::Backpressure {
+        round: 1,
+        peer: Peer::Verifier,
+        retry_after,
+    };
+    session.handle(overloaded, NOW);
+    let later = NOW + retry_after;
+    session.handle_timeout(later);
+    actions(&mut session);
+    session.handle(failed(1, Peer::Verifier, true), later);
+    assert!(!session.is_finished());
+    let resumed = session.poll_timeout().expect("a pause");
+    assert!(resumed < later + Duration::from_secs(1));
 }
 
 #[test]
