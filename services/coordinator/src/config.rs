@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
@@ -12,7 +13,7 @@ use speculation::methods;
 use crate::error::CoordinatorError;
 
 /// Section `coordinator` of the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoordinatorConfig {
     /// Address to listen on.
@@ -20,13 +21,16 @@ pub struct CoordinatorConfig {
     /// The OpenAI API, beside gRPC.
     pub http: HttpConfig,
     /// The models served, the default one first.
+    #[schemars(length(min = 1))]
     pub models: Vec<ModelGroup>,
     /// Method of requests that name none.
+    #[schemars(extend("enum" = methods::names()))]
     pub method: String,
     /// Draft tokens a round where a request does not say.
     pub draft_len: DefaultDraftLen,
     /// Most draft tokens a round where a request names none and `auto`, a stop rule or a cascade of draft models
     /// decides how many there are.
+    #[schemars(range(max = MAX_DRAFT_LEN))]
     pub draft_cap: NonZeroU32,
     /// Whether only methods are allowed whose tokens are exact samples of the target model.
     pub lossless_only: bool,
@@ -68,7 +72,7 @@ pub struct CoordinatorConfig {
 }
 
 /// The OpenAI API, as a section of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Address to listen on, `IP:PORT`; `off`, or nothing, for no such port.
@@ -87,23 +91,25 @@ impl Default for HttpConfig {
 }
 
 /// A model served, with the peers that serve it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelGroup {
     /// Name clients ask for.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// URLs of drafters, `http://HOST:PORT`; a name with several addresses stands for all of them.
     /// None at all is served by the target alone.
     #[serde(default)]
     pub drafters: Vec<String>,
     /// URLs of verifiers, at least one.
+    #[schemars(length(min = 1))]
     pub verifiers: Vec<String>,
 }
 
 pub(crate) use wire::drafting_request::MAX_DRAFT_LEN;
 
 /// Draft tokens a round where a request names none: `"auto"` or a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "DraftLenSetting", into = "DraftLenSetting")]
 pub enum DefaultDraftLen {
     /// As many as the measured acceptance, times and load make pay.
@@ -114,11 +120,11 @@ pub enum DefaultDraftLen {
 }
 
 /// [`DefaultDraftLen`] as a configuration file or an environment variable writes it.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum DraftLenSetting {
-    Number(u32),
-    Name(String),
+    Number(#[schemars(range(min = 1, max = MAX_DRAFT_LEN))] u32),
+    Name(#[schemars(regex(pattern = "^(auto|[0-9]+)$"))] String),
 }
 
 impl DefaultDraftLen {
@@ -176,7 +182,7 @@ impl Default for CoordinatorConfig {
             lossless_only: false,
             max_output_tokens: 0,
             round_timeout_ms: const { NonZeroU64::new(30_000).unwrap() },
-            draft_timeout_ms: const { NonZeroU64::new(5_000).unwrap() },
+            draft_timeout_ms: const { NonZeroU64::new(2_000).unwrap() },
             request_timeout_ms: const { NonZeroU64::new(600_000).unwrap() },
             retries: 2,
             verifier_retries: 5,

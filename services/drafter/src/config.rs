@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use model::engine::EngineConfig;
 use model::source::ModelSource;
 use peer::Bounds;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
@@ -22,7 +23,7 @@ pub(crate) const AUTOMATIC: &str = "auto";
 pub(crate) const MAX_DRAFT_TOKENS: u32 = u16::MAX as u32;
 
 /// Section `drafter` of the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrafterConfig {
     /// Address to listen on.
@@ -39,6 +40,7 @@ pub struct DrafterConfig {
     /// The cascade of draft models. There is one if there are two drafts, Max-Gram counted.
     pub cascade: CascadeSection,
     /// Most draft tokens in one round, 1 to 65,535; all nodes of a tree count.
+    #[schemars(range(max = MAX_DRAFT_TOKENS))]
     pub max_draft_tokens: NonZeroU32,
     /// Most sessions, with an open stream or waiting for their next one. One that Max-Gram drafts in keeps
     /// an index of its prompt and output as long as it lives, some 100 bytes a token, which
@@ -51,7 +53,7 @@ pub struct DrafterConfig {
 }
 
 /// Section `drafter.cascade`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CascadeSection {
     /// Draft models after `drafter.model`, each smaller than the one before it, all of one vocabulary.
@@ -64,13 +66,14 @@ pub struct CascadeSection {
     pub k: Vec<Vec<u32>>,
     /// How much less likely than its proposer a reviewer within the cascade may find a token that it
     /// keeps; at least 1. It changes speed, never the output's distribution.
+    #[schemars(range(min = 1))]
     pub lenience: f64,
     /// Tokens that Max-Gram proposes at a time.
     pub max_gram_tokens: u32,
 }
 
 /// Whether Max-Gram is the last draft of a cascade: `true`, `false` or `auto`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenMaxGram", into = "WrittenMaxGram")]
 pub enum MaxGramDraft {
     /// It is if there is a bigram table.
@@ -83,11 +86,11 @@ pub enum MaxGramDraft {
 }
 
 /// The same as it is written in a file.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum WrittenMaxGram {
     Flag(bool),
-    Word(String),
+    Word(#[schemars(extend("enum" = [AUTOMATIC]))] String),
 }
 
 impl TryFrom<WrittenMaxGram> for MaxGramDraft {

@@ -18,12 +18,12 @@ use crate::{
 ///
 /// Try it at once, on the small pair of models that is built in:
 ///
-///   outrider generate --prompt "Once upon a time"
+///   outrider generate "Once upon a time"
 ///
 /// Or as three services:
 ///
 ///   outrider serve drafter & outrider serve verifier & outrider serve coordinator &
-///   outrider generate --coordinator http://127.0.0.1:7001 --prompt "Once upon a time"
+///   outrider generate --coordinator localhost:7001 "Once upon a time"
 ///
 /// A command that fails ends with a code other than 0 and says why on stderr; with --json it prints
 /// {"error": {"message": ...}} on stdout besides, as its last line.
@@ -40,8 +40,15 @@ pub(crate) struct Cli {
 enum Command {
     /// Runs a service, or all three in one process, until SIGTERM or SIGINT.
     Serve(serve::ServeArgs),
-    /// Generates text. Without --coordinator it runs the three services in this process, on
-    /// loopback ports, and goes through the same gRPC.
+    /// Generates text that goes on from a prompt, or answers it with --chat.
+    ///
+    /// Without --coordinator it runs the three services in this process, on loopback ports, and goes through the same
+    /// gRPC. On a terminal the prompt is shown dimmed, and tokens have the colour of where they came from: green are
+    /// accepted draft tokens, yellow what the target model put in place of a refused one, cyan what it added after a
+    /// block, magenta what a cascade left to it; plain ones the target model decoded alone.
+    #[command(
+        after_long_help = "Examples:\n  outrider generate \"Once upon a time\"\n  outrider generate --chat \"What is a lake?\" --temperature 0\n  outrider generate \"Once upon a time\" --method spec-cascade --alpha 0.3 --json\n  outrider generate --coordinator https://models.example:7001 --ca-file ca.pem --prompt-file story.txt"
+    )]
     Generate(Box<generate::GenerateArgs>),
     /// Talks with the model, turn by turn, by its chat template. Each line is what the user says; the
     /// answers are kept in the conversation. Its oldest turns are forgotten, with a word about it, where it

@@ -1,7 +1,10 @@
 //! The whole configuration: one section a service.
 
+mod schema;
+
 use coordinator::CoordinatorConfig;
 use drafter::DrafterConfig;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::admin::AdminConfig;
 use server::auth::AuthConfig;
@@ -10,8 +13,10 @@ use server::telemetry::{LogConfig, LogFormat, TelemetryConfig};
 use server::tls::TlsConfig;
 use verifier::VerifierConfig;
 
+pub(crate) use schema::schema;
+
 /// The configuration of `outrider`; each command uses the sections it needs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Logs, on stderr.

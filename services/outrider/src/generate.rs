@@ -57,7 +57,7 @@ async fn until_interrupted(
     let mut printer: Box<dyn Printer> = if args.json {
         Box::new(json::Json)
     } else {
-        Box::new(terminal::Terminal::new())
+        Box::new(terminal::Terminal::after(args.shown_prompt()))
     };
     let policy = Policy {
         resume: !args.no_resume,

@@ -13,40 +13,16 @@ use crate::config::{self, Config};
 
 /// Options of all commands.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Program")]
 pub struct Global {
     /// Configuration file, TOML or JSON. Overridden by OUTRIDER__SECTION__KEY variables, and those
     /// by flags; `outrider config print` shows the outcome.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     config: Option<PathBuf>,
     /// Which events are logged on stderr: a level (`debug`) for outrider's own crates, others by name
     /// (`info,h2=debug`). Without it and `log.filter`, RUST_LOG.
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true)]
     log: Option<String>,
-    #[command(flatten)]
-    security: SecurityArgs,
-}
-
-/// Settings of the sections `tls` and `auth`.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Security")]
-struct SecurityArgs {
-    /// File with the token that is shown to the coordinator; of several lines the first.
-    #[arg(long, global = true, value_name = "FILE", env = "OUTRIDER_TOKEN_FILE")]
-    token_file: Option<PathBuf>,
-    /// Certificates in PEM of the CAs by which servers are believed, for URLs that begin with https://; in
-    /// tls.mode mutual clients too.
-    #[arg(long, global = true, value_name = "FILE")]
-    ca_file: Option<PathBuf>,
-    /// Certificate chain in PEM to show: by a service, and by a client that is asked for one.
-    #[arg(long, global = true, value_name = "FILE")]
-    cert_file: Option<PathBuf>,
-    /// Private key of the certificate, in PEM.
-    #[arg(long, global = true, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-    /// Serves in clear on addresses that other machines can reach, and shows tokens over http:// to other
-    /// machines.
-    #[arg(long, global = true)]
-    insecure: bool,
 }
 
 /// What is logged by commands whose output is what matters: errors, and how far the loading of a large
@@ -75,16 +51,6 @@ impl Global {
     }
 
     fn with_flags(&self, mut flags: Value) -> Value {
-        let security = &self.security;
-        flags["auth"] = json!({ "token_file": security.token_file });
-        flags["tls"] = json!({
-            "ca_file": security.ca_file,
-            "cert_file": security.cert_file,
-            "key_file": security.key_file,
-        });
-        if security.insecure {
-            flags["insecure"] = json!(true);
-        }
         if let Some(filter) = &self.log {
             flags["log"] = json!({ "filter": filter });
         }
@@ -98,7 +64,7 @@ impl Global {
             "--target-model and --draft-model are for services of this process; with --coordinator, the models \
              are its own"
         );
-        self.load_quietly(services.models.settings())
+        self.load_quietly(services.settings())
     }
 
     /// Loads the configuration for a command whose output is what matters: services in this

@@ -1,4 +1,4 @@
-//! `outrider config print`.
+//! `outrider config`.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use anstream::stdout;
 use clap::{Args, Subcommand};
 use server::config::Loaded;
 
-use crate::config::Config;
+use crate::config::{Config, schema};
 
 /// Arguments of `outrider config`.
 #[derive(Debug, Args)]
@@ -24,12 +24,23 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Prints the JSON schema of a configuration file, by which editors complete and check one.
+    ///
+    ///   outrider config schema > outrider.schema.json
+    #[command(verbatim_doc_comment)]
+    Schema,
 }
 
 /// Prints the configuration.
 pub(crate) fn run(args: &ConfigArgs, loaded: &Loaded<Config>) -> anyhow::Result<()> {
     let mut out = stdout().lock();
-    let Action::Print { json } = args.action;
+    let json = match args.action {
+        Action::Print { json } => json,
+        Action::Schema => {
+            writeln!(out, "{}", serde_json::to_string_pretty(&schema())?)?;
+            return Ok(());
+        }
+    };
     for moved in &loaded.moved {
         anstream::eprintln!("warning: {moved}");
     }

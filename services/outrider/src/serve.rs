@@ -10,7 +10,7 @@ use server::process::Process;
 use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::ModelArgs;
+use crate::args::{ModelArgs, TlsArgs};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::global::is_default;
@@ -24,6 +24,8 @@ pub(crate) struct ServeArgs {
     /// Address of the admin port (/metrics, /livez, /readyz, gRPC health), or `off`.
     #[arg(long, global = true, value_name = "IP:PORT")]
     admin: Option<String>,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -123,6 +125,7 @@ impl ServeArgs {
             Role::Coordinator(args) => json!({ "coordinator": args.settings() }),
         };
         settings["admin"] = json!({ "listen": self.admin });
+        self.tls.add_to(&mut settings);
         settings
     }
 }

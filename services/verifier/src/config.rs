@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use model::engine::EngineConfig;
 use model::source::ModelSource;
 use peer::Bounds;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
@@ -13,7 +14,7 @@ use server::listen::Listen;
 pub(crate) const ROLE: &str = "verifier";
 
 /// Section `verifier` of the configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VerifierConfig {
     /// Address to listen on.

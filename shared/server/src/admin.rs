@@ -13,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_stream::StreamExt;
@@ -44,7 +45,7 @@ const MAX_STREAMS: u32 = 16;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The admin port, as a section of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminConfig {
     /// Address to listen on, `IP:PORT`; `off`, or nothing, for no admin port.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::reload::{FileError, Reloading};
@@ -24,7 +25,7 @@ pub use shown::Shown;
 ///
 /// A file holds one token a line; empty lines and those that begin with `#` are passed over. All of a
 /// file's tokens are accepted, and the first is shown, so that a token can be replaced step by step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// Tokens that clients must show to a coordinator. A name may stand before a token; it is the tenant

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
@@ -12,7 +13,7 @@ use tokio::net::TcpListener;
 ///
 /// It is an IP address and no other host name, so that what a service exposes does not depend on a
 /// resolver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 pub struct Listen(SocketAddr);
 
@@ -35,7 +36,7 @@ impl Listen {
 }
 
 /// Where a port beside a service listens, if there is one: `IP:PORT`, or `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum OptionalListen {
     /// There is none.

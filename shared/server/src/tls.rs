@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::{RootCertStore, ServerConfig};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -27,7 +28,7 @@ use crate::reload::Reloading;
 use material::Material;
 
 /// Whether a service speaks TLS to those who connect to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
     /// In clear.
@@ -40,7 +41,7 @@ pub enum TlsMode {
 }
 
 /// Certificates, as a section of a process's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
     /// What those who connect to this process's services meet. Where the process connects to others, their

@@ -6,25 +6,46 @@ use speculation::bad_value::BadValue;
 use wire::named::NamedDrafting;
 use wire::v1;
 
+use super::Suggested;
+
 /// The axes of drafting.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Drafting")]
 pub struct DraftingArgs {
     /// Who proposes: `model` (the default), `max-gram` (what followed the longest earlier match of the
     /// text's end; no model), or `cascade` (several draft models).
-    #[arg(long, value_name = "WHO")]
+    #[arg(
+        long,
+        value_name = "WHO",
+        value_parser = Suggested::DRAFTING,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub drafting: Option<String>,
-    /// Draft tokens a round: `auto` (the default: as many as pay, by measured acceptance, times and load; none
-    /// where drafting does not), a number of 1 to 64, or what decides: `confidence:P` and `entropy:NATS` stop
-    /// before a token the draft model is unsure of, `specdec++:H` where a trained head expects a refusal.
-    #[arg(long, value_name = "K|POLICY")]
+    /// Draft tokens a round: `auto`, 1 to 64, or a policy.
+    ///
+    /// `auto`, the default, drafts as many as pay, by measured acceptance, times and load, and none where drafting does not pay.
+    /// `confidence:P` and `entropy:NATS` stop before a token the draft model is unsure of, `specdec++:H` where a
+    /// trained head expects a refusal.
+    #[arg(
+        long,
+        value_name = "K|POLICY",
+        value_parser = Suggested::DRAFT_LEN,
+        hide_possible_values = true
+    )]
     pub draft_len: Option<String>,
     /// Most draft tokens a round where a policy or a cascade decides, 1 to 64; 20 if not given.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub draft_cap: Option<u32>,
     /// Shape of blocks: `chain` (the default), `comb:N` (each token with its N - 1 most likely siblings),
     /// or `alternates:N` (each with the N next choices under the shared noise). --draft-len is the depth.
-    #[arg(long, value_name = "SHAPE")]
+    #[arg(
+        long,
+        value_name = "SHAPE",
+        value_parser = Suggested::TREE,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub tree: Option<String>,
 }
 
@@ -52,7 +73,10 @@ impl DraftingArgs {
 
 /// A fault in a value, by the name of its flag.
 pub(super) fn as_flag(BadValue { field, problem }: BadValue) -> Error {
-    anyhow!("--{}: {problem}", field.replace('_', "-"))
+    match &*field {
+        "target" => anyhow!("--target-distribution: {problem}"),
+        field => anyhow!("--{}: {problem}", field.replace('_', "-")),
+    }
 }
 
 #[cfg(test)]

@@ -5,60 +5,112 @@ use clap::Args;
 use wire::named::NamedMethod;
 use wire::v1;
 
-use super::DraftingArgs;
 use super::drafting::as_flag;
+use super::{DraftingArgs, Suggested};
 
 /// A method, and what overrides its presets.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodArgs {
-    /// How tokens are generated: see `outrider methods`.
+    /// How tokens are generated, see `outrider methods`.
     #[arg(
         long,
         value_name = "NAME",
         default_value = "coupled",
-        value_parser = clap::builder::NonEmptyStringValueParser::new()
+        value_parser = Suggested::METHOD,
+        hide_possible_values = true
     )]
     pub method: String,
     /// Trade-off between the two models: range and default depend on the rule.
-    #[arg(long, value_name = "A", allow_hyphen_values = true)]
+    #[arg(long, value_name = "A", hide_short_help = true)]
     pub alpha: Option<f64>,
     /// Deferral rule of a cascade: see `outrider methods`.
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = Suggested::RULE,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub rule: Option<String>,
     /// Residual parameter of lossy sampling, a number or `tuned`.
-    #[arg(long, value_name = "B", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "B",
+        allow_negative_numbers = true,
+        value_parser = Suggested::BETA,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub beta: Option<String>,
     /// BiLD: the drafter hands over where its confidence is below this.
-    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    #[arg(long, value_name = "P", hide_short_help = true)]
     pub fallback: Option<f64>,
     /// BiLD: most draft tokens before the verifier looks.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub window: Option<u32>,
     /// BiLD: the verifier looks at the last tokens too.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub verify_on_finish: bool,
     /// Token cascade: most draft tokens in a row before the target must speak; 0 is no limit.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub max_run: Option<u32>,
     /// Sequence cascade: whether an answer's score is the mean log probability of its tokens, as it is if not
     /// given, or their sum.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        hide_short_help = true
+    )]
     pub mean: Option<bool>,
     /// Overrides how the models take turns.
-    #[arg(long, value_name = "PLAN")]
+    #[arg(
+        long,
+        value_name = "PLAN",
+        value_parser = Suggested::PLAN,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub plan: Option<String>,
     /// Overrides the distribution aimed at: `exact`, `lossy`, or a deferral rule.
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long = "target-distribution",
+        alias = "target",
+        value_name = "NAME",
+        value_parser = Suggested::TARGET,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub target: Option<String>,
     /// Overrides how draft blocks are verified.
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = Suggested::VERIFICATION,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub verification: Option<String>,
     /// Overrides what is sent of the draft distribution: `none`, `point`, `sparse:K`, `dense`, `dense:f16`.
-    #[arg(long, value_name = "FORM")]
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_parser = Suggested::PROPOSAL,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub proposal: Option<String>,
     /// Who decides acceptance: `verifier` (the default) or `coordinator`.
-    #[arg(long, value_name = "WHO")]
+    #[arg(
+        long,
+        value_name = "WHO",
+        value_parser = Suggested::ACCEPT_AT,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub accept_at: Option<String>,
     #[command(flatten)]
     /// Who drafts, how much and in which shape.

@@ -1,16 +1,21 @@
 //! Flags for the models of services that a command runs in its own process.
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 
 /// Models of the services in this process.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Services")]
 pub struct ModelArgs {
-    /// Model that the verifier serves in this process: as in `serve verifier --model`.
-    #[arg(long, value_name = "MODEL")]
+    /// Target model: a folder, a GGUF file, org/name of the hub.
+    ///
+    /// It is that of the services in this process. `outrider serve verifier --help` tells all forms.
+    #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     target_model: Option<String>,
-    /// Model that the drafter serves in this process: as in `serve drafter --model`.
-    #[arg(long, value_name = "MODEL")]
+    /// Draft model, of the target model's vocabulary.
+    ///
+    /// It is that of the services in this process, in the forms of a target model.
+    #[arg(long, value_name = "MODEL", value_hint = ValueHint::AnyPath)]
     draft_model: Option<String>,
 }
 

@@ -12,24 +12,37 @@ use crate::args::RequestArgs;
 
 /// Arguments of `outrider generate`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("input").required(true).args(["prompt", "prompt_file"])))]
+#[command(group(ArgGroup::new("input").required(true).args(["text", "prompt", "prompt_file"])))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct GenerateArgs {
-    /// The prompt, taken as it is: no chat template is applied, unless --chat says so.
-    #[arg(long, value_name = "TEXT")]
+    /// The prompt; with --chat what a user says.
+    ///
+    /// It is taken as it is, unless --chat has the model's chat template applied.
+    #[arg(value_name = "PROMPT")]
+    text: Option<String>,
+    /// The same as a flag, for a prompt that begins with a dash.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
     prompt: Option<String>,
-    /// Reads the prompt from a file, a newline at its end included; `-` is standard input.
+    /// Reads the prompt from a file; `-` is standard input.
+    ///
+    /// A newline at its end belongs to the prompt.
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// Takes the prompt as what a user says, and asks for the answer, by the model's chat template.
+    /// Asks for an answer, by the model's chat template.
     #[arg(long)]
     chat: bool,
     /// What the model is told before the conversation.
-    #[arg(long, value_name = "TEXT", requires = "chat")]
+    #[arg(long, value_name = "TEXT", requires = "chat", hide_short_help = true)]
     system: Option<String>,
-    /// Prints one JSON object on stdout and nothing else. A failure is {"error": {"message": ...}}; one that
-    /// comes in the middle of an answer stands in its object, beside what came before it. What only the end of an
-    /// answer tells is null then.
+    /// Prints one JSON object on stdout and nothing else.
+    ///
+    /// A failure is {"error": {"message": ...}}; one that comes in the middle of an answer stands in its object, beside
+    /// what came before it. What only the end of an answer tells is null then.
     #[arg(long)]
     pub(crate) json: bool,
     /// Prints one line a round on stderr.
@@ -37,16 +50,23 @@ pub(crate) struct GenerateArgs {
     show_rounds: bool,
     /// Adds to --json the log probability of each token under the target model's own distribution, and the N most
     /// likely tokens at its position with theirs (0 to 20).
-    #[arg(long, value_name = "N", requires = "json", num_args = 0..=1, default_missing_value = "0")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "json",
+        num_args = 0..=1,
+        default_missing_value = "0",
+        hide_short_help = true
+    )]
     logprobs: Option<u32>,
     /// Generates once more by this method, with the same seed, and fails if the tokens are others. With
     /// `target-only` that shows that a lossless and reproducible method is.
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", hide_short_help = true)]
     pub(crate) check_against: Option<String>,
     /// Fails where the coordinator is lost in the middle of an answer. Without this, a coordinator that comes back
     /// within 30 seconds is asked again, with the same seed, and the answer goes on where it was; methods that are not
     /// reproducible fail in any case.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_resume: bool,
     #[command(flatten)]
     pub(crate) common: RequestArgs,
@@ -69,9 +89,19 @@ impl GenerateArgs {
         Ok(request)
     }
 
+    /// The prompt, if it stands on the command line.
+    fn typed(&self) -> Option<&str> {
+        self.text.as_deref().or(self.prompt.as_deref())
+    }
+
+    /// What the answer goes on from, as far as it is worth to be shown before it.
+    pub(crate) fn shown_prompt(&self) -> Option<&str> {
+        self.typed().filter(|_| !self.chat)
+    }
+
     fn prompt(&self) -> anyhow::Result<String> {
-        match (&self.prompt, &self.prompt_file) {
-            (Some(prompt), _) => Ok(prompt.clone()),
+        match (self.typed(), &self.prompt_file) {
+            (Some(prompt), _) => Ok(prompt.to_owned()),
             (None, Some(file)) if file.as_os_str() == "-" => {
                 let mut prompt = String::new();
                 let read = std::io::stdin().read_to_string(&mut prompt);

@@ -26,6 +26,7 @@ pub(super) async fn compare(
         sampling: request.sampling,
         seed: Some(answer.started.seed),
         stop: request.stop,
+        stop_token_ids: request.stop_token_ids,
         ignore_eos: request.ignore_eos,
         method: method.to_owned(),
         ..Default::default()

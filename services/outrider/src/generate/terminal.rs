@@ -12,18 +12,37 @@ use super::{Fault, Printer};
 /// Prints text as it comes.
 pub(crate) struct Terminal {
     out: AutoStream<std::io::Stdout>,
+    /// What the text goes on from, until it is shown.
+    prompt: Option<String>,
     /// Whether the last character printed was no newline.
     mid_line: bool,
 }
 
 impl Terminal {
     pub(crate) fn new() -> Self {
+        Self::after(None)
+    }
+
+    /// Shows `prompt` dimmed before the text that goes on from it, if stdout is a terminal.
+    pub(crate) fn after(prompt: Option<&str>) -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
         Self {
             out: stdout(),
+            prompt: prompt.filter(|_| is_terminal).map(str::to_owned),
             mid_line: false,
         }
     }
+
+    fn show_prompt(&mut self) -> std::io::Result<()> {
+        match self.prompt.take() {
+            Some(prompt) => write!(self.out, "{DIMMED}{prompt}{DIMMED:#}"),
+            None => Ok(()),
+        }
+    }
 }
+
+/// Style of what the model did not write.
+const DIMMED: Style = Style::new().dimmed();
 
 /// Colour of a token: green where the draft model did the work.
 fn style(origin: i32) -> Style {
@@ -39,6 +58,7 @@ fn style(origin: i32) -> Style {
 
 impl Printer for Terminal {
     fn chunk(&mut self, chunk: &v1::Chunk) -> anyhow::Result<()> {
+        self.show_prompt()?;
         for (piece, &origin) in chunk.pieces.iter().zip(&chunk.origins) {
             let style = style(origin);
             write!(self.out, "{style}{piece}{style:#}")?;

@@ -76,7 +76,7 @@ pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
     let flags: Vec<_> = settings.iter().filter_map(flag).collect();
     writeln!(
         out,
-        "\nexample\n  outrider generate --method {}{} --prompt \"Once upon a time\"",
+        "\nexample\n  outrider generate \"Once upon a time\" --method {}{}",
         method.name,
         flags.concat()
     )

@@ -9,6 +9,7 @@ mod commands;
 mod drafter;
 #[cfg(unix)]
 mod draining;
+mod flags;
 mod generate;
 mod health;
 #[cfg(feature = "hub")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use opentelemetry_sdk::trace::Sampler;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tonic::transport::Uri;
 
@@ -16,7 +17,7 @@ const SAMPLE_RATIO: f64 = 0.1;
 const ROUND_EVERY: u32 = 16;
 
 /// How spans and logs are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Protocol {
     /// OTLP over gRPC.
     #[serde(rename = "grpc")]
@@ -28,7 +29,7 @@ pub enum Protocol {
 
 /// What is sent to an OpenTelemetry collector, as a section of the configuration. What is absent or empty is
 /// taken from the variables that OpenTelemetry defines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
     /// URL of a collector, `http://HOST:PORT` or `https://HOST:PORT`. Empty is `OTEL_EXPORTER_OTLP_ENDPOINT`; where that is unset too
@@ -41,6 +42,7 @@ pub struct TelemetryConfig {
     pub ca_file: PathBuf,
     /// Share of requests that are traced, 0 to 1, but for those whose client has decided. Absent is
     /// `OTEL_TRACES_SAMPLER`, or one in ten.
+    #[schemars(range(min = 0, max = 1))]
     pub sample_ratio: Option<f64>,
     /// Of a traced request the first round and then one in so many have spans at the peers; 0 is none.
     pub round_every: u32,
