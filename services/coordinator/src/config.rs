@@ -188,7 +188,7 @@ impl Default for CoordinatorConfig {
             verifier_retries: 5,
             unready_after_ms: const { NonZeroU64::new(15_000).unwrap() },
             lease_ms: const { NonZeroU32::new(10_000).unwrap() },
-            resolve_every_ms: const { NonZeroU64::new(30_000).unwrap() },
+            resolve_every_ms: const { NonZeroU64::new(5_000).unwrap() },
             max_requests: const { NonZeroUsize::new(256).unwrap() },
             max_requests_per_client: 0,
             allow_accept_at_coordinator: true,
