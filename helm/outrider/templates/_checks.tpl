@@ -18,6 +18,7 @@
 {{- include "outrider.checkAutoscaling" $scope -}}
 {{- end -}}
 {{- include "outrider.checkHttp" . -}}
+{{- include "outrider.checkOperators" . -}}
 {{- end -}}
 
 {{- define "outrider.checkSidecar" -}}
