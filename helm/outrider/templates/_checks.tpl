@@ -16,7 +16,10 @@
 {{- include "outrider.checkGrace" $scope -}}
 {{- include "outrider.checkModel" $scope -}}
 {{- include "outrider.checkAutoscaling" $scope -}}
+{{- include "outrider.checkResources" (dict "name" (printf "%s.resources" $role) "resources" $scope.values.resources) -}}
+{{- include "outrider.checkResources" (dict "name" (printf "%s.download.resources" $role) "resources" $scope.values.download.resources) -}}
 {{- end -}}
+{{- include "outrider.checkResources" (dict "name" "tests.resources" "resources" .Values.tests.resources) -}}
 {{- include "outrider.checkHttp" . -}}
 {{- include "outrider.checkOperators" . -}}
 {{- end -}}
