@@ -12,7 +12,7 @@ use super::{DraftingArgs, Suggested};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodArgs {
-    /// How tokens are generated, see `outrider methods`.
+    /// How draft tokens become output: `outrider methods` says which when.
     #[arg(
         long,
         value_name = "NAME",
@@ -43,16 +43,16 @@ pub struct MethodArgs {
         hide_short_help = true
     )]
     pub beta: Option<String>,
-    /// BiLD: the drafter hands over where its confidence is below this.
+    /// BiLD: the drafter hands over to the target where its confidence is below this.
     #[arg(long, value_name = "P", hide_short_help = true)]
     pub fallback: Option<f64>,
-    /// BiLD: most draft tokens before the verifier looks.
+    /// BiLD: most draft tokens in a row before the verifier checks them.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub window: Option<u32>,
-    /// BiLD: the verifier looks at the last tokens too.
+    /// BiLD: the verifier also checks the draft tokens that end the output.
     #[arg(long, hide_short_help = true)]
     pub verify_on_finish: bool,
-    /// Token cascade: most draft tokens in a row before the target must speak; 0 is no limit.
+    /// Token cascade: most draft tokens in a row before the target must add one; 0 is no limit.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub max_run: Option<u32>,
     /// Sequence cascade: whether an answer's score is the mean log probability of its tokens, as it is if not

@@ -42,6 +42,7 @@ pub(super) fn method(method: &Method) -> Value {
     json!({
         "name": method.name,
         "aliases": method.aliases,
+        "when": method.when,
         "summary": method.summary,
         "plan": method.plan.name(),
         "target": TargetKind::of(method.target).name(),

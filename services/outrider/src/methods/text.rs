@@ -9,7 +9,7 @@ use speculation::target::RULES;
 pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<()> {
     writeln!(
         out,
-        "{:<17} {:<9} {:<13} summary",
+        "{:<17} {:<9} {:<13} when to choose it, and what it does",
         "method", "lossless", "reproducible"
     )?;
     for method in methods {
@@ -19,8 +19,9 @@ pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<(
             method.name,
             yes_no(method.is_lossless()),
             yes_no(method.is_reproducible()),
-            method.summary
+            method.when
         )?;
+        writeln!(out, "{:<41} {}", "", method.summary)?;
     }
     meanings(out)?;
     axes(out)?;
@@ -31,7 +32,8 @@ pub(super) fn registry(out: &mut impl Write, methods: &[Method]) -> io::Result<(
 
 /// One method, and how to ask for it.
 pub(super) fn method(out: &mut impl Write, method: &Method) -> io::Result<()> {
-    writeln!(out, "{}: {}", method.name, method.summary)?;
+    writeln!(out, "{}: {}", method.name, method.when)?;
+    writeln!(out, "  {}\n", method.summary)?;
     let [sampling, greedy] = [1.0, 0.0].map(|temperature| {
         let proposal = method.preset(temperature).proposal;
         names::of_proposal(proposal)
@@ -100,14 +102,15 @@ fn meanings(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\nlossless:     every token is an exact sample of the target model\n\
-         reproducible: a seed gives the same tokens however blocks were cut, retried or moved"
+         reproducible: a seed gives the same tokens however blocks were cut, retried or moved\n\
+         p, q:         the probabilities that the target and the draft model give a token"
     )
 }
 
 fn axes(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nA method presets the axes; one given beside it replaces the preset."
+        "\nA method sets some of these axes. A request may set any of them by itself."
     )?;
     for axis in axes_listing() {
         let flag = axis.name.replace('_', "-");

@@ -6,7 +6,7 @@ use super::{refused, run};
 
 #[test]
 fn methods_are_listed_for_people_and_programs() {
-    let text = String::from_utf8(run(&["methods"]).stdout).expect("text");
+    let listing = String::from_utf8(run(&["methods"]).stdout).expect("text");
     let list: Value = serde_json::from_slice(&run(&["methods", "--json"]).stdout).expect("JSON");
     let listed = |kind: &str| -> Vec<String> {
         let entries = list[kind].as_array().expect("an array").iter();
@@ -18,15 +18,19 @@ fn methods_are_listed_for_people_and_programs() {
     assert_eq!(listed("methods"), methods);
     assert_eq!(listed("rules").len(), 10);
     for name in listed("methods").iter().chain(&listed("rules")) {
-        assert!(text.contains(name.as_str()), "{name}");
+        assert!(listing.contains(name.as_str()), "{name}");
     }
-    for method in methods {
-        let text = String::from_utf8(run(&["methods", method]).stdout).expect("text");
-        assert!(text.contains(&format!("--method {method}")), "{text}");
+    for method in speculation::methods::METHODS {
+        let one = String::from_utf8(run(&["methods", method.name]).stdout).expect("text");
+        assert!(one.contains(&format!("--method {}", method.name)), "{one}");
+        for text in [method.when, method.summary] {
+            assert!(listing.contains(text) && one.contains(text), "{text}");
+        }
     }
     let alone: Value =
         serde_json::from_slice(&run(&["methods", "gumbel", "--json"]).stdout).expect("JSON");
     assert_eq!(alone, list["methods"][0]);
+    assert_eq!(alone["when"], speculation::methods::METHODS[0].when);
     assert!(refused(&["methods", "nonsense"]).contains("spec-cascade"));
 }
 

@@ -58,7 +58,7 @@ pub fn axes_listing() -> Vec<Axis> {
         tree(),
         Axis {
             name: "target",
-            help: "the distribution that the output is drawn from",
+            help: "the distribution π that the output is drawn from",
             default: of_method(),
             values: named(names::targets()),
         },
@@ -85,17 +85,17 @@ pub fn axes_listing() -> Vec<Axis> {
 fn drafting() -> Axis {
     Axis {
         name: "drafting",
-        help: "who proposes",
+        help: "who proposes draft tokens",
         default: names::draftings()[0].to_owned(),
         values: vec![
             plain("model", "the draft model"),
             plain(
                 "max-gram",
-                "no model: what followed the longest earlier match of the text's end, then bigrams",
+                "no model: copies what followed the longest earlier match of the text's end, then bigrams",
             ),
             plain(
                 "cascade",
-                "several draft models, the larger reviewing what the smaller propose",
+                "several draft models: the larger ones review what the smaller ones propose",
             ),
         ],
     }
@@ -104,12 +104,12 @@ fn drafting() -> Axis {
 fn draft_len() -> Axis {
     Axis {
         name: "draft_len",
-        help: "how many tokens are drafted in a round; a policy's blocks have a most of their own",
+        help: "how many tokens are drafted in a round; the draft cap bounds all but a number",
         default: format!("auto in plan speculative; at most {DRAFT_CAP}"),
         values: [
             plain(
                 "auto",
-                "as many as pay, by measured acceptance, times and load; none where drafting does not",
+                "as many as pay, by measured acceptance, times and load; none where drafting does not pay",
             ),
             ranged("K", format!("1 to {DRAFT_MOST}"), "always this many"),
         ]
@@ -132,12 +132,12 @@ fn tree() -> Axis {
             ranged(
                 "comb:N",
                 format!("{} to {}", COMB.0, COMB.1),
-                "each token is one of N siblings, the others the most likely ones",
+                "each token has N - 1 siblings beside it, the most likely other tokens",
             ),
             ranged(
                 "alternates:N",
                 format!("{} to {}", ALTERNATES.0, ALTERNATES.1),
-                "each token has N alternatives, ranked as the shared noise ranks them",
+                "each token has the N next choices under the shared noise beside it",
             ),
         ],
     }
@@ -146,7 +146,7 @@ fn tree() -> Axis {
 fn proposal() -> Axis {
     Axis {
         name: "proposal",
-        help: "what the verifier is told of the draft distribution",
+        help: "how much of the draft distribution is sent to the verifier",
         default: format!(
             "what is needed; sparse:{SPARSE_TOP} where a part of the distribution will do"
         ),
@@ -154,12 +154,12 @@ fn proposal() -> Axis {
             plain("none", "nothing"),
             plain(
                 "point",
-                "that the draft is certain: temperature 0, max-gram",
+                "only that the draft is certain: temperature 0, max-gram",
             ),
             ranged(
                 "sparse:K",
                 format!("1 to {SPARSE_MOST}"),
-                "its most likely tokens, which drafts are then drawn from",
+                "its K most likely tokens; drafts are then drawn from these alone",
             ),
             plain("dense:f32", "all of it"),
             plain("dense:f16", "all of it, rounded"),

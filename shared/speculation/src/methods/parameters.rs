@@ -65,7 +65,7 @@ const BETA: &str = "beta";
 /// BiLD: when the drafter hands over.
 pub(super) const FALLBACK: Parameter<f64> = Parameter {
     name: "fallback",
-    help: "confidence below which the drafter hands over",
+    help: "the drafter hands over to the target where its confidence is below this",
     range: Range::Number(0.0, 1.0),
     default: 0.6,
 };
@@ -73,7 +73,7 @@ pub(super) const FALLBACK: Parameter<f64> = Parameter {
 /// BiLD: most draft tokens before the target looks.
 pub(super) const WINDOW: Parameter<u32> = Parameter {
     name: "window",
-    help: "most draft tokens before the target looks",
+    help: "most draft tokens in a row before the target checks them",
     range: Range::Count(1, 64),
     default: 10,
 };
@@ -81,7 +81,7 @@ pub(super) const WINDOW: Parameter<u32> = Parameter {
 /// BiLD: whether the target looks at the last tokens too.
 pub(super) const VERIFY_ON_FINISH: Parameter<bool> = Parameter {
     name: "verify_on_finish",
-    help: "whether the target looks at the tokens that end the output, too",
+    help: "whether the target also checks the draft tokens that end the output",
     range: Range::Flag,
     default: false,
 };
@@ -117,7 +117,7 @@ pub(super) const SEQUENCE_ALPHA: Parameter<f64> = Parameter {
 pub(super) fn rule(rules: &'static [Rule], default: Rule) -> Parameter<Rule> {
     Parameter {
         name: RULE,
-        help: "deferral rule: when the target's distribution stands instead of the draft model's",
+        help: "deferral rule: where the target decides instead of the draft model",
         range: Range::Rule(rules),
         default,
     }
@@ -138,7 +138,7 @@ pub(super) fn rule_alpha(rule: Rule) -> Parameter<f64> {
 pub(super) fn lossy_alpha(default: f64) -> Parameter<f64> {
     Parameter {
         name: ALPHA,
-        help: "leniency: a draft token stands with probability min(1, p/((1 - alpha) q)); 0 is exact",
+        help: "leniency: a draft token is accepted with probability min(1, p/((1 - alpha) q)); 0 is exact",
         range: Range::NumberBelow(0.0, 1.0),
         default,
     }
@@ -161,7 +161,7 @@ pub(super) fn lossy_beta(alpha: f64, default: Beta) -> Parameter<Beta> {
 pub(super) fn rollback(default: f64) -> Parameter<f64> {
     Parameter {
         name: ALPHA,
-        help: "rollback threshold in nats: a draft token x stands while -ln p(x) is at most this",
+        help: "rollback threshold in nats: a draft token x is kept while -ln p(x) is at most this",
         range: Range::Number(0.0, 100.0),
         default,
     }

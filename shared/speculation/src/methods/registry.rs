@@ -11,7 +11,10 @@ pub struct Method {
     pub name: &'static str,
     /// Other names it answers to.
     pub aliases: &'static [&'static str],
-    /// One line for `outrider methods`.
+    /// When to choose it, in one line for `outrider methods`.
+    pub when: &'static str,
+    /// What it does, in one line for `outrider methods`. p and q are the probabilities that the target
+    /// and the draft model give a token.
     pub summary: &'static str,
     /// Which model does what, in which order.
     pub plan: PlanKind,
@@ -35,7 +38,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "coupled",
         aliases: &["gumbel"],
-        summary: "draft, then keep each token that is the target's own seeded choice",
+        when: "by default: the output is the target's own, and a seed repeats it whatever was drafted",
+        summary: "drafts tokens and keeps those that the target itself chooses with this seed",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
         verification: Verification::COUPLED,
@@ -45,7 +49,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "rejection",
         aliases: &["token", "speculative-sampling"],
-        summary: "draft, then accept each token with probability min(1, p/q), else resample",
+        when: "to compare with the literature; block accepts no fewer draft tokens",
+        summary: "accepts each draft token with probability min(1, p/q), and redraws the first that fails",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
         verification: Verification::TOKEN,
@@ -55,7 +60,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "block",
         aliases: &["block-verification"],
-        summary: "draft, then accept the longest prefix whose joint test passes",
+        when: "for fewer target calls than coupled above temperature 0, if no seed must repeat the output",
+        summary: "tests the draft tokens of a block together, and accepts the longest beginning that passes",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
         verification: Verification::BLOCK,
@@ -64,7 +70,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "block-greedy",
         aliases: &[],
-        summary: "accept the most a block can, and carry the residual into the next rounds",
+        when: "to compare with block: it accepts the most of one block, at the cost of later rounds",
+        summary: "accepts more of a block than block does, and corrects for it in the next rounds",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Exact,
         verification: Verification::BLOCK_GREEDY,
@@ -73,7 +80,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "lossy",
         aliases: &[],
-        summary: "accept with probability min(1, p/((1 - alpha) q)): more accepted, less exact",
+        when: "for somewhat fewer target calls above temperature 0, with one number to tune",
+        summary: "accepts each draft token with probability min(1, p/((1 - alpha) q))",
         plan: PlanKind::Speculative,
         target: LOSSY,
         verification: Verification::TOKEN,
@@ -83,7 +91,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "spec-cascade",
         aliases: &["speculative-cascade"],
-        summary: "speculate towards a mixture of both models that a deferral rule makes",
+        when: "if the draft model is good enough, or better, at some of the tokens",
+        summary: "draws from a mixture of both models; a deferral rule says where the target decides",
         plan: PlanKind::Speculative,
         target: TargetDistribution::Deferral {
             rule: rules::TOKEN_V3,
@@ -95,6 +104,7 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "token-cascade",
         aliases: &[],
+        when: "as bild, if the target need not check the draft tokens",
         summary: "the draft model decodes; where it is unsure the target adds one token",
         plan: PlanKind::TokenCascade,
         target: TargetDistribution::Deferral {
@@ -107,6 +117,7 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "sequence-cascade",
         aliases: &[],
+        when: "if whole answers of the draft model are often good enough, and need not stream",
         summary: "the draft model answers; if its answer scores low the target answers anew",
         plan: PlanKind::SequenceCascade,
         target: TargetDistribution::Deferral {
@@ -120,7 +131,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "oracle-cascade",
         aliases: &[],
-        summary: "both models at every position; shows what a deferral rule is worth, saves nothing",
+        when: "to measure what a deferral rule is worth; it saves nothing",
+        summary: "runs both models at every position, and draws from the mixture that the rule makes",
         plan: PlanKind::OracleCascade,
         target: TargetDistribution::Deferral {
             rule: rules::DIFF,
@@ -133,7 +145,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "bild",
         aliases: &[],
-        summary: "draft while sure; the target looks back and replaces what it finds unlikely",
+        when: "for few target calls at temperature 0, if the draft model knows when it is unsure",
+        summary: "drafts while sure; the target then replaces the first token that it finds unlikely",
         plan: PlanKind::Bild,
         target: TargetDistribution::Exact,
         verification: Verification::bild(5.0),
@@ -142,7 +155,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "target-only",
         aliases: &[],
-        summary: "the target model alone, one token a forward",
+        when: "as the baseline: what the target does without drafts",
+        summary: "the target model generates alone, one token a forward",
         plan: PlanKind::TargetOnly,
         target: TargetDistribution::Exact,
         verification: Verification::COUPLED,
@@ -151,7 +165,8 @@ pub const METHODS: &[Method] = &[
     Method {
         name: "draft-only",
         aliases: &[],
-        summary: "the draft model alone; fast, and only as good as the draft model",
+        when: "to see what quality is left without the target",
+        summary: "the draft model generates alone",
         plan: PlanKind::DraftOnly,
         target: TargetDistribution::Exact,
         verification: Verification::COUPLED,

@@ -20,7 +20,7 @@ impl Verification {
     /// A draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild.
     pub const BILD: Self = Self::new(&VerificationSpec {
         name: "bild",
-        summary: "a draft token x stands while -ln p(x) is at most the rollback threshold; a part of plan bild",
+        summary: "a draft token x is kept while -ln p(x) is at most the rollback threshold; a part of plan bild",
         wire: 5,
         draws: Draws::Shared,
         reads_draft: false,

@@ -27,7 +27,7 @@ impl Verification {
     /// The longest prefix of the block stands whose joint test passes.
     pub const BLOCK: Self = Self::new(&VerificationSpec {
         name: "block",
-        summary: "the longest prefix of the block stands whose joint test passes",
+        summary: "the longest beginning of the block that passes a joint test is accepted",
         wire: 3,
         draws: Draws::Own,
         reads_draft: true,

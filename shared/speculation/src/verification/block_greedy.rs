@@ -36,7 +36,7 @@ impl Verification {
     /// The most that a block can is accepted, and the residual is carried into later rounds.
     pub const BLOCK_GREEDY: Self = Self::new(&VerificationSpec {
         name: "block-greedy",
-        summary: "the most that a block can is accepted, and the residual is carried into later rounds",
+        summary: "as much of the block as can be is accepted; the residual is carried into later rounds",
         wire: 4,
         draws: Draws::Own,
         reads_draft: true,

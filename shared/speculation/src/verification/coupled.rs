@@ -14,7 +14,7 @@ impl Verification {
     /// A draft token stands if it is the verifier's own choice under the noise that both share.
     pub const COUPLED: Self = Self::new(&VerificationSpec {
         name: "coupled",
-        summary: "a draft token stands if it is the verifier's own choice under the noise that both share",
+        summary: "a draft token is accepted if the verifier, with the same random numbers, chooses it too",
         wire: 1,
         draws: Draws::Shared,
         reads_draft: false,

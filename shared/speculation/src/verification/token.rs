@@ -19,7 +19,7 @@ impl Verification {
     /// Each draft token x stands with probability min(1, π(x)/q(x)), else the residual is drawn.
     pub const TOKEN: Self = Self::new(&VerificationSpec {
         name: "token",
-        summary: "each draft token x stands with probability min(1, π(x)/q(x)), else the residual is drawn",
+        summary: "a draft token x is accepted with probability min(1, π(x)/q(x)); a refused one is redrawn from the residual",
         wire: 2,
         draws: Draws::Own,
         reads_draft: true,

@@ -20,21 +20,30 @@ fn row(text: &'static str, start: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_method_has_its_row_and_its_section() {
+fn every_method_has_its_rows_and_its_section() {
     let yes_no = |yes| if yes { "yes" } else { "no" };
     for method in METHODS {
         let name = method.name;
-        let expected = [
+        let to_choose = [
+            method.when,
+            method.summary,
+            yes_no(method.is_lossless()),
+            yes_no(method.is_reproducible()),
+        ];
+        assert_eq!(
+            row(GUIDE, &format!("| [`{name}`](#{name}) |"))[2..6],
+            to_choose,
+            "{name}"
+        );
+        let preset = [
             method.plan.name(),
             TargetKind::of(method.target).name(),
             method.verification.name,
-            yes_no(method.is_lossless()),
-            yes_no(method.is_reproducible()),
             yes_no(method.needs_draft_probs()),
         ];
         assert_eq!(
-            row(GUIDE, &format!("| [`{name}`](#{name})"))[2..8],
-            expected,
+            row(section("Axes"), &format!("| `{name}` |"))[2..6],
+            preset,
             "{name}"
         );
         for setting in method.parameters() {
