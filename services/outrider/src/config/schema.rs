@@ -11,7 +11,7 @@ pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<Config>();
     let mut schema = schema.to_value();
-    without_default_sections(&mut schema);
+    as_layer(&mut schema);
     for (before, now) in renamed() {
         let mut moved = schema.pointer(&pointer(&now)).cloned().unwrap_or_default();
         moved["deprecated"] = json!(true);
@@ -31,16 +31,16 @@ fn pointer(key: &str) -> String {
     names.collect()
 }
 
-/// Takes the defaults of whole sections away, which stand key by key in them.
-fn without_default_sections(schema: &mut Value) {
-    let Value::Object(fields) = schema else {
-        if let Value::Array(items) = schema {
-            items.iter_mut().for_each(without_default_sections);
-        }
+/// What a file leaves out of a section is that of the layers beneath it: nothing is required, and a section has no
+/// default but those of its keys.
+fn as_layer(section: &mut Value) {
+    let Some(fields) = section.as_object_mut() else {
         return;
     };
-    if fields.get("default").is_some_and(Value::is_object) {
-        fields.remove("default");
-    }
-    fields.values_mut().for_each(without_default_sections);
+    let Some(Value::Object(keys)) = fields.get_mut("properties") else {
+        return;
+    };
+    keys.values_mut().for_each(as_layer);
+    fields.remove("required");
+    fields.remove("default");
 }
