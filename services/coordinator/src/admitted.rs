@@ -128,7 +128,7 @@ impl AdmittedRequest {
 
     /// Whether sampling distributions differ from unscaled ones.
     fn is_scaled(&self) -> bool {
-        self.sampling.temperature != 1.0 || cuts(&self.sampling)
+        self.sampling.temperature != 1.0 || self.sampling.cuts()
     }
 
     /// Whether the target model's unscaled distribution must come with its slices: a decision at the
@@ -139,9 +139,4 @@ impl AdmittedRequest {
             reads_unscaled || self.report_distributions || self.method.needs().target_unscaled;
         self.is_scaled() && wanted
     }
-}
-
-/// Whether the sampling distributions are cut.
-pub(crate) fn cuts(sampling: &SamplingParams) -> bool {
-    sampling.top_k > 0 || sampling.top_p < 1.0 || sampling.min_p > 0.0
 }

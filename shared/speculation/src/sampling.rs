@@ -119,6 +119,11 @@ impl SamplingParams {
         BadValue::in_range(fits, "min_tokens", self.min_tokens, expected)
     }
 
+    /// Whether top-k, top-p or min-p may cut tokens off the distributions.
+    pub fn cuts(&self) -> bool {
+        self.top_k > 0 || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
     /// Whether the distribution at a position depends on which tokens stand before it other than through
     /// the model.
     pub fn uses_history(&self) -> bool {

@@ -8,7 +8,6 @@ use wire::drafting_request::DraftingRequest;
 use wire::status::BadField;
 use wire::{method, v1};
 
-use crate::admitted::cuts;
 use crate::config::CoordinatorConfig;
 use crate::peer::pool::ServedModel;
 
@@ -28,7 +27,7 @@ pub(super) fn choose(
     if requested.draft_len.is_none() && config.draft_len.fixed().is_some() {
         requested.draft_len = Some(DraftLen::Fixed);
     }
-    let choice = Choice::resolve(&requested, sampling.temperature, cuts(sampling));
+    let choice = Choice::resolve(&requested, sampling.temperature, sampling.cuts());
     let choice = choice.map_err(|error| match &error.field[..] {
         // A number goes with everything: it is the policy that does not.
         "draft_len" => BadField::new("draft_length", error.problem),
