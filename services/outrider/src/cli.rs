@@ -53,6 +53,7 @@ enum Command {
     /// Talks with the model, turn by turn, by its chat template. Each line is what the user says; the
     /// answers are kept in the conversation. Its oldest turns are forgotten, with a word about it, where it
     /// leaves no room for --max-tokens in the model's context. Ends with Ctrl-D.
+    #[command(after_help = chat::HELP)]
     Chat(Box<chat::ChatArgs>),
     /// Downloads models from the hub, and lists those that are here.
     Models(models::ModelsArgs),
@@ -136,7 +137,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             return Box::pin(generate::run(*args, config)).await;
         }
         Command::Chat(args) => {
-            let config = global.load_for(&args.common.services)?;
+            let config = global.load_for(args.services())?;
             Box::pin(chat::run(*args, config)).await?;
         }
         Command::Models(args) => models::run(args).await?,

@@ -54,13 +54,18 @@ pub(crate) fn report(error: &anyhow::Error, as_json: bool) {
 /// Tells what is wrong with a command line, or shows the help it asks for, and ends the program.
 pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> ! {
     if as_json && error.use_stderr() {
-        let text = error.render().to_string();
-        // The first paragraph says what is wrong, the others how it is done.
-        let first = text.split("\n\n").next().unwrap_or_default();
-        let words: Vec<&str> = first.split_whitespace().collect();
-        print(words.join(" ").trim_start_matches("error: "));
+        print(&of_command_line(error));
     }
     error.exit()
+}
+
+/// What is wrong with a command line, in one line.
+pub(crate) fn of_command_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    // The first paragraph says what is wrong, the others how it is done.
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// The object of a failure, in a line.

@@ -7,7 +7,7 @@ mod reading;
 pub(crate) mod terminal;
 
 pub(crate) use args::{GenerateArgs, turn};
-pub(crate) use reading::{TooLong, explain, read};
+pub(crate) use reading::{TooLong, explain, is_begun, read};
 
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ async fn until_interrupted(
     let mut printer: Box<dyn Printer> = if args.json {
         Box::new(json::Json)
     } else {
-        Box::new(terminal::Terminal::after(args.shown_prompt()))
+        Box::new(terminal::Terminal::new(args.shown_prompt(), true))
     };
     let policy = Policy {
         resume: !args.no_resume,
@@ -72,7 +72,7 @@ async fn until_interrupted(
         signal = interrupted => signal,
     };
     // The answer is printed already where what comes after it was interrupted.
-    if reading::is_begun(&answer) && !answer.is_whole() {
+    if is_begun(&answer) && !answer.is_whole() {
         let fault = Fault {
             message: format!("interrupted by {}", signal.name),
             code: Code::Cancelled,

@@ -16,20 +16,20 @@ pub(crate) struct Terminal {
     prompt: Option<String>,
     /// Whether the last character printed was no newline.
     mid_line: bool,
+    /// Whether a line of statistics follows the answer.
+    with_stats: bool,
 }
 
 impl Terminal {
-    pub(crate) fn new() -> Self {
-        Self::after(None)
-    }
-
-    /// Shows `prompt` dimmed before the text that goes on from it, if stdout is a terminal.
-    pub(crate) fn after(prompt: Option<&str>) -> Self {
+    /// Shows `prompt` dimmed before the text that goes on from it, if stdout is a terminal; a line of statistics follows
+    /// an answer if `with_stats`.
+    pub(crate) fn new(prompt: Option<&str>, with_stats: bool) -> Self {
         let is_terminal = std::io::stdout().is_terminal();
         Self {
             out: stdout(),
             prompt: prompt.filter(|_| is_terminal).map(str::to_owned),
             mid_line: false,
+            with_stats,
         }
     }
 
@@ -84,18 +84,15 @@ impl Printer for Terminal {
     }
 
     fn ended(&mut self, answer: &Answer, _: Option<&Fault>) -> anyhow::Result<()> {
-        let Answer {
-            started, finished, ..
-        } = answer;
         writeln!(self.out)?;
         self.out.flush()?;
+        if self.with_stats {
+            eprintln!("{}", stats(answer));
+        }
         if !answer.is_whole() {
-            let tokens = answer.token_ids.len();
-            let (method, seed) = (&started.method, started.seed);
-            eprintln!("[{tokens} tokens, method {method}, seed {seed}]");
             return Ok(());
         }
-        eprintln!("{}", summary(started, finished));
+        let finished = &answer.finished;
         if let Some(fallback) = finished
             .speculation
             .as_ref()
@@ -125,7 +122,20 @@ fn method_name(started: &v1::Started, finished: &v1::Finished) -> String {
     )
 }
 
-/// The request in one line.
+/// What is known of an answer, whole or not, in one line.
+pub(crate) fn stats(answer: &Answer) -> String {
+    let Answer {
+        started, finished, ..
+    } = answer;
+    if answer.is_whole() {
+        return summary(started, finished);
+    }
+    let tokens = answer.token_ids.len();
+    let (method, seed) = (&started.method, started.seed);
+    format!("[{tokens} tokens, method {method}, seed {seed}]")
+}
+
+/// A whole answer in one line.
 fn summary(started: &v1::Started, finished: &v1::Finished) -> String {
     let tokens = finished.usage.unwrap_or_default().completion_tokens;
     let timing = finished.timing.unwrap_or_default();

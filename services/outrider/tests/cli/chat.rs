@@ -1,7 +1,10 @@
 //! Conversations, by the model's chat template.
 
+#[cfg(unix)]
+mod terminal;
+
 use std::io::Write;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -38,8 +41,12 @@ const SAMPLED: &str = "--temperature 1 --seed 3 --max-tokens 12 --stop '\n' --ta
 
 /// What `chat` does with these bytes as its input.
 fn chat(model: &TempDir, more: &str, input: &[u8]) -> Output {
-    let mut chat = outrider(&words(&format!("chat {more} {SAMPLED}")))
-        .arg(model.path())
+    let mut chat = outrider(&words(&format!("chat {more} {SAMPLED}")));
+    through(chat.arg(model.path()), input)
+}
+
+fn through(command: &mut Command, input: &[u8]) -> Output {
+    let mut chat = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -53,7 +60,14 @@ fn chat(model: &TempDir, more: &str, input: &[u8]) -> Output {
 
 /// What it prints and tells where it succeeds.
 fn talk(model: &TempDir, more: &str, input: &[u8]) -> (String, String) {
-    let output = chat(model, more, input);
+    printed(chat(model, more, input))
+}
+
+fn say(command: &mut Command, input: &[u8]) -> (String, String) {
+    printed(through(command, input))
+}
+
+fn printed(output: Output) -> (String, String) {
     let stderr = String::from_utf8(output.stderr).expect("text");
     assert!(output.status.success(), "{stderr}");
     (String::from_utf8(output.stdout).expect("text"), stderr)
@@ -86,6 +100,24 @@ fn a_conversation_is_the_prompt_its_template_makes_of_it() {
     );
     let (talked, _) = talk(&folder, "", b"Hello\n\nAnd then?");
     assert_eq!(talked, format!("{first}\n{second}\n"));
+}
+
+/// Through a pipe every line is said, and nothing is printed but answers, if not asked for.
+#[test]
+fn each_turn_has_a_seed_of_its_own_unless_one_is_given() {
+    let folder = model(TEMPLATE);
+    let seeds = |flags: &str| {
+        let line = format!("chat --stats {flags} --max-tokens 2 --target-model");
+        let (_, reported) = say(outrider(&words(&line)).arg(folder.path()), b"Hello\n/bye\n");
+        let of_line = |line: &str| line.rsplit_once("seed ").map(|(_, seed)| seed.to_owned());
+        reported.lines().filter_map(of_line).collect::<Vec<_>>()
+    };
+    let drawn = seeds("");
+    assert_eq!(drawn.len(), 2, "{drawn:?}");
+    assert_ne!(drawn[0], drawn[1]);
+    assert_eq!(seeds("--seed 7"), ["7]", "7]"]);
+    let (_, reported) = talk(&folder, "", b"Hello");
+    assert_eq!(reported, "");
 }
 
 const BRIEF: &str = "--system Brief.";

@@ -10,23 +10,23 @@ use super::relay::Relay;
 use super::{ANY, Server, free_address, outrider, says, signal, succeeds, words};
 
 /// Bytes of a verifier's answers: some rounds of the output, and not all of them.
-const NO_WHOLE_OUTPUT: usize = 1_500;
+pub(crate) const NO_WHOLE_OUTPUT: usize = 1_500;
 
 const REQUEST: &str =
     "generate --prompt 'Once upon a time' --max-tokens 300 --ignore-eos --draft-len 2";
 
 /// Three processes, and a relay by which every output can be held in its middle.
-struct Deployment {
-    coordinator: Option<Server>,
+pub(crate) struct Deployment {
+    pub(crate) coordinator: Option<Server>,
     address: String,
-    url: String,
-    relay: Relay,
+    pub(crate) url: String,
+    pub(crate) relay: Relay,
     drafter: Server,
     _verifier: Server,
 }
 
 impl Deployment {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let verifier = Server::start(&["verifier", "--listen", ANY]);
         let at = verifier.url.strip_prefix("http://").expect("a URL");
         let relay = Relay::start(at.parse::<SocketAddr>().expect("an address")).await;

@@ -25,6 +25,8 @@ mod manual;
 mod measuring;
 #[cfg(target_os = "linux")]
 mod memory;
+#[cfg(unix)]
+mod pty;
 mod quantize;
 // The relay of the system tests, with more than is wanted here.
 #[cfg(unix)]

@@ -1,0 +1,82 @@
+//! One turn: what the user says goes to the coordinator, and the answer is printed as it comes.
+
+use client::{Answer, Client};
+use wire::v1;
+
+use super::conversation::Conversation;
+use super::settings::Settings;
+use crate::generate::terminal::Terminal;
+use crate::generate::{self, TooLong};
+
+/// Tokens of an answer that a conversation leaves room for, where --max-tokens does not say.
+const ANSWER_TOKENS: u32 = 256;
+
+/// A conversation with the model of a coordinator.
+pub(super) struct Dialogue {
+    client: Client,
+    url: String,
+    pub(super) settings: Settings,
+    pub(super) conversation: Conversation,
+    /// The last answer, as far as it came.
+    pub(super) answer: Answer,
+}
+
+impl Dialogue {
+    pub(super) fn new(client: Client, url: &str, settings: Settings) -> Self {
+        Self {
+            client,
+            url: url.to_owned(),
+            settings,
+            conversation: Conversation::default(),
+            answer: Answer::default(),
+        }
+    }
+
+    /// Prints the answer to `said`, and keeps both. The oldest turns are forgotten where the conversation and an
+    /// answer have no room in the model's context. Where this is dropped, the call is cancelled, and nothing of
+    /// the turn is kept but what [`keep`](Self::keep) does.
+    ///
+    /// # Errors
+    /// [`TooLong`] if there is no room for `said` alone; else what ended the answer.
+    pub(super) async fn say(&mut self, said: &str) -> anyhow::Result<()> {
+        self.answer = Answer::default();
+        let request = &self.settings.request;
+        let mut forgotten = 0;
+        let generation = loop {
+            let is_last = forgotten == self.conversation.len();
+            let system = self.settings.system.as_deref();
+            let request = v1::GenerateRequest {
+                messages: self.conversation.messages(system, forgotten, said),
+                // Room for a whole answer, as long as there are turns that could make it.
+                max_tokens: request.max_tokens.or((!is_last).then_some(ANSWER_TOKENS)),
+                ..request.clone()
+            };
+            let generation = self.client.generate(request).await;
+            match generation.map_err(|error| generate::explain(&self.url, error)) {
+                Err(error) if error.is::<TooLong>() && !is_last => forgotten += 1,
+                started => break started?,
+            }
+        };
+        if forgotten > 0 {
+            self.conversation.forget(forgotten);
+            let gone = if forgotten == 1 {
+                "turn is"
+            } else {
+                "turns are"
+            };
+            anstream::eprintln!(
+                "the conversation is longer than the model's context: its {forgotten} oldest {gone} forgotten"
+            );
+        }
+        let mut printer = Terminal::new(None, self.settings.stats);
+        generate::read(generation, &self.url, &mut self.answer, &mut printer).await?;
+        self.keep(said);
+        Ok(())
+    }
+
+    /// Makes what came of the last answer a turn of the conversation.
+    pub(super) fn keep(&mut self, said: &str) {
+        let answer = self.answer.text.clone();
+        self.conversation.add(said.to_owned(), answer);
+    }
+}

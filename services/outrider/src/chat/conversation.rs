@@ -1,0 +1,135 @@
+//! What was said so far.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use tempfile::NamedTempFile;
+use wire::v1;
+
+use crate::generate::turn;
+
+/// The turns that are not forgotten, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    turns: Vec<Turn>,
+}
+
+/// What the user said, and what the model answered.
+type Turn = (String, String);
+
+impl Conversation {
+    pub(super) fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    pub(super) fn add(&mut self, said: String, answer: String) {
+        self.turns.push((said, answer));
+    }
+
+    /// Forgets the oldest `count` turns.
+    pub(super) fn forget(&mut self, count: usize) {
+        self.turns.drain(..count);
+    }
+
+    /// What the model was told before, the turns without the oldest `forgotten`, and what the user says next.
+    pub(super) fn messages(
+        &self,
+        system: Option<&str>,
+        forgotten: usize,
+        next: &str,
+    ) -> Vec<v1::ChatMessage> {
+        let system = system.map(|text| turn("system", text));
+        let turns = self.turns[forgotten..].iter();
+        let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
+        let said = system.into_iter().chain(turns);
+        said.chain([turn("user", next)]).collect()
+    }
+
+    /// Writes it to `file` as an object of messages, as the OpenAI API takes them.
+    ///
+    /// # Errors
+    /// If the file is there, unless it is to be replaced, or cannot be written; it is then as it was.
+    pub(super) fn save(
+        &self,
+        system: Option<&str>,
+        file: &Path,
+        replace: bool,
+    ) -> anyhow::Result<()> {
+        let message = |role, text: &str| json!({ "role": role, "content": text });
+        let system = system.map(|text| message("system", text));
+        let turns = self.turns.iter();
+        let turns =
+            turns.flat_map(|(user, model)| [message("user", user), message("assistant", model)]);
+        let messages: Vec<_> = system.into_iter().chain(turns).collect();
+        let place = file.display();
+        if file.exists() && !replace {
+            bail!("'{place}' is there already, /save! {place} replaces it");
+        }
+        let folder = match file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let unwritten = || format!("'{place}' cannot be written");
+        let mut begun = NamedTempFile::new_in(folder).with_context(unwritten)?;
+        serde_json::to_writer_pretty(&mut begun, &json!({ "messages": messages }))
+            .with_context(unwritten)?;
+        writeln!(begun).with_context(unwritten)?;
+        let kept = if replace {
+            begun.persist(file)
+        } else {
+            begun.persist_noclobber(file)
+        };
+        kept.map(drop).with_context(unwritten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation() -> Conversation {
+        let mut conversation = Conversation::default();
+        for turn in ["1", "2"] {
+            conversation.add(format!("user {turn}"), format!("model {turn}"));
+        }
+        conversation
+    }
+
+    #[test]
+    fn what_is_said_comes_after_what_was() {
+        let said = conversation().messages(Some("Be brief."), 1, "next");
+        let said: Vec<_> = said.iter().map(|message| &*message.content).collect();
+        assert_eq!(said, ["Be brief.", "user 2", "model 2", "next"]);
+        let mut conversation = conversation();
+        conversation.forget(2);
+        assert_eq!(conversation.messages(None, 0, "next").len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_replaced_only_if_that_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("said.json");
+        let saved = || std::fs::read_to_string(&file).expect("a file");
+        std::fs::write(&file, "precious").expect("written");
+        let refused = conversation().save(None, &file, false);
+        let refused = refused.expect_err("it is there").to_string();
+        assert!(refused.contains("said.json replaces it"), "{refused}");
+        assert_eq!(saved(), "precious");
+        let replaced = conversation().save(Some("Be brief."), &file, true);
+        replaced.expect("saved");
+        let value: serde_json::Value = serde_json::from_str(&saved()).expect("JSON");
+        assert_eq!(
+            value["messages"][0],
+            json!({ "role": "system", "content": "Be brief." })
+        );
+        assert_eq!(
+            value["messages"][4],
+            json!({ "role": "assistant", "content": "model 2" })
+        );
+        let nowhere = folder.path().join("no/such.json");
+        let failed = conversation().save(None, &nowhere, false);
+        assert!(failed.expect_err("no folder").to_string().contains("such"));
+    }
+}

@@ -1,0 +1,110 @@
+//! The line that is being typed.
+
+use std::io;
+
+use rustyline::completion::Completer;
+use rustyline::config::{Behavior, Config};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{
+    Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, Helper, KeyEvent, Movement,
+    RepeatCount,
+};
+
+use super::commands;
+use super::history::HistoryFile;
+
+const PROMPT: &str = "> ";
+/// Lines of earlier conversations that are kept.
+const LINES_KEPT: usize = 1_000;
+
+/// Reads from the terminal, with a history.
+pub(super) struct Editor {
+    lines: rustyline::Editor<Wholeness, FileHistory>,
+    history: HistoryFile,
+}
+
+impl Editor {
+    /// # Errors
+    /// If the terminal cannot be used.
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let config = Config::builder()
+            .max_history_size(LINES_KEPT)?
+            .auto_add_history(true)
+            // What is printed may go to a file.
+            .behavior(Behavior::PreferTerm)
+            .build();
+        let mut lines = rustyline::Editor::with_config(config)?;
+        lines.set_helper(Some(Wholeness));
+        let clears = EventHandler::Conditional(Box::new(ClearsLine));
+        lines.bind_sequence(KeyEvent::ctrl('C'), clears);
+        let history = HistoryFile::open(lines.history_mut());
+        Ok(Self { lines, history })
+    }
+
+    /// Waits for what is typed next; `None` if that is the wish to end.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub(super) fn read(&mut self) -> anyhow::Result<Option<String>> {
+        let mut is_interrupted = false;
+        loop {
+            match self.lines.readline(PROMPT) {
+                Ok(text) => {
+                    self.history.add(self.lines.history_mut());
+                    return Ok(Some(text));
+                }
+                Err(ReadlineError::Interrupted) if !is_interrupted => {
+                    is_interrupted = true;
+                    anstream::eprintln!("Ctrl-C once more ends, as /bye and Ctrl-D do");
+                }
+                Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(None),
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    anstream::eprintln!("what is not UTF-8 was left out");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Has the line go on where what was typed is not whole.
+struct Wholeness;
+
+impl Validator for Wholeness {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if commands::is_whole(context.input()) {
+            ValidationResult::Valid(None)
+        } else {
+            ValidationResult::Incomplete
+        })
+    }
+}
+
+impl Completer for Wholeness {
+    type Candidate = String;
+}
+impl Hinter for Wholeness {
+    type Hint = String;
+}
+impl Highlighter for Wholeness {}
+impl Helper for Wholeness {}
+
+/// Ctrl-C: clears what is typed. An empty line is interrupted, as is the default.
+struct ClearsLine;
+
+impl ConditionalEventHandler for ClearsLine {
+    fn handle(
+        &self,
+        _: &Event,
+        _: RepeatCount,
+        _: bool,
+        context: &EventContext<'_>,
+    ) -> Option<Cmd> {
+        let is_empty = context.line().is_empty();
+        (!is_empty).then_some(Cmd::Kill(Movement::WholeBuffer))
+    }
+}

@@ -1,0 +1,205 @@
+//! What `/set` changes: the flags of `outrider chat`, read by the parser that reads the command line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anyhow::{anyhow, bail};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use speculation::methods::Choice;
+use wire::drafting_request::DraftingRequest;
+use wire::status::BadField;
+use wire::{method, sampling, v1};
+
+use crate::args::{RequestArgs, ServicesArgs};
+use crate::failure;
+
+/// What takes a setting back.
+const NONE: &str = "none";
+/// The setting that has a value of this name.
+const HAS_NONE: &str = "proposal";
+
+/// The flags of `outrider chat` that may change from one answer to the next.
+#[derive(Debug, Args)]
+pub(super) struct Changeable {
+    /// What the model is told before the conversation.
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Prints a line of statistics after each answer.
+    #[arg(long)]
+    stats: bool,
+    #[command(flatten)]
+    pub(super) common: RequestArgs,
+}
+
+/// Values that were given, as they were written, by the names of their settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Given(BTreeMap<String, Vec<String>>);
+
+/// What holds for the answers to come.
+#[derive(Debug)]
+pub(super) struct Settings {
+    given: Given,
+    /// What the model is told before the conversation.
+    pub(super) system: Option<String>,
+    /// Whether a line of statistics follows each answer.
+    pub(super) stats: bool,
+    /// The request without its messages.
+    pub(super) request: v1::GenerateRequest,
+}
+
+impl Settings {
+    /// The settings of these flags. What is out of range, the coordinator tells.
+    ///
+    /// # Errors
+    /// Names the flag whose value is unknown.
+    pub(super) fn new(given: Given) -> anyhow::Result<Self> {
+        let parsed = parser().try_get_matches_from(given.command_line());
+        let parsed = parsed.and_then(|matches| Changeable::from_arg_matches(&matches));
+        let parsed = parsed.map_err(|error| anyhow!("{}", failure::of_command_line(&error)))?;
+        Ok(Self {
+            request: parsed.common.request()?,
+            given,
+            system: parsed.system,
+            stats: parsed.stats,
+        })
+    }
+
+    /// Changes a setting, or takes it back.
+    ///
+    /// # Errors
+    /// If there is no such setting, or its value will not do; nothing is then changed.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        let changed = Self::new(self.given.with(name, value)?)?;
+        check(&changed.request)?;
+        *self = changed;
+        Ok(())
+    }
+}
+
+/// One setting a line.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Given(given) = &self.given;
+        if given.is_empty() {
+            return f.write_str("nothing is set; /set NAME VALUE does, see /help");
+        }
+        let width = given.keys().map(String::len).max().unwrap_or(0);
+        let values = given
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+        let lines: Vec<_> = values
+            .map(|(name, value)| format!("{name:width$}  {value}"))
+            .collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Given {
+    /// The same with another value of `name`, or without one.
+    fn with(&self, name: &str, value: &str) -> anyhow::Result<Self> {
+        let name = name.replace('-', "_");
+        let Some(setting) = settings().find(|arg| arg.get_id() == name.as_str()) else {
+            let names: Vec<_> = settings().map(|arg| arg.get_id().to_string()).collect();
+            bail!(
+                "/set: there is no '{name}' to be set, but {}",
+                names.join(", ")
+            );
+        };
+        let takes_value = setting.get_action().takes_values();
+        let mut changed = self.clone();
+        match value {
+            NONE if name != HAS_NONE => _ = changed.0.remove(&name),
+            "off" if !takes_value => _ = changed.0.remove(&name),
+            "on" if !takes_value => _ = changed.0.insert(name, vec!["on".to_owned()]),
+            _ if !takes_value => bail!("{name}: '{value}' will not do, expected on or off"),
+            value => _ = changed.0.insert(name, vec![value.to_owned()]),
+        }
+        Ok(changed)
+    }
+
+    /// The command line that gives them.
+    fn command_line(&self) -> Vec<String> {
+        let mut line = vec![String::new()];
+        for setting in settings() {
+            let name = setting.get_id().as_str();
+            let flag = setting.get_long().unwrap_or(name);
+            for value in self.0.get(name).into_iter().flatten() {
+                line.push(if setting.get_action().takes_values() {
+                    format!("--{flag}={value}")
+                } else {
+                    format!("--{flag}")
+                });
+            }
+        }
+        line
+    }
+}
+
+/// It has no flags of its own: it is told what those beside it were given.
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = Self::default();
+        given.update_from_arg_matches(matches)?;
+        Ok(given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for setting in settings() {
+            let name = setting.get_id().as_str();
+            if matches.value_source(name) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let values = matches.get_raw(name).into_iter().flatten();
+            let values = values.map(|value| value.to_string_lossy().into_owned());
+            let values = if setting.get_action().takes_values() {
+                values.collect()
+            } else {
+                vec!["on".to_owned()]
+            };
+            self.0.insert(name.to_owned(), values);
+        }
+        Ok(())
+    }
+}
+
+fn parser() -> Command {
+    Changeable::augment_args(Command::new("/set"))
+}
+
+/// What may be set: all but the flags that choose whom to ask, which is known before there is a conversation.
+fn settings() -> impl Iterator<Item = Arg> {
+    let of_services = ServicesArgs::augment_args(Command::new("services"));
+    let is_setting = move |flag: &Arg| {
+        let id = flag.get_id();
+        !of_services.get_arguments().any(|other| other.get_id() == id)
+    };
+    let flags: Vec<_> = parser().get_arguments().cloned().collect();
+    flags.into_iter().filter(is_setting)
+}
+
+/// Checks what can be checked without the model, in the coordinator's words.
+fn check(request: &v1::GenerateRequest) -> Result<(), BadField> {
+    if request.max_tokens == Some(0) {
+        let problem = "0 is out of range, expected at least 1";
+        return Err(BadField::new("max_tokens", problem));
+    }
+    let sampling = sampling::from_wire(request.sampling.clone(), Vec::new(), u32::MAX)?;
+    let drafting = DraftingRequest::read(request)?;
+    let requested = method::from_wire(request, &drafting)?;
+    Choice::resolve(&requested, sampling.temperature, sampling.cuts())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
