@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+#[cfg(unix)]
+use super::pty::Terminal;
 use super::{each_refused, json, outrider, run, says, succeeds, words};
 
 #[test]
@@ -50,6 +52,25 @@ fn generate_streams_text_and_ends_with_a_summary() {
         "no colours in a pipe"
     );
     says(&stderr, "round   1 | method coupled, seed 1");
+    assert!(!stdout.starts_with("Once upon"), "the prompt in a pipe");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_terminal_shows_the_prompt_dimmed_before_what_goes_on_from_it() {
+    let line = "generate 'Once upon a time' --max-tokens 8 --seed 1";
+    let mut terminal = Terminal::run(outrider(&words(line)));
+    terminal.until("a dimmed prompt", |screen| {
+        let is_dimmed = |column| screen.cell(0, column).is_some_and(vt100::Cell::dim);
+        screen.contents().starts_with("Once upon a time") && is_dimmed(0) && is_dimmed(15)
+    });
+    let (status, screen) = terminal.ends();
+    assert!(status.success());
+    says(&screen, "8 tokens | seed 1");
+    // The answer to a question does not go on from it.
+    let line = "generate --chat 'Once upon a time' --max-tokens 8 --seed 1";
+    let (_, screen) = Terminal::run(outrider(&words(line))).ends();
+    assert!(!screen.starts_with("Once upon a time"), "{screen}");
 }
 
 /// `outrider score` finds the same log probabilities of the output as came with it.
