@@ -193,6 +193,12 @@ async fn mismatched_vocabularies_fail_at_connect_with_a_clear_message() {
     let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
     // The misfit is found before the first request, and no request reports a lost drafter.
     coordinator.meets_misfit().await;
+    let [warning] = &coordinator.process.warnings.all()[..] else {
+        panic!("readiness has no word about it");
+    };
+    for part in ["no drafter of model 'default' fits", "vocabularies differ"] {
+        assert!(warning.contains(part), "{warning}");
+    }
     let answer = generate(&coordinator, request("x", 8)).await;
     assert_eq!(answer.fallbacks(), 0);
     assert_eq!(answer.finished.effective_method, "target-only");
@@ -227,6 +233,7 @@ async fn a_misfit_is_looked_at_again() {
         assert!(Instant::now() < limit, "nobody looks again");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    assert_eq!(coordinator.process.warnings.all(), [""; 0]);
 }
 
 #[tokio::test]

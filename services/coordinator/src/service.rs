@@ -83,6 +83,7 @@ impl Coordinator {
             NonZeroU32::new(config.max_requests_per_client),
             distribution_bytes,
         );
+        process.warnings.add(misfits(&models));
         let names = models.names();
         let gauges = gauges(&models, &admission);
         let observation = Observation::new(&process, names.into_iter(), gauges);
@@ -161,6 +162,21 @@ async fn serve_http(listener: TcpListener, shared: &Arc<Shared>, process: &Proce
     }
     let (tls, config) = (process.tls.clone(), &shared.config.server);
     server::http::serve(routes, listener, config, tls, &shared.health).await;
+}
+
+/// The models whose drafters do not fit, and why.
+fn misfits(models: &Arc<Models>) -> impl Fn() -> Option<String> + Send + Sync + 'static {
+    let models = Arc::downgrade(models);
+    move || {
+        let models = models.upgrade()?;
+        let misfit = |model: &Arc<ServedModel>| {
+            let problem = model.misfit()?;
+            let name = model.name();
+            Some(format!("no drafter of model '{name}' fits: {problem}"))
+        };
+        let misfits: Vec<_> = models.iter().filter_map(misfit).collect();
+        (!misfits.is_empty()).then(|| misfits.join("; "))
+    }
 }
 
 /// How the coordinator is, for as long as it lives.

@@ -2,6 +2,7 @@
 
 pub(crate) mod grpc;
 pub(crate) mod services;
+mod warnings;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;
@@ -11,6 +12,7 @@ use crate::metrics::names;
 use crate::process::Process;
 use grpc::HealthOf;
 pub use services::{Condition, Services};
+pub use warnings::Warnings;
 
 /// The state of a service as `grpc.health.v1` reports it on the service's own port, for the service named and
 /// for the empty name. What its process reports of all services in it, [`Services`] holds.

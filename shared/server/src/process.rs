@@ -1,6 +1,7 @@
 //! What a process gives each service in it.
 
 use crate::auth::Auth;
+use crate::health::Warnings;
 use crate::health::services::Services;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
@@ -20,4 +21,6 @@ pub struct Process {
     pub traces: Traces,
     /// Which services are in it, and how they are.
     pub services: Services,
+    /// What may be wrong with it although it is ready.
+    pub warnings: Warnings,
 }

@@ -182,7 +182,9 @@ fn settings() -> impl Iterator<Item = Arg> {
     let of_services = ServicesArgs::augment_args(Command::new("services"));
     let is_setting = move |flag: &Arg| {
         let id = flag.get_id();
-        !of_services.get_arguments().any(|other| other.get_id() == id)
+        !of_services
+            .get_arguments()
+            .any(|other| other.get_id() == id)
     };
     let flags: Vec<_> = parser().get_arguments().cloned().collect();
     flags.into_iter().filter(is_setting)

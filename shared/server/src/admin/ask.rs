@@ -6,7 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, Uri};
 use tower::ServiceExt;
 
-use super::http::{NOT_READY, READY};
+use super::http::{BUT, NOT_READY, READY};
 use crate::causes::in_one_line;
 use crate::channel::{self, ChannelConfig, ChannelError};
 use crate::process::Process;
@@ -90,7 +90,7 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         let line = String::from_utf8_lossy(&bytes).trim().to_owned();
         // A gRPC port answers with 200 too, whatever it is asked.
         let is_ready = match status {
-            200 if line == READY => true,
+            200 if says_ready(&line) => true,
             503 if line.starts_with(NOT_READY) => false,
             status => {
                 let url = url.to_owned();
@@ -103,4 +103,10 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
     tokio::time::timeout(TIMEOUT, requested)
         .await
         .map_err(late)?
+}
+
+/// Whether that is the line of a process that is ready, with what is wrong all the same.
+fn says_ready(line: &str) -> bool {
+    let rest = line.strip_prefix(READY);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(BUT))
 }

@@ -68,12 +68,25 @@ async fn live(State(process): State<Process>) -> Response {
 /// What `/readyz` says of a process that is.
 pub(super) const READY: &str = "ready";
 
+/// What stands between that and what is wrong all the same.
+pub(super) const BUT: &str = ", but ";
+
 /// What that begins with of one that is not.
 pub(super) const NOT_READY: &str = "not ready";
 
 /// Whether requests should be sent here.
 async fn ready(State(process): State<Process>) -> Response {
-    verdict(process.services.are_ready(), READY, &process.services)
+    let is_ready = process.services.are_ready();
+    let warnings = if is_ready {
+        process.warnings.all()
+    } else {
+        Vec::new()
+    };
+    let what = match warnings.as_slice() {
+        [] => READY.to_owned(),
+        warnings => format!("{READY}{BUT}{}", warnings.join("; ")),
+    };
+    verdict(is_ready, &what, &process.services)
 }
 
 /// One line: what is asked about, or how the services are that it fails for.

@@ -1,3 +1,7 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
@@ -287,4 +291,33 @@ async fn it_is_not_opened_to_strangers_by_accident() {
         refused.contains("admin.listen") && refused.contains("a port each"),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn a_process_that_is_ready_tells_what_is_wrong_all_the_same() {
+    let process = Process::default();
+    let health = Health::new(SERVICE, &process);
+    let admin = open(&process).await;
+    let url = format!("http://{}", admin.address());
+    process.warnings.add(|| None);
+    let wrong = Arc::new(AtomicBool::new(true));
+    let is_wrong = Arc::clone(&wrong);
+    let tell = move || {
+        is_wrong
+            .load(Relaxed)
+            .then(|| "a drafter does not fit".to_owned())
+    };
+    process.warnings.add(tell);
+    let reported = async || {
+        let readiness = readiness(&url).await.unwrap();
+        (readiness.is_ready, readiness.line)
+    };
+    // It is not ready for another reason, which is what matters.
+    let (is_ready, line) = reported().await;
+    assert!(!is_ready && !line.contains("fit"), "{line}");
+    health.ready();
+    let line = "ready, but a drafter does not fit".to_owned();
+    assert_eq!(reported().await, (true, line));
+    wrong.store(false, Relaxed);
+    assert_eq!(reported().await, (true, "ready".to_owned()));
 }
