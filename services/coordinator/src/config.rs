@@ -1,5 +1,7 @@
 //! Configuration of a coordinator.
 
+mod check;
+
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
@@ -9,8 +11,6 @@ use server::channel::ChannelConfig;
 use server::lifecycle::ServerConfig;
 use server::listen::{Listen, OptionalListen};
 use speculation::methods;
-
-use crate::error::CoordinatorError;
 
 /// Section `coordinator` of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -201,51 +201,6 @@ impl Default for CoordinatorConfig {
 }
 
 impl CoordinatorConfig {
-    /// Checks what the type of a setting does not say.
-    ///
-    /// # Errors
-    /// Names the setting that cannot be used.
-    pub(crate) fn check(&self) -> Result<(), CoordinatorError> {
-        let setting = |key: &str, problem: &str| CoordinatorError::Setting {
-            key: key.to_owned(),
-            problem: problem.to_owned(),
-        };
-        let wrong = |key: &str, problem: &str| Err(setting(key, problem));
-        let fixed = self.draft_len.fixed();
-        for (key, value) in [("draft_len", fixed), ("draft_cap", Some(self.draft_cap))] {
-            if let Some(value) = value.filter(|value| value.get() > MAX_DRAFT_LEN) {
-                let problem = format!("{value} is out of range, expected 1 to {MAX_DRAFT_LEN}");
-                return wrong(key, &problem);
-            }
-        }
-        let method = methods::find(&self.method);
-        let method = method.map_err(|bad| setting("method", &bad.problem))?;
-        if self.lossless_only && !method.is_lossless() {
-            let problem = format!(
-                "'{}' is not lossless, and lossless_only is set",
-                self.method
-            );
-            return wrong("method", &problem);
-        }
-        if self.models.is_empty() {
-            return wrong("models", "empty, expected at least one model");
-        }
-        for (index, model) in self.models.iter().enumerate() {
-            let key = format!("models.{index}.name");
-            if model.name.is_empty() {
-                return wrong(&key, "empty, expected what requests call the model");
-            }
-            if self.models[..index].iter().any(|it| it.name == model.name) {
-                return wrong(&key, "stands twice");
-            }
-            if model.verifiers.is_empty() {
-                let key = format!("models.{index}.verifiers");
-                return wrong(&key, "empty, expected at least one URL");
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn round_timeout(&self) -> Duration {
         Duration::from_millis(self.round_timeout_ms.get())
     }

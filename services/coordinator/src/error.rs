@@ -29,3 +29,14 @@ pub enum CoordinatorError {
     #[error(transparent)]
     Serve(#[from] ServeError),
 }
+
+impl CoordinatorError {
+    /// The setting at fault; empty where none is.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Setting { key, .. } => format!("coordinator.{key}"),
+            Self::Url(_) => "coordinator.models".to_owned(),
+            Self::Bind(_) | Self::Reflection(_) | Self::Serve(_) => String::new(),
+        }
+    }
+}

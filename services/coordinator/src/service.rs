@@ -5,6 +5,7 @@ mod readiness;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use server::channel::Trust;
 use server::health::Health;
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
@@ -70,7 +71,9 @@ impl Coordinator {
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(config: CoordinatorConfig, process: Process) -> Result<Self, CoordinatorError> {
-        config.check()?;
+        if let Some(problem) = config.check(Trust::of(&process)).into_iter().next() {
+            return Err(problem);
+        }
         let health = Health::new(NAME, &process);
         let process = Process {
             traces: process.traces.of("coordinator"),

@@ -1,5 +1,7 @@
 //! Configuration of a drafter.
 
+mod check;
+
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
@@ -10,11 +12,19 @@ use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
 use server::listen::Listen;
 
+pub(crate) use check::wrong;
+
 /// Its section of the configuration, and what it is called in metrics and traces.
 pub(crate) const ROLE: &str = "drafter";
 
 /// `model.path` of a drafter without a model.
 pub(crate) const NO_MODEL: &str = "none";
+
+/// The name of Max-Gram among models, and of a drafter that has nothing else.
+pub(crate) const MAX_GRAM: &str = "max-gram";
+
+/// `bigram` where there is no table.
+pub(crate) const NO_TABLE: &str = "none";
 
 /// `bigram` where it is whatever goes with the model.
 pub(crate) const AUTOMATIC: &str = "auto";
@@ -161,7 +171,7 @@ impl CascadeSection {
     /// The matrix K for `drafts` drafts where none is given, the last of them Max-Gram if
     /// `has_max_gram`. The target takes two tokens of each draft model and four of Max-Gram behind them;
     /// a draft model reviews what one call of each smaller one gives, of Max-Gram a whole proposal.
-    pub(crate) fn default_k(drafts: usize, has_max_gram: bool) -> Vec<Vec<u32>> {
+    fn default_k(drafts: usize, has_max_gram: bool) -> Vec<Vec<u32>> {
         let entry = |row: usize, column: usize| match (row, column) {
             _ if column < row => 0,
             (0, _) if has_max_gram && column + 1 == drafts => 4,

@@ -1,9 +1,11 @@
 //! What a drafter says of itself.
 
+use model::bigram::BigramFile;
+use speculation::drafting::Drafting;
 use wire::{drafting, v1};
 
-use crate::config::DrafterConfig;
-use crate::loaded::{Loaded, MAX_GRAM};
+use crate::config::{DrafterConfig, MAX_GRAM};
+use crate::loaded::Loaded;
 
 /// Longest sequence of Max-Gram alone, which costs it some 100 bytes a token.
 const MAX_GRAM_CONTEXT: u32 = 1 << 20;
@@ -33,15 +35,16 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
         cascade,
         ..match loaded.models.first() {
             Some(model) => peer::describe(model),
-            None => of_max_gram(loaded, config),
+            None => match &loaded.bigram {
+                Some(file) => of_max_gram(file, config),
+                None => wire::describe::capabilities(),
+            },
         }
     }
 }
 
-fn of_max_gram(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
-    let Some(file) = &loaded.bigram else {
-        return wire::describe::capabilities();
-    };
+/// What a drafter says of Max-Gram with this table, where it has no model.
+pub(crate) fn of_max_gram(file: &BigramFile, config: &DrafterConfig) -> v1::PeerDescription {
     let name = match config.model.name.as_str() {
         "" => MAX_GRAM.to_owned(),
         name => name.to_owned(),
@@ -58,6 +61,7 @@ fn of_max_gram(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescription {
             kernels: MAX_GRAM.to_owned(),
         }),
         eos_token_ids: file.eos_token_ids.clone(),
+        draftings: vec![drafting::to_wire(Drafting::MaxGram).into()],
         ..wire::describe::capabilities()
     }
 }

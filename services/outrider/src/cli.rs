@@ -9,7 +9,7 @@ use server::telemetry::LogFormat;
 use crate::global::Global;
 use crate::moved::{self, MovedArgs};
 use crate::{
-    bench, chat, completions, failure, generate, health, man, methods, models, print_config,
+    bench, chat, completions, configuration, failure, generate, health, man, methods, models,
     program, quantize, score, serve,
 };
 
@@ -92,8 +92,8 @@ enum Command {
     Quantize(quantize::QuantizeArgs),
     /// Lists the methods a request can choose.
     Methods(methods::MethodsArgs),
-    /// Shows the configuration.
-    Config(print_config::ConfigArgs),
+    /// Shows the configuration, or says what is wrong with it.
+    Config(configuration::ConfigArgs),
     /// Asks a serving process whether it is ready, at its admin port: one line, and exit code 0 if it is.
     ///
     /// For the health checks of containers and orchestrators, which have no other program to ask with.
@@ -156,7 +156,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Health(args) => {
             return health::run(args, &global.load(json!({}))?.value.admin).await;
         }
-        Command::Config(args) => print_config::run(&args, &global.load(json!({}))?)?,
+        Command::Config(args) => return configuration::run(&args, &global),
         Command::Completions(args) => completions::run(&args, Cli::command())?,
         Command::Man(args) => man::run(&args, Cli::command())?,
     }

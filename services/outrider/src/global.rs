@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use clap::Args;
 use serde_json::{Value, json};
-use server::config::{self as layers, Loaded};
+use server::config::{self as layers, ConfigError, Loaded};
 use server::telemetry::LogFormat;
 
 use crate::args::ServicesArgs;
@@ -41,6 +41,12 @@ impl Global {
             &flags,
             &config::renamed(),
         )?)
+    }
+
+    /// The configuration as far as it can be read, and what cannot.
+    pub(crate) fn survey(&self) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
+        let flags = self.with_flags(json!({}));
+        layers::survey(self.config.as_deref(), &flags, &config::renamed())
     }
 
     /// How log lines are written; known also where the rest of the configuration cannot be used.

@@ -17,10 +17,9 @@ const REMEDY: &str = "set tls.mode = \"server\" or \"mutual\", or say insecure =
 pub(crate) fn of_coordinator(config: &Config, watched: &Process) -> anyhow::Result<Process> {
     let tls = Tls::load(&config.tls)?;
     let process = of(config, watched, tls, Auth::of_coordinator(&config.auth))?;
-    let listen = config.coordinator.listen;
-    check_listen(config, "coordinator.listen", listen, &process)?;
+    check_listen(config, "coordinator.listen", config.coordinator.listen)?;
     if let Some(listen) = config.coordinator.http.listen.listen() {
-        check_listen(config, "coordinator.http.listen", listen, &process)?;
+        check_listen(config, "coordinator.http.listen", listen)?;
     }
     Ok(process)
 }
@@ -66,9 +65,8 @@ pub(crate) fn check_listen(
     config: &Config,
     setting: &'static str,
     listen: Listen,
-    process: &Process,
 ) -> anyhow::Result<()> {
-    if config.insecure || process.tls.is_serving() {
+    if config.insecure || config.tls.mode != TlsMode::Off {
         return Ok(());
     }
     Ok(check_exposed(setting, listen, REMEDY)?)

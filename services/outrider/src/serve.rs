@@ -11,6 +11,7 @@ use server::{admin, shutdown, telemetry};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ModelArgs, TlsArgs};
+use crate::check::{self, Check, Refused};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::global::is_default;
@@ -96,13 +97,13 @@ struct CoordinatorArgs {
 }
 
 impl Role {
-    /// What it is called in traces.
-    fn name(&self) -> &'static str {
+    /// What is served.
+    fn services(&self) -> check::Role {
         match self {
-            Self::All { .. } => "all",
-            Self::Drafter(_) => "drafter",
-            Self::Verifier(_) => "verifier",
-            Self::Coordinator(_) => "coordinator",
+            Self::All { .. } => check::Role::All,
+            Self::Drafter(_) => check::Role::Drafter,
+            Self::Verifier(_) => check::Role::Verifier,
+            Self::Coordinator(_) => check::Role::Coordinator,
         }
     }
 }
@@ -192,8 +193,10 @@ impl Role {
 
 /// Serves until a signal, then drains; one that comes before models are loaded ends it at once.
 pub(crate) async fn run(args: ServeArgs, loaded: Loaded<Config>) -> anyhow::Result<()> {
+    let services = args.role.services();
+    Refused::if_any(Check::of(&loaded, services, true).settings())?;
     let (log, sent) = (&loaded.value.log, &loaded.value.telemetry);
-    let telemetry = telemetry::start(log, sent, args.role.name())?;
+    let telemetry = telemetry::start(log, sent, services.name())?;
     loaded.warn_of_moved();
     let is_admin_chosen = !is_default(&loaded, "admin.listen");
     let is_http_chosen = !is_default(&loaded, "coordinator.http.listen");
@@ -232,12 +235,12 @@ async fn serve(
         }
         Role::Drafter(_) => {
             let process = process::of_peer(&config, &watched)?;
-            process::check_listen(&config, "drafter.listen", config.drafter.listen, &process)?;
+            process::check_listen(&config, "drafter.listen", config.drafter.listen)?;
             drafter::run(config.drafter, process, stop.cancelled()).await?;
         }
         Role::Verifier(_) => {
             let process = process::of_peer(&config, &watched)?;
-            process::check_listen(&config, "verifier.listen", config.verifier.listen, &process)?;
+            process::check_listen(&config, "verifier.listen", config.verifier.listen)?;
             verifier::run(config.verifier, process, stop.cancelled()).await?;
         }
         Role::Coordinator(_) => {

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use model::engine::EngineConfig;
 use model::source::ModelSource;
-use peer::Bounds;
+use peer::{Bounds, PeerError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::lifecycle::ServerConfig;
@@ -32,6 +32,15 @@ pub struct VerifierConfig {
 }
 
 impl VerifierConfig {
+    /// What cannot be used of it, whatever the files that it names hold.
+    pub fn check(&self) -> Vec<PeerError> {
+        let budget = self.bounds().engine().check_budget();
+        let budget = budget.err().map(PeerError::engine(ROLE));
+        let model = self.model.check().err();
+        let model = model.map(|error| PeerError::setting(ROLE, "model", error));
+        budget.into_iter().chain(model).collect()
+    }
+
     /// What it bounds.
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds {

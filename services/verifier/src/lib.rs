@@ -25,5 +25,5 @@ mod verify;
 
 pub use config::VerifierConfig;
 pub use peer::PeerError;
-pub use service::{load, run, start};
+pub use service::{inspect, load, outline, run, start};
 pub use target::{Target, Verifier};

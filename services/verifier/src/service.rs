@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::Model;
 use model::engine;
-use model::source::ServedModel;
+use model::source::{Inspected, ServedModel};
 use peer::{Peer, PeerError, ReplyStream};
 use server::process::Process;
 use speculation::ports::LanguageModel;
@@ -26,10 +26,26 @@ type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Sen
 /// # Errors
 /// [`PeerError`] naming what is wrong with the model or another setting.
 pub fn load(config: &VerifierConfig) -> Result<ServedModel<Model>, PeerError> {
-    let budget = config.bounds().engine().check_budget();
-    budget.map_err(PeerError::engine(ROLE))?;
+    if let Some(problem) = config.check().into_iter().next() {
+        return Err(problem);
+    }
     let model = config.model.load();
     model.map_err(|error| PeerError::setting(ROLE, "model", error))
+}
+
+/// What a verifier will say of its model to those who ask whether it fits theirs.
+pub fn outline(model: &Inspected) -> v1::PeerDescription {
+    peer::outline(&model.outline)
+}
+
+/// Looks at the model's files as [`load`] does, but for the bytes of its weights; none if it is one of the hub's that
+/// has yet to be downloaded.
+///
+/// # Errors
+/// [`PeerError`] naming what is wrong with them.
+pub fn inspect(config: &VerifierConfig) -> Result<Option<Inspected>, PeerError> {
+    let inspected = config.model.inspect();
+    inspected.map_err(|error| PeerError::setting(ROLE, "model", error))
 }
 
 /// Binds, loads, warms up and serves until `shutdown` completes; then drains. If that is before the model is

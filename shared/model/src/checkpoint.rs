@@ -1,6 +1,7 @@
 //! A checkpoint: a folder in the Hugging Face layout, the same files in memory, or a GGUF file.
 
 mod fingerprint;
+mod headers;
 mod matrices;
 mod random;
 mod shapes;

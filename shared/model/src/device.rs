@@ -62,6 +62,14 @@ pub struct DeviceModel {
     max_scores: usize,
 }
 
+/// Checks that `place` can be computed on.
+///
+/// # Errors
+/// If this build has no such backend, or the machine no such GPU.
+pub fn check(place: Place) -> std::result::Result<(), PlaceError> {
+    backend::open(place).map(drop)
+}
+
 /// Why a model cannot be loaded onto a device.
 #[derive(Debug, Error)]
 pub enum DeviceError {

@@ -157,19 +157,28 @@ impl AcceptanceHead {
         &self.origin
     }
 
+    /// Checks that it reads hidden states of this size.
+    ///
+    /// # Errors
+    /// Names the file, and what the head was trained for.
+    pub fn check_width(&self, hidden_size: usize) -> Result<(), HeadError> {
+        if self.info.hidden_size == hidden_size {
+            return Ok(());
+        }
+        Err(HeadError::Field {
+            file: self.origin.clone(),
+            field: "hidden_size",
+            found: self.info.hidden_size.to_string(),
+            expected: format!("{hidden_size}, the draft model's"),
+        })
+    }
+
     /// Checks that it was trained for the draft model with this hidden size and fingerprint.
     ///
     /// # Errors
     /// Names the file, and what the head was trained for.
     pub fn check(&self, hidden_size: usize, draft_fingerprint: &str) -> Result<(), HeadError> {
-        if self.info.hidden_size != hidden_size {
-            return Err(HeadError::Field {
-                file: self.origin.clone(),
-                field: "hidden_size",
-                found: self.info.hidden_size.to_string(),
-                expected: format!("{hidden_size}, the draft model's"),
-            });
-        }
+        self.check_width(hidden_size)?;
         if self.info.draft_fingerprint != draft_fingerprint {
             return Err(HeadError::OtherDraft {
                 file: self.origin.clone(),

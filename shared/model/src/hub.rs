@@ -123,6 +123,26 @@ impl Hub {
         self.bring(wanted, Present::Checked)
     }
 
+    /// What of a model is in the cache, if it is all that is needed; none if it would be downloaded. Asks nobody.
+    ///
+    /// # Errors
+    /// [`HubError::NotCached`] if the hub must not be asked.
+    pub fn held(&self, wanted: &HubReference) -> Result<Option<Snapshot>, HubError> {
+        match CachedRepo::new(&self.settings.cache, wanted).complete() {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(problem) if self.settings.offline => Err(self.not_cached(wanted, problem)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn not_cached(&self, wanted: &HubReference, problem: String) -> HubError {
+        HubError::NotCached {
+            model: wanted.to_string(),
+            cache: self.settings.cache.clone(),
+            problem,
+        }
+    }
+
     fn bring(&self, wanted: &HubReference, present: Present) -> Result<Snapshot, HubError> {
         let cached = CachedRepo::new(&self.settings.cache, wanted);
         let complete = cached.complete();
@@ -132,11 +152,7 @@ impl Hub {
             Present::Checked => cache::whole(snapshot, wanted, why),
         };
         if self.settings.offline {
-            let complete = complete.map_err(|problem| HubError::NotCached {
-                model: wanted.to_string(),
-                cache: self.settings.cache.clone(),
-                problem,
-            });
+            let complete = complete.map_err(|problem| self.not_cached(wanted, problem));
             return as_it_is(complete?, "HF_HUB_OFFLINE is set");
         }
         // A commit never changes: nothing need be asked.

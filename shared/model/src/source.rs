@@ -2,12 +2,14 @@
 
 mod error;
 mod heads;
+mod inspected;
 mod located;
 pub(crate) mod reference;
 mod rounding;
 mod served;
 
 pub use error::SourceError;
+pub use inspected::{Inspected, Outline};
 pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 
@@ -156,17 +158,35 @@ impl ModelSource {
     /// Finds the model, and downloads it if it is one of the hub's that is not here.
     fn locate(&self) -> Result<Located, SourceError> {
         match ModelReference::parse(&self.path)? {
-            ModelReference::Embedded(role) => Ok(Located::Embedded(role)),
-            ModelReference::Local(path) if path.exists() => Located::stored(path),
-            ModelReference::Local(_) => Err(SourceError::NotHere(self.path.clone())),
             #[cfg(feature = "hub")]
             ModelReference::Hub(wanted) => {
                 let snapshot = crate::hub::Hub::from_env()?.fetch(&wanted)?;
                 tracing::info!(model = %wanted, commit = snapshot.commit, "model from the hub");
                 Ok(Located::Stored(snapshot.path))
             }
+            reference => self.on_this_machine(reference),
+        }
+    }
+
+    /// Finds the model without a download; none if it is one of the hub's that is not here yet.
+    fn locate_here(&self) -> Result<Option<Located>, SourceError> {
+        match ModelReference::parse(&self.path)? {
+            #[cfg(feature = "hub")]
+            ModelReference::Hub(wanted) => {
+                let held = crate::hub::Hub::from_env()?.held(&wanted)?;
+                Ok(held.map(|snapshot| Located::Stored(snapshot.path)))
+            }
+            reference => self.on_this_machine(reference).map(Some),
+        }
+    }
+
+    fn on_this_machine(&self, reference: ModelReference) -> Result<Located, SourceError> {
+        match reference {
+            ModelReference::Embedded(role) => Ok(Located::Embedded(role)),
+            ModelReference::Local(path) if path.exists() => Located::stored(path),
             #[cfg(not(feature = "hub"))]
             ModelReference::Hub(_) => Err(SourceError::NoHub(self.path.clone())),
+            _ => Err(SourceError::NotHere(self.path.clone())),
         }
     }
 

@@ -141,6 +141,12 @@ impl Weights {
         Ok(())
     }
 
+    /// Formats of all tensors by their names, with the bytes that each takes as it is stored.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (&str, usize)> {
+        let tensors = self.files.iter().flat_map(TensorFile::iter);
+        tensors.map(|(_, info, bytes)| (info.format_name.as_str(), bytes.len()))
+    }
+
     /// Whether they are a GGUF file's.
     pub(crate) fn is_gguf(&self) -> bool {
         self.names.is_some()

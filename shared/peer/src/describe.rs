@@ -1,24 +1,31 @@
 //! What is told of a model that is served.
 
-use model::source::ServedModel;
+use model::source::{Outline, ServedModel};
 use speculation::ports::LanguageModel;
 use wire::v1;
 
 use crate::processors;
 
+/// What a peer will say of a model before its weights are loaded: enough to see whether two models fit.
+pub fn outline(outline: &Outline) -> v1::PeerDescription {
+    v1::PeerDescription {
+        model: outline.name.clone(),
+        vocab_size: outline.vocab_size,
+        vocab_fingerprint: outline.vocab_fingerprint.to_vec(),
+        decoder_start_token_id: outline.decoder_start_token_id,
+        ..wire::describe::capabilities()
+    }
+}
+
 /// The description of a peer that serves this model.
 pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescription {
     let shape = served.model.shape();
     v1::PeerDescription {
-        model: served.name.clone(),
         logits_size: shape.vocab_size as u32,
-        vocab_size: served.vocab_size,
-        vocab_fingerprint: served.vocab_fingerprint.to_vec(),
         context_len: match shape.source_len {
             0 => shape.context_len as u32,
             source_len => shape.context_len.min(source_len) as u32,
         },
-        decoder_start_token_id: served.decoder_start_token_id,
         numerics: Some(v1::Numerics {
             weights: served.numerics.weights.clone(),
             dtype: served.numerics.dtype.clone(),
@@ -31,6 +38,6 @@ pub fn describe<M: LanguageModel>(served: &ServedModel<M>) -> v1::PeerDescriptio
         } else {
             processors::name()
         },
-        ..wire::describe::capabilities()
+        ..self::outline(&served.outline())
     }
 }

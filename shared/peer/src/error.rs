@@ -48,6 +48,15 @@ pub enum PeerError {
 }
 
 impl PeerError {
+    /// The setting at fault, `role.setting`; empty where none is.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Setting { role, setting, .. } => format!("{role}.{setting}"),
+            Self::Engine { role, .. } => format!("{role}.engine"),
+            Self::Bind(_) | Self::Reflection(_) | Self::Serve(_) => String::new(),
+        }
+    }
+
     /// What is wrong with a setting of `role`.
     pub fn setting(
         role: &'static str,

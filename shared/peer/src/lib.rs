@@ -24,7 +24,7 @@ mod turn;
 pub use bounds::Bounds;
 pub use cost::Cost;
 pub use counted::CountedHistory;
-pub use describe::describe;
+pub use describe::{describe, outline};
 pub use error::{PeerError, RoundError};
 pub use replies::{READ_TIMEOUT, REPLY_BUFFER, Replies};
 pub use role::{Peer, Role, Said, Session, StreamRequest};

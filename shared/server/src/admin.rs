@@ -66,6 +66,19 @@ impl Default for AdminConfig {
     }
 }
 
+impl AdminConfig {
+    /// Checks that nobody reaches it who must not.
+    ///
+    /// # Errors
+    /// [`ExposedError`] naming the address.
+    pub fn check(&self) -> Result<(), ExposedError> {
+        match self.listen.listen() {
+            Some(listen) if !self.insecure => check_exposed("admin.listen", listen, REMEDY),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Why the admin port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -109,9 +122,7 @@ pub async fn start(
     process: &Process,
     is_chosen: bool,
 ) -> Result<Option<Admin>, AdminError> {
-    if let (Some(listen), false) = (config.listen.listen(), config.insecure) {
-        check_exposed("admin.listen", listen, REMEDY)?;
-    }
+    config.check()?;
     let bound = (config.listen)
         .bind(is_chosen, DEFAULT_PORTS, "admin port")
         .await?;

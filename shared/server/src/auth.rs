@@ -138,6 +138,18 @@ impl Auth {
 }
 
 impl AuthConfig {
+    /// What [`Auth::of_coordinator`] would refuse.
+    pub fn check_coordinator(&self) -> Vec<FileError> {
+        let clients = unusable("client_tokens_file", &self.client_tokens_file);
+        clients.into_iter().chain(self.check_peer()).collect()
+    }
+
+    /// What [`Auth::of_peer`] would refuse.
+    pub fn check_peer(&self) -> Vec<FileError> {
+        let peers = unusable("peer_token_file", &self.peer_token_file);
+        peers.into_iter().collect()
+    }
+
     /// The tokens of `file`; none if no file is named.
     fn tokens(&self, setting: &'static str, file: &Path) -> Result<Option<Tokens>, FileError> {
         if file.as_os_str().is_empty() {
@@ -147,6 +159,14 @@ impl AuthConfig {
         let read = move || TokenFile::read(setting, &path);
         Reloading::start("tokens", vec![file.to_owned()], interval, read).map(Some)
     }
+}
+
+/// What is wrong with the `file` of tokens that `setting` names, if it names one.
+fn unusable(setting: &'static str, file: &Path) -> Option<FileError> {
+    if file.as_os_str().is_empty() {
+        return None;
+    }
+    TokenFile::read(setting, file).err()
 }
 
 #[cfg(test)]

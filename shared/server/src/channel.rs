@@ -121,19 +121,46 @@ pub fn connect_to(
     (channel, connections)
 }
 
+/// What decides whether a process may connect to a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether it can check servers' certificates.
+    pub is_believing: bool,
+    /// Whether it shows a token that must not cross a network in clear.
+    pub hides_token: bool,
+}
+
+impl Trust {
+    /// That of a running process.
+    pub fn of(process: &Process) -> Self {
+        Self {
+            is_believing: process.tls.is_believing(),
+            hides_token: process.auth.must_be_hidden(),
+        }
+    }
+}
+
 /// Reads a peer's URL, `http` (also where there is no scheme) or `https`, a host, a port, and nothing else; `process` must be able to
 /// connect there, and must not show its token to whoever listens in.
 ///
 /// # Errors
 /// [`ChannelError`] quoting the URL.
 pub fn parse(url: &str, process: &Process) -> Result<Uri, ChannelError> {
-    check(url, process).map_err(|fault| ChannelError {
+    parse_for(url, Trust::of(process))
+}
+
+/// The same for a process that need not run yet.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_for(url: &str, trust: Trust) -> Result<Uri, ChannelError> {
+    check(url, trust).map_err(|fault| ChannelError {
         url: url.to_owned(),
         fault,
     })
 }
 
-fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
+fn check(url: &str, trust: Trust) -> Result<Uri, Fault> {
     let with_scheme = if url.contains("://") {
         url.to_owned()
     } else {
@@ -159,10 +186,10 @@ fn check(url: &str, process: &Process) -> Result<Uri, Fault> {
     if !matches!((uri.path(), uri.query()), ("" | "/", None)) {
         return Err(Fault::Path(uri.path().to_owned()));
     }
-    if is_encrypted && !process.tls.is_believing() {
+    if is_encrypted && !trust.is_believing {
         return Err(Fault::NobodyBelieved);
     }
-    if !is_encrypted && process.auth.must_be_hidden() && !is_loopback(authority.host()) {
+    if !is_encrypted && trust.hides_token && !is_loopback(authority.host()) {
         return Err(Fault::TokenInClear);
     }
     Ok(uri)

@@ -86,30 +86,103 @@ pub fn load_from<T>(
 where
     T: DeserializeOwned + Serialize + Default,
 {
-    let defaults = Layer::serialized("default", &T::default())?;
-    let shape = Value::from(defaults.values.clone());
+    let layers = Layers::gather::<T>(file, environment, flags, renamed)?;
+    layers
+        .merge()
+        .map_err(|error| ConfigError::from_figment(*error))
+}
 
-    let environment: Vec<_> = environment.into_iter().collect();
-    let mut layers = Vec::from_iter(environment::rust_log(&environment, &shape));
-    if let Some(path) = file {
-        layers.push(Layer::file(path)?);
+/// Like [`load`], but goes on past values that do not fit `T`: each is told, and what holds without it takes its
+/// place, so that one reading finds them all. There is no configuration if a layer cannot be read at all.
+pub fn survey<T>(
+    file: Option<&Path>,
+    flags: &impl Serialize,
+    renamed: &[(String, String)],
+) -> (Option<Loaded<T>>, Vec<ConfigError>)
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    survey_from(file, std::env::vars_os(), flags, renamed)
+}
+
+/// Like [`survey`], with the environment passed in.
+pub fn survey_from<T>(
+    file: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+    flags: &impl Serialize,
+    renamed: &[(String, String)],
+) -> (Option<Loaded<T>>, Vec<ConfigError>)
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    let mut layers = match Layers::gather::<T>(file, environment, flags, renamed) {
+        Ok(layers) => layers,
+        Err(error) => return (None, vec![error]),
+    };
+    let mut errors = Vec::new();
+    loop {
+        let error = match layers.merge() {
+            Ok(loaded) => return (Some(loaded), errors),
+            Err(error) => error,
+        };
+        let path = error.path.clone();
+        errors.push(ConfigError::from_figment(*error));
+        // Every turn leaves out a value, so this ends.
+        if !layers.forget(&path) {
+            return (None, errors);
+        }
     }
-    layers.extend(environment::layers(environment, &shape)?);
-    layers.push(Layer::flags(flags)?);
-    let moved = moved::settle(&mut layers, renamed)?;
-    let figment = layers
-        .into_iter()
-        .fold(Figment::from(defaults), Figment::merge);
+}
 
-    let value = figment.extract().map_err(ConfigError::from_figment)?;
-    let mut profiles = figment.data().map_err(ConfigError::from_figment)?;
-    let merged = profiles.remove(&Profile::Default).unwrap_or_default();
-    let settings = provenance::settings("", &merged, &figment);
-    Ok(Loaded {
-        value,
-        moved,
-        settings,
-    })
+/// The layers over the defaults, the strongest last.
+struct Layers {
+    defaults: Layer,
+    given: Vec<Layer>,
+    moved: Vec<Moved>,
+}
+
+impl Layers {
+    fn gather<T: Serialize + Default>(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        flags: &impl Serialize,
+        renamed: &[(String, String)],
+    ) -> Result<Self, ConfigError> {
+        let defaults = Layer::serialized("default", &T::default())?;
+        let shape = Value::from(defaults.values.clone());
+
+        let environment: Vec<_> = environment.into_iter().collect();
+        let mut given = Vec::from_iter(environment::rust_log(&environment, &shape));
+        if let Some(path) = file {
+            given.push(Layer::file(path)?);
+        }
+        given.extend(environment::layers(environment, &shape)?);
+        given.push(Layer::flags(flags)?);
+        let moved = moved::settle(&mut given, renamed)?;
+        Ok(Self {
+            defaults,
+            given,
+            moved,
+        })
+    }
+
+    fn merge<T: DeserializeOwned>(&self) -> Result<Loaded<T>, Box<figment::Error>> {
+        let figment = (self.given.iter()).fold(Figment::from(&self.defaults), Figment::merge);
+        let value = figment.extract()?;
+        let mut profiles = figment.data()?;
+        let merged = profiles.remove(&Profile::Default).unwrap_or_default();
+        Ok(Loaded {
+            value,
+            moved: self.moved.clone(),
+            settings: provenance::settings("", &merged, &figment),
+        })
+    }
+
+    /// Leaves out what was given at `path`; whether there was anything.
+    fn forget(&mut self, path: &[String]) -> bool {
+        let forgotten = self.given.iter_mut().map(|layer| layer.forget(path));
+        forgotten.fold(false, |any, forgotten| any | forgotten)
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl FileError {
             problem: problem.into(),
         }
     }
+
+    /// The setting that names the file.
+    pub fn setting(&self) -> &str {
+        &self.setting
+    }
 }
 
 /// The contents of the `file` that `setting` names.

@@ -96,6 +96,53 @@ pub enum TelemetryError {
     Installed(#[from] TryInitError),
 }
 
+impl TelemetryError {
+    /// The key or the variable at fault; the section where no single one is.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Setting { key, .. } => key,
+            Self::Authorities(file) => file.setting(),
+            _ => "telemetry",
+        }
+    }
+}
+
+/// What [`start`] would refuse of `config`, and of the environment where that is silent. The CAs of a collector are
+/// read if `with_files`.
+pub fn check(config: &TelemetryConfig, with_files: bool) -> Vec<TelemetryError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let variable = |name: &str| set_variable(&environment, name);
+    if is_disabled(&variable) {
+        return Vec::new();
+    }
+    let sent = |signal| {
+        let destination = settings::destination(config, signal, &variable)?;
+        if let Some(destination) = destination.filter(|_| with_files) {
+            connection::connector(&destination, b"h2")?;
+        }
+        Ok(())
+    };
+    let mut outcomes = vec![
+        settings::sampler(config, &variable).map(drop),
+        sent("traces"),
+    ];
+    if config.logs {
+        outcomes.push(sent("logs"));
+    }
+    outcomes.into_iter().filter_map(Result::err).collect()
+}
+
+/// A variable of the environment. OpenTelemetry takes an empty one for one that is not set.
+fn set_variable(environment: &impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    environment(name).filter(|value| !value.is_empty())
+}
+
+/// Whether the environment says that nothing is sent.
+fn is_disabled(variable: &impl Fn(&str) -> Option<String>) -> bool {
+    let disabled = variable("OTEL_SDK_DISABLED");
+    disabled.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
 /// Sets up the process's logger. Only a `main` should call this or [`start`], and once.
 ///
 /// # Errors
@@ -143,10 +190,8 @@ impl Telemetry {
         role: &str,
         environment: &impl Fn(&str) -> Option<String>,
     ) -> Result<Self, TelemetryError> {
-        // OpenTelemetry takes an empty variable for one that is not set.
-        let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
-        let disabled = variable("OTEL_SDK_DISABLED");
-        if disabled.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        let variable = |name: &str| set_variable(environment, name);
+        if is_disabled(&variable) {
             return Ok(Self::default());
         }
         let named = Some(config.service_name.clone()).filter(|name| !name.is_empty());

@@ -71,6 +71,12 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
+    /// What [`Tls::load`] would refuse: files that are needed and not named, and if `with_files` those that cannot be
+    /// read or do not fit one another.
+    pub fn check(&self, with_files: bool) -> Vec<TlsError> {
+        material::check(self, with_files)
+    }
+
     /// Logs a warning where a service speaks in clear though it has a certificate, which was meant for
     /// somebody.
     pub fn warn_of_unshown_certificate(&self) {

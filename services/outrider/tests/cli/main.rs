@@ -2,6 +2,7 @@
 
 mod chart;
 mod chat;
+mod checking;
 mod command_line;
 // The laboratory runs its commands the same way.
 #[allow(dead_code)]

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::BadReference;
 use crate::checkpoint::CheckpointError;
-use crate::computation::UnknownComputation;
+use crate::computation::{Place, UnknownComputation};
 use crate::head::HeadError;
 use crate::tokenizer::TokenizerError;
 
@@ -58,6 +58,16 @@ pub enum SourceError {
         path: String,
         /// What is wrong with it.
         source: CheckpointError,
+    },
+    /// This kind of model is not computed there.
+    #[error("'{path}': {kind} run on device cpu only, not on {place}")]
+    Device {
+        /// Where it is.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+        /// The device.
+        place: Place,
     },
     /// The tokenizer is missing or broken.
     #[error("'{path}': {source}")]

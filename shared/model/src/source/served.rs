@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::SourceError;
+use super::inspected::Vocabulary;
 use crate::checkpoint::{Checkpoint, Matrices, SpecialTokens};
 use crate::computation::Computation;
 use crate::head::AcceptanceHead;
 use crate::linear::WeightFormat;
 use crate::runtime::Model;
-use crate::tokenizer::vocabulary_fingerprint;
 
 /// A model ready to serve, and what its peers must know of it.
 #[derive(Debug)]
@@ -70,30 +70,16 @@ pub fn serve(
 ) -> Result<ServedModel<Model>, SourceError> {
     let computation = computation.into();
     let began = Instant::now();
-    let at = || path.to_owned();
-    let tokenizer = checkpoint
-        .tokenizer()
-        .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
-    // Ids may have gaps, so their number is not their bound.
-    let tokens = tokenizer
-        .get_vocab(true)
-        .into_values()
-        .max()
-        .map_or(0, |id| id as usize + 1);
-    let rows = checkpoint.config().vocab_size;
-    if tokens > rows {
-        return Err(SourceError::VocabularyTooLarge {
-            path: at(),
-            tokens,
-            rows,
-        });
-    }
+    let vocabulary = Vocabulary::of(checkpoint, path)?;
     let model = std::thread::scope(|scope| {
         // Reads every byte: begun here, it is there when it is asked for.
         scope.spawn(|| checkpoint.fingerprint());
         checkpoint.load(computation)
     });
-    let model = model.map_err(|source| SourceError::Checkpoint { path: at(), source })?;
+    let model = model.map_err(|source| SourceError::Checkpoint {
+        path: path.to_owned(),
+        source,
+    })?;
     let numerics = Numerics {
         weights: checkpoint.numerics(computation),
         dtype: dtype(checkpoint, computation, &name),
@@ -111,9 +97,9 @@ pub fn serve(
     Ok(ServedModel {
         model,
         name,
-        vocab_size: tokens as u32,
-        vocab_fingerprint: vocabulary_fingerprint(&tokenizer),
-        special_tokens: checkpoint.special_tokens(&tokenizer),
+        vocab_size: vocabulary.size,
+        vocab_fingerprint: vocabulary.fingerprint,
+        special_tokens: checkpoint.special_tokens(&vocabulary.tokenizer),
         numerics,
         weights_fingerprint: checkpoint.fingerprint(),
         is_converted: checkpoint.is_gguf(),

@@ -85,6 +85,15 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// The whole key of the setting at fault, `section.key`; empty where a whole layer is.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::UnknownKey { key, .. } | Self::Invalid { key, .. } => key,
+            Self::Twice { old, .. } => old,
+            _ => "",
+        }
+    }
+
     pub(super) fn from_figment(error: figment::Error) -> Self {
         let key = error.path.join(".");
         let origin = match &error.metadata {

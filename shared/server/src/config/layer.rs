@@ -59,6 +59,21 @@ impl Layer {
         given.values = without_nulls(given.values);
         Ok(given)
     }
+
+    /// Leaves out the value at `path`, or the list that it stands in; whether there was one.
+    pub(super) fn forget(&mut self, path: &[String]) -> bool {
+        forget(&mut self.values, path)
+    }
+}
+
+fn forget(values: &mut Dict, path: &[String]) -> bool {
+    let [key, rest @ ..] = path else {
+        return false;
+    };
+    if let (Some(Value::Dict(_, inner)), [_, ..]) = (values.get_mut(key), rest) {
+        return forget(inner, rest);
+    }
+    values.remove(key).is_some()
 }
 
 impl Provider for Layer {

@@ -370,3 +370,32 @@ fn the_process_environment_is_what_load_reads() {
         Ok(())
     });
 }
+
+#[test]
+fn a_survey_tells_of_every_value_that_does_not_fit_and_takes_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.json");
+    let text = json!({
+        "verifier": { "max_batch": "many", "peers": ["c", 3], "lissten": "x", "temperature": 0.5 },
+        "log": "debug",
+    });
+    std::fs::write(&file, text.to_string()).unwrap();
+    let environment = [("OUTRIDER__VERIFIER__MODE".into(), "loud".into())];
+    let (loaded, errors) = survey_from::<Config>(Some(&file), environment, &json!({}), &[]);
+    let mut keys: Vec<_> = errors.iter().map(ConfigError::key).collect();
+    keys.sort_unstable();
+    let expected = ["lissten", "max_batch", "mode", "peers.1"].map(|key| format!("verifier.{key}"));
+    assert_eq!(keys, expected);
+    let expected = Config {
+        verifier: Verifier {
+            temperature: 0.5,
+            ..Verifier::default()
+        },
+        log: "debug".to_owned(),
+    };
+    assert_eq!(loaded.expect("what is left").value, expected);
+
+    std::fs::write(&file, "{").unwrap();
+    let (loaded, errors) = survey_from::<Config>(Some(&file), [], &json!({}), &[]);
+    assert!(loaded.is_none() && errors.len() == 1, "{errors:?}");
+}

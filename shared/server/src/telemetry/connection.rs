@@ -32,7 +32,11 @@ pub(super) fn http(destination: &Destination) -> Result<HyperClient<Connector>, 
     Ok(HyperClient::new(connector, destination.timeout, None))
 }
 
-fn connector(
+/// What opens connections to it.
+///
+/// # Errors
+/// If the CAs cannot be used.
+pub(super) fn connector(
     destination: &Destination,
     protocol: &'static [u8],
 ) -> Result<Connector, TelemetryError> {

@@ -22,3 +22,14 @@ pub enum TlsError {
     #[error("tls: the certificates cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
 }
+
+impl TlsError {
+    /// The setting at fault, `tls.key`; the section where no single one is.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Missing { setting, .. } => format!("tls.{setting}"),
+            Self::File(file) => file.setting().to_owned(),
+            Self::Unusable(_) => "tls".to_owned(),
+        }
+    }
+}

@@ -18,6 +18,9 @@ use crate::reload::{FileError, contents};
 /// The one protocol that services speak inside of TLS.
 const ALPN: &[u8] = b"h2";
 
+const SHOWS_CERTIFICATE: &str = "tls.mode says that this service shows a certificate";
+const NEEDS_ROOTS: &str = "tls.mode = \"mutual\" needs the CAs that sign clients' certificates";
+
 /// What handshakes are made with.
 #[derive(Default)]
 pub(super) struct Material {
@@ -50,23 +53,57 @@ pub(super) fn read(config: &TlsConfig) -> Result<Material, TlsError> {
     })
 }
 
+/// What [`read`] would refuse: what is not named, and if `with_files` what the files hold.
+pub(super) fn check(config: &TlsConfig, with_files: bool) -> Vec<TlsError> {
+    let unnamed = unnamed(config);
+    if !with_files || !unnamed.is_empty() {
+        return unnamed;
+    }
+    let alone = [identity(config).err(), roots(config).err().map(Into::into)];
+    let alone: Vec<_> = alone.into_iter().flatten().collect();
+    if alone.is_empty() {
+        // Whether they fit one another.
+        return read(config).err().into_iter().collect();
+    }
+    alone
+}
+
+/// Files that are needed and not named.
+fn unnamed(config: &TlsConfig) -> Vec<TlsError> {
+    let [has_cert, has_key, has_roots] =
+        [&config.cert_file, &config.key_file, &config.ca_file].map(|file| is_named(file));
+    let shows = config.mode != TlsMode::Off;
+    let wanting = [
+        (has_cert && !has_key, "key_file", "tls.cert_file is"),
+        (!has_cert && has_key, "cert_file", "tls.key_file is"),
+        (
+            shows && !has_cert && !has_key,
+            "cert_file",
+            SHOWS_CERTIFICATE,
+        ),
+        (
+            config.mode == TlsMode::Mutual && !has_roots,
+            "ca_file",
+            NEEDS_ROOTS,
+        ),
+    ];
+    let wanting = wanting.into_iter().filter(|(is_wanting, ..)| *is_wanting);
+    wanting
+        .map(|(_, setting, why)| missing(setting, why))
+        .collect()
+}
+
 fn made_of(config: &TlsConfig) -> Result<Material, TlsError> {
+    if let Some(unnamed) = unnamed(config).into_iter().next() {
+        return Err(unnamed);
+    }
     let identity = identity(config)?;
-    let roots = if is_named(&config.ca_file) {
-        Some(Arc::new(roots_of("tls.ca_file", &config.ca_file)?))
-    } else {
-        None
-    };
+    let roots = roots(config)?;
     let server = match (config.mode, &identity, &roots) {
         (TlsMode::Off, ..) => None,
-        (_, None, _) => {
-            let why = "tls.mode says that this service shows a certificate";
-            return Err(missing("cert_file", why));
-        }
-        (TlsMode::Mutual, _, None) => {
-            let why = "tls.mode = \"mutual\" needs the CAs that sign clients' certificates";
-            return Err(missing("ca_file", why));
-        }
+        // Refused above; what is asked for is never left out silently.
+        (_, None, _) => return Err(missing("cert_file", SHOWS_CERTIFICATE)),
+        (TlsMode::Mutual, _, None) => return Err(missing("ca_file", NEEDS_ROOTS)),
         (TlsMode::Mutual, Some(identity), roots) => Some(server(identity, roots.clone())?),
         (TlsMode::Server, Some(identity), _) => Some(server(identity, None)?),
     };
@@ -132,11 +169,8 @@ pub(super) fn client(
 
 fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
     let (cert_file, key_file) = (&config.cert_file, &config.key_file);
-    match (is_named(cert_file), is_named(key_file)) {
-        (false, false) => return Ok(None),
-        (true, false) => return Err(missing("key_file", "tls.cert_file is")),
-        (false, true) => return Err(missing("cert_file", "tls.key_file is")),
-        (true, true) => {}
+    if !is_named(cert_file) || !is_named(key_file) {
+        return Ok(None);
     }
     let chain = certificates_of("tls.cert_file", cert_file)?;
     let setting = "tls.key_file";
@@ -146,6 +180,14 @@ fn identity(config: &TlsConfig) -> Result<Option<Identity>, TlsError> {
         FileError::new(setting, key_file, problem)
     })?;
     Ok(Some((chain, key)))
+}
+
+/// The CAs that are believed, if there are any.
+fn roots(config: &TlsConfig) -> Result<Option<Arc<RootCertStore>>, FileError> {
+    if !is_named(&config.ca_file) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(roots_of("tls.ca_file", &config.ca_file)?)))
 }
 
 /// When the first certificate of `chain` expires that does, since 1970.

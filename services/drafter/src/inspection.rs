@@ -1,0 +1,86 @@
+//! What a drafter's configuration names, looked at before anything is loaded.
+
+use model::source::{Inspected, ModelSource};
+use peer::PeerError;
+use wire::drafting;
+use wire::v1::PeerDescription;
+
+use crate::config::{DrafterConfig, NO_MODEL, NO_TABLE, wrong};
+use crate::describe::of_max_gram;
+use crate::{fits, tables};
+use speculation::drafting::Drafting;
+
+/// The files that a drafter's configuration names, as far as they can be used.
+#[derive(Default)]
+pub struct Inspection {
+    /// The draft models that are here, the largest first, each with the setting that names it.
+    pub models: Vec<(String, Inspected)>,
+    /// What the drafter will say of its largest model, or of Max-Gram, to those who ask whether it fits them; none if
+    /// that is not known yet.
+    pub description: Option<PeerDescription>,
+    /// What is wrong.
+    pub problems: Vec<PeerError>,
+}
+
+/// Looks at the files that `config` names as loading them does, but for the bytes of weights. A model of the hub that
+/// has yet to be downloaded is passed over, and with it what depends on it.
+pub fn inspect(config: &DrafterConfig) -> Inspection {
+    let mut found = Inspection::default();
+    if config.model.path == NO_MODEL {
+        // That there is none to be had is told by the settings.
+        match (config.bigram != NO_TABLE).then(|| tables::alone(config)) {
+            Some(Ok(file)) => found.description = Some(of_max_gram(&file, config)),
+            Some(Err(error)) => found.problems.push(wrong("bigram", error)),
+            None => {}
+        }
+        return found;
+    }
+    let first = [("model".to_owned(), &config.model)].into_iter();
+    for (setting, source) in first.chain(config.cascade.sources()) {
+        found.look_at(setting, source);
+    }
+    let Some((_, first)) = found
+        .models
+        .first()
+        .filter(|(setting, _)| setting == "model")
+    else {
+        return found;
+    };
+    let mut problems = Vec::new();
+    for (setting, other) in &found.models[1..] {
+        let checked = fits::same_vocabulary(&other.outline, &first.outline);
+        problems.extend(checked.err().map(|problem| wrong(setting, problem)));
+    }
+    let heads = fits::heads(&config.heads, |head| first.fit(head));
+    problems.extend(heads.err().map(|error| wrong("heads", error)));
+    match tables::beside(&first.outline, config) {
+        Ok(table) => problems.extend(check_cascade(config, table.is_some()).err()),
+        Err(error) => problems.push(wrong("bigram", error)),
+    }
+    found.description = Some(PeerDescription {
+        draftings: vec![drafting::to_wire(Drafting::Model).into()],
+        ..peer::outline(&first.outline)
+    });
+    found.problems.extend(problems);
+    found
+}
+
+fn check_cascade(config: &DrafterConfig, has_table: bool) -> Result<(), PeerError> {
+    let has_max_gram = tables::has_max_gram(config, has_table)?;
+    let names: Vec<_> = std::iter::once(&config.model)
+        .chain(&config.cascade.models)
+        .map(ModelSource::served_name)
+        .collect();
+    let names = names.iter().map(String::as_str).collect();
+    config.cascade.of(names, has_max_gram).map(drop)
+}
+
+impl Inspection {
+    fn look_at(&mut self, setting: String, source: &ModelSource) {
+        match source.inspect() {
+            Ok(Some(model)) => self.models.push((setting, model)),
+            Ok(None) => {}
+            Err(error) => self.problems.push(wrong(&setting, error)),
+        }
+    }
+}

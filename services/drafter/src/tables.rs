@@ -1,0 +1,72 @@
+//! Which bigram table a drafter has, and whether Max-Gram is a draft of its cascade.
+
+use std::path::Path;
+
+use model::bigram::{BigramError, BigramFile};
+use model::source::Outline;
+use peer::PeerError;
+
+use crate::config::{AUTOMATIC, DrafterConfig, MaxGramDraft, NO_TABLE, wrong};
+
+/// A bigram table in a model's folder.
+const BESIDE_MODEL: &str = "bigram.safetensors";
+
+/// The table of a drafter without a model.
+///
+/// # Errors
+/// Names the file and what is wrong with it.
+pub(crate) fn alone(config: &DrafterConfig) -> Result<BigramFile, BigramError> {
+    match config.bigram.as_str() {
+        AUTOMATIC => BigramFile::open("embedded"),
+        path => BigramFile::open(path),
+    }
+}
+
+/// The table of the vocabulary of `model`, if there is one.
+///
+/// # Errors
+/// Names the file and what is wrong with it.
+pub(crate) fn beside(
+    model: &Outline,
+    config: &DrafterConfig,
+) -> Result<Option<BigramFile>, BigramError> {
+    let fits = |file: &BigramFile, path: &str| {
+        file.check(&model.vocab_fingerprint, model.vocab_size, path)
+    };
+    let named = |path: &str| {
+        let file = BigramFile::open(path)?;
+        fits(&file, path)?;
+        Ok(Some(file))
+    };
+    let beside = Path::new(&config.model.path).join(BESIDE_MODEL);
+    match config.bigram.as_str() {
+        NO_TABLE => Ok(None),
+        AUTOMATIC if beside.is_file() => named(&beside.to_string_lossy()),
+        AUTOMATIC => match BigramFile::open("embedded") {
+            Ok(file) => Ok(Some(file).filter(|file| fits(file, "embedded").is_ok())),
+            Err(BigramError::NotEmbedded) => Ok(None),
+            Err(error) => Err(error),
+        },
+        path => named(path),
+    }
+}
+
+/// Whether Max-Gram is a draft of the cascade.
+///
+/// # Errors
+/// If it must be, and there is no table.
+pub(crate) fn has_max_gram(config: &DrafterConfig, has_table: bool) -> Result<bool, PeerError> {
+    match config.cascade.max_gram {
+        MaxGramDraft::Auto => Ok(has_table),
+        MaxGramDraft::No => Ok(false),
+        MaxGramDraft::Yes if has_table => Ok(true),
+        MaxGramDraft::Yes => {
+            let bigram = &config.bigram;
+            let problem = format!(
+                "true, and with drafter.bigram = \"{bigram}\" there is no bigram table, which Max-Gram falls \
+                 back on; name one, make one with `outrider bigram build`, or set it to false or auto"
+            );
+            Err(wrong("cascade.max_gram", problem))
+        }
+    }
+}

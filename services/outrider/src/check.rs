@@ -1,0 +1,140 @@
+//! What is wrong with a configuration: all that `outrider serve` refuses, found without loading a model or opening a
+//! port. `serve` looks for it first, by the same functions; what the models' files hold, it finds when it loads them.
+
+mod models;
+mod ports;
+mod problem;
+mod role;
+
+use server::channel::Trust;
+use server::config::Loaded;
+use server::telemetry;
+
+use crate::config::Config;
+use crate::global::is_default;
+use crate::process;
+
+pub(crate) use problem::{Problem, Refused};
+pub(crate) use role::Role;
+
+/// A configuration to be checked for a role.
+pub(crate) struct Check<'a> {
+    config: &'a Config,
+    role: Role,
+    /// Whether somebody chose the address of the OpenAI API: nobody insists on the default one.
+    is_http_chosen: bool,
+    /// Whether the files that it names are looked at.
+    with_files: bool,
+}
+
+impl<'a> Check<'a> {
+    /// What `role` needs of a configuration, and of the files that it names if `with_files`.
+    pub(crate) fn of(loaded: &'a Loaded<Config>, role: Role, with_files: bool) -> Self {
+        Self {
+            config: &loaded.value,
+            role,
+            is_http_chosen: !is_default(loaded, "coordinator.http.listen"),
+            with_files,
+        }
+    }
+
+    /// All that is wrong, each once.
+    pub(crate) fn all(&self) -> Vec<Problem> {
+        let mut problems = self.settings();
+        if self.with_files {
+            problems.extend(models::problems(self.config, self.role));
+        }
+        each_once(problems)
+    }
+
+    /// What is wrong with the settings, and with files of certificates and tokens; each once.
+    pub(crate) fn settings(&self) -> Vec<Problem> {
+        let mut problems = self.of_process();
+        problems.extend(self.of_services());
+        problems.extend(self.exposed());
+        problems.extend(ports::shared(self.config, self.role, self.is_http_chosen));
+        each_once(problems)
+    }
+
+    fn of_process(&self) -> Vec<Problem> {
+        let config = self.config;
+        let mut problems = Vec::new();
+        for error in telemetry::check(&config.telemetry, self.with_files) {
+            problems.push(Problem::new(error.key(), &error));
+        }
+        for error in config.tls.check(self.with_files) {
+            problems.push(Problem::new(error.key(), &error));
+        }
+        let tokens = match (self.with_files, self.role.has_coordinator()) {
+            (false, _) => Vec::new(),
+            (true, true) => config.auth.check_coordinator(),
+            (true, false) => config.auth.check_peer(),
+        };
+        problems.extend(
+            tokens
+                .iter()
+                .map(|error| Problem::new(error.setting(), error)),
+        );
+        problems
+    }
+
+    fn of_services(&self) -> Vec<Problem> {
+        let (config, role) = (self.config, self.role);
+        let mut problems = Vec::new();
+        if role.has_coordinator() {
+            for error in config.coordinator.check(trust(config)) {
+                problems.push(Problem::new(error.key(), &error));
+            }
+        }
+        let mut of_peers = Vec::new();
+        if role.has_drafter() {
+            of_peers.extend(config.drafter.check());
+        }
+        if role.has_verifier() {
+            of_peers.extend(config.verifier.check());
+        }
+        problems.extend(
+            of_peers
+                .iter()
+                .map(|error| Problem::new(error.key(), error)),
+        );
+        problems
+    }
+
+    /// Addresses that other machines could reach in clear.
+    fn exposed(&self) -> Vec<Problem> {
+        let (config, role) = (self.config, self.role);
+        let admin = config.admin.check().err();
+        let mut problems = Vec::from_iter(admin.map(|error| Problem::new("admin.listen", &error)));
+        for (key, listen) in ports::of_services(config, role) {
+            let is_within = role == Role::All && !key.starts_with("coordinator.");
+            let checked = if is_within {
+                process::check_listen_within(config, key, listen)
+            } else {
+                process::check_listen(config, key, listen)
+            };
+            problems.extend(checked.err().map(|error| Problem::new(key, &*error)));
+        }
+        problems
+    }
+}
+
+/// The problems without those that stand before already.
+fn each_once(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut once = Vec::new();
+    for problem in problems {
+        if !once.contains(&problem) {
+            once.push(problem);
+        }
+    }
+    once
+}
+
+/// Where a coordinator of this configuration may connect to.
+fn trust(config: &Config) -> Trust {
+    let shows_token = !config.auth.peer_token_file.as_os_str().is_empty();
+    Trust {
+        is_believing: !config.tls.ca_file.as_os_str().is_empty(),
+        hides_token: shows_token && !config.insecure,
+    }
+}

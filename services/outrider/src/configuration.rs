@@ -1,0 +1,88 @@
+//! `outrider config`.
+
+mod check;
+mod print;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstream::stdout;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::check::{Problem, Role};
+use crate::config::schema;
+use crate::global::Global;
+
+/// Arguments of `outrider config`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Says whether `serve` would take the configuration: one line if it would, otherwise one on stderr for each
+    /// setting that it would refuse, with what to do, and an exit code other than 0.
+    ///
+    /// No model is loaded, downloaded or computed with, and no port is opened. Of models' files the headers are read,
+    /// so that damage within the weights comes out only when they are loaded; a model of the hub that is not here
+    /// yet is taken to be there, unless HF_HUB_OFFLINE is set.
+    #[command(
+        after_help = "Examples:\n  outrider config check --config outrider.toml\n  outrider config check --role drafter --config /etc/outrider/drafter.json --json"
+    )]
+    Check {
+        #[command(flatten)]
+        scope: Scope,
+        /// Prints {"ok": ..., "problems": [{"key": ..., "problem": ...}]}.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints every setting with its value and where it came from: default, file, environment or
+    /// flag. Secrets are masked: settings named so, and what stands before the @ of a URL.
+    ///
+    /// Of a configuration that `serve` would refuse, stderr then says why, and the exit code is not 0.
+    Print {
+        #[command(flatten)]
+        scope: Scope,
+        /// Prints one JSON array. A failure is {"error": {"message": ...}}, in the last line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the JSON schema of a configuration file, by which editors complete and check one.
+    ///
+    ///   outrider config schema > outrider.schema.json
+    #[command(verbatim_doc_comment)]
+    Schema,
+}
+
+/// What of a configuration is checked.
+#[derive(Debug, Args)]
+struct Scope {
+    /// The process that the configuration is for, as in `outrider serve ROLE`.
+    #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
+    role: Role,
+    /// Checks the settings alone, for files that are on another machine: models, certificates, tokens.
+    #[arg(long)]
+    without_files: bool,
+}
+
+/// Prints or checks the configuration.
+pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        Action::Check { scope, json } => check::run(global, scope, *json),
+        Action::Print { scope, json } => print::run(&global.load(json!({}))?, scope, *json),
+        Action::Schema => {
+            writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Says on stderr what is wrong, one line for each problem.
+fn tell(problems: &[Problem]) {
+    for Problem { problem, .. } in problems {
+        anstream::eprintln!("error: {problem}");
+    }
+}

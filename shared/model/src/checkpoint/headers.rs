@@ -1,0 +1,91 @@
+//! What is known of the weights by the headers of their files, before any of them is read.
+
+use std::collections::BTreeMap;
+
+use super::{Checkpoint, shapes::shapes};
+use crate::{
+    computation::{Computation, NumberFormat},
+    decoder::tensors::TensorNames,
+    linear::WeightFormat,
+    weights::WeightsError,
+};
+
+impl Checkpoint {
+    /// Checks that every tensor is there, in the shape that the config implies.
+    ///
+    /// # Errors
+    /// Names the first one that is not.
+    pub fn check_tensors(&self) -> Result<(), WeightsError> {
+        let mut tensors = shapes(&self.config, TensorNames::of(&self.weights)).into_iter();
+        tensors.try_for_each(|(name, shape)| self.weights.check(&name, &shape))
+    }
+
+    /// Bytes of the weights as they are stored, by their formats.
+    pub fn stored_bytes(&self) -> BTreeMap<String, u64> {
+        let mut bytes = BTreeMap::new();
+        for (format, size) in self.weights.sizes() {
+            *bytes.entry(format.to_owned()).or_default() += size as u64;
+        }
+        bytes
+    }
+
+    /// Bytes that the weights take where the model is computed so.
+    pub fn computed_bytes(&self, computation: Computation) -> u64 {
+        let tensors = shapes(&self.config, TensorNames::of(&self.weights));
+        let bits = tensors.iter().map(|(_, shape)| {
+            let numbers: u64 = shape.iter().map(|&count| count as u64).product();
+            numbers * bits_a_number(computation, shape)
+        });
+        bits.sum::<u64>() / 16
+    }
+}
+
+/// Sixteenths of a byte that a number takes in a tensor of this shape, the scales of blocks included.
+fn bits_a_number(computation: Computation, shape: &[usize]) -> u64 {
+    let format = match computation {
+        Computation::Device(_, NumberFormat::F32) => return 16 * 4,
+        Computation::Device(_, NumberFormat::Bf16 | NumberFormat::F16) => return 16 * 2,
+        Computation::Cpu(format) => format.weights,
+    };
+    match shape {
+        // 32 numbers in 34 bytes, or 256 in 144.
+        [_, inputs] => match format.of_rows(*inputs) {
+            WeightFormat::Q8_0 => 17,
+            WeightFormat::Q4_K => 9,
+            WeightFormat::F32 => 16 * 4,
+        },
+        _ => 16 * 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuFormat, KvFormat, ModelConfig};
+
+    #[test]
+    fn sizes_follow_the_format() {
+        let checkpoint = Checkpoint::random(ModelConfig::llama(), 1).expect("a model");
+        checkpoint.check_tensors().expect("all are there");
+        let stored = checkpoint.stored_bytes();
+        let in_format = |weights| {
+            let kv = KvFormat::F16;
+            checkpoint.computed_bytes(Computation::Cpu(CpuFormat { weights, kv }))
+        };
+        let exact = in_format(WeightFormat::F32);
+        assert_eq!(stored, BTreeMap::from([("F32".to_owned(), exact)]));
+        let quantised = in_format(WeightFormat::Q8_0);
+        assert!(
+            quantised * 3 < exact && quantised * 4 > exact,
+            "{quantised} of {exact}"
+        );
+    }
+
+    #[test]
+    fn a_tensor_that_the_config_implies_is_missed() {
+        let mut checkpoint = Checkpoint::random(ModelConfig::llama(), 1).expect("a model");
+        checkpoint.config.layers += 1;
+        let error = checkpoint.check_tensors().expect_err("one layer too few");
+        assert!(error.to_string().contains("is missing"), "{error}");
+    }
+}
