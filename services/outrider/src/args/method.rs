@@ -12,7 +12,7 @@ use super::{DraftingArgs, Suggested};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodArgs {
-    /// How draft tokens become output: `outrider methods` says which when.
+    /// How draft tokens become output, see `outrider methods`.
     #[arg(
         long,
         value_name = "NAME",
