@@ -2,7 +2,7 @@
 
 pub(crate) mod grpc;
 pub(crate) mod services;
-mod warnings;
+pub(crate) mod warnings;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::service::Routes;

@@ -1,8 +1,8 @@
 //! What a process gives each service in it.
 
 use crate::auth::Auth;
-use crate::health::Warnings;
 use crate::health::services::Services;
+use crate::health::warnings::Warnings;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 use crate::trace::Traces;
