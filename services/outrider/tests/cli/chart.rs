@@ -108,7 +108,7 @@ fn what_is_out_of_the_schemas_range_is_refused_by_the_program() {
     for (key, range) in settings {
         let variable = format!("OUTRIDER__{}", key.to_uppercase().replace('.', "__"));
         let check = |value: f64| {
-            let mut command = outrider(&["config", "check", "--without-files"]);
+            let mut command = outrider(&["config", "check"]);
             command.env(&variable, value.to_string());
             command
         };
