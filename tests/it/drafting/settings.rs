@@ -71,13 +71,11 @@ async fn what_was_measured_is_kept_for_the_next_request() {
         .policy(Policy::Goodput(true))
         .ignoring_eos();
     let mut firsts = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..8 {
         let answer = generate(&serving.coordinator, requested.clone()).await;
-        firsts.push(answer.statistics().per_step_drafted.first().copied());
+        // On a busy machine the target may decode a whole answer alone.
+        firsts.extend(answer.statistics().per_step_drafted.first().copied());
     }
-    assert_eq!(firsts[0], Some(4));
-    assert!(
-        firsts[1..].iter().any(|&first| first != Some(4)),
-        "{firsts:?}"
-    );
+    assert_eq!(firsts.first(), Some(&4));
+    assert!(firsts.iter().any(|&first| first != 4), "{firsts:?}");
 }
