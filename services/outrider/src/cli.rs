@@ -9,8 +9,8 @@ use server::telemetry::LogFormat;
 use crate::global::Global;
 use crate::moved::{self, MovedArgs};
 use crate::{
-    bench, chat, completions, configuration, failure, generate, health, man, methods, models,
-    program, quantize, score, serve,
+    bench, chat, completions, configuration, doctor, failure, generate, health, man, methods,
+    models, program, quantize, score, serve,
 };
 
 /// Distributed speculative decoding: a drafter proposes tokens, a verifier decides them, a
@@ -94,6 +94,15 @@ enum Command {
     Methods(methods::MethodsArgs),
     /// Shows the configuration, or says what is wrong with it.
     Config(configuration::ConfigArgs),
+    /// Looks at everything that may be in the way, and says what to do about it: for when something does not work.
+    ///
+    /// Configuration, models, tokenizer and chat template, memory, ports, peers, certificates, clock, CPU and GPU.
+    /// Each line is ok, info, warning or error; with an error the exit code is not 0. That nothing runs is no error,
+    /// unless it was named. Nothing is loaded or changed, and whoever does not answer within 2 s is given up.
+    #[command(
+        after_help = "Examples:\n  outrider doctor\n  outrider doctor --config outrider.toml --coordinator http://127.0.0.1:7001"
+    )]
+    Doctor(doctor::DoctorArgs),
     /// Asks a serving process whether it is ready, at its admin port: one line, and exit code 0 if it is.
     ///
     /// For the health checks of containers and orchestrators, which have no other program to ask with.
@@ -157,6 +166,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             return health::run(args, &global.load(json!({}))?.value.admin).await;
         }
         Command::Config(args) => return configuration::run(&args, &global),
+        Command::Doctor(args) => return Box::pin(doctor::run(args, &global)).await,
         Command::Completions(args) => completions::run(&args, Cli::command())?,
         Command::Man(args) => man::run(&args, Cli::command())?,
     }

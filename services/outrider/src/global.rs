@@ -44,8 +44,8 @@ impl Global {
     }
 
     /// The configuration as far as it can be read, and what cannot.
-    pub(crate) fn survey(&self) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
-        let flags = self.with_flags(json!({}));
+    pub(crate) fn survey(&self, flags: Value) -> (Option<Loaded<Config>>, Vec<ConfigError>) {
+        let flags = self.with_flags(flags);
         layers::survey(self.config.as_deref(), &flags, &config::renamed())
     }
 

@@ -1,5 +1,5 @@
 //! The command line of `outrider`: `serve`, `generate`, `chat`, `models`, `bench`, `score`, `quantize`,
-//! `methods`, `config`, `health`, `completions`, `man`.
+//! `methods`, `config`, `doctor`, `health`, `completions`, `man`.
 //!
 //! What is public is what another program needs that runs or asks the three services as these commands do:
 //! their configuration, a cluster in one process, connections, and flags.
@@ -14,6 +14,7 @@ mod completions;
 pub mod config;
 mod configuration;
 pub mod connect;
+mod doctor;
 mod failure;
 mod generate;
 pub mod global;

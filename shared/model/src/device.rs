@@ -16,12 +16,14 @@ mod linear;
 mod memory;
 mod rotation;
 mod rows;
+mod self_check;
 
 use candle_core::{DType, Device, Result, Tensor};
 use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
 use thiserror::Error;
 
 pub use self::cache::DeviceCache;
+pub use self::self_check::{Outcome, self_check};
 use self::{
     attention::{AttentionPlan, MAX_SCORES, Room, Selection},
     backend::first_line,

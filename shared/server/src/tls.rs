@@ -7,6 +7,7 @@
 
 mod error;
 mod explain;
+mod facts;
 mod material;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub use error::TlsError;
 pub(crate) use explain::{Side, explain, is_hung_up};
+pub use facts::{CertificateFacts, certificates};
 pub(crate) use material::roots_of;
 
 use crate::metrics::{Metrics, names};

@@ -14,7 +14,7 @@ use crate::global::Global;
 
 /// Says what is wrong with the configuration, if anything is.
 pub(super) fn run(global: &Global, scope: &Scope, as_json: bool) -> anyhow::Result<ExitCode> {
-    let (loaded, unread) = global.survey();
+    let (loaded, unread) = global.survey(json!({}));
     for moved in loaded.iter().flat_map(|loaded| &loaded.moved) {
         anstream::eprintln!("warning: {moved}");
     }

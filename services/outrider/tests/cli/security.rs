@@ -3,7 +3,7 @@
 // The authority of the tests in `server`, which makes more kinds of certificates than are needed here.
 #[allow(dead_code)]
 #[path = "../../../../shared/server/tests/security/authority.rs"]
-mod authority;
+pub(crate) mod authority;
 mod connecting;
 mod deployment;
 

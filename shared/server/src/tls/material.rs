@@ -221,7 +221,10 @@ pub(crate) fn roots_of(setting: &str, file: &Path) -> Result<RootCertStore, File
     Ok(roots)
 }
 
-fn certificates_of(setting: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
+pub(super) fn certificates_of(
+    setting: &str,
+    file: &Path,
+) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let pem = contents(setting, file)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let problem = match certificates {

@@ -1,0 +1,138 @@
+//! `outrider doctor`: what to look at when something does not work.
+
+mod ask;
+mod certificates;
+mod clock;
+mod cpu;
+mod device;
+mod files;
+mod memory;
+mod peers;
+mod ports;
+mod report;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use model::Place;
+use model::free_memory::free_bytes;
+use serde_json::json;
+use server::config::{ConfigError, Loaded};
+use server::process::Process;
+
+use crate::args::ConnectionArgs;
+use crate::check::{Check, Problem, Role};
+use crate::config::Config;
+use crate::global::{Global, is_default};
+use crate::process;
+use peers::Skews;
+use report::{Findings, Report};
+
+/// Arguments of `outrider doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// A coordinator that should answer, HOST:PORT or a URL. Without it, whatever runs at coordinator.listen is told of.
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+    /// A GPU to be compared with the CPU, on small models of all operations: cuda or cuda:N.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<Place>,
+    /// The process that is looked at, as in `outrider serve ROLE`.
+    #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
+    role: Role,
+    /// Prints {"ok": ..., "findings": [{"section": ..., "level": ..., "message": ..., "remedy": ...}]}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// Looks at everything, and tells what was found.
+pub(crate) async fn run(args: DoctorArgs, global: &Global) -> anyhow::Result<ExitCode> {
+    let mut flags = json!({});
+    args.connection.add_to(&mut flags);
+    let (loaded, unread) = global.survey(flags);
+    let mut report = Report::default();
+    report.add(configuration(loaded.as_ref(), &unread, args.role));
+    let mut skews = Skews::new();
+    if let Some(loaded) = &loaded {
+        of_files(&mut report, &loaded.value, args.role);
+        skews = of_network(&mut report, loaded, &args).await;
+        report.add(certificates::findings(&loaded.value.tls));
+    }
+    report.add(clock::findings(&skews));
+    report.add(cpu::findings());
+    report.add(device::findings(args.device));
+    report.print(args.json)?;
+    Ok(ExitCode::from(u8::from(!report.is_ok())))
+}
+
+/// What `serve` would refuse, but for the models' files, which have sections of their own.
+fn configuration(loaded: Option<&Loaded<Config>>, unread: &[ConfigError], role: Role) -> Findings {
+    let mut findings = Findings::of("configuration");
+    for error in unread {
+        refused(&mut findings, &Problem::new(error.key(), error));
+    }
+    let Some(loaded) = loaded else {
+        return findings;
+    };
+    for problem in Check::of(loaded, role, true).settings() {
+        refused(&mut findings, &problem);
+    }
+    for moved in &loaded.moved {
+        findings.warning(moved.to_string(), "write the new key");
+    }
+    if findings.is_empty() {
+        findings.ok("serve would take it; `outrider config print` shows each setting");
+    }
+    findings
+}
+
+fn refused(findings: &mut Findings, problem: &Problem) {
+    let remedy = match problem.key.as_str() {
+        "" => "mend the file; `outrider config check` reads it again".to_owned(),
+        key => format!("correct {key}; `outrider config check` looks again"),
+    };
+    findings.error(&problem.problem, remedy);
+}
+
+/// What the models' files tell.
+fn of_files(report: &mut Report, config: &Config, role: Role) {
+    let (models, findings) = files::look(config, role);
+    report.add(findings);
+    report.add(files::pair(&models));
+    for findings in text::findings(&models) {
+        report.add(findings);
+    }
+    report.add(memory::findings(config, &models, free_bytes()));
+}
+
+/// What listens and answers, all asked at once; and how far the clocks of those that answered are ahead.
+async fn of_network(report: &mut Report, loaded: &Loaded<Config>, args: &DoctorArgs) -> Skews {
+    let (config, role) = (&loaded.value, args.role);
+    // Where certificates or tokens cannot be used, which is told, it is asked without them.
+    let process = process::of_peer(config, &Process::default()).unwrap_or_default();
+    let client = process::of_client(config).unwrap_or_default();
+    let chosen = ports::Chosen {
+        admin: !is_default(loaded, "admin.listen"),
+        http: !is_default(loaded, "coordinator.http.listen"),
+    };
+    let are_chosen = !is_default(loaded, "coordinator.models");
+    let url = args.coordinator.as_deref();
+    let (ports, peers, coordinator) = tokio::join!(
+        ports::findings(config, role, chosen, &process, &client),
+        peers::findings(config, are_chosen, &process),
+        peers::coordinator(config, url, &client),
+    );
+    report.add(ports);
+    let mut answered = Vec::new();
+    answered.extend(role.has_coordinator().then_some(peers));
+    answered.extend((role.has_coordinator() || url.is_some()).then_some(coordinator));
+    let mut skews = Skews::new();
+    for (findings, of_these) in answered {
+        report.add(findings);
+        skews.extend(of_these);
+    }
+    skews
+}

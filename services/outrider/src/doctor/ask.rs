@@ -1,0 +1,148 @@
+//! Asking services who they are, each once and for two seconds at most.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use server::causes::in_one_line;
+use server::channel::{ChannelConfig, PeerChannel, connect, is_tls_fault};
+use server::process::Process;
+use tonic::{Request, Response, Status};
+use wire::status::describe;
+use wire::v1::coordinator_client::CoordinatorClient;
+use wire::v1::drafter_client::DrafterClient;
+use wire::v1::verifier_client::VerifierClient;
+use wire::v1::{DescribeRequest, ListModelsRequest, PeerDescription, ServedModel};
+
+/// How long one answer may take, the connection included.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a coordinator may wait for its peers before it says which of them answered.
+const LISTING: Duration = Duration::from_millis(1_500);
+
+/// What a service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Drafter,
+    Verifier,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Drafter => "drafter",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// An answer, and by how many seconds the other's clock is ahead, if it told.
+pub(super) struct Answer<T> {
+    pub(super) said: T,
+    pub(super) ahead: Option<i64>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// Nothing listens there.
+    NobodyThere,
+    /// Somebody does, and TLS did not come about.
+    Tls(String),
+    /// Any other reason.
+    Other(String),
+}
+
+impl Silence {
+    pub(super) fn why(&self) -> &str {
+        match self {
+            Self::NobodyThere => "nothing runs there",
+            Self::Tls(why) | Self::Other(why) => why,
+        }
+    }
+}
+
+/// What the peer at `url` says of itself.
+pub(super) async fn peer(
+    url: &str,
+    kind: Kind,
+    process: &Process,
+) -> Result<Answer<PeerDescription>, Silence> {
+    let channel = channel(url, process)?;
+    let request = DescribeRequest {};
+    match kind {
+        Kind::Drafter => answer(DrafterClient::new(channel).describe(request)).await,
+        Kind::Verifier => answer(VerifierClient::new(channel).describe(request)).await,
+    }
+}
+
+/// The models that the coordinator at `url` serves.
+pub(super) async fn coordinator(
+    url: &str,
+    process: &Process,
+) -> Result<Answer<Vec<ServedModel>>, Silence> {
+    let mut request = Request::new(ListModelsRequest {});
+    request.set_timeout(LISTING);
+    let mut client = CoordinatorClient::new(channel(url, process)?);
+    let Answer { said, ahead } = answer(client.list_models(request)).await?;
+    let said = said.models;
+    Ok(Answer { said, ahead })
+}
+
+fn channel(url: &str, process: &Process) -> Result<PeerChannel, Silence> {
+    let config = ChannelConfig {
+        connect_timeout_ms: PATIENCE.as_millis() as u64,
+    };
+    connect(url, &config, process).map_err(|error| Silence::Other(in_one_line(&error)))
+}
+
+async fn answer<T>(
+    asked: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<Answer<T>, Silence> {
+    let late = |_| Silence::Other(format!("no answer within {} s", PATIENCE.as_secs()));
+    let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(late)?;
+    let response = answered.map_err(|status| silence(&status))?;
+    let date = response
+        .metadata()
+        .get("date")
+        .and_then(|date| date.to_str().ok());
+    let ahead = date.and_then(|date| ahead(date, Timestamp::now()));
+    let said = response.into_inner();
+    Ok(Answer { said, ahead })
+}
+
+fn silence(status: &Status) -> Silence {
+    if is_tls_fault(status) {
+        return Silence::Tls(describe(status));
+    }
+    let mut causes = std::iter::successors(status.source(), |&cause| cause.source());
+    let refused = causes.any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    });
+    if refused {
+        return Silence::NobodyThere;
+    }
+    Silence::Other(describe(status))
+}
+
+/// By how many seconds the `date` of an answer's headers is after `now`.
+fn ahead(date: &str, now: Timestamp) -> Option<i64> {
+    let zoned = rfc2822::DateTimeParser::new().parse_zoned(date).ok()?;
+    Some(zoned.timestamp().as_second() - now.as_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_of_an_answer_tells_its_clock() {
+        let now = Timestamp::from_second(784_111_777).expect("a time");
+        assert_eq!(ahead("Sun, 06 Nov 1994 08:49:37 GMT", now), Some(0));
+        assert_eq!(ahead("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(60));
+        assert_eq!(ahead("yesterday", now), None);
+    }
+}

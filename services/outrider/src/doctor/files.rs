@@ -1,0 +1,128 @@
+//! The models' files, and whether the two models fit each other.
+
+use model::source::Inspected;
+use model::{Computation, CpuFormat, WeightFormat};
+use server::causes::in_one_line;
+use wire::describe::check_pair;
+use wire::v1::PeerDescription;
+
+use super::report::Findings;
+use crate::check::Role;
+use crate::config::Config;
+
+/// The models of a process that are here and can be read.
+#[derive(Default)]
+pub(super) struct Models {
+    pub(super) target: Option<Inspected>,
+    /// Draft models, the largest first, each with its setting.
+    pub(super) drafts: Vec<(String, Inspected)>,
+    /// What the drafter will say of itself, if that is known.
+    draft: Option<PeerDescription>,
+    /// Whether the process has both a drafter and a verifier.
+    is_pair: bool,
+}
+
+/// Looks at the files of `role`'s models.
+pub(super) fn look(config: &Config, role: Role) -> (Models, Findings) {
+    let mut findings = Findings::of("models");
+    let mut models = Models {
+        is_pair: role.has_drafter() && role.has_verifier(),
+        ..Models::default()
+    };
+    if role.has_verifier() {
+        match verifier::inspect(&config.verifier) {
+            Ok(Some(found)) => {
+                describe(&mut findings, "verifier.model", &found);
+                models.target = Some(found);
+            }
+            Ok(None) => absent(&mut findings, "verifier.model", &config.verifier.model.path),
+            Err(error) => findings.error(in_one_line(&error), MEND),
+        }
+    }
+    if role.has_drafter() {
+        let found = drafter::inspect(&config.drafter);
+        for (setting, model) in &found.models {
+            describe(&mut findings, &format!("drafter.{setting}"), model);
+        }
+        for error in &found.problems {
+            findings.error(in_one_line(error), MEND);
+        }
+        if found.description.is_none() && found.problems.is_empty() {
+            absent(&mut findings, "drafter.model", &config.drafter.model.path);
+        }
+        (models.drafts, models.draft) = (found.models, found.description);
+    }
+    (models, findings)
+}
+
+const MEND: &str =
+    "name another model, or mend this one; `outrider models list` shows those that are here";
+
+fn absent(findings: &mut Findings, setting: &str, path: &str) {
+    findings.info(format!(
+        "{setting}: {path} is not here yet, and is downloaded when it is served; `outrider models pull {path}` does \
+         so now"
+    ));
+}
+
+fn describe(findings: &mut Findings, setting: &str, model: &Inspected) {
+    let stored = model.checkpoint.stored_bytes();
+    let formats: Vec<_> = stored.keys().map(String::as_str).collect();
+    let (name, context) = (&model.outline.name, model.checkpoint.config().context_len);
+    findings.ok(format!(
+        "{setting}: '{name}', {} in {}, computed in {}, context of {context} tokens",
+        mebibytes(stored.values().sum()),
+        formats.join(" and "),
+        model.computation
+    ));
+    let of_16_bits = ["F16", "BF16"]
+        .iter()
+        .filter_map(|format| stored.get(*format));
+    let is_mostly = of_16_bits.sum::<u64>() * 2 > stored.values().sum();
+    let is_quantised = matches!(
+        model.computation,
+        Computation::Cpu(CpuFormat {
+            weights: WeightFormat::Q8_0,
+            ..
+        })
+    );
+    if is_mostly && is_quantised {
+        findings.info(format!(
+            "{setting}: weights of 16 bits are rounded to q8_0, which is faster and all but lossless; \
+             {setting}.dtype = \"f32\" computes with them as they are"
+        ));
+    }
+}
+
+/// Bytes in words.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1024.0 {
+        return format!("{mebibytes:.1} MiB");
+    }
+    format!("{:.1} GiB", mebibytes / 1024.0)
+}
+
+/// Whether draft and target model fit each other, where both are here.
+pub(super) fn pair(models: &Models) -> Findings {
+    let mut findings = Findings::of("pair");
+    let target = models.target.as_ref().map(verifier::outline);
+    let (Some(draft), Some(target)) = (&models.draft, target) else {
+        if models.is_pair {
+            findings.info("not known until both models are here and can be read");
+        }
+        return findings;
+    };
+    match check_pair(draft, &target) {
+        Ok(()) => findings.ok(format!(
+            "'{}' and '{}' share one vocabulary of {} tokens",
+            draft.model, target.model, target.vocab_size
+        )),
+        Err(mismatch) => findings.error(
+            mismatch.to_string(),
+            "take a draft model of the target's family, with the same tokenizer.json; or drafter.model.path = \"none\" \
+             with a bigram table of this vocabulary",
+        ),
+    }
+    findings
+}

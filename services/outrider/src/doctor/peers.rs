@@ -1,0 +1,162 @@
+//! Whether a coordinator's peers answer and fit each other, and whether a coordinator does.
+
+use server::process::Process;
+use server::tls::TlsMode;
+use tokio::task::JoinHandle;
+use wire::describe::{check_pair, check_protocol};
+use wire::v1::PeerDescription;
+
+use super::ask::{self, Answer, Kind, Silence};
+use super::report::Findings;
+use crate::cluster::reachable;
+use crate::config::Config;
+
+/// By how many seconds the clock of whoever is at a URL is ahead of this machine's.
+pub(super) type Skews = Vec<(String, i64)>;
+
+/// A peer that is being asked.
+struct Asked {
+    kind: Kind,
+    url: String,
+    answer: JoinHandle<Result<Answer<PeerDescription>, Silence>>,
+}
+
+/// Asks all peers of `coordinator.models`, at once. Where nobody chose them (`is_chosen`), nothing need run there.
+pub(super) async fn findings(
+    config: &Config,
+    is_chosen: bool,
+    process: &Process,
+) -> (Findings, Skews) {
+    let (mut findings, mut skews) = (Findings::of("peers"), Skews::new());
+    let mut asked = Vec::new();
+    for model in &config.coordinator.models {
+        let verifiers = model.verifiers.iter().map(|url| (Kind::Verifier, url));
+        let drafters = model.drafters.iter().map(|url| (Kind::Drafter, url));
+        let peers = verifiers.chain(drafters).map(|(kind, url)| {
+            let (to, process) = (url.clone(), process.clone());
+            Asked {
+                kind,
+                url: url.clone(),
+                answer: tokio::spawn(async move { ask::peer(&to, kind, &process).await }),
+            }
+        });
+        asked.push((model.name.as_str(), peers.collect::<Vec<_>>()));
+    }
+    for (model, peers) in asked {
+        let mut target: Option<PeerDescription> = None;
+        for Asked { kind, url, answer } in peers {
+            let who = format!("model '{model}': {} at {url}", kind.name());
+            let answer = answer
+                .await
+                .unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
+            let said = match answer {
+                Ok(Answer { said, ahead }) => {
+                    skews.extend(ahead.map(|ahead| (url, ahead)));
+                    said
+                }
+                Err(silence) => {
+                    silent(&mut findings, &who, &silence, is_chosen);
+                    continue;
+                }
+            };
+            judge(&mut findings, &who, &said, target.as_ref());
+            if kind == Kind::Verifier {
+                target.get_or_insert(said);
+            }
+        }
+    }
+    (findings, skews)
+}
+
+fn silent(findings: &mut Findings, who: &str, silence: &Silence, is_chosen: bool) {
+    let why = silence.why();
+    if matches!(silence, Silence::NobodyThere) && !is_chosen {
+        return findings.info(format!(
+            "no {} ({why})",
+            who.split_once(": ").map_or(who, |(_, peer)| peer)
+        ));
+    }
+    findings.error(
+        format!("{who} does not answer: {why}"),
+        "start it, see its log, or correct coordinator.models; a firewall or network policy may be between",
+    );
+}
+
+/// Whether a peer speaks this protocol and fits the model's `target`, if it is known.
+fn judge(
+    findings: &mut Findings,
+    who: &str,
+    said: &PeerDescription,
+    target: Option<&PeerDescription>,
+) {
+    let fits = target.map_or(Ok(()), |target| check_pair(said, target));
+    match check_protocol(said).and(fits) {
+        Ok(()) => findings.ok(format!(
+            "{who} serves '{}' (outrider {})",
+            said.model, said.version
+        )),
+        Err(mismatch) => findings.error(
+            format!("{who} cannot be used: {mismatch}"),
+            "serve models of one vocabulary, by programs of one version",
+        ),
+    }
+}
+
+/// Asks the coordinator at `url`; without one, whatever runs where this configuration's would listen.
+pub(super) async fn coordinator(
+    config: &Config,
+    url: Option<&str>,
+    process: &Process,
+) -> (Findings, Skews) {
+    let (mut findings, mut skews) = (Findings::of("coordinator"), Skews::new());
+    let own = reachable(config.coordinator.listen.address());
+    if url.is_none() && own.port() == 0 {
+        return (findings, skews);
+    }
+    let scheme = if config.tls.mode == TlsMode::Off {
+        "http"
+    } else {
+        "https"
+    };
+    let asked = url.map_or_else(|| format!("{scheme}://{own}"), str::to_owned);
+    let models = match ask::coordinator(&asked, process).await {
+        Ok(Answer { said, ahead }) => {
+            skews.extend(ahead.map(|ahead| (asked.clone(), ahead)));
+            said
+        }
+        Err(silence) => {
+            let why = silence.why();
+            match url {
+                Some(url) => findings.error(
+                    format!("{url} does not answer: {why}"),
+                    "start it (`outrider serve coordinator`, or `serve all`), or correct the URL",
+                ),
+                None => findings.info(format!("no coordinator at {own} ({why})")),
+            }
+            return (findings, skews);
+        }
+    };
+    for model in models {
+        let name = &model.name;
+        match (&model.verifier, &model.drafter) {
+            (Some(target), Some(draft)) => {
+                findings.ok(format!(
+                    "{asked} serves '{name}': '{}' drafts for '{}'",
+                    draft.model, target.model
+                ));
+            }
+            (Some(target), None) => findings.warning(
+                format!(
+                    "{asked} serves '{name}' by '{}' alone: no drafter answers it, or none fits",
+                    target.model
+                ),
+                "see `outrider_peers` of its metrics and the drafters' logs",
+            ),
+            (None, _) => findings.error(
+                format!("{asked} cannot serve '{name}': no verifier answers it"),
+                "start a verifier, and see coordinator.models of that coordinator",
+            ),
+        }
+    }
+    (findings, skews)
+}

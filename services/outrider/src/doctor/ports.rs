@@ -1,0 +1,172 @@
+//! Whether each address can be listened on, and who has it if not.
+
+use std::io;
+use std::net::SocketAddr;
+
+use server::process::Process;
+use server::tls::TlsMode;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::ask::{self, Kind, Silence};
+use super::report::Findings;
+use crate::check::{Role, listens};
+use crate::cluster::reachable;
+use crate::config::Config;
+
+/// Which addresses somebody chose; `serve` does without the others.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen {
+    pub(super) admin: bool,
+    pub(super) http: bool,
+}
+
+/// An address that is being looked at.
+struct Port {
+    key: &'static str,
+    address: SocketAddr,
+    state: JoinHandle<State>,
+}
+
+/// Whether an address can be listened on.
+enum State {
+    Free,
+    /// Somebody has it: an outrider, which is described, or nobody that says so.
+    Taken(Result<String, Silence>),
+    Unusable(io::Error),
+}
+
+/// What is found of the addresses that `role` listens on, all at once. Peers are asked as `process`, a coordinator as
+/// `client`.
+pub(super) async fn findings(
+    config: &Config,
+    role: Role,
+    chosen: Chosen,
+    process: &Process,
+    client: &Process,
+) -> Findings {
+    let admin = config
+        .admin
+        .listen
+        .listen()
+        .map(|listen| ("admin.listen", listen));
+    let listens = admin.into_iter().chain(listens(config, role));
+    let ports: Vec<_> = listens
+        .map(|(key, listen)| {
+            let process = match key {
+                "coordinator.listen" => client.clone(),
+                _ => process.clone(),
+            };
+            let (address, url) = (listen.address(), url(config, key, listen.address()));
+            let state = tokio::spawn(async move { look(key, address, &url, &process).await });
+            Port {
+                key,
+                address,
+                state,
+            }
+        })
+        .collect();
+    let mut findings = Findings::of("ports");
+    let mut has_coordinator = false;
+    for Port {
+        key,
+        address,
+        state,
+    } in ports
+    {
+        let at = format!("{key}: {address}");
+        match state
+            .await
+            .unwrap_or_else(|error| State::Unusable(io::Error::other(error)))
+        {
+            State::Free if address.port() == 0 => {
+                findings.ok(format!("{at} is whatever port is free"))
+            }
+            State::Free => findings.ok(format!("{at} is free")),
+            State::Unusable(error) => findings.error(
+                format!("{at} cannot be listened on: {error}"),
+                format!(
+                    "set {key} to an address of this machine and a port that this user may take"
+                ),
+            ),
+            State::Taken(_) if key == "coordinator.http.listen" && has_coordinator => {
+                findings.info(format!(
+                    "{at} is taken, most likely by the coordinator that runs"
+                ));
+            }
+            State::Taken(who) => {
+                has_coordinator |= key == "coordinator.listen" && who.is_ok();
+                let is_needed = match key {
+                    "admin.listen" => chosen.admin,
+                    "coordinator.http.listen" => chosen.http,
+                    _ => true,
+                };
+                taken(&mut findings, &at, key, who, is_needed);
+            }
+        }
+    }
+    findings
+}
+
+/// Listens on an address for a moment, and where that is taken asks who is there.
+async fn look(key: &str, address: SocketAddr, url: &str, process: &Process) -> State {
+    match TcpListener::bind(address).await {
+        Ok(_) => State::Free,
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => State::Unusable(error),
+        Err(_) => State::Taken(match key {
+            "admin.listen" => admin_at(url).await,
+            "coordinator.listen" => coordinator_at(url, process).await,
+            "drafter.listen" => peer_at(url, Kind::Drafter, process).await,
+            "verifier.listen" => peer_at(url, Kind::Verifier, process).await,
+            _ => Err(Silence::NobodyThere),
+        }),
+    }
+}
+
+fn taken(
+    findings: &mut Findings,
+    at: &str,
+    key: &str,
+    who: Result<String, Silence>,
+    is_needed: bool,
+) {
+    let remedy = format!("stop whatever has it, or give {key} another port");
+    match who {
+        Ok(who) => findings.info(format!("{at} is taken {who}")),
+        Err(Silence::Tls(why)) => findings.warning(format!("{at} is taken, and who has it cannot be asked: {why}"), remedy),
+        Err(_) if is_needed => findings.error(format!("{at} is taken by something that is no outrider"), remedy),
+        Err(_) => findings.warning(
+            format!("{at} is taken by something else; nobody chose it, and serve takes another port or does without"),
+            remedy,
+        ),
+    }
+}
+
+fn url(config: &Config, key: &str, address: SocketAddr) -> String {
+    let is_clear = config.tls.mode == TlsMode::Off || key == "admin.listen";
+    let scheme = if is_clear { "http" } else { "https" };
+    format!("{scheme}://{}", reachable(address))
+}
+
+async fn peer_at(url: &str, kind: Kind, process: &Process) -> Result<String, Silence> {
+    let answer = ask::peer(url, kind, process).await?;
+    Ok(format!(
+        "by an outrider {} of '{}'",
+        kind.name(),
+        answer.said.model
+    ))
+}
+
+async fn coordinator_at(url: &str, process: &Process) -> Result<String, Silence> {
+    ask::coordinator(url, process).await?;
+    Ok("by an outrider coordinator".to_owned())
+}
+
+async fn admin_at(url: &str) -> Result<String, Silence> {
+    let readiness = server::admin::readiness(url).await;
+    let readiness = readiness.map_err(|error| Silence::Other(error.to_string()))?;
+    Ok(format!(
+        "by an outrider's admin port, which says: {}",
+        readiness.line
+    ))
+}

@@ -1,0 +1,148 @@
+//! What was found, in words and as JSON.
+
+use std::io::Write;
+
+use anstream::stdout;
+use serde::Serialize;
+use serde_json::json;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    /// As it should be.
+    Ok,
+    /// Worth knowing; nothing is wrong.
+    Info,
+    /// It works, but not as well or as long as it could.
+    Warning,
+    /// It does not work.
+    Error,
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Finding {
+    pub(super) section: &'static str,
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// What to do; none where nothing need be done.
+    pub(super) remedy: Option<String>,
+}
+
+/// What was found in one section.
+#[derive(Debug)]
+pub(super) struct Findings {
+    section: &'static str,
+    pub(super) found: Vec<Finding>,
+}
+
+impl Findings {
+    pub(super) fn of(section: &'static str) -> Self {
+        Self {
+            section,
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn ok(&mut self, message: impl Into<String>) {
+        self.add(Level::Ok, message.into(), None);
+    }
+
+    pub(super) fn info(&mut self, message: impl Into<String>) {
+        self.add(Level::Info, message.into(), None);
+    }
+
+    pub(super) fn warning(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Level::Warning, message.into(), Some(remedy.into()));
+    }
+
+    pub(super) fn error(&mut self, message: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Level::Error, message.into(), Some(remedy.into()));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    fn add(&mut self, level: Level, message: String, remedy: Option<String>) {
+        self.found.push(Finding {
+            section: self.section,
+            level,
+            message,
+            remedy,
+        });
+    }
+}
+
+/// All that was found, section after section.
+#[derive(Debug, Default)]
+pub(super) struct Report(Vec<Finding>);
+
+impl Report {
+    pub(super) fn add(&mut self, findings: Findings) {
+        self.0.extend(findings.found);
+    }
+
+    /// Whether nothing is broken.
+    pub(super) fn is_ok(&self) -> bool {
+        self.count(Level::Error) == 0
+    }
+
+    fn count(&self, level: Level) -> usize {
+        self.0.iter().filter(|it| it.level == level).count()
+    }
+
+    pub(super) fn print(&self, as_json: bool) -> std::io::Result<()> {
+        let mut out = stdout().lock();
+        if as_json {
+            let object = json!({ "ok": self.is_ok(), "findings": self.0 });
+            return writeln!(out, "{object}");
+        }
+        write!(out, "{}", self.text())
+    }
+
+    fn text(&self) -> String {
+        let mut lines = Vec::new();
+        let mut section = "";
+        for finding in &self.0 {
+            if finding.section != section {
+                section = finding.section;
+                lines.push(section.to_owned());
+            }
+            let level = match finding.level {
+                Level::Ok => "ok",
+                Level::Info => "info",
+                Level::Warning => "warning",
+                Level::Error => "error",
+            };
+            lines.push(format!("  {level:8} {}", finding.message));
+            lines.extend((finding.remedy.iter()).map(|remedy| format!("  {:8} {remedy}", "->")));
+        }
+        let [errors, warnings] = [Level::Error, Level::Warning].map(|level| self.count(level));
+        lines.push(format!("errors: {errors}, warnings: {warnings}\n"));
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_under_their_section_with_what_to_do() {
+        let mut report = Report::default();
+        let mut clock = Findings::of("clock");
+        clock.ok("it runs");
+        clock.warning("it is slow", "wind it up");
+        report.add(clock);
+        let expected = "clock\n  ok       it runs\n  warning  it is slow\n  ->       wind it up\n\
+                        errors: 0, warnings: 1\n";
+        assert_eq!(report.text(), expected);
+        assert!(report.is_ok());
+        let mut door = Findings::of("door");
+        door.error("it is locked", "find the key");
+        report.add(door);
+        assert!(!report.is_ok());
+    }
+}

@@ -1,0 +1,185 @@
+//! Whether a device computes what the CPU does: small models of random weights that together need every operation.
+
+use std::fmt;
+
+use speculation::TokenId;
+use speculation::ports::{LanguageModel, Rows, Segment};
+
+use super::DeviceModel;
+use crate::{
+    checkpoint::Checkpoint,
+    computation::{NumberFormat, Place},
+    config::ModelConfig,
+    linear::WeightFormat,
+};
+
+/// Tokens of the first forward; the second appends a tree.
+const PROMPT: usize = 40;
+
+/// Two branches and a side shoot.
+const TREE: [Option<u32>; 6] = [None, None, Some(1), Some(0), Some(2), Some(0)];
+
+/// How far a device was from the CPU in one kind of model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What the model has.
+    what: &'static str,
+    format: NumberFormat,
+    /// Largest difference of two logits; those of the models used are about 1.
+    difference: f32,
+}
+
+impl Outcome {
+    /// Whether the difference is no more than the format's rounding.
+    pub fn is_near(&self) -> bool {
+        // NaN is near nothing.
+        self.difference <= allowed(self.format)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, format, allowed) = (self.what, self.format, allowed(self.format));
+        let difference = self.difference;
+        write!(
+            f,
+            "{what} in {format}: {difference:.1e} from the CPU, {allowed:.0e} are allowed"
+        )
+    }
+}
+
+fn allowed(format: NumberFormat) -> f32 {
+    match format {
+        NumberFormat::F32 => 1e-3,
+        NumberFormat::F16 => 5e-2,
+        NumberFormat::Bf16 => 2e-1,
+    }
+}
+
+/// Forwards a prompt and a tree of drafts on `place` and on the CPU, in every format.
+///
+/// # Errors
+/// If the device cannot be used, or refuses an operation.
+pub fn self_check(place: Place) -> Result<Vec<Outcome>, String> {
+    let mut outcomes = Vec::new();
+    for (what, config) in kinds() {
+        let checkpoint = Checkpoint::random(config, 7).map_err(|error| error.to_string())?;
+        let exact = checkpoint.load(WeightFormat::F32);
+        let exact = logits(&mut exact.map_err(|error| error.to_string())?)?;
+        for format in NumberFormat::ALL {
+            let (config, weights) = (checkpoint.config(), checkpoint.weights());
+            let model = DeviceModel::load(config, weights, format, place);
+            let found = logits(&mut model.map_err(|error| error.to_string())?);
+            let found = found.map_err(|error| format!("{place}: {what} in {format}: {error}"))?;
+            let difference = largest_difference(&found, &exact);
+            outcomes.push(Outcome {
+                what,
+                format,
+                difference,
+            });
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Models that together have every operation.
+fn kinds() -> [(&'static str, ModelConfig); 2] {
+    let plain = ModelConfig {
+        vocab_size: 101,
+        hidden_size: 48,
+        intermediate_size: 72,
+        layers: 2,
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 10,
+        context_len: 96,
+        tie_word_embeddings: false,
+        attention_scale: 1.0 / 10_f32.sqrt(),
+        ..ModelConfig::llama()
+    };
+    let everything = ModelConfig {
+        attention_softcap: Some(2.0),
+        logit_softcap: Some(3.0),
+        embedding_scale: Some(1.5),
+        qk_norm: true,
+        qkv_bias: true,
+        post_norms: true,
+        tie_word_embeddings: true,
+        window: Some(7),
+        windowed: vec![true, false],
+        ..plain.clone()
+    };
+    [
+        ("products, norms, rotation and attention", plain),
+        ("windows, soft caps, biases and norms of heads", everything),
+    ]
+}
+
+/// All logits of a prompt and of a tree of drafts behind it.
+fn logits<M>(model: &mut M) -> Result<Vec<f32>, String>
+where
+    M: LanguageModel,
+    M::Error: fmt::Display,
+{
+    let tokens: Vec<TokenId> = (0..PROMPT as u32 + 6)
+        .map(|i| (i * 37 + i * i) % 101)
+        .collect();
+    let (prompt, tree) = tokens.split_at(PROMPT);
+    let mut cache = model.new_cache();
+    let mut all = Vec::new();
+    for (tokens, parents) in [(prompt, &[][..]), (tree, &TREE[..])] {
+        let segment = Segment {
+            cache: &mut cache,
+            tokens,
+            parents,
+            scored_from: 0,
+        };
+        let mut rows = Rows::default();
+        let forwarded = model.forward(&mut [segment], &mut rows);
+        forwarded.map_err(|error| error.to_string())?;
+        all.extend(rows.logits);
+    }
+    Ok(all)
+}
+
+fn largest_difference(found: &[f32], exact: &[f32]) -> f32 {
+    if found.len() != exact.len() {
+        return f32::NAN;
+    }
+    let differences = found
+        .iter()
+        .zip(exact)
+        .map(|(found, exact)| (found - exact).abs());
+    // `f32::max` would pass NaN over.
+    differences.fold(
+        0.0,
+        |most, it| if it.is_nan() || it > most { it } else { most },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_devices_code_passes_on_the_cpu_and_a_wrong_number_does_not() {
+        let outcomes = self_check(Place::Cpu).expect("it computes");
+        assert_eq!(outcomes.len(), 6);
+        for outcome in &outcomes {
+            assert!(outcome.is_near(), "{outcome}");
+        }
+        let off = Outcome {
+            difference: largest_difference(&[1.0, 2.0], &[1.0, 2.1]),
+            ..outcomes[0].clone()
+        };
+        let nan = Outcome {
+            difference: largest_difference(&[f32::NAN, 2.0], &[1.0, 2.0]),
+            ..outcomes[0].clone()
+        };
+        let in_f32 = |outcome: Outcome| Outcome {
+            format: NumberFormat::F32,
+            ..outcome
+        };
+        assert!(!in_f32(off).is_near() && !nan.is_near());
+    }
+}
