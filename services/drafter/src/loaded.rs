@@ -1,10 +1,12 @@
 //! What a drafter's configuration names, loaded and checked.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use model::Model;
 use model::bigram::BigramFile;
 use model::head::AcceptanceHead;
+use model::progress::{Lines, Observer};
 use model::source::ServedModel;
 use peer::PeerError;
 use speculation::cascade::CascadeConfig;
@@ -32,12 +34,24 @@ impl Loaded {
     /// # Errors
     /// [`PeerError`] naming the setting, and what is wrong with it.
     pub fn load(config: &DrafterConfig) -> Result<Self, PeerError> {
+        Self::load_observed(config, &(Arc::new(Lines::default()) as _))
+    }
+
+    /// The same, which `observer` watches.
+    ///
+    /// # Errors
+    /// As [`Loaded::load`].
+    pub fn load_observed(
+        config: &DrafterConfig,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Self, PeerError> {
         if let Some(problem) = config.check().into_iter().next() {
             return Err(problem);
         }
         if config.model.path != NO_MODEL {
-            let served = config.model.load();
-            return Self::beside(served.map_err(|error| wrong("model", error))?, config);
+            let served = config.model.load_observed(observer);
+            let served = served.map_err(|error| wrong("model", error))?;
+            return Self::with_smaller(served, config, observer);
         }
         let bigram = tables::alone(config).map_err(|error| wrong("bigram", error))?;
         Ok(Self {
@@ -53,7 +67,15 @@ impl Loaded {
     /// # Errors
     /// As [`Loaded::load`].
     pub fn beside(served: ServedModel<Model>, config: &DrafterConfig) -> Result<Self, PeerError> {
-        let mut models = smaller(&served, config)?;
+        Self::with_smaller(served, config, &(Arc::new(Lines::default()) as _))
+    }
+
+    fn with_smaller(
+        served: ServedModel<Model>,
+        config: &DrafterConfig,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Self, PeerError> {
+        let mut models = smaller(&served, config, observer)?;
         models.insert(0, served);
         Self::of(models, config)
     }
@@ -141,12 +163,14 @@ fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
 fn smaller(
     served: &ServedModel<Model>,
     config: &DrafterConfig,
+    observer: &Arc<dyn Observer>,
 ) -> Result<Vec<ServedModel<Model>>, PeerError> {
     let first = served.outline();
     let sources = config.cascade.sources();
     sources
         .map(|(setting, source)| {
-            let model = source.load().map_err(|error| wrong(&setting, error))?;
+            let model = source.load_observed(observer);
+            let model = model.map_err(|error| wrong(&setting, error))?;
             fits::same_vocabulary(&model.outline(), &first)
                 .map_err(|problem| wrong(&setting, problem))?;
             Ok(model)

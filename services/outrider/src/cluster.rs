@@ -18,6 +18,7 @@ use wire::describe::check_pair;
 
 use crate::config::Config;
 use crate::process;
+use crate::progress::Bars;
 
 /// Three services running in this process.
 pub struct Cluster {
@@ -34,23 +35,27 @@ pub struct Cluster {
 impl Cluster {
     /// Starts the services on the addresses of `config`, in a process that is watched as `process` is;
     /// `is_http_chosen` says whether somebody chose that of the OpenAI API. The
-    /// coordinator's models are replaced by the one this process serves. Whoever does not want to wait until
+    /// coordinator's models are replaced by the one this process serves; `bars` shows how they are loaded. Whoever does not want to wait until
     /// models are loaded drops the future.
     pub async fn start(
         process: Process,
         config: Config,
         is_http_chosen: bool,
+        bars: Bars,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let processes = processes(&config, &process)?;
         let ports = Ports::bind(&config, is_http_chosen).await?;
         let (of_draft, of_target) = (config.drafter.clone(), config.verifier.clone());
         // On threads that nobody waits for if this is given up, or one of the two fails.
-        let draft = startup::blocking(move || Loaded::load(&of_draft));
-        let target = startup::blocking(move || verifier::load(&of_target));
-        let (target, draft) = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
+        let (watched, watched_too) = (bars.observer(), bars.observer());
+        let draft = startup::blocking(move || Loaded::load_observed(&of_draft, &watched));
+        let target = startup::blocking(move || verifier::load(&of_target, &watched_too));
+        let loaded = tokio::try_join!(async { anyhow::Ok(target.await?) }, async {
             anyhow::Ok(draft.await?)
-        },)?;
+        },);
+        bars.end();
+        let (target, draft) = loaded?;
         let models = (draft, target);
         Self::serve(config, processes, models, ports, stop)
     }

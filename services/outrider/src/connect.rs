@@ -14,6 +14,7 @@ use wire::v1::verifier_client::VerifierClient;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::process;
+use crate::progress::Bars;
 
 /// A client of a verifier.
 pub type Verifier = VerifierClient<PeerChannel>;
@@ -35,7 +36,8 @@ pub async fn ask<T>(
         return ask(to_coordinator(url, &config)?, url).await;
     }
     let (process, stop) = (Process::default(), CancellationToken::new());
-    let cluster = Box::pin(Cluster::start(process, config.on_loopback(), true, stop)).await?;
+    let starting = Cluster::start(process, config.on_loopback(), true, Bars::new(), stop);
+    let cluster = Box::pin(starting).await?;
     let url = cluster.coordinator_url.clone();
     let answered = ask(within(&url)?, &url).await;
     // All was said; how the services end is of no account any more.

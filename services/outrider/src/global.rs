@@ -25,9 +25,8 @@ pub struct Global {
     log: Option<String>,
 }
 
-/// What is logged by commands whose output is what matters: errors, and how far the loading of a large
-/// model is.
-const QUIET_LOG: &str = "error,model::load_progress=info";
+/// What is logged by commands whose output is what matters.
+const QUIET_LOG: &str = "error";
 
 /// Exit code after Ctrl-C, as a shell would have it: 128 and the signal's number.
 pub const INTERRUPTED: u8 = 130;

@@ -6,6 +6,9 @@ mod pull;
 
 use clap::{Args, Subcommand};
 
+#[cfg(feature = "hub")]
+use crate::progress::Bars;
+
 /// Arguments of `outrider models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
@@ -42,11 +45,14 @@ pub(crate) async fn run(args: ModelsArgs) -> anyhow::Result<()> {
         #[cfg(feature = "hub")]
         Action::Pull { models } => {
             // Requests block; an interrupt must still end the program.
-            let pulling = tokio::task::spawn_blocking(move || pull::run(&models));
+            let bars = Bars::new();
+            let shown = bars.clone();
+            let pulling = tokio::task::spawn_blocking(move || pull::run(&models, &shown));
             tokio::select! {
                 pulled = pulling => pulled?,
                 signal = tokio::signal::ctrl_c() => {
                     signal?;
+                    bars.end();
                     anstream::eprintln!("interrupted: the same command goes on from here");
                     std::process::exit(crate::global::INTERRUPTED.into())
                 }

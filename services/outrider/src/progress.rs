@@ -1,5 +1,9 @@
 //! How far a long command is, on one line of a terminal. Nothing where stderr is no terminal.
 
+mod bars;
+
+pub use bars::Bars;
+
 use std::io::{IsTerminal, Write};
 
 /// Rewrites the line with `what`.

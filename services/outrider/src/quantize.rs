@@ -16,6 +16,7 @@ use model::gguf::{self, FileFormat, GgufWriteError, Written};
 use model::source::ModelSource;
 
 use crate::interrupt;
+use crate::progress::Bars;
 use destination::Destination;
 use report::Report;
 
@@ -70,8 +71,10 @@ pub(crate) async fn run(args: QuantizeArgs) -> anyhow::Result<ExitCode> {
 fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
     let mut destination = Destination::create(&args.destination, args.force).context("DST")?;
     let source = ModelSource::new(&args.source);
-    let checkpoint = source.open().context("SRC")?;
-    let mut report = Report::default();
+    let bars = Bars::new();
+    let observer = bars.observer();
+    let checkpoint = source.open_observed(&observer).context("SRC")?;
+    let mut report = Report::new(&args.destination, observer);
     let mut progress = |at: gguf::WriteProgress<'_>| {
         report.show(at);
         if stopped.load(Ordering::Relaxed) {
@@ -87,7 +90,7 @@ fn quantize(args: &QuantizeArgs, stopped: &AtomicBool) -> anyhow::Result<()> {
         &mut destination,
         &mut progress,
     );
-    report.finish();
+    bars.end();
     let written = written.map_err(|error| destination.explain(error))?;
     gguf::verify(&checkpoint, destination.path())?;
     destination.keep().context("DST")?;

@@ -14,6 +14,7 @@ use model::{Checkpoint, computation};
 use speculation::TokenId;
 use speculation::ports::LanguageModel;
 
+use crate::progress::Bars;
 use input::Input;
 use json::Json;
 use scoring::{Position, Summary};
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &ScoreArgs) -> anyhow::Result<()> {
     };
     // Refused before anything is read.
     source.computation()?;
-    let checkpoint = source.open()?;
+    let checkpoint = source.open_observed(&Bars::new().observer())?;
     let input = Input::read(args, checkpoint.config(), &checkpoint)?;
     let vocab_size = checkpoint.config().vocab_size;
     if args.top > vocab_size {

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::global::is_default;
 use crate::process;
+use crate::progress::Bars;
 
 /// Arguments of `outrider serve`.
 #[derive(Debug, Args)]
@@ -230,7 +231,9 @@ async fn serve(
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                started = Cluster::start(watched, config, is_http_chosen, stop.clone()) => started?.ended().await?,
+                started = Cluster::start(watched, config, is_http_chosen, Bars::lines(), stop.clone()) => {
+                    started?.ended().await?;
+                }
             }
         }
         Role::Drafter(_) => {

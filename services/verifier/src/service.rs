@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::Model;
 use model::engine;
+use model::progress::{Lines, Observer};
 use model::source::{Inspected, ServedModel};
 use peer::{Peer, PeerError, ReplyStream};
 use server::process::Process;
@@ -21,15 +22,18 @@ const TOKENIZER_PART_BYTES: usize = 1 << 20;
 
 type BoxStream<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Loads the model that `config` names, if the rest of it can be.
+/// Loads the model that `config` names, if the rest of it can be; `observer` watches.
 ///
 /// # Errors
 /// [`PeerError`] naming what is wrong with the model or another setting.
-pub fn load(config: &VerifierConfig) -> Result<ServedModel<Model>, PeerError> {
+pub fn load(
+    config: &VerifierConfig,
+    observer: &Arc<dyn Observer>,
+) -> Result<ServedModel<Model>, PeerError> {
     if let Some(problem) = config.check().into_iter().next() {
         return Err(problem);
     }
-    let model = config.model.load();
+    let model = config.model.load_observed(observer);
     model.map_err(|error| PeerError::setting(ROLE, "model", error))
 }
 
@@ -59,7 +63,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), PeerError> {
     let (listen, of_model) = (config.listen, config.clone());
-    let load = move || load(&of_model);
+    let load = move || load(&of_model, &(Arc::new(Lines::default()) as _));
     let start = |model| start(model, &config, process);
     peer::run(listen, load, start, shutdown).await
 }

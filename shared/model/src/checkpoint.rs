@@ -12,7 +12,7 @@ use std::{
     fmt::Write,
     fs, io,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use candle_core::quantized::GgmlDType;
@@ -37,6 +37,8 @@ use crate::{
     decoder::{Decoder, fused::row_ranges, tensors::TensorNames},
     gguf::{self, GgufError},
     linear::WeightFormat,
+    load_progress::LoadProgress,
+    progress::Observer,
     runtime::Model,
     t5::T5,
     tokenizer::{self, TokenizerError},
@@ -293,8 +295,23 @@ impl Checkpoint {
     /// If a tensor is missing, or has another shape than the config implies; or if there is no such
     /// device, or it cannot hold the model.
     pub fn load(&self, computation: impl Into<Computation>) -> Result<Model, CheckpointError> {
+        let progress = &self.weights.progress;
+        progress.begin(self.weights.bytes());
+        let model = self.load_as(computation.into())?;
+        progress.end();
+        Ok(model)
+    }
+
+    /// The same, which `observer` watches under the name `name`.
+    #[must_use]
+    pub fn observed(mut self, name: &str, observer: Arc<dyn Observer>) -> Self {
+        self.weights.progress = LoadProgress::of(name, observer);
+        self
+    }
+
+    fn load_as(&self, computation: Computation) -> Result<Model, CheckpointError> {
         let (config, weights) = (&self.config, &self.weights);
-        Ok(match computation.into() {
+        Ok(match computation {
             Computation::Cpu(format) if config.encoder.is_some() => {
                 Model::T5(T5::load(config, weights, format)?)
             }

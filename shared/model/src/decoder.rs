@@ -25,7 +25,6 @@ use crate::{
     ends::{self, Ends, States},
     forward_error::ForwardError,
     linear::{Linear, Order},
-    load_progress::LoadProgress,
     rope::Rotary,
     weights::{Weights, WeightsError},
 };
@@ -79,9 +78,7 @@ impl Decoder {
                 Order::AsGiven,
             )
         };
-        let mut progress = LoadProgress::of(config.layers);
         let layer = |index: usize| {
-            progress.report(index);
             let weights = LayerWeights {
                 config,
                 weights,

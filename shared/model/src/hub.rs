@@ -10,17 +10,18 @@ mod contents;
 mod error;
 mod http;
 mod integrity;
-mod progress;
 mod settings;
 mod transfer;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hf_hub::api::RepoInfo;
 use hf_hub::{Repo, RepoType};
 use ureq::http::StatusCode;
 
+use crate::progress::{Lines, Observer, Progress, Work};
 use crate::source::reference::{HubReference, check_path};
 use cache::CachedRepo;
 use http::{Ask, Http, redirect, text};
@@ -37,6 +38,7 @@ const MAX_INFO_BYTES: u64 = 64 << 20;
 pub struct Hub {
     http: Http,
     settings: HubSettings,
+    observer: Arc<dyn Observer>,
 }
 
 /// A model in the cache.
@@ -97,7 +99,17 @@ impl Hub {
     /// The hub of these settings.
     pub fn new(settings: HubSettings) -> Self {
         let http = Http::new(&settings);
-        Self { http, settings }
+        Self {
+            http,
+            settings,
+            observer: Arc::new(Lines::default()),
+        }
+    }
+
+    /// The same hub, where `observer` is told how far downloads are and what came, and not standard error.
+    #[must_use]
+    pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self }
     }
 
     /// Every model in the cache, whole or not.
@@ -105,8 +117,8 @@ impl Hub {
         cache::models(&self.settings.cache)
     }
 
-    /// Brings what is missing of a model into the cache. Prints on standard error how far it is, and what it
-    /// downloaded.
+    /// Brings what is missing of a model into the cache. Tells its observer how far it is, and what it
+    /// downloaded; without one, standard error.
     ///
     /// # Errors
     /// [`HubError`], saying what to do. What was received before stays in the cache, and is gone on from,
@@ -171,7 +183,7 @@ impl Hub {
         };
         let snapshot = self.download(wanted, &cached, &info, present)?;
         cached.note(&snapshot.commit)?;
-        log(&snapshot);
+        self.list(&snapshot);
         Ok(snapshot)
     }
 
@@ -295,7 +307,8 @@ impl Hub {
             let Some(problem) = damage else {
                 return Ok(held);
             };
-            eprintln!("{name}: {problem}: damaged, it is downloaded again");
+            let note = format!("{name}: {problem}: damaged, it is downloaded again");
+            self.observer.note(&note);
         }
         let (endpoint, repo) = (&self.http.endpoint, &wanted.repo);
         let url = format!("{endpoint}/{repo}/resolve/{commit}/{name}");
@@ -317,22 +330,33 @@ impl Hub {
         }
         let downloaded = !blob.path.exists();
         if downloaded {
-            transfer::download(&self.http, &url, name, metadata, &blob)?;
+            let total_bytes = metadata.size;
+            let at = |done_bytes| {
+                self.observer.progress(Progress {
+                    work: Work::Downloading,
+                    name: &what,
+                    done_bytes,
+                    total_bytes,
+                });
+            };
+            transfer::download(&self.http, &url, name, metadata, &blob, &at)?;
         }
         cached.link(commit, name, &etag)?;
         drop(lock);
         Ok(cache::file(&folder, name.to_owned(), downloaded))
     }
-}
 
-/// Prints what was downloaded, if anything was.
-fn log(snapshot: &Snapshot) {
-    let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
-    for (index, file) in downloaded.enumerate() {
-        if index == 0 {
-            eprintln!("{} at commit {}:", snapshot.repo, snapshot.commit);
+    /// Tells what was downloaded, if anything was.
+    fn list(&self, snapshot: &Snapshot) {
+        let downloaded = snapshot.files.iter().filter(|file| file.downloaded);
+        for (index, file) in downloaded.enumerate() {
+            if index == 0 {
+                let (repo, commit) = (&snapshot.repo, &snapshot.commit);
+                self.observer.note(&format!("{repo} at commit {commit}:"));
+            }
+            let (name, size, hash) = (&file.name, file.size, file.labelled_hash());
+            self.observer
+                .note(&format!("  {name}  {size} bytes  {hash}"));
         }
-        let (size, hash) = (file.size, file.labelled_hash());
-        eprintln!("  {}  {size} bytes  {hash}", file.name);
     }
 }

@@ -34,6 +34,7 @@ mod linear;
 mod load_progress;
 mod mlp;
 mod norm;
+pub mod progress;
 mod rope;
 mod runtime;
 mod sequence;

@@ -14,6 +14,7 @@ pub use reference::{BadReference, HubReference, ModelReference};
 pub use served::{Numerics, ServedModel, serve};
 
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,7 @@ pub use crate::checkpoint::SpecialTokens;
 use crate::computation::{self, Computation, Place, UnknownComputation};
 use crate::embedded;
 use crate::linear::WeightFormat;
+use crate::progress::{Lines, Observer};
 use crate::runtime::Model;
 use located::Located;
 
@@ -85,8 +87,19 @@ impl ModelSource {
     /// [`SourceError`] naming the setting or the file that is wrong; a head that was trained for other
     /// weights is one, but beside a GGUF file, whose folder may hold other models' ([`ServedModel::fit`]).
     pub fn load(&self) -> Result<ServedModel<Model>, SourceError> {
-        let located = self.locate()?;
-        let mut served = self.serve(&located)?;
+        self.load_observed(&unobserved())
+    }
+
+    /// The same, which `observer` watches; of a model of the hub its download, too.
+    ///
+    /// # Errors
+    /// As [`ModelSource::load`].
+    pub fn load_observed(
+        &self,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<ServedModel<Model>, SourceError> {
+        let located = self.locate(observer)?;
+        let mut served = self.serve(&located, observer)?;
         let at = |source| SourceError::Head {
             path: self.path.clone(),
             source,
@@ -106,7 +119,8 @@ impl ModelSource {
     /// # Errors
     /// As [`ModelSource::load`], heads apart.
     pub fn load_without_heads(&self) -> Result<ServedModel<Model>, SourceError> {
-        self.serve(&self.locate()?)
+        let observer = unobserved();
+        self.serve(&self.locate(&observer)?, &observer)
     }
 
     /// The name the model is served under.
@@ -152,15 +166,28 @@ impl ModelSource {
     /// # Errors
     /// [`SourceError`] naming the path.
     pub fn open(&self) -> Result<Checkpoint, SourceError> {
-        self.open_located(&self.locate()?)
+        self.open_observed(&unobserved())
+    }
+
+    /// The same, and `observer` watches the download of a model of the hub, and how the weights are loaded later.
+    ///
+    /// # Errors
+    /// As [`ModelSource::open`].
+    pub fn open_observed(&self, observer: &Arc<dyn Observer>) -> Result<Checkpoint, SourceError> {
+        self.open_located(&self.locate(observer)?, observer)
     }
 
     /// Finds the model, and downloads it if it is one of the hub's that is not here.
-    fn locate(&self) -> Result<Located, SourceError> {
+    #[cfg_attr(
+        not(feature = "hub"),
+        expect(unused_variables, reason = "nothing is downloaded")
+    )]
+    fn locate(&self, observer: &Arc<dyn Observer>) -> Result<Located, SourceError> {
         match ModelReference::parse(&self.path)? {
             #[cfg(feature = "hub")]
             ModelReference::Hub(wanted) => {
-                let snapshot = crate::hub::Hub::from_env()?.fetch(&wanted)?;
+                let hub = crate::hub::Hub::from_env()?.observed(Arc::clone(observer));
+                let snapshot = hub.fetch(&wanted)?;
                 tracing::info!(model = %wanted, commit = snapshot.commit, "model from the hub");
                 Ok(Located::Stored(snapshot.path))
             }
@@ -190,8 +217,12 @@ impl ModelSource {
         }
     }
 
-    fn serve(&self, located: &Located) -> Result<ServedModel<Model>, SourceError> {
-        let checkpoint = self.open_located(located)?;
+    fn serve(
+        &self,
+        located: &Located,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<ServedModel<Model>, SourceError> {
+        let checkpoint = self.open_located(located, observer)?;
         let computation = self.computation_of(&checkpoint)?;
         // How the built-in models are computed is part of what they are.
         if matches!(located, Located::Stored(_))
@@ -202,7 +233,11 @@ impl ModelSource {
         serve(&checkpoint, computation, self.served_name(), &self.path)
     }
 
-    fn open_located(&self, located: &Located) -> Result<Checkpoint, SourceError> {
+    fn open_located(
+        &self,
+        located: &Located,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Checkpoint, SourceError> {
         let opened = match located {
             Located::Embedded(role) if !embedded::ROLES.contains(&role.as_str()) => {
                 return Err(SourceError::UnknownEmbedded(self.path.clone()));
@@ -210,11 +245,17 @@ impl ModelSource {
             Located::Embedded(role) => embedded::model(role),
             Located::Stored(path) => Checkpoint::open(path),
         };
-        opened.map_err(|source| SourceError::Checkpoint {
+        let opened = opened.map_err(|source| SourceError::Checkpoint {
             path: self.path.clone(),
             source,
-        })
+        })?;
+        Ok(opened.observed(&self.served_name(), Arc::clone(observer)))
     }
+}
+
+/// For those who do not watch.
+fn unobserved() -> Arc<dyn Observer> {
+    Arc::new(Lines::default())
 }
 
 #[cfg(test)]

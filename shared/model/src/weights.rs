@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 pub use self::error::WeightsError;
 use self::layout::{Layout, NamedTensor};
 use self::{file::TensorFile, stored::StoredTensor};
+use crate::load_progress::LoadProgress;
 
 /// Tensors by name, read when asked for.
 pub struct Weights {
@@ -22,6 +23,8 @@ pub struct Weights {
     names: Option<BTreeMap<String, NamedTensor>>,
     /// Tensors that are rows of others, by their names.
     row_ranges: BTreeMap<String, RowRange>,
+    /// How many of their bytes were read.
+    pub(crate) progress: LoadProgress,
 }
 
 /// Where the rows of a tensor lie in another one.
@@ -52,6 +55,7 @@ impl Weights {
             files: files.collect::<Result<_, _>>()?,
             names: None,
             row_ranges: BTreeMap::new(),
+            progress: LoadProgress::default(),
         })
     }
 
@@ -66,6 +70,7 @@ impl Weights {
             files: vec![file],
             names: None,
             row_ranges: BTreeMap::new(),
+            progress: LoadProgress::default(),
         })
     }
 
@@ -92,6 +97,7 @@ impl Weights {
             files: vec![file],
             names: Some(names),
             row_ranges: BTreeMap::new(),
+            progress: LoadProgress::default(),
         }
     }
 
@@ -138,6 +144,7 @@ impl Weights {
             let name = self.described(name);
             return Err(WeightsError::NotFinite { name });
         }
+        self.progress.read(stored.bytes.len() as u64);
         Ok(())
     }
 
@@ -145,6 +152,12 @@ impl Weights {
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (&str, usize)> {
         let tensors = self.files.iter().flat_map(TensorFile::iter);
         tensors.map(|(_, info, bytes)| (info.format_name.as_str(), bytes.len()))
+    }
+
+    /// Bytes of all tensors.
+    pub(crate) fn bytes(&self) -> u64 {
+        let tensors = self.files.iter().flat_map(TensorFile::iter);
+        tensors.map(|(_, _, bytes)| bytes.len() as u64).sum()
     }
 
     /// Whether they are a GGUF file's.

@@ -19,7 +19,7 @@ use client::Client;
 use outrider::cluster::Cluster;
 use outrider::config::Config;
 use outrider::connect;
-use outrider::progress;
+use outrider::progress::{self, Bars};
 use outrider::prompts::{self, Prompt};
 
 use crate::ranges;
@@ -140,7 +140,8 @@ impl Traced {
             ..Process::default()
         };
         let config = config.clone().on_loopback();
-        let cluster = Cluster::start(process, config, true, CancellationToken::new()).await?;
+        let (bars, stop) = (Bars::new(), CancellationToken::new());
+        let cluster = Cluster::start(process, config, true, bars, stop).await?;
         let client = connect::within(&cluster.coordinator_url)?;
         Ok(Self {
             name,

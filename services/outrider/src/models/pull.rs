@@ -7,8 +7,10 @@ use anyhow::bail;
 use model::hub::Hub;
 use model::source::ModelReference;
 
-/// Downloads `models`, one after the other.
-pub(super) fn run(models: &[String]) -> anyhow::Result<()> {
+use crate::progress::Bars;
+
+/// Downloads `models`, one after the other; `bars` shows how far that is.
+pub(super) fn run(models: &[String], bars: &Bars) -> anyhow::Result<()> {
     let mut wanted = Vec::new();
     for name in models {
         match ModelReference::parse(name)? {
@@ -16,7 +18,7 @@ pub(super) fn run(models: &[String]) -> anyhow::Result<()> {
             _ => bail!("{name} is no model of the hub, expected org/name[@revision][:file.gguf]"),
         }
     }
-    let hub = Hub::from_env()?;
+    let hub = Hub::from_env()?.observed(bars.observer());
     for reference in &wanted {
         let snapshot = hub.pull(reference)?;
         let mut out = stdout().lock();

@@ -1,42 +1,49 @@
-//! How far writing is, on stderr: a line that is rewritten on a terminal, lines elsewhere.
+//! How far writing is, on stderr: a bar on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::gguf::WriteProgress;
+use model::progress::{Observer, Progress, Work};
 
-use crate::progress;
-
-/// Width of the bar.
-const WIDTH: usize = 30;
 /// Between lines where there is no terminal: a log must not fill with them.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
-/// What was shown.
-#[derive(Debug, Default)]
+/// Tells how far it is.
 pub(super) struct Report {
+    file: String,
+    bar: Option<Arc<dyn Observer>>,
     last: Option<Instant>,
 }
 
 impl Report {
+    /// Of the file at `place`, whose bar `observer` has.
+    pub(super) fn new(place: &Path, observer: Arc<dyn Observer>) -> Self {
+        let name = place.file_name().unwrap_or_default();
+        Self {
+            file: name.to_string_lossy().into_owned(),
+            bar: std::io::stderr().is_terminal().then_some(observer),
+            last: None,
+        }
+    }
+
     /// Shows where writing is. That nobody can be told is no reason to stop.
     pub(super) fn show(&mut self, at: WriteProgress<'_>) {
-        if std::io::stderr().is_terminal() {
-            self.last = Some(Instant::now());
-            let _unseen = progress::show(&bar(at));
+        if let Some(bar) = &self.bar {
+            bar.progress(Progress {
+                work: Work::Writing,
+                name: &self.file,
+                done_bytes: at.done_bytes,
+                total_bytes: at.total_bytes,
+            });
             return;
         }
         let due = self.last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
         if due {
             self.last = Some(Instant::now());
             anstream::eprintln!("{}", line(at));
-        }
-    }
-
-    /// Leaves the line to what is printed next.
-    pub(super) fn finish(&self) {
-        if self.last.is_some() {
-            let _unseen = progress::clear();
         }
     }
 }
@@ -50,26 +57,17 @@ fn line(at: WriteProgress<'_>) -> String {
     format!("{done:.1} of {total:.1} MB, {}", at.tensor)
 }
 
-fn bar(at: WriteProgress<'_>) -> String {
-    let filled = (at.done_bytes as f64 / at.total_bytes.max(1) as f64 * WIDTH as f64) as usize;
-    let filled = filled.min(WIDTH);
-    let (full, empty) = ("█".repeat(filled), "░".repeat(WIDTH - filled));
-    format!("{full}{empty} {}", line(at))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_full_as_the_file() {
-        let at = |done_bytes| WriteProgress {
+    fn a_line_tells_bytes_and_the_tensor() {
+        let at = WriteProgress {
             tensor: "output.weight",
-            done_bytes,
+            done_bytes: 1_500_000,
             total_bytes: 3_000_000,
         };
-        let filled = |done| bar(at(done)).chars().filter(|c| *c == '█').count();
-        assert_eq!([0, 1_500_000, 3_000_000].map(filled), [0, 15, 30]);
-        assert_eq!(line(at(1_500_000)), "1.5 of 3.0 MB, output.weight");
+        assert_eq!(line(at), "1.5 of 3.0 MB, output.weight");
     }
 }

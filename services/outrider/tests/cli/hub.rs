@@ -20,24 +20,26 @@ struct Setup {
 impl Setup {
     fn new() -> Self {
         let server = HubServer::start();
-        let read = |file: &str| std::fs::read(Path::new(DEFAULT).join(file)).expect(file);
+        let home = tempfile::tempdir().expect("a folder");
+        let setup = Self { server, home };
         for role in ["target", "draft"] {
-            let repo = format!("outrider/default-{role}");
-            for file in ["config.json", "model.safetensors"] {
-                server.add(&repo, file, read(&format!("{role}/{file}")));
-            }
-            for file in ["tokenizer.json", "tokenizer_config.json"] {
-                server.add(&repo, file, read(&format!("tokenizer/{file}")));
-            }
+            setup.add(&format!("outrider/default-{role}"), role);
         }
         let head = "head-coupled.safetensors";
-        server.add(
-            "outrider/default-draft",
-            head,
-            read(&format!("draft/{head}")),
-        );
-        let home = tempfile::tempdir().expect("a folder");
-        Self { server, home }
+        let contents = read(&format!("draft/{head}"));
+        setup.server.add("outrider/default-draft", head, contents);
+        setup
+    }
+
+    /// Puts the model of the default pair in this role into `repo`.
+    fn add(&self, repo: &str, role: &str) {
+        for file in ["config.json", "model.safetensors"] {
+            self.server.add(repo, file, read(&format!("{role}/{file}")));
+        }
+        for file in ["tokenizer.json", "tokenizer_config.json"] {
+            self.server
+                .add(repo, file, read(&format!("tokenizer/{file}")));
+        }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -50,6 +52,10 @@ impl Setup {
         }
         command
     }
+}
+
+fn read(file: &str) -> Vec<u8> {
+    std::fs::read(Path::new(DEFAULT).join(file)).expect(file)
 }
 
 #[test]
@@ -113,6 +119,69 @@ fn models_are_pulled_and_listed() {
     let parts =
         "incomplete: its weights are missing | 70000 bytes | models pull outrider/default-target";
     says(&list(&[]), parts);
+}
+
+/// Answers break off, and are asked for again after a pause: longer than a bar waits before it is shown.
+#[cfg(unix)]
+#[test]
+fn bars_show_downloads_at_a_terminal_and_are_gone_at_the_end() {
+    use crate::pty::{Terminal, rows};
+
+    let setup = Setup::new();
+    setup.server.cut_after(&[300_000; 5]);
+    let pull = setup.command(&["models", "pull", "outrider/default-draft"]);
+    let mut terminal = Terminal::run(pull);
+    terminal.shows("downloading outrider/default-draft/model.safetensors");
+    terminal.shows("of 2.06 MiB, ");
+    let (status, screen) = terminal.ends();
+    assert!(status.success(), "{screen}");
+    let told: Vec<_> = screen.lines().take(1).collect();
+    assert_eq!(
+        told,
+        [format!("outrider/default-draft at commit {COMMIT}:")]
+    );
+    assert!(
+        !screen.contains("downloading") && !screen.contains(" left"),
+        "{screen}"
+    );
+
+    // Two at a time have a bar each.
+    let setup = Setup::new();
+    setup.add("outrider/twin", "draft");
+    setup.server.cut_after(&[150_000; 28]);
+    let line = "generate --prompt Once --max-tokens 2 --target-model outrider/twin \
+                --draft-model outrider/default-draft";
+    let mut terminal = Terminal::run(setup.command(&words(line)));
+    terminal.until("two bars", |screen| {
+        let has_bar = |name: &str| {
+            let bar = format!("downloading outrider/{name}/model.safetensors ");
+            rows(screen).any(|row| row.starts_with(&bar))
+        };
+        has_bar("twin") && has_bar("default-draft")
+    });
+    let (status, screen) = terminal.ends();
+    assert!(status.success(), "{screen}");
+    assert!(
+        !screen.contains("ing outrider") && !screen.contains(" left"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_pipe_gets_lines_and_no_bars() {
+    let setup = Setup::new();
+    setup.server.cut_after(&[300_000; 5]);
+    let mut pull = setup.command(&["models", "pull", "outrider/default-draft"]);
+    let (_, reported) = succeeds(&mut pull);
+    let (downloaded, listed): (Vec<_>, Vec<_>) = reported
+        .lines()
+        .partition(|line| line.starts_with("downloaded outrider/default-draft/"));
+    assert_eq!((downloaded.len(), listed.len()), (5, 6), "{reported}");
+    assert!(
+        listed[0].ends_with(&format!("at commit {COMMIT}:")),
+        "{reported}"
+    );
+    assert!(!reported.contains(['\r', '\u{1b}']), "{reported}");
 }
 
 #[test]

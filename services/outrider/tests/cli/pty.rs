@@ -111,9 +111,13 @@ impl Drop for Terminal {
     }
 }
 
-/// The line with the cursor.
+/// The rows of the screen, also where a line goes on in the next.
+pub(crate) fn rows(screen: &Screen) -> impl Iterator<Item = String> {
+    screen.rows(0, COLUMNS)
+}
+
+/// The row with the cursor.
 fn line(screen: &Screen) -> String {
     let (row, _) = screen.cursor_position();
-    let mut rows = screen.rows(0, COLUMNS);
-    rows.nth(row.into()).unwrap_or_default()
+    rows(screen).nth(row.into()).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ use ureq::http::StatusCode;
 
 use super::http::{Ask, Http, LINKED_ETAG, redirect, text};
 use super::integrity::{is_sha256, sha256};
-use super::progress::Progress;
 use super::{HubError, cache::Blob};
 
 /// Attempts in a row that bring nothing before a download is given up.
@@ -72,7 +71,7 @@ pub(super) fn metadata(
 }
 
 /// Brings the file at `url`, of which the hub says `metadata`, into `blob`, which nobody else fills
-/// meanwhile.
+/// meanwhile. Tells `at` how many bytes are there; all of them once, at the end.
 ///
 /// # Errors
 /// If the connection breaks again and again, the disk is full, or the bytes are not those announced.
@@ -82,12 +81,12 @@ pub(super) fn download(
     file: &str,
     mut metadata: Metadata,
     blob: &Blob,
+    at: &dyn Fn(u64),
 ) -> Result<(), HubError> {
-    let mut progress = Progress::new(file, metadata.size);
     let mut fruitless = 0;
     loop {
         let before = length(&blob.incomplete);
-        let Some(reason) = receive(http, file, &metadata, blob, &mut progress)? else {
+        let Some(reason) = receive(http, file, &metadata, blob, at)? else {
             break;
         };
         let got = length(&blob.incomplete);
@@ -116,7 +115,7 @@ pub(super) fn download(
             Err(error) => return Err(error),
         }
     }
-    progress.finish();
+    at(metadata.size);
     check(file, &metadata, blob)?;
     fs::rename(&blob.incomplete, &blob.path).map_err(HubError::io(&blob.path))
 }
@@ -131,7 +130,7 @@ fn receive(
     file: &str,
     metadata: &Metadata,
     blob: &Blob,
-    progress: &mut Progress,
+    at: &dyn Fn(u64),
 ) -> Result<Option<String>, HubError> {
     let path = &blob.incomplete;
     let opened = OpenOptions::new().create(true).append(true).open(path);
@@ -167,7 +166,7 @@ fn receive(
         }
         status => return Ok(Some(format!("the answer is {status}"))),
     }
-    progress.at(have);
+    at(have);
     let mut body = response.into_body().into_reader();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
@@ -186,7 +185,10 @@ fn receive(
         }
         out.write_all(&buffer[..read])
             .map_err(|error| written(error, file, metadata, blob))?;
-        progress.at(have);
+        // The end is told once, where all that was received is there.
+        if have < metadata.size {
+            at(have);
+        }
     }
 }
 

@@ -98,6 +98,7 @@ impl Weights {
             None => self.tensor(name, expected).map(|_| true)?,
         };
         if finite {
+            self.progress.read(stored.bytes.len() as u64);
             Ok(Some(bytes))
         } else {
             let name = self.described(name);
