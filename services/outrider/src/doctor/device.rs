@@ -13,7 +13,7 @@ pub(super) fn findings(requested: Option<Place>) -> Findings {
         }
         None => findings.info("this build has no GPU support, and models are computed on the CPU"),
         Some(Place::Cpu) => {
-            findings.info("the CPU is what a GPU is compared with: give --device cuda")
+            findings.info("the CPU is what a GPU is compared with: give --device cuda");
         }
         Some(place) => compare(&mut findings, place),
     }

@@ -80,7 +80,7 @@ pub(super) async fn findings(
             .unwrap_or_else(|error| State::Unusable(io::Error::other(error)))
         {
             State::Free if address.port() == 0 => {
-                findings.ok(format!("{at} is whatever port is free"))
+                findings.ok(format!("{at} is whatever port is free"));
             }
             State::Free => findings.ok(format!("{at} is free")),
             State::Unusable(error) => findings.error(

@@ -1,7 +1,7 @@
 //! A model's files, looked at before its weights are loaded.
 
 use super::located::{Located, folder_of};
-use super::{ModelReference, ModelSource, ServedModel, SourceError};
+use super::{ModelReference, ModelSource, ServedModel, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::computation::{Computation, PlaceError, UnknownComputation};
 use crate::embedded;
@@ -101,7 +101,7 @@ impl ModelSource {
         let Some(located) = self.locate_here()? else {
             return Ok(None);
         };
-        let checkpoint = self.open_located(&located)?;
+        let checkpoint = self.open_located(&located, &unobserved())?;
         let computation = self.computation_of(&checkpoint)?;
         self.check_device(&checkpoint, computation)?;
         let path = || self.path.clone();

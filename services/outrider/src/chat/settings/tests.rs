@@ -86,7 +86,7 @@ fn what_will_not_do_is_named_as_by_the_flags_and_changes_nothing() {
         ("draft_len", "65", "1 to 64"),
         ("draft_len", "confidence:2", "--draft-len"),
         ("stats", "yes", "expected on or off"),
-        ("colour", "green", "temperature, top_p"),
+        ("colour", "green", "max_tokens, temperature"),
         ("coordinator", "http://other", "there is no 'coordinator'"),
         ("ca_file", "ca.pem", "there is no 'ca_file'"),
     ] {
