@@ -2,12 +2,13 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::checking::other_vocabulary;
 use super::security::authority::Authority;
-use super::{ANY, Server, fails, free_address, outrider, says, succeeds, words};
+use super::{ANY, Server, fails, free_address, outrider, run, says, succeeds, words};
 
 /// The doctor, with no service on a port that somebody may have.
 fn doctor(args: &str) -> Command {
@@ -238,6 +239,10 @@ fn peers_and_coordinators_are_asked() {
         "nothing runs there",
     );
     let all = Server::start(&["all", "--listen", ANY]);
+    // It listens before it has found its peers.
+    while !run(&["health", "--url", &all.admin]).status.success() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let (stdout, _) = succeeds(&mut doctor(&format!("--coordinator {}", all.url)));
     says(&stdout, "'default-draft' drafts for 'default-target'");
 }
