@@ -238,12 +238,13 @@ fn peers_and_coordinators_are_asked() {
         ),
         "nothing runs there",
     );
-    let all = Server::start(&["all", "--listen", ANY]);
+    let address = free_address();
+    let all = Server::start(&["all", "--listen", &address]);
     // It listens before it has found its peers.
     while !run(&["health", "--url", &all.admin]).status.success() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let (stdout, _) = succeeds(&mut doctor(&format!("--coordinator {}", all.url)));
+    let (stdout, _) = succeeds(&mut doctor(&format!("--coordinator {address}")));
     says(&stdout, "'default-draft' drafts for 'default-target'");
 }
 
