@@ -1,9 +1,6 @@
 //! Services as processes.
 
-use std::path::Path;
-
-use serde_json::Value;
-
+use super::checking::other_vocabulary;
 use super::health::{get, value};
 use super::{ANY, Server, each_refused, json, outrider, succeeds, words};
 
@@ -61,30 +58,19 @@ fn three_processes_answer_like_one_and_each_tells_of_its_own_share() {
 /// A draft model whose tokens mean something else is no draft model.
 #[test]
 fn a_pair_of_different_vocabularies_is_refused_before_anything_is_served() {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/default");
     let folder = tempfile::tempdir().expect("a folder");
-    for part in ["draft", "tokenizer"] {
-        for file in std::fs::read_dir(Path::new(default).join(part)).expect("a folder") {
-            let file = file.expect("a file");
-            std::fs::copy(file.path(), folder.path().join(file.file_name())).expect("copied");
-        }
-    }
-    let path = folder.path().join("tokenizer.json");
-    let text = std::fs::read_to_string(&path).expect("a tokenizer");
-    let mut tokenizer: Value = serde_json::from_str(&text).expect("JSON");
-    let vocabulary = tokenizer["model"]["vocab"].as_object_mut();
-    let vocabulary = vocabulary.expect("a vocabulary");
-    let (one, other) = (vocabulary["Ġthe"].clone(), vocabulary["Ġand"].clone());
-    vocabulary.insert("Ġthe".to_owned(), other);
-    vocabulary.insert("Ġand".to_owned(), one);
-    std::fs::write(&path, tokenizer.to_string()).expect("written");
-    let draft = folder.path().to_str().expect("UTF-8");
+    let draft = other_vocabulary(folder.path());
+    let draft = draft.to_str().expect("UTF-8");
     for command in [
         &["serve", "all", "--listen", ANY][..],
         &["generate", "--prompt", "x", "--max-tokens", "1"],
     ] {
-        let refused = outrider(&[command, &["--draft-model", draft]].concat()).output();
-        let refused = refused.expect("a process");
+        let mut command = outrider(&[command, &["--draft-model", draft]].concat());
+        // Somebody may have the default ports.
+        for service in ["DRAFTER", "VERIFIER", "ADMIN"] {
+            command.env(format!("OUTRIDER__{service}__LISTEN"), ANY);
+        }
+        let refused = command.output().expect("a process");
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success(), "{said}");
         assert!(
