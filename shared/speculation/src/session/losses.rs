@@ -114,8 +114,9 @@ impl Session {
         }
     }
 
-    /// Asks again after `pause`, unless it was in vain too often, or for as long as all pauses together: where attempts
-    /// themselves take long, because a peer is silent, there are fewer.
+    /// Asks again after `pause`, unless it was in vain too often. A peer that the request cannot do without is not asked
+    /// for longer than all pauses together take: where attempts themselves take long, because it is silent, there are
+    /// fewer of them.
     fn retry(
         &mut self,
         outstanding: Outstanding,
@@ -124,13 +125,15 @@ impl Session {
         reason: &str,
         now: Duration,
     ) {
-        let retries = if self.is_soon_given_up(peer) {
-            self.config.retries
-        } else {
+        let is_last_resort = !self.is_soon_given_up(peer);
+        let retries = if is_last_resort {
             self.config.last_resort_retries
+        } else {
+            self.config.retries
         };
         let since = outstanding.failing_since.unwrap_or(now);
-        let is_over = outstanding.failures > 0 && now.saturating_sub(since) >= self.pauses(retries);
+        let has_lasted = now.saturating_sub(since) >= self.pauses(retries);
+        let is_over = is_last_resort && outstanding.failures > 0 && has_lasted;
         if outstanding.failures >= retries || is_over {
             return self.abandon(&outstanding, peer, reason);
         }
