@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::check::Malformed;
 use super::{Fallback, FinishReason, Outstanding, Peer, Plan, Request, Session};
 
+/// How often the pause before a repetition grows.
+const GROWING_PAUSES: u32 = 5;
+
 impl Session {
     /// How long an answer of `peer` is waited for.
     pub(super) fn patience(&self, peer: Peer) -> Duration {
@@ -145,15 +148,19 @@ impl Session {
         self.pause(counted, pause, reason, now);
     }
 
-    /// All pauses before `repetitions` repetitions.
-    fn pauses(&self, repetitions: u32) -> Duration {
-        let pauses = (0..repetitions).map(|failures| self.pause_after(failures));
-        pauses.sum()
+    /// All pauses before `repetitions` repetitions, however many these are.
+    pub(super) fn pauses(&self, repetitions: u32) -> Duration {
+        let growing = repetitions.min(GROWING_PAUSES + 1);
+        let longest = self.pause_after(GROWING_PAUSES);
+        let grown: Duration = (0..growing)
+            .map(|failures| self.pause_after(failures))
+            .sum();
+        grown.saturating_add(longest.saturating_mul(repetitions - growing))
     }
 
     /// The pause after a failure that others came before, `failures` of them.
     fn pause_after(&self, failures: u32) -> Duration {
-        self.config.retry_pause * 4_u32.pow(failures.min(5))
+        self.config.retry_pause * 4_u32.pow(failures.min(GROWING_PAUSES))
     }
 
     /// Asks again after `pause`.

@@ -67,6 +67,16 @@ fn attempts_that_take_long_are_fewer() {
     assert_eq!(attempts(30_000), (2, 60_020));
 }
 
+#[test]
+fn pauses_are_added_up_however_many_there_are() {
+    let mut session = session(Plan::TargetOnly);
+    session.config.retry_pause = Duration::from_millis(20);
+    let pauses = |repetitions| session.pauses(repetitions).as_millis();
+    assert_eq!([0, 1, 2, 5].map(pauses), [0, 20, 100, 6_820]);
+    assert_eq!(pauses(8), 6_820 + 3 * 20_480);
+    assert_eq!(pauses(u32::MAX), 27_300 + u128::from(u32::MAX - 6) * 20_480);
+}
+
 /// That an overloaded peer put it off is no failure, however long it did.
 #[test]
 fn waiting_for_an_overloaded_peer_takes_no_attempt_away() {
