@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::check::Malformed;
 use super::{Fallback, FinishReason, Outstanding, Peer, Plan, Request, Session};
 
+/// For how long a peer may fail before fewer attempts are made than the configuration allows.
+const LONG: Duration = Duration::from_secs(5);
+
 /// How often the pause before a repetition grows.
 const GROWING_PAUSES: u32 = 5;
 
@@ -118,8 +121,8 @@ impl Session {
     }
 
     /// Asks again after `pause`, unless it was in vain too often. A peer that the request cannot do without is not asked
-    /// for longer than all pauses together take: where attempts themselves take long, because it is silent, there are
-    /// fewer of them.
+    /// for longer than all pauses together take, or five seconds: where attempts themselves take long, because it is
+    /// silent, there are fewer of them.
     fn retry(
         &mut self,
         outstanding: Outstanding,
@@ -135,7 +138,7 @@ impl Session {
             self.config.retries
         };
         let since = outstanding.failing_since.unwrap_or(now);
-        let has_lasted = now.saturating_sub(since) >= self.pauses(retries);
+        let has_lasted = now.saturating_sub(since) >= self.pauses(retries).max(LONG);
         let is_over = is_last_resort && outstanding.failures > 0 && has_lasted;
         if outstanding.failures >= retries || is_over {
             return self.abandon(&outstanding, peer, reason);

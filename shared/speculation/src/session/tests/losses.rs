@@ -35,8 +35,8 @@ fn silence_is_a_failure_too_and_a_lost_verifier_ends_the_request() {
     assert_eq!(actions(&mut session), []);
     session.handle_timeout(due);
     assert_eq!(resumed(&mut session), [send(1, 1, 0, verify(&[10]))]);
-    // A second silence ends later than all pauses between attempts would, which take 100 ms.
-    session.handle_timeout(due + Duration::from_millis(100));
+    // A second silence ends later than five seconds after the first, and than all pauses between attempts would.
+    session.handle_timeout(due + Duration::from_secs(5));
     let peer = Peer::Verifier;
     let reason = "no answer within 30000 ms".to_owned();
     let end = finish(FinishReason::Failed { peer, reason });
