@@ -105,11 +105,13 @@ fn read_old_names(request: &mut v1::GenerateRequest) {
     request.report_distributions |= request.report_laws;
 }
 
-/// A seed nobody chose. It is reported, so that the request can be repeated.
+/// A seed nobody chose, below 2^53. It is reported, so that the request can be repeated; readers of JSON that take
+/// numbers for doubles do not change it.
 pub(crate) fn random_seed() -> u64 {
     // Without a source of entropy the time still tells requests apart.
-    getrandom::u64().unwrap_or_else(|_| {
+    let drawn = getrandom::u64().unwrap_or_else(|_| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(0, |since| since.as_nanos() as u64)
-    })
+        now.map_or(0, |since| (since.as_nanos() as u64).rotate_left(32))
+    });
+    drawn >> 11
 }

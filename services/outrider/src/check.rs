@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::global::is_default;
 use crate::process;
 
+pub(crate) use models::OF_ONE_FAMILY;
 pub(crate) use ports::of_services as listens;
 pub(crate) use problem::{Problem, Refused};
 pub(crate) use role::Role;

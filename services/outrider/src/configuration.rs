@@ -4,6 +4,7 @@ mod check;
 mod print;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::stdout;
@@ -30,7 +31,7 @@ enum Action {
     /// so that damage within the weights comes out only when they are loaded; a model of the hub that is not here
     /// yet is taken to be there, unless HF_HUB_OFFLINE is set.
     #[command(
-        after_help = "Examples:\n  outrider config check --config outrider.toml\n  outrider config check --role drafter --config /etc/outrider/drafter.json --json"
+        after_help = "Examples:\n  outrider config check outrider.toml\n  outrider config check --role drafter /etc/outrider/drafter.json --json"
     )]
     Check {
         #[command(flatten)]
@@ -60,6 +61,9 @@ enum Action {
 /// What of a configuration is checked.
 #[derive(Debug, Args)]
 struct Scope {
+    /// The configuration file; the same as --config.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
     /// The process that the configuration is for, as in `outrider serve ROLE`.
     #[arg(long, value_name = "ROLE", value_enum, default_value = "all")]
     role: Role,
@@ -71,8 +75,13 @@ struct Scope {
 /// Prints or checks the configuration.
 pub(crate) fn run(args: &ConfigArgs, global: &Global) -> anyhow::Result<ExitCode> {
     match &args.action {
-        Action::Check { scope, json } => check::run(global, scope, *json),
-        Action::Print { scope, json } => print::run(&global.load(json!({}))?, scope, *json),
+        Action::Check { scope, json } => {
+            check::run(&global.of_file(scope.file.as_deref())?, scope, *json)
+        }
+        Action::Print { scope, json } => {
+            let loaded = global.of_file(scope.file.as_deref())?.load(json!({}))?;
+            print::run(&loaded, scope, *json)
+        }
         Action::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
             Ok(ExitCode::SUCCESS)

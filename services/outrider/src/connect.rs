@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use client::Client;
-use server::channel::{self, ChannelConfig, ChannelError, PeerChannel};
+use server::channel::{self, ChannelConfig, ChannelError, PeerChannel, connection_fault};
 use server::process::Process;
 use server::transport::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use wire::status::describe;
 use wire::v1::verifier_client::VerifierClient;
 
@@ -62,9 +63,14 @@ fn telling(url: &str, client: Client) -> Client {
     let url = url.to_owned();
     client.on_wait(move |waiting| {
         if waiting.before == 0 {
-            anstream::eprintln!("waiting for {url}: {}", describe(waiting.status));
+            anstream::eprintln!("waiting for {url}: {}", told(waiting.status));
         }
     })
+}
+
+/// What to say of a status: of a connection that broke or did not come about why, without what lies between.
+pub fn told(status: &Status) -> String {
+    connection_fault(status).unwrap_or_else(|| describe(status))
 }
 
 /// A client of the verifier at `url`, as `config` says: it is talked to as a coordinator would.

@@ -1,6 +1,6 @@
 //! Options that every command has, and the configuration they lead to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::Args;
@@ -12,7 +12,7 @@ use crate::args::ServicesArgs;
 use crate::config::{self, Config};
 
 /// Options of all commands.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Program")]
 pub struct Global {
     /// Configuration file, TOML or JSON. Overridden by OUTRIDER__SECTION__KEY variables, and those
@@ -32,6 +32,22 @@ const QUIET_LOG: &str = "error";
 pub const INTERRUPTED: u8 = 130;
 
 impl Global {
+    /// The same with the configuration of `file`, where a command takes one without the flag.
+    ///
+    /// # Errors
+    /// If the flag names a file too.
+    pub(crate) fn of_file(&self, file: Option<&Path>) -> anyhow::Result<Self> {
+        let both = file.is_some() && self.config.is_some();
+        ensure!(
+            !both,
+            "FILE and --config both name a configuration file; give one of them"
+        );
+        Ok(Self {
+            config: file.or(self.config.as_deref()).map(Path::to_owned),
+            ..self.clone()
+        })
+    }
+
     /// Loads the configuration with the settings of a command's flags on top.
     pub fn load(&self, flags: Value) -> anyhow::Result<Loaded<Config>> {
         let flags = self.with_flags(flags);

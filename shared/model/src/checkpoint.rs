@@ -74,6 +74,9 @@ pub struct CheckpointFiles {
 /// Why a checkpoint cannot be opened or loaded.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
+    /// The folder is no model's.
+    #[error("{} has no config.json; a model's folder holds config.json, tokenizer.json and the weights, *.safetensors", .0.display())]
+    NoConfig(PathBuf),
     /// A file cannot be read.
     #[error("{} cannot be read", path.display())]
     Io {
@@ -129,11 +132,8 @@ impl Checkpoint {
             } else {
                 folder
             };
-        let config = folder.join("config.json");
-        let config = optional(&config)?.ok_or_else(|| CheckpointError::Io {
-            path: config,
-            source: io::ErrorKind::NotFound.into(),
-        })?;
+        let config = optional(&folder.join("config.json"))?;
+        let config = config.ok_or_else(|| CheckpointError::NoConfig(folder.to_owned()))?;
         let template = optional(&text.join("chat_template.jinja"))?;
         let tokenizer_config = optional(&text.join("tokenizer_config.json"))?;
         let tokenizer_config = tokenizer_config.as_deref();

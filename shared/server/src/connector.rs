@@ -192,8 +192,8 @@ impl AsyncRead for Outgoing {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = std::task::ready!(Pin::new(&mut self.transport).poll_read(cx, buffer));
-        let is_first_in_clear =
-            std::mem::take(&mut self.is_new) && matches!(self.transport, Either::Left(_));
+        let is_first = std::mem::take(&mut self.is_new);
+        let is_first_in_clear = is_first && matches!(self.transport, Either::Left(_));
         let (kind, why) = match (read, buffer.filled().get(before)) {
             (Ok(()), Some(&TLS_ALERT)) if is_first_in_clear => {
                 let why = "the server answered with a TLS alert: it speaks TLS (write https://)";
@@ -206,6 +206,10 @@ impl AsyncRead for Outgoing {
             (Err(error), _) if is_first_in_clear && is_hung_up(error.kind()) => {
                 (error.kind(), UNHEARD.to_owned())
             }
+            (Err(error), _) if !is_first && is_hung_up(error.kind()) => (
+                error.kind(),
+                format!("the server closed the connection: {error}"),
+            ),
             // A server may refuse a client's certificate after the client has finished its handshake.
             (Err(error), _) => (error.kind(), explain(&error, Side::Client)),
         };

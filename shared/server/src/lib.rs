@@ -31,6 +31,7 @@ pub mod replies;
 pub mod request_id;
 mod severable;
 pub mod shutdown;
+pub mod spelling;
 pub mod startup;
 pub mod telemetry;
 pub mod tls;

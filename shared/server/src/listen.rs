@@ -157,10 +157,20 @@ pub struct ListenError {
 
 /// An address that cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}")]
+#[error("cannot listen on {address}: {source}{}", hint(source))]
 pub struct BindError {
     address: SocketAddr,
     source: std::io::Error,
+}
+
+/// What to do where another process has the address.
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; choose another port (--listen, or the service's `listen`), or see `outrider doctor` for who has it"
+        }
+        _ => "",
+    }
 }
 
 impl From<SocketAddr> for Listen {

@@ -90,7 +90,7 @@ impl SamplingParams {
             ("end_token_ids", &self.end_tokens),
         ] {
             if let Some(id) = ids.iter().find(|&&id| id >= vocab_size) {
-                let expected = "token ids below the vocabulary's size";
+                let expected = format!("token ids below {vocab_size}, the vocabulary's size");
                 BadValue::in_range(false, field, id, expected)?;
             }
         }

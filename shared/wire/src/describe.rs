@@ -50,9 +50,9 @@ pub enum Mismatch {
     },
     /// Token ids mean different things.
     #[error(
-        "vocabularies differ: {draft} has {draft_size} tokens ({draft_fingerprint}), \
-         {target} has {target_size} ({target_fingerprint}); \
-         draft and target model must share one tokenizer"
+        "vocabularies differ: {draft} has {draft_size} tokens (fingerprint {draft_fingerprint}), {target} has \
+         {target_size} (fingerprint {target_fingerprint}){}; draft and target model must share one tokenizer",
+        if draft_size == target_size { ", so the same number of other tokens" } else { "" }
     )]
     Vocabulary {
         /// Name of the draft model.

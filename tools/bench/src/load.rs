@@ -56,9 +56,14 @@ pub(super) async fn run(
             }
         }
     }
+    let rested = if report.shows("rested") {
+        "; rested: of the target's forwards, those in which it decoded alone"
+    } else {
+        ""
+    };
     report.note(format!(
-        "ratio: tokens/s of {method} over those of {BASELINE}, median of {} turns (goal: {GOAL}); p99: of the \
-         time a token takes after the one before; rested: of the target's forwards, those in which it decoded alone",
+        "ratio: tokens/s of {method} over those of {BASELINE}, median of {} turns (goal: {GOAL}); p99 ratio: of the \
+         99th percentiles of the time a token takes after the one before{rested}",
         args.repeats
     ));
     if let Some(file) = &args.svg {

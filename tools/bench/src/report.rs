@@ -73,6 +73,12 @@ struct Table {
 }
 
 impl Report {
+    /// Whether the column `name` is printed, called as in `--json`.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        let columns = &self.args.columns;
+        columns.is_empty() || columns.iter().any(|it| it == name)
+    }
+
     /// Of a command that begins now.
     pub(crate) fn new(args: ReportArgs) -> Self {
         let words = std::env::args().skip(1).map(|word| {

@@ -15,7 +15,7 @@ use crate::events::Fault;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerError {
     /// None of the peers configured is believed alive.
-    #[error("no {} is reachable", .0.name())]
+    #[error("no {} is reachable: is one running, and does coordinator.models name it?", .0.name())]
     NoneAlive(Peer),
     /// It answered with a status, or the connection broke.
     #[error("{}", client_text(status))]
@@ -55,8 +55,7 @@ pub(crate) enum PeerError {
 /// What a client is told of a peer's status: its code and message. Of a status that was made here, of a
 /// connection that broke or did not come about, only the cause: the rest names addresses.
 fn client_text(status: &Status) -> String {
-    let cause = connection_fault(status).unwrap_or_else(|| status.message().to_owned());
-    format!("{:?}: {cause}", status.code())
+    connection_fault(status).unwrap_or_else(|| format!("{:?}: {}", status.code(), status.message()))
 }
 
 impl PeerError {

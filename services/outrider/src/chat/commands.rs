@@ -4,7 +4,7 @@ use anyhow::{anyhow, bail};
 
 /// The commands, as `outrider chat --help` and `/help` teach them.
 pub(crate) const HELP: &str = "\
-At a terminal:
+Commands, at a terminal:
   /set NAME VALUE   changes a setting for the answers to come: temperature, top_p, top_k, min_p,
                     seed, max_tokens, stop, method, draft_len, and what other flags set;
                     system TEXT, stats on|off. `none` takes a setting back: after /set seed none

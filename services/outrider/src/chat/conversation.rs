@@ -1,6 +1,6 @@
 //! What was said so far.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -10,30 +10,33 @@ use wire::v1;
 
 use crate::generate::turn;
 
-/// The turns that are not forgotten, the oldest first.
+/// All turns, the oldest first, and which of them the model is still told.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     turns: Vec<Turn>,
+    /// How many of the oldest the model has no room for any more.
+    forgotten: usize,
 }
 
 /// What the user said, and what the model answered.
 type Turn = (String, String);
 
 impl Conversation {
+    /// The number of turns that the model is told.
     pub(super) fn len(&self) -> usize {
-        self.turns.len()
+        self.turns.len() - self.forgotten
     }
 
     pub(super) fn add(&mut self, said: String, answer: String) {
         self.turns.push((said, answer));
     }
 
-    /// Forgets the oldest `count` turns.
+    /// Tells the model no more of the oldest `count` turns that it was told.
     pub(super) fn forget(&mut self, count: usize) {
-        self.turns.drain(..count);
+        self.forgotten += count;
     }
 
-    /// What the model was told before, the turns without the oldest `forgotten`, and what the user says next.
+    /// What the model was told before, the turns without the oldest `forgotten` of these, and what the user says next.
     pub(super) fn messages(
         &self,
         system: Option<&str>,
@@ -41,13 +44,13 @@ impl Conversation {
         next: &str,
     ) -> Vec<v1::ChatMessage> {
         let system = system.map(|text| turn("system", text));
-        let turns = self.turns[forgotten..].iter();
+        let turns = self.turns[self.forgotten + forgotten..].iter();
         let turns = turns.flat_map(|(user, model)| [turn("user", user), turn("assistant", model)]);
         let said = system.into_iter().chain(turns);
         said.chain([turn("user", next)]).collect()
     }
 
-    /// Writes it to `file` as an object of messages, as the OpenAI API takes them.
+    /// Writes all of it, what the model is not told any more too, to `file` as an object of messages, as the OpenAI API takes them.
     ///
     /// # Errors
     /// If the file is there, unless it is to be replaced, or cannot be written; it is then as it was.
@@ -71,8 +74,16 @@ impl Conversation {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        if !folder.is_dir() {
+            bail!(
+                "'{place}' cannot be written: there is no folder '{}'",
+                folder.display()
+            );
+        }
         let unwritten = || format!("'{place}' cannot be written");
-        let mut begun = NamedTempFile::new_in(folder).with_context(unwritten)?;
+        // The name that it has meanwhile is nobody's business.
+        let begun = NamedTempFile::new_in(folder).map_err(|error| io::Error::from(error.kind()));
+        let mut begun = begun.with_context(unwritten)?;
         serde_json::to_writer_pretty(&mut begun, &json!({ "messages": messages }))
             .with_context(unwritten)?;
         writeln!(begun).with_context(unwritten)?;
@@ -105,6 +116,7 @@ mod tests {
         let mut conversation = conversation();
         conversation.forget(2);
         assert_eq!(conversation.messages(None, 0, "next").len(), 1);
+        assert_eq!(conversation.len(), 0);
     }
 
     #[test]
@@ -117,7 +129,10 @@ mod tests {
         let refused = refused.expect_err("it is there").to_string();
         assert!(refused.contains("said.json replaces it"), "{refused}");
         assert_eq!(saved(), "precious");
-        let replaced = conversation().save(Some("Be brief."), &file, true);
+        // What the model was no longer told is saved as well.
+        let mut conversation = conversation();
+        conversation.forget(1);
+        let replaced = conversation.save(Some("Be brief."), &file, true);
         replaced.expect("saved");
         let value: serde_json::Value = serde_json::from_str(&saved()).expect("JSON");
         assert_eq!(
@@ -129,7 +144,11 @@ mod tests {
             json!({ "role": "assistant", "content": "model 2" })
         );
         let nowhere = folder.path().join("no/such.json");
-        let failed = conversation().save(None, &nowhere, false);
-        assert!(failed.expect_err("no folder").to_string().contains("such"));
+        let failed = conversation.save(None, &nowhere, false);
+        let failed = failed.expect_err("no folder").to_string();
+        assert!(
+            failed.contains("such.json' cannot be written: there is no folder"),
+            "{failed}"
+        );
     }
 }

@@ -6,6 +6,10 @@ use super::problem::Problem;
 use super::role::Role;
 use crate::config::Config;
 
+/// What to do about a pair that does not fit.
+pub(crate) const OF_ONE_FAMILY: &str = "take a draft model of the target's family, with the same tokenizer.json; or drafter.model.path = \"none\" with a \
+     bigram table of this vocabulary";
+
 /// What is wrong with the files of `role`'s models, and in one process whether they fit each other.
 pub(super) fn problems(config: &Config, role: Role) -> Vec<Problem> {
     let (mut draft, mut target) = (None, None);
@@ -28,7 +32,7 @@ pub(super) fn problems(config: &Config, role: Role) -> Vec<Problem> {
         problems.push(Problem {
             key: "drafter.model".to_owned(),
             problem: format!(
-                "drafter.model: the draft model does not fit the target model: {mismatch}"
+                "drafter.model: the draft model does not fit the target model: {mismatch}; {OF_ONE_FAMILY}"
             ),
         });
     }

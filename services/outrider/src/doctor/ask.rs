@@ -9,7 +9,7 @@ use jiff::fmt::rfc2822;
 use server::causes::in_one_line;
 use server::channel::{ChannelConfig, PeerChannel, connect, is_tls_fault};
 use server::process::Process;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 use wire::status::describe;
 use wire::v1::coordinator_client::CoordinatorClient;
 use wire::v1::drafter_client::DrafterClient;
@@ -49,6 +49,8 @@ pub(super) struct Answer<T> {
 pub(super) enum Silence {
     /// Nothing listens there.
     NobodyThere,
+    /// Nothing came in time: what listens there hangs or waits for something else, or something on the way drops packets.
+    Mute,
     /// Somebody does, and TLS did not come about.
     Tls(String),
     /// Any other reason.
@@ -59,6 +61,7 @@ impl Silence {
     pub(super) fn why(&self) -> &str {
         match self {
             Self::NobodyThere => "nothing runs there",
+            Self::Mute => "no answer within 2 s; it hangs, or something on the way drops packets",
             Self::Tls(why) | Self::Other(why) => why,
         }
     }
@@ -101,8 +104,8 @@ fn channel(url: &str, process: &Process) -> Result<PeerChannel, Silence> {
 async fn answer<T>(
     asked: impl Future<Output = Result<Response<T>, Status>>,
 ) -> Result<Answer<T>, Silence> {
-    let late = |_| Silence::Other(format!("no answer within {} s", PATIENCE.as_secs()));
-    let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(late)?;
+    let answered = tokio::time::timeout(PATIENCE, asked).await;
+    let answered = answered.map_err(|_| Silence::Mute)?;
     let response = answered.map_err(|status| silence(&status))?;
     let date = response
         .metadata()
@@ -124,6 +127,10 @@ fn silence(status: &Status) -> Silence {
     });
     if refused {
         return Silence::NobodyThere;
+    }
+    // What this side says once a request's own time is over.
+    if matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) {
+        return Silence::Mute;
     }
     Silence::Other(describe(status))
 }

@@ -7,7 +7,7 @@ use wire::describe::check_pair;
 use wire::v1::PeerDescription;
 
 use super::report::Findings;
-use crate::check::Role;
+use crate::check::{OF_ONE_FAMILY, Role};
 use crate::config::Config;
 
 /// The models of a process that are here and can be read.
@@ -118,11 +118,7 @@ pub(super) fn pair(models: &Models) -> Findings {
             "'{}' and '{}' share one vocabulary of {} tokens",
             draft.model, target.model, target.vocab_size
         )),
-        Err(mismatch) => findings.error(
-            mismatch.to_string(),
-            "take a draft model of the target's family, with the same tokenizer.json; or drafter.model.path = \"none\" \
-             with a bigram table of this vocabulary",
-        ),
+        Err(mismatch) => findings.error(mismatch.to_string(), OF_ONE_FAMILY),
     }
     findings
 }

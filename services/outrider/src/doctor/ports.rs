@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use server::admin::AskError;
 use server::process::Process;
 use server::tls::TlsMode;
 use tokio::net::TcpListener;
@@ -31,7 +32,7 @@ struct Port {
 /// Whether an address can be listened on.
 enum State {
     Free,
-    /// Somebody has it: an outrider, which is described, or nobody that says so.
+    /// Somebody has it: an outrider, which is described, or nobody that says so. HTTP ports are not asked.
     Taken(Result<String, Silence>),
     Unusable(io::Error),
 }
@@ -91,11 +92,12 @@ pub(super) async fn findings(
             ),
             State::Taken(_) if key == "coordinator.http.listen" && has_coordinator => {
                 findings.info(format!(
-                    "{at} is taken, most likely by the coordinator that runs"
+                    "{at} is taken, most likely by the same coordinator"
                 ));
             }
             State::Taken(who) => {
-                has_coordinator |= key == "coordinator.listen" && who.is_ok();
+                has_coordinator |=
+                    key == "coordinator.listen" && matches!(who, Ok(_) | Err(Silence::Mute));
                 let is_needed = match key {
                     "admin.listen" => chosen.admin,
                     "coordinator.http.listen" => chosen.http,
@@ -131,14 +133,25 @@ fn taken(
     is_needed: bool,
 ) {
     let remedy = format!("stop whatever has it, or give {key} another port");
-    match who {
-        Ok(who) => findings.info(format!("{at} is taken {who}")),
-        Err(Silence::Tls(why)) => findings.warning(format!("{at} is taken, and who has it cannot be asked: {why}"), remedy),
-        Err(_) if is_needed => findings.error(format!("{at} is taken by something that is no outrider"), remedy),
-        Err(_) => findings.warning(
-            format!("{at} is taken by something else; nobody chose it, and serve takes another port or does without"),
+    let by = match who {
+        Ok(who) => return findings.info(format!("{at} is taken {who}")),
+        Err(Silence::Tls(why)) => {
+            let what = format!("{at} is taken, and who has it cannot be asked: {why}");
+            return findings.warning(what, remedy);
+        }
+        Err(Silence::Mute) => {
+            "something that accepts connections and does not answer: an outrider that hangs, or another program"
+        }
+        Err(Silence::NobodyThere) => "something",
+        Err(Silence::Other(_)) => "something that is no outrider",
+    };
+    if is_needed {
+        findings.error(format!("{at} is taken by {by}"), remedy);
+    } else {
+        findings.warning(
+            format!("{at} is taken by {by}; nobody chose it, and serve takes another port or does without"),
             remedy,
-        ),
+        );
     }
 }
 
@@ -164,7 +177,10 @@ async fn coordinator_at(url: &str, process: &Process) -> Result<String, Silence>
 
 async fn admin_at(url: &str) -> Result<String, Silence> {
     let readiness = server::admin::readiness(url).await;
-    let readiness = readiness.map_err(|error| Silence::Other(error.to_string()))?;
+    let readiness = readiness.map_err(|error| match error {
+        AskError::Late { .. } => Silence::Mute,
+        error => Silence::Other(error.to_string()),
+    })?;
     Ok(format!(
         "by an outrider's admin port, which says: {}",
         readiness.line

@@ -1,13 +1,22 @@
 //! Reads an answer, prints its parts, and turns its errors into messages.
 
-use anyhow::anyhow;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
 use client::{Answer, Error, Event, Generation};
 use tonic::Code;
 use wire::status::describe;
 
 use super::terminal::round_line;
 use super::{Fault, Printer};
+use crate::connect::told;
 use crate::failure::{AlreadyReported, one_line};
+
+/// How long nothing may come before that is said.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What a failure to print is about.
+const STDOUT: &str = "stdout cannot be written";
 
 /// A request that the model has no room for.
 #[derive(Debug)]
@@ -32,13 +41,13 @@ pub(crate) async fn read(
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     loop {
-        let error = match generation.event().await {
+        let error = match next(&mut generation, url, printer).await {
             Ok(Some(event)) => {
                 print(&event, answer, url, printer)?;
                 answer.add(event);
                 continue;
             }
-            Ok(None) => return printer.ended(answer, None),
+            Ok(None) => return printer.ended(answer, None).context(STDOUT),
             Err(error) => error,
         };
         let code = error.code();
@@ -71,7 +80,7 @@ fn print(
     printer: &mut dyn Printer,
 ) -> anyhow::Result<()> {
     match event {
-        Event::Chunk(chunk) => printer.chunk(chunk)?,
+        Event::Chunk(chunk) => printer.chunk(chunk).context(STDOUT)?,
         Event::Round(round) => printer.note(&round_line(round)),
         Event::Lost(status) => {
             let (tokens, why) = (answer.token_ids.len(), status.message());
@@ -82,6 +91,30 @@ fn print(
         _ => {}
     }
     Ok(())
+}
+
+/// The next event; says so once if it is long in coming.
+async fn next(
+    generation: &mut Generation,
+    url: &str,
+    printer: &mut dyn Printer,
+) -> Result<Option<Event>, Error> {
+    if let Ok(event) = tokio::time::timeout(SILENCE, generation.event()).await {
+        return event;
+    }
+    printer.note(&format!(
+        "nothing from {url} for {} s: it reads a long prompt, or waits for a verifier that was lost (twenty seconds \
+         at most)",
+        SILENCE.as_secs()
+    ));
+    generation.event().await
+}
+
+/// A coordinator that is not there, or lacks a peer.
+fn unavailable(url: &str, why: &str) -> anyhow::Error {
+    anyhow!(
+        "coordinator {url}: {why}; `outrider doctor --coordinator {url}` shows which services answer"
+    )
 }
 
 /// What a request that was not answered comes to.
@@ -98,8 +131,12 @@ pub(crate) fn explain(url: &str, error: Error) -> anyhow::Error {
             // The message names the field, the value and what is allowed.
             Code::InvalidArgument => anyhow!("{}", status.message()),
             Code::Unimplemented => anyhow!("{url} is not a coordinator, or an earlier version"),
+            Code::Unavailable => unavailable(url, &told(&status)),
             _ => anyhow!("coordinator {url}: {}", describe(&status)),
         },
+        Error::Failed(finished) if finished.error_code == Code::Unavailable as u32 => {
+            unavailable(url, &finished.error)
+        }
         Error::Failed(_) => anyhow!("{error}"),
         _ => anyhow!("coordinator {url}: {error}"),
     }

@@ -41,6 +41,9 @@ impl Terminal {
     }
 }
 
+/// The method without a drafter.
+const TARGET_ONLY: &str = "target-only";
+
 /// Style of what the model did not write.
 const DIMMED: Style = Style::new().dimmed();
 
@@ -83,7 +86,11 @@ impl Printer for Terminal {
         eprintln!("{line}");
     }
 
-    fn ended(&mut self, answer: &Answer, _: Option<&Fault>) -> anyhow::Result<()> {
+    fn ended(&mut self, answer: &Answer, fault: Option<&Fault>) -> anyhow::Result<()> {
+        if fault.is_some() && answer.token_ids.is_empty() {
+            // Nothing was shown; the failure says all there is to say.
+            return Ok(());
+        }
         writeln!(self.out)?;
         self.out.flush()?;
         if self.with_stats {
@@ -92,14 +99,16 @@ impl Printer for Terminal {
         if !answer.is_whole() {
             return Ok(());
         }
-        let finished = &answer.finished;
-        if let Some(fallback) = finished
-            .speculation
-            .as_ref()
-            .and_then(|s| s.fallbacks.first())
-        {
+        let (started, finished) = (&answer.started, &answer.finished);
+        let fallbacks = finished.speculation.iter().flat_map(|it| &it.fallbacks);
+        if let Some(fallback) = fallbacks.into_iter().next() {
             let (position, reason) = (fallback.position, &fallback.reason);
             eprintln!("went on without the drafter from token {position}: {reason}");
+        } else if finished.effective_method == TARGET_ONLY && started.method != TARGET_ONLY {
+            eprintln!(
+                "the target decoded alone: the coordinator has no drafter for it, or none that fits \
+                 (`outrider doctor --coordinator URL` tells which)"
+            );
         }
         if !finished.exact {
             eprintln!(

@@ -1,5 +1,6 @@
 //! `outrider doctor`: what is in the way, and what to do about it.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
@@ -174,16 +175,26 @@ fn an_expired_certificate_is_an_error() {
 
 #[test]
 fn a_port_is_told_with_who_has_it() {
-    let other = TcpListener::bind(ANY).expect("a port");
-    let taken = other.local_addr().expect("an address").to_string();
-    let mut command = doctor("");
-    let error = only_error(command.env("OUTRIDER__VERIFIER__LISTEN", &taken), "ports");
-    says(
-        &error,
-        &format!(
-            "verifier.listen: {taken} is taken by something that is no outrider | another port"
-        ),
-    );
+    let silent = TcpListener::bind(ANY).expect("a port");
+    let foreign = TcpListener::bind(ANY).expect("a port");
+    let [of_silent, of_foreign] =
+        [&silent, &foreign].map(|it| it.local_addr().expect("an address").to_string());
+    std::thread::spawn(move || {
+        for stream in foreign.incoming() {
+            let _ = stream.and_then(|mut stream| stream.write_all(b"SSH-2.0-other\r\n"));
+        }
+    });
+    for (taken, by) in [
+        (&of_silent, "accepts connections and does not answer"),
+        (&of_foreign, "is no outrider"),
+    ] {
+        let mut command = doctor("");
+        let error = only_error(command.env("OUTRIDER__VERIFIER__LISTEN", taken), "ports");
+        says(
+            &error,
+            &format!("verifier.listen: {taken} is taken by something that {by} | another port"),
+        );
+    }
 
     let server = Server::start(&["drafter", "--listen", ANY]);
     let address = server.url.trim_start_matches("http://");

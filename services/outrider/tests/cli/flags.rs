@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::manual::bash_completes;
 use super::{each_refused, json, outrider, refused, says, succeeds, words};
 
 #[test]
@@ -130,20 +131,14 @@ fn what_may_be_drawn_is_chosen_on_the_command_line() {
 #[cfg(unix)]
 #[test]
 fn bash_completes_values() {
-    let script = succeeds(&mut outrider(&["completions", "bash"])).0;
-    let ask = r#"
+    bash_completes(
+        r#"
         COMP_WORDS=(outrider generate --method tok) COMP_CWORD=3
         _outrider outrider tok --method
         echo "${COMPREPLY[@]}"
-    "#;
-    let bash = std::process::Command::new("bash")
-        .args(["--norc", "-c", &format!("{script}\n{ask}")])
-        .output();
-    let Ok(bash) = bash else {
-        eprintln!("no bash, nothing to try");
-        return;
-    };
-    assert_eq!(String::from_utf8_lossy(&bash.stdout), "token-cascade\n");
+        "#,
+        "token-cascade\n",
+    );
     // The values are offered, and not insisted on by the command line.
     says(&refused(&["generate", "x", "--method", "tok"]), "tok");
 }

@@ -122,7 +122,7 @@ fn bad_requests_name_the_field_and_the_limit() {
             "--prompt x --draft-len 9 --tree comb:8 | tree | 9 levels of 8 nodes are 72 | 64",
             "--prompt x --method nonsense | method | nonsense | target-only",
             "--prompt x --draft-len 4 --draft-cap 9 | --draft-cap | 9",
-            "--prompt x --coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused",
+            "--prompt x --coordinator http://127.0.0.1:9 | 127.0.0.1:9 | refused | outrider doctor --coordinator http://127.0.0.1:9",
             "--prompt x --coordinator nonsense | nonsense | http://HOST:PORT",
             " | --prompt",
             "--prompt-file no/such/file | no/such/file",

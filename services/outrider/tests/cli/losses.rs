@@ -22,7 +22,7 @@ pub(crate) struct Deployment {
     pub(crate) url: String,
     pub(crate) relay: Relay,
     drafter: Server,
-    _verifier: Server,
+    verifier: Server,
 }
 
 impl Deployment {
@@ -37,7 +37,7 @@ impl Deployment {
             address,
             relay,
             drafter: Server::start(&["drafter", "--listen", ANY]),
-            _verifier: verifier,
+            verifier,
         };
         deployment.start_coordinator();
         deployment
@@ -174,6 +174,27 @@ async fn of_an_answer_that_is_lost_what_came_is_printed() {
         "tokens, method coupled, seed 5] | error: coordinator http:// | lost after",
     );
     assert!(!stderr.contains("asking again"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verifier_that_is_gone_is_told_while_it_is_waited_for() {
+    let mut deployment = Deployment::start().await;
+    let _ = deployment.verifier.child.kill();
+    let output = deployment.command("").output().expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stdout, b"", "nothing came");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    says(
+        &stderr,
+        &format!(
+            "nothing from {url} for 5 s | waits for a verifier that was lost | error: coordinator {url}: verifier lost: \
+             | `outrider doctor --coordinator {url}`",
+            url = deployment.url
+        ),
+    );
+    for doubled in ["tokens, method", "Unavailable", "TLS"] {
+        assert!(!stderr.contains(doubled), "{stderr}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

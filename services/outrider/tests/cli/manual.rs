@@ -19,15 +19,24 @@ fn every_shell_has_completions_of_every_command() {
 #[cfg(unix)]
 #[test]
 fn bash_completes_commands_and_flags() {
-    let script = stdout(&["completions", "bash"]);
-    let ask = r#"
+    bash_completes(
+        r#"
         COMP_WORDS=(outrider serve v) COMP_CWORD=2 COMP_LINE='outrider serve v' COMP_POINT=16
         _outrider outrider v serve
         echo "${COMPREPLY[@]}"
         COMP_WORDS=(outrider generate --draft-l) COMP_CWORD=2
         _outrider outrider --draft-l generate
         echo "${COMPREPLY[@]}"
-    "#;
+        "#,
+        "verifier\n--draft-len\n",
+    );
+}
+
+/// Has bash complete what `ask` says, by the functions of the script, and checks what it prints; where there is no bash,
+/// nothing.
+#[track_caller]
+pub(crate) fn bash_completes(ask: &str, printed: &str) {
+    let script = stdout(&["completions", "bash"]);
     let bash = std::process::Command::new("bash")
         .args(["--norc", "-c", &format!("{script}\n{ask}")])
         .output();
@@ -37,10 +46,7 @@ fn bash_completes_commands_and_flags() {
     };
     let stderr = String::from_utf8_lossy(&bash.stderr);
     assert!(bash.status.success(), "{stderr}");
-    assert_eq!(
-        String::from_utf8_lossy(&bash.stdout),
-        "verifier\n--draft-len\n"
-    );
+    assert_eq!(String::from_utf8_lossy(&bash.stdout), printed);
 }
 
 #[test]

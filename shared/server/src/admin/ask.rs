@@ -48,6 +48,12 @@ pub enum AskError {
         /// What went wrong.
         reason: String,
     },
+    /// Nothing came in time.
+    #[error("{url} does not answer within {} s: the process hangs, or this is no admin port (admin.listen)", TIMEOUT.as_secs())]
+    Late {
+        /// Where.
+        url: String,
+    },
     /// Whoever answers is no admin port.
     #[error(
         "{url} answers /readyz with HTTP {status} and says nothing of readiness: it is no admin port \
@@ -99,7 +105,9 @@ pub async fn readiness(url: &str) -> Result<Readiness, AskError> {
         };
         Ok(Readiness { is_ready, line })
     };
-    let late = |_| unreachable(format!("nothing came within {} s", TIMEOUT.as_secs()));
+    let late = |_| AskError::Late {
+        url: url.to_owned(),
+    };
     tokio::time::timeout(TIMEOUT, requested)
         .await
         .map_err(late)?

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use figment::error::{Kind, OneOf};
 
 use super::provenance::is_secret;
+use crate::spelling::did_you_mean;
 
 /// Why a configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,7 @@ pub enum ConfigError {
     NotUnicode(String),
 
     /// A key that the configuration does not have.
-    #[error("unknown key {key} from {origin}; valid keys there are {valid}")]
+    #[error("unknown key {key} from {origin}{hint}; valid keys there are {valid}")]
     UnknownKey {
         /// The whole key, `section.key`.
         key: String,
@@ -57,6 +58,8 @@ pub enum ConfigError {
         origin: String,
         /// The keys that exist in that section.
         valid: String,
+        /// The one among them that was meant, it seems.
+        hint: String,
     },
 
     /// A setting by the key of an earlier release, and by the one it has now.
@@ -101,9 +104,10 @@ impl ConfigError {
             None => "the layers together".to_owned(),
         };
         match error.kind {
-            Kind::UnknownField(_, valid) => Self::UnknownKey {
+            Kind::UnknownField(name, valid) => Self::UnknownKey {
                 key,
                 origin,
+                hint: did_you_mean(&name, valid.iter().copied()),
                 valid: OneOf(valid).to_string(),
             },
             // Serde quotes the value it did not like; a secret must not reach the log that way.

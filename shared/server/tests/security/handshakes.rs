@@ -1,6 +1,7 @@
 //! Who is let in, and what is told to whom if not.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use server::channel::is_tls_fault;
 use server::process::Process;
@@ -194,6 +195,21 @@ async fn sides_that_do_not_agree_on_tls_at_all_are_told_so() {
             "{said}"
         );
     }
+
+    // A server that is killed after it said something never spoke of TLS.
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", other.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut connection, _) = other.accept().await.unwrap();
+        // An empty SETTINGS frame.
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        connection.write_all(&settings).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        // What is not read makes that a reset.
+        drop(connection);
+    });
+    let said = reported(&check(&mut client_of(&url, &client)).await.unwrap_err());
+    assert!(!said.contains("TLS"), "{said}");
 
     // Other servers end it with an alert: level fatal, protocol version.
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -82,7 +82,10 @@ pub(super) fn read(body: &[u8]) -> Result<(Order, bool), BadField> {
     fields.finish()?;
     let prompts = prompts.map(Prompts::each).unwrap_or_default();
     if prompts.is_empty() {
-        return Err(BadField::new("prompt", "missing, expected at least one"));
+        return Err(BadField::new(
+            "prompt",
+            "missing; give a text, a list of token ids, or a list of either",
+        ));
     }
     let order = Order {
         request,

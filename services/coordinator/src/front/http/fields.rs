@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use server::spelling::did_you_mean;
 use wire::status::BadField;
 
 /// The fields of an object that were not read yet.
@@ -9,6 +10,8 @@ pub(super) struct Fields {
     /// Where the object stands in the request, with a dot; empty at the top.
     path: String,
     left: Map<String, Value>,
+    /// Names that were looked for.
+    known: Vec<&'static str>,
 }
 
 impl Fields {
@@ -19,20 +22,21 @@ impl Fields {
     pub(super) fn of_body(body: &[u8]) -> Result<Self, BadField> {
         let left = serde_json::from_slice(body)
             .map_err(|error| BadField::new("body", format!("not a JSON object: {error}")))?;
-        let path = String::new();
-        Ok(Self { path, left })
+        Ok(Self::within(String::new(), left))
     }
 
     /// The fields of an object that stands at `path` in the request, which ends in a dot.
     pub(super) fn within(path: String, left: Map<String, Value>) -> Self {
-        Self { path, left }
+        let known = Vec::new();
+        Self { path, left, known }
     }
 
     fn error(&self, name: &str, problem: impl Into<String>) -> BadField {
         BadField::new(format!("{}{name}", self.path), problem)
     }
 
-    fn remove(&mut self, name: &str) -> Option<Value> {
+    fn remove(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
         #[cfg(test)]
         taken::note(&self.path, name);
         self.left.remove(name)
@@ -42,7 +46,10 @@ impl Fields {
     ///
     /// # Errors
     /// If it is of another type.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, BadField> {
+    pub(super) fn take<T: DeserializeOwned>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<T>, BadField> {
         match self.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
@@ -56,17 +63,17 @@ impl Fields {
     ///
     /// # Errors
     /// If it is no object.
-    pub(super) fn take_object(&mut self, name: &str) -> Result<Option<Self>, BadField> {
+    pub(super) fn take_object(&mut self, name: &'static str) -> Result<Option<Self>, BadField> {
         let path = format!("{}{name}.", self.path);
         let left = self.take::<Map<String, Value>>(name)?;
-        Ok(left.map(|left| Self { path, left }))
+        Ok(left.map(|left| Self::within(path, left)))
     }
 
     /// Reads a field that changes nothing here unless it holds another value than one of `neutral`.
     ///
     /// # Errors
     /// If it holds another value.
-    pub(super) fn only(&mut self, name: &str, neutral: &[Value]) -> Result<(), BadField> {
+    pub(super) fn only(&mut self, name: &'static str, neutral: &[Value]) -> Result<(), BadField> {
         match self.remove(name) {
             None | Some(Value::Null) => Ok(()),
             Some(value) if neutral.contains(&value) => Ok(()),
@@ -89,7 +96,15 @@ impl Fields {
         let mut left = self.left.iter().filter(|(_, value)| !value.is_null());
         match left.next() {
             None => Ok(()),
-            Some((name, _)) => Err(self.error(name, "no such field is supported; leave it out")),
+            Some((name, _)) => {
+                let hint = did_you_mean(name, self.known.iter().copied());
+                let problem = if hint.is_empty() {
+                    "; leave it out"
+                } else {
+                    &hint
+                };
+                Err(self.error(name, format!("no such field is supported{problem}")))
+            }
         }
     }
 }
@@ -136,6 +151,10 @@ mod tests {
         let refused = options.expect("is there").finish().expect_err("deep");
         assert_eq!(refused.field, "options.deep");
         assert_eq!(read.finish().expect_err("x").field, "x");
+        let mut read = fields(&json!({ "max_tokns": 2 }));
+        assert_eq!(read.take::<u32>("max_tokens"), Ok(None));
+        let refused = read.finish().expect_err("misspelt").to_string();
+        assert!(refused.contains("did you mean `max_tokens`?"), "{refused}");
     }
 
     #[test]
