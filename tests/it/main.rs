@@ -7,12 +7,15 @@ mod drafter;
 mod drafting;
 mod drain;
 mod encoder_decoder;
+mod engines;
 mod errors;
 mod faults;
 mod http;
 mod layering;
 mod leaks;
 mod lifecycle;
+#[cfg(feature = "llama-cpp")]
+mod llama_cpp;
 mod lossless;
 mod memory;
 mod methods;

@@ -31,6 +31,8 @@ pub(crate) struct AdmittedRequest {
     /// Whether the model has drafters at all.
     pub(crate) has_drafters: bool,
     pub(crate) method: Choice,
+    /// Whether the seed gives the same tokens again: the method does, and the target's rows do not vary.
+    pub(crate) is_reproducible: bool,
     pub(crate) requirements: DrafterRequirements,
     pub(crate) prompt: Vec<TokenId>,
     pub(crate) decoder_start_token_id: Option<TokenId>,

@@ -68,6 +68,7 @@ pub(crate) fn check(
         model: model.name().to_owned(),
         has_drafters: model.has_drafters(),
         requirements: DrafterRequirements::of(&method),
+        is_reproducible: method.is_reproducible() && !description.rows_vary,
         method,
         prompt,
         decoder_start_token_id: description.decoder_start_token_id,

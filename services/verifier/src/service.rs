@@ -89,7 +89,7 @@ where
     let bounds = config.bounds();
     let description = v1::PeerDescription {
         limits: Some(bounds.to_wire()),
-        trees: true,
+        trees: served.model.caps().trees,
         ..peer::describe(&served)
     };
     let engine = engine::spawn(served.model, bounds.engine(), "target-engine");

@@ -19,7 +19,7 @@ mod rows;
 mod self_check;
 
 use candle_core::{DType, Device, Result, Tensor};
-use speculation::ports::{KvMemory, LanguageModel, ModelShape, Rows, Segment};
+use speculation::ports::{Caps, KvMemory, LanguageModel, ModelShape, Rows, Segment};
 use thiserror::Error;
 
 pub use self::cache::DeviceCache;
@@ -228,6 +228,13 @@ impl LanguageModel for DeviceModel {
             hidden_size: self.config.hidden_size,
             context_len: self.config.context_len,
             source_len: 0,
+        }
+    }
+
+    fn caps(&self) -> Caps {
+        Caps {
+            bit_invariant: false,
+            ..Caps::ALL
         }
     }
 

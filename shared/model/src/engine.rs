@@ -102,6 +102,15 @@ impl Default for EngineConfig {
     }
 }
 
+impl EngineConfig {
+    /// Bounds the sequences kept and forwarded to the `most` that a model holds.
+    fn bound_sequences(&mut self, most: usize) {
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
+        self.max_cached_sequences = self.max_cached_sequences.min(most);
+        self.max_batch = self.max_batch.min(most);
+    }
+}
+
 /// Warms the model up and starts the engine thread, named `name`.
 ///
 /// When the last clone of the handle is dropped, the thread finishes the tasks it has and ends;
@@ -111,7 +120,7 @@ impl Default for EngineConfig {
 /// If the first forward fails, the budget holds not even one token, or the system refuses a thread.
 pub fn spawn<M>(
     mut model: M,
-    config: EngineConfig,
+    mut config: EngineConfig,
     name: &str,
 ) -> Result<(EngineHandle, JoinHandle<()>), SpawnError>
 where
@@ -119,8 +128,15 @@ where
     M::Cache: Send,
 {
     warm_up(&mut model).map_err(|error| SpawnError::WarmUp(Box::new(error)))?;
+    config.bound_sequences(model.caps().max_sequences);
     let budget = Budget::of(&model, &config)?;
     budget.log(name, model.shape().context_len);
+    if let Some(pages) = budget.pages {
+        (model.reserve(pages)).map_err(|error| SpawnError::Reserve {
+            kv_tokens: budget.tokens,
+            source: Box::new(error),
+        })?;
+    }
     let (sender, receiver) = mpsc::channel();
     let shared = Shared::new(config.max_queue, budget.longest);
     let handle = EngineHandle::new(sender, shared.clone());
@@ -164,6 +180,14 @@ pub enum SpawnError {
         tree_tokens: usize,
         /// The least.
         least: usize,
+    },
+    /// The model does not get the memory of its budget.
+    #[error("no memory for keys and values of {kv_tokens} tokens (kv_tokens)")]
+    Reserve {
+        /// The budget.
+        kv_tokens: usize,
+        /// What the model said.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The system refused a thread.
     #[error("no thread for the engine")]

@@ -19,6 +19,27 @@ pub struct ModelShape {
     pub source_len: usize,
 }
 
+/// What an engine can do, and what its rows promise. What it lacks is refused where it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Whether a segment may end in a tree.
+    pub trees: bool,
+    /// Whether a row has the same bits in whatever forwards its sequence was computed; otherwise it is the same up to
+    /// rounding, and a seed gives its tokens again unless two of them are as good as equally likely.
+    pub bit_invariant: bool,
+    /// Most caches that may hold tokens when a forward has been made.
+    pub max_sequences: usize,
+}
+
+impl Caps {
+    /// Of an engine that lacks nothing.
+    pub const ALL: Self = Self {
+        trees: true,
+        bit_invariant: true,
+        max_sequences: usize::MAX,
+    };
+}
+
 /// One sequence's model state: keys and values of every token forwarded so far.
 pub trait KvCache {
     /// Number of tokens held.
@@ -146,10 +167,12 @@ impl Rows {
     }
 }
 
-/// A causal language model that scores any number of positions of any number of sequences at once.
+/// A causal language model that scores any number of positions of any number of sequences at once: the port
+/// beneath a drafter's or a verifier's engine thread, whatever computes behind it.
 ///
-/// A row's bits depend on its own sequence only: not on the other segments, not on how many
-/// positions are scored with it, not on how the sequence was cut into forwards.
+/// A row depends on its own sequence only: not on the other segments, not on how many positions are scored
+/// with it, not on how the sequence was cut into forwards. With [`Caps::bit_invariant`] that holds for its
+/// bits, else up to rounding.
 pub trait LanguageModel {
     /// State of one sequence.
     type Cache: KvCache;
@@ -158,6 +181,11 @@ pub trait LanguageModel {
 
     /// The model's sizes.
     fn shape(&self) -> ModelShape;
+
+    /// What the engine behind it can do.
+    fn caps(&self) -> Caps {
+        Caps::ALL
+    }
 
     /// State of an empty sequence.
     fn new_cache(&self) -> Self::Cache;
@@ -183,6 +211,15 @@ pub trait LanguageModel {
     /// does not tell. It is asked once, before there is any sequence.
     fn free_pages(&self) -> Option<usize> {
         None
+    }
+
+    /// Sets memory aside for `pages` pages, which is what its caches will take together at most. It is told once,
+    /// before there is any sequence; models that take memory as they need it do nothing.
+    ///
+    /// # Errors
+    /// If there is not as much.
+    fn reserve(&mut self, _pages: usize) -> Result<(), Self::Error> {
+        Ok(())
     }
 
     /// Whether a forward that failed with `error` may succeed once other caches have given memory back.

@@ -132,7 +132,7 @@ impl Driver {
             seed: request.seed,
             prompt_tokens: request.prompt.len() as u32,
             max_tokens: request.max_tokens,
-            reproducible: request.method.is_reproducible(),
+            reproducible: request.is_reproducible,
         }
     }
 
@@ -199,7 +199,7 @@ impl Driver {
             seed: request.seed,
             settings: wire::report::settings(&request.method, request.draft_len),
             lossless: request.method.is_lossless(),
-            reproducible: request.method.is_reproducible(),
+            reproducible: request.is_reproducible,
             retry_after_ms: match self.response.cut {
                 Some(Cut::LastCall) => RESTART_RETRY_AFTER.as_millis() as u32,
                 _ => 0,

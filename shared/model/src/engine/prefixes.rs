@@ -55,6 +55,11 @@ impl<C: KvCache> Prefixes<C> {
             cache,
             used,
         });
+        self.evict_beyond(bound);
+    }
+
+    /// Drops prefixes, the longest unused first, until no more than `bound` are left.
+    pub(super) fn evict_beyond(&mut self, bound: usize) {
         while self.entries.len() > bound && self.evict_oldest() {}
     }
 

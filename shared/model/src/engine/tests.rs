@@ -5,6 +5,7 @@ mod gather;
 mod generating;
 mod memory;
 mod progress;
+mod sequences;
 mod sources;
 mod steps;
 mod toy;

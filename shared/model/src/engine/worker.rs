@@ -214,6 +214,9 @@ where
             .saturating_sub(self.running.len());
         let evicted = self.slots.evict_beyond(room);
         self.count_evictions(evicted);
+        let held = self.running.len() + self.slots.len();
+        let most = self.model.caps().max_sequences;
+        self.prefixes.evict_beyond(most.saturating_sub(held));
     }
 
     /// The sequence that a task begins with: its slot's, or what an earlier one of the tenant left.
