@@ -3,7 +3,6 @@
 
 mod golden;
 mod sequences;
-mod trees;
 
 use speculation::{
     TokenId,

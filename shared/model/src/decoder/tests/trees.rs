@@ -33,14 +33,6 @@ fn every_level_gives_a_node_the_bits_of_its_path() {
 }
 
 #[test]
-fn going_on_from_a_kept_path_is_a_fresh_forward() {
-    for (name, mut model) in models() {
-        let trunks = 12..18;
-        trials::going_on_from_a_kept_path_is_a_fresh_forward(&mut model, trunks, same, &name);
-    }
-}
-
-#[test]
 fn refused_trees_leave_the_cache_alone() {
     let mut model = model(WeightFormat::Q8_0);
     let mut cache = model.new_cache();
@@ -55,15 +47,4 @@ fn refused_trees_leave_the_cache_alone() {
         assert_eq!(refused, Err(error.into()));
         assert_eq!((cache.len(), cache.tree_from()), (4, None));
     }
-}
-
-#[test]
-fn nothing_follows_a_tree_but_the_choice_of_a_path() {
-    trials::nothing_follows_a_tree_but_the_choice_of_a_path(&mut model(WeightFormat::Q8_0));
-}
-
-#[test]
-fn the_context_bounds_the_depth_of_a_tree_not_its_nodes() {
-    let mut model = model(WeightFormat::Q8_0);
-    trials::the_context_bounds_the_depth_of_a_tree_not_its_nodes(&mut model, same);
 }

@@ -1,38 +1,17 @@
 //! Chains: cut, cut back, in company.
 
 use super::*;
-use crate::tests::chains::SEGMENTS;
-
-#[test]
-fn neither_cuts_nor_what_was_there_change_a_number() {
-    trials::cutting_into_forwards_changes_nothing(&mut model(), assert_near, "f32");
-    let kept = [0, 1, 19, 63, 64, 65];
-    trials::truncation_leaves_no_trace(&mut model(), &kept, assert_near, "f32");
-}
+use outrider_tests::contract::SEGMENTS;
 
 /// With few scores at a time the rows of one segment attend a few at a time, and few segments together.
 #[test]
-fn a_ragged_batch_is_each_sequence_alone() {
+fn the_contract_holds_within_rounding() {
     for max_scores in [MAX_SCORES, 1, 1_000, 5_000] {
         let mut model = model();
         model.max_scores = max_scores;
-        let what = format!("{max_scores} scores at a time");
-        trials::company_changes_nothing(&mut model, assert_near, &what);
+        let name = format!("{max_scores} scores at a time");
+        trials::holds(&mut model, assert_near, &name);
     }
-}
-
-#[test]
-fn nothing_scored_fetches_nothing() {
-    let mut model = model();
-    let mut cache = model.new_cache();
-    let found = forward(&mut model, &mut cache, &text(5, 1), &[], 5).unwrap();
-    assert_eq!((found, cache.len()), ((Vec::new(), Vec::new()), 5));
-    model.forward(&mut [], &mut Rows::default()).unwrap();
-}
-
-#[test]
-fn refused_forwards_leave_every_cache_alone() {
-    trials::refused_forwards_leave_every_cache_alone(&mut model(), assert_near);
 }
 
 /// The sizes of the groups that a batch of `SEGMENTS` is computed in: (segments, rows, slots).

@@ -1,17 +1,15 @@
 //! Chains: cut into forwards, cut back, in company.
 
-use speculation::{
-    TokenId,
-    ports::{KvCache, LanguageModel, Rows, Segment},
-};
+use speculation::ports::{KvCache, LanguageModel, Rows, Segment};
 
-use super::{Agree, HIDDEN, TREE, VOCAB, extend, forward, fresh, text};
-use crate::forward_error::ForwardError;
+use super::{Agree, TREE, agrees_from, extend, forward, fresh, holding, text};
 
-pub(crate) fn cutting_into_forwards_changes_nothing<M>(model: &mut M, agree: Agree, name: &str)
-where
-    M: LanguageModel<Error = ForwardError>,
-{
+/// However a sequence is cut into forwards.
+pub fn cutting_into_forwards_changes_nothing<M: LanguageModel>(
+    model: &mut M,
+    agree: Agree,
+    name: &str,
+) {
     let tokens = text(80, 1);
     let expected = fresh(model, &tokens);
     for cut in [1, 7, 16, 33] {
@@ -23,16 +21,17 @@ where
             hidden.extend(rows.1);
         }
         let what = format!("{name}, chunks of {cut}");
-        agree(&logits, &expected.0, &what);
-        agree(&hidden, &expected.1, &what);
+        agrees_from(model, (&(logits, hidden), &expected), 0, agree, &what);
     }
 }
 
 /// Truncates sequences to each of `kept`.
-pub(crate) fn truncation_leaves_no_trace<M>(model: &mut M, kept: &[usize], agree: Agree, name: &str)
-where
-    M: LanguageModel<Error = ForwardError>,
-{
+pub fn truncation_leaves_no_trace<M: LanguageModel>(
+    model: &mut M,
+    kept: &[usize],
+    agree: Agree,
+    name: &str,
+) {
     let tokens = text(80, 2);
     let expected = fresh(model, &tokens);
     for &kept in kept {
@@ -41,15 +40,27 @@ where
         extend(model, &mut cache, &text(30, 5));
         cache.truncate(kept);
         assert_eq!(cache.len(), kept);
+        // There is no more to forget.
+        cache.truncate(kept + 1);
+        assert_eq!(cache.len(), kept);
         let found = extend(model, &mut cache, &tokens[kept..]);
         let what = format!("{name}, truncated to {kept}");
-        agree(&found.0, &expected.0[kept * VOCAB..], &what);
-        agree(&found.1, &expected.1[kept * HIDDEN..], &what);
+        agrees_from(model, (&found, &expected), kept, agree, &what);
     }
 }
 
+/// Tokens whose rows nobody wants, and no token at all.
+pub fn nothing_scored_gives_no_row<M: LanguageModel>(model: &mut M) {
+    let mut cache = model.new_cache();
+    let found = forward(model, &mut cache, &text(5, 1), &[], 5).expect("a forward");
+    assert_eq!((found, cache.len()), ((Vec::new(), Vec::new()), 5));
+    let mut rows = Rows::default();
+    model.forward(&mut [], &mut rows).expect("an empty forward");
+    assert!(rows.logits.is_empty());
+}
+
 /// Segments: tokens already cached, tokens appended, the first of them that is scored.
-pub(crate) const SEGMENTS: [(usize, usize, usize); 9] = [
+pub const SEGMENTS: [(usize, usize, usize); 9] = [
     (0, 1, 0),
     (20, 1, 0),
     (70, 1, 0),
@@ -61,31 +72,23 @@ pub(crate) const SEGMENTS: [(usize, usize, usize); 9] = [
     (0, 13, 13),
 ];
 
-/// One of them ends in a tree.
-pub(crate) fn company_changes_nothing<M>(model: &mut M, agree: Agree, name: &str)
-where
-    M: LanguageModel<Error = ForwardError>,
-{
+/// Whatever else is in the batch. One segment ends in a tree.
+pub fn company_changes_nothing<M: LanguageModel>(model: &mut M, agree: Agree, name: &str) {
     let segments = SEGMENTS.map(|(held, count, scored_from)| {
         let parents = if count == 7 { &TREE[..] } else { &[] };
         (text(held + count, held as u32), held, parents, scored_from)
     });
-    let mut started = |tokens: &[TokenId]| {
-        let mut cache = model.new_cache();
-        if !tokens.is_empty() {
-            extend(model, &mut cache, tokens);
-        }
-        cache
-    };
-    let mut caches = segments.each_ref().map(|own| started(&own.0[..own.1]));
-    let alone = segments.each_ref().map(|own| started(&own.0[..own.1]));
     let (mut logits, mut hidden) = (Vec::new(), Vec::new());
-    for ((tokens, held, parents, scored_from), mut cache) in segments.iter().zip(alone) {
-        let new = &tokens[*held..];
-        let rows = forward(model, &mut cache, new, parents, *scored_from).unwrap();
+    for (tokens, held, parents, scored_from) in &segments {
+        let mut cache = holding(model, &tokens[..*held]);
+        let rows = forward(model, &mut cache, &tokens[*held..], parents, *scored_from);
+        let rows = rows.expect("a forward");
         logits.extend(rows.0);
         hidden.extend(rows.1);
     }
+    let mut caches = segments
+        .each_ref()
+        .map(|own| holding(model, &own.0[..own.1]));
     let batch = caches.iter_mut().zip(&segments);
     let mut batch: Vec<_> = batch
         .map(|(cache, (tokens, held, parents, scored_from))| Segment {
@@ -99,7 +102,7 @@ where
         want_hidden: true,
         ..Rows::default()
     };
-    model.forward(&mut batch, &mut rows).unwrap();
+    model.forward(&mut batch, &mut rows).expect("a forward");
     agree(&rows.logits, &logits, name);
     agree(&rows.hidden, &hidden, name);
     for (cache, (tokens, ..)) in caches.iter().zip(&segments) {
