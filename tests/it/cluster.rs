@@ -235,8 +235,12 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn start(draft: ServedModel<Model>) -> Self {
+        Self::of(draft, target()).await
+    }
+
+    pub(crate) async fn of(draft: ServedModel<Model>, target: ServedModel<Model>) -> Self {
         let (drafter, draft_monitor) = drafter(draft).await;
-        let (verifier, target_monitor) = verifier(target()).await;
+        let (verifier, target_monitor) = verifier(target).await;
         let coordinator = coordinator(config(&[drafter.url()], &[verifier.url()])).await;
         Self {
             drafter,

@@ -1,14 +1,24 @@
 //! With coupled verification the output is the target's own, whatever was drafted.
 
 use futures_util::future::join_all;
-use wire::v1::{FinishReason, Origin};
+use wire::v1::{FinishReason, GenerateRequest, Origin};
 
 use crate::client::{With, generate, request};
 use crate::cluster::{Cluster, draft, random_draft};
 use crate::prompts;
 
-/// Every prompt, temperature and draft length against the target alone with the same seed.
-async fn equals_target_only(cluster: &Cluster, few: usize) {
+/// A way of asking for drafts.
+pub(crate) type Way = fn(GenerateRequest) -> GenerateRequest;
+
+/// Chains of several lengths.
+const CHAINS: [Way; 3] = [
+    |requested| requested.draft_len(1),
+    |requested| requested.draft_len(4),
+    |requested| requested.draft_len(8),
+];
+
+/// Every prompt, temperature and way against the target alone with the same seed.
+pub(crate) async fn equals_target_only(cluster: &Cluster, few: usize, ways: &[Way]) {
     let mut drafted = 0;
     for (index, prompt) in prompts::mixed(few).into_iter().enumerate() {
         for temperature in [0.0, 1.0] {
@@ -21,12 +31,11 @@ async fn equals_target_only(cluster: &Cluster, few: usize) {
             )
             .await;
             assert!(alone.origins.iter().all(|&origin| origin == Origin::Target));
-            for draft_len in [1, 4, 8] {
-                let coupled =
-                    generate(&cluster.coordinator, requested.clone().draft_len(draft_len)).await;
+            for (way, change) in ways.iter().enumerate() {
+                let coupled = generate(&cluster.coordinator, change(requested.clone())).await;
                 assert_eq!(
                     coupled.tokens, alone.tokens,
-                    "T={temperature} K={draft_len} {prompt:?}"
+                    "T={temperature}, way {way}, {prompt:?}"
                 );
                 assert_eq!(coupled.text, alone.text);
                 assert_eq!(coupled.finished.reason(), alone.finished.reason());
@@ -40,12 +49,13 @@ async fn equals_target_only(cluster: &Cluster, few: usize) {
 
 #[tokio::test]
 async fn coupled_equals_target_only() {
-    equals_target_only(&Cluster::start(draft()).await, 8).await;
+    equals_target_only(&Cluster::start(draft()).await, 8, &CHAINS).await;
 }
 
 #[tokio::test]
 async fn coupled_equals_target_only_with_a_draft_model_that_knows_nothing() {
-    equals_target_only(&Cluster::start(random_draft(|_| {})).await, 4).await;
+    let cluster = Cluster::start(random_draft(|_| {})).await;
+    equals_target_only(&cluster, 4, &CHAINS).await;
 }
 
 #[tokio::test]

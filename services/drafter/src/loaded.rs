@@ -142,7 +142,7 @@ fn heads(
 /// What is to be said of models that read more for a token than those before them: the cascade would ask
 /// the dearer one more often. It is no error, for memory and formats differ, and the output is the same.
 fn out_of_order(models: &[ServedModel<Model>]) -> Vec<String> {
-    let weights = |served: &ServedModel<Model>| served.model.config().weights_per_token();
+    let weights = |served: &ServedModel<Model>| served.model.weights_per_token();
     let pairs = models.windows(2).enumerate();
     pairs
         .filter(|(_, pair)| weights(&pair[1]) > weights(&pair[0]))

@@ -71,6 +71,10 @@ struct PeerArgs {
     /// Where the model is computed: cpu, or cuda or cuda:N for a GPU.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// What computes the model: outrider, this program's own runtime, or llama-cpp for any GGUF file that llama.cpp
+    /// loads, in programs built with the feature of that name.
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
 }
 
 /// The OpenAI API of a coordinator.
@@ -139,6 +143,7 @@ impl PeerArgs {
             "dtype": self.dtype,
             "kv_dtype": self.kv_dtype,
             "device": self.device,
+            "engine": self.engine,
         });
         json!({ "listen": self.listen, "model": model })
     }

@@ -272,7 +272,11 @@ impl Checkpoint {
     /// The tokens that its chat template may name: by the tokenizer's config, or else by their ids.
     pub fn special_tokens(&self, tokenizer: &Tokenizer) -> SpecialTokens {
         let named = self.named_tokens.clone();
-        named.unwrap_or_else(|| SpecialTokens::by_id(&self.config, tokenizer))
+        let ids = (
+            self.config.bos_token_id,
+            self.config.eos_token_ids.first().copied(),
+        );
+        named.unwrap_or_else(|| SpecialTokens::by_id(ids.0, ids.1, tokenizer))
     }
 
     /// The format that is fastest on a CPU and faithful to the file: Q8_0, which decodes a token in a quarter

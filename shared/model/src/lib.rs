@@ -31,6 +31,8 @@ pub mod head;
 pub mod hub;
 pub mod kernels;
 mod linear;
+#[cfg(feature = "llama-cpp")]
+pub mod llama_cpp;
 mod load_progress;
 mod mlp;
 mod norm;
@@ -47,6 +49,8 @@ pub mod weights;
 
 #[cfg(feature = "device")]
 pub use self::device::DeviceModel;
+#[cfg(feature = "llama-cpp")]
+pub use self::llama_cpp::LlamaModel;
 pub use self::{
     cache::{KvFormat, UnknownKvFormat},
     checkpoint::{Checkpoint, CheckpointError, CheckpointFiles},

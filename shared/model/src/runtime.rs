@@ -2,11 +2,13 @@
 
 use speculation::{
     TokenId,
-    ports::{KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment},
+    ports::{Caps, KvCache, KvMemory, LanguageModel, ModelShape, Rows, Segment},
 };
 
 #[cfg(feature = "device")]
 use crate::device::{DeviceCache, DeviceModel};
+#[cfg(feature = "llama-cpp")]
+use crate::llama_cpp::{LlamaCache, LlamaModel};
 use crate::{
     cache::SequenceCache as CpuCache, config::ModelConfig, decoder::Decoder,
     forward_error::ForwardError, t5::T5,
@@ -22,16 +24,22 @@ pub enum Model {
     /// Decoder-only, on a GPU.
     #[cfg(feature = "device")]
     Device(DeviceModel),
+    /// Whatever llama.cpp computes.
+    #[cfg(feature = "llama-cpp")]
+    LlamaCpp(LlamaModel),
 }
 
 /// State of one sequence of a [`Model`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum SequenceCache {
     /// Of a model on CPUs.
     Cpu(CpuCache),
     /// Of one on a device.
     #[cfg(feature = "device")]
     Device(DeviceCache),
+    /// Of one of llama.cpp's.
+    #[cfg(feature = "llama-cpp")]
+    LlamaCpp(LlamaCache),
 }
 
 /// `body` with what `of` holds, of whatever kind.
@@ -41,14 +49,32 @@ macro_rules! each {
             $(Self::$kind($inner) => $body,)+
             #[cfg(feature = "device")]
             Self::Device($inner) => $body,
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp($inner) => $body,
         }
     };
 }
 
 impl Model {
-    /// The model's sizes and constants.
-    pub fn config(&self) -> &ModelConfig {
-        each!(self, [Decoder, T5], model => model.config())
+    /// The model's sizes and constants; none of one that llama.cpp computes, which keeps them to itself.
+    pub fn config(&self) -> Option<&ModelConfig> {
+        match self {
+            Self::Decoder(model) => Some(model.config()),
+            Self::T5(model) => Some(model.config()),
+            #[cfg(feature = "device")]
+            Self::Device(model) => Some(model.config()),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(_) => None,
+        }
+    }
+
+    /// Weights that are read for a token of the output; all of a model that llama.cpp computes.
+    pub fn weights_per_token(&self) -> u64 {
+        match self {
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(model) => model.parameters(),
+            known => (known.config()).map_or(0, |config| config.weights_per_token() as u64),
+        }
     }
 }
 
@@ -78,6 +104,8 @@ impl KvCache for SequenceCache {
             Self::Cpu(cache) => cache.share(len).map(Self::Cpu),
             #[cfg(feature = "device")]
             Self::Device(cache) => cache.share(len).map(Self::Device),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(cache) => cache.share(len).map(Self::LlamaCpp),
         }
     }
 }
@@ -101,17 +129,17 @@ fn of_kind<'a, C>(
 }
 
 #[cfg_attr(
-    not(feature = "device"),
+    not(any(feature = "device", feature = "llama-cpp")),
     expect(
         clippy::unnecessary_wraps,
-        reason = "there is no other kind without the feature"
+        reason = "there is no other kind without the features"
     )
 )]
 fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
     match cache {
         SequenceCache::Cpu(cache) => Some(cache),
-        #[cfg(feature = "device")]
-        SequenceCache::Device(_) => None,
+        #[cfg(any(feature = "device", feature = "llama-cpp"))]
+        _ => None,
     }
 }
 
@@ -119,7 +147,15 @@ fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
 fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
     match cache {
         SequenceCache::Device(cache) => Some(cache),
-        SequenceCache::Cpu(_) => None,
+        _ => None,
+    }
+}
+
+#[cfg(feature = "llama-cpp")]
+fn in_llama_cpp(cache: &mut SequenceCache) -> Option<&mut LlamaCache> {
+    match cache {
+        SequenceCache::LlamaCpp(cache) => Some(cache),
+        _ => None,
     }
 }
 
@@ -131,12 +167,18 @@ impl LanguageModel for Model {
         each!(self, [Decoder, T5], model => model.shape())
     }
 
+    fn caps(&self) -> Caps {
+        each!(self, [Decoder, T5], model => model.caps())
+    }
+
     fn new_cache(&self) -> SequenceCache {
         match self {
             Self::Decoder(model) => SequenceCache::Cpu(model.new_cache()),
             Self::T5(model) => SequenceCache::Cpu(model.new_cache()),
             #[cfg(feature = "device")]
             Self::Device(model) => SequenceCache::Device(model.new_cache()),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(model) => SequenceCache::LlamaCpp(model.new_cache()),
         }
     }
 
@@ -146,6 +188,10 @@ impl LanguageModel for Model {
 
     fn free_pages(&self) -> Option<usize> {
         each!(self, [Decoder, T5], model => model.free_pages())
+    }
+
+    fn reserve(&mut self, pages: usize) -> Result<(), ForwardError> {
+        each!(self, [Decoder, T5], model => model.reserve(pages))
     }
 
     fn is_out_of_memory(error: &ForwardError) -> bool {
@@ -165,6 +211,8 @@ impl LanguageModel for Model {
             Self::Decoder(_) => Ok(()),
             #[cfg(feature = "device")]
             Self::Device(_) => Ok(()),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(_) => Ok(()),
         }
     }
 
@@ -178,6 +226,8 @@ impl LanguageModel for Model {
             Self::T5(model) => model.forward(&mut of_kind(batch, on_cpu)?, rows),
             #[cfg(feature = "device")]
             Self::Device(model) => model.forward(&mut of_kind(batch, on_device)?, rows),
+            #[cfg(feature = "llama-cpp")]
+            Self::LlamaCpp(model) => model.forward(&mut of_kind(batch, in_llama_cpp)?, rows),
         }
     }
 }

@@ -3,6 +3,8 @@
 mod error;
 mod heads;
 mod inspected;
+#[cfg(feature = "llama-cpp")]
+mod llama_cpp;
 mod located;
 pub(crate) mod reference;
 mod rounding;
@@ -26,6 +28,7 @@ use crate::embedded;
 use crate::linear::WeightFormat;
 use crate::progress::{Lines, Observer};
 use crate::runtime::Model;
+use ::llama_cpp::Settings;
 use located::Located;
 
 /// A model as a section of a service's configuration.
@@ -41,17 +44,37 @@ pub struct ModelSource {
     /// Name the model is served under; empty takes the last part of the path.
     #[serde(default)]
     pub name: String,
+    /// What computes it: `outrider`, this program's own runtime, or `llama-cpp` for any GGUF file that llama.cpp
+    /// loads, in programs built with the feature of that name.
+    #[serde(default)]
+    pub engine: EngineKind,
     /// Format the weights are computed in: `q8_0`, `q4_k` or `f32` on a CPU; `bf16`, `f16` or `f32` on a GPU;
-    /// `auto` is the first of these, but `q4_k` for files that are in it.
+    /// `auto` is the first of these, but `q4_k` for files that are in it. llama.cpp computes in the file's own: `auto`.
     #[serde(default = "default_dtype")]
     pub dtype: String,
     /// Format that keys and values are held in: `f16` or `f32` on a CPU; on a GPU it is that of the weights.
-    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others.
+    /// `auto` is `f32` beside weights in `f32`, and `f16` beside others. In llama.cpp it is `f32` or `f16`, and `auto`
+    /// is `f32`, with which rows depend the least on how their sequence was cut.
     #[serde(default = "default_dtype")]
     pub kv_dtype: String,
-    /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU.
+    /// Where it is computed: `cpu`, or `cuda` or `cuda:N` for a GPU. llama.cpp takes the GPUs that
+    /// `llama_cpp.gpu_layers` says.
     #[serde(default = "default_device")]
     pub device: String,
+    /// How llama.cpp computes it, with engine `llama-cpp`.
+    #[serde(default)]
+    pub llama_cpp: Settings,
+}
+
+/// What computes a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineKind {
+    /// This program's own runtime.
+    #[default]
+    Outrider,
+    /// llama.cpp, in this process.
+    LlamaCpp,
 }
 
 fn default_dtype() -> String {
@@ -71,6 +94,8 @@ impl ModelSource {
             dtype: default_dtype(),
             kv_dtype: default_dtype(),
             device: default_device(),
+            engine: EngineKind::default(),
+            llama_cpp: Settings::default(),
         }
     }
 
@@ -100,6 +125,10 @@ impl ModelSource {
     ) -> Result<ServedModel<Model>, SourceError> {
         let located = self.locate(observer)?;
         let mut served = self.serve(&located, observer)?;
+        if self.engine == EngineKind::LlamaCpp {
+            // It offers no hidden states, which heads read.
+            return Ok(served);
+        }
         let at = |source| SourceError::Head {
             path: self.path.clone(),
             source,
@@ -222,6 +251,9 @@ impl ModelSource {
         located: &Located,
         observer: &Arc<dyn Observer>,
     ) -> Result<ServedModel<Model>, SourceError> {
+        if self.engine == EngineKind::LlamaCpp {
+            return self.serve_by_llama_cpp(located);
+        }
         let checkpoint = self.open_located(located, observer)?;
         let computation = self.computation_of(&checkpoint)?;
         // How the built-in models are computed is part of what they are.
@@ -231,6 +263,11 @@ impl ModelSource {
             tracing::warn!(model = self.served_name(), "{warning}");
         }
         serve(&checkpoint, computation, self.served_name(), &self.path)
+    }
+
+    #[cfg(not(feature = "llama-cpp"))]
+    fn serve_by_llama_cpp(&self, _located: &Located) -> Result<ServedModel<Model>, SourceError> {
+        Err(SourceError::NoLlamaCpp)
     }
 
     fn open_located(

@@ -8,6 +8,7 @@ use speculation::chance::RoundChance;
 use speculation::drafting::policies::LEARNED;
 use speculation::drafting::{AcceptanceLabel, StopRule, Stopping};
 use speculation::noise::InnerCall;
+use speculation::ports::LanguageModel;
 use speculation::proposal::ProposalForm;
 use speculation::verification::Verification;
 use wire::v1::{Drafting, Open, SamplingParams, StopCause};
@@ -19,7 +20,7 @@ use crate::cluster::Service;
 /// A head of the embedded draft model that was never trained: what it predicts varies with the token.
 pub(crate) fn head(label: AcceptanceLabel) -> AcceptanceHead {
     let served = draft_with_heads();
-    let hidden = served.model.config().hidden_size;
+    let hidden = served.model.shape().hidden_size;
     let info = HeadInfo {
         depth: 1,
         tied: false,

@@ -50,7 +50,8 @@ impl Pair {
 impl Pair {
     /// What the pair is, in words.
     pub(crate) fn describe(&self, which: Which) -> String {
-        let [target, draft] = [&self.target, &self.draft].map(|served| served.model.config());
+        let [target, draft] = [&self.target, &self.draft]
+            .map(|served| (served.model.config()).expect("our own runtime computes it"));
         let sizes = [target, draft].map(|config| millions(parameters(config)));
         match which {
             Which::Synthetic => format!(

@@ -17,6 +17,7 @@ use model::tokenizer::{self, Tokenizer};
 use server::process::Process;
 use speculation::TokenId;
 use speculation::methods::SPARSE_TOP;
+use speculation::ports::LanguageModel;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use verifier::VerifierConfig;
@@ -115,7 +116,7 @@ async fn train(
         "the draft model's vocabulary is not that of the target '{}'",
         described.model
     );
-    let context_len = (described.context_len as usize).min(draft.served.model.config().context_len);
+    let context_len = (described.context_len as usize).min(draft.served.model.shape().context_len);
     let prompts = tokens(
         &draft.served.tokenizer_json,
         prompts,

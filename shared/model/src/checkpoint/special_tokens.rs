@@ -3,8 +3,6 @@
 use serde::Deserialize;
 use tokenizers::Tokenizer;
 
-use crate::config::ModelConfig;
-
 /// Tokens that begin and end a text, as they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
@@ -15,12 +13,12 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    /// Those whose ids the model's config tells.
-    pub(super) fn by_id(config: &ModelConfig, tokenizer: &Tokenizer) -> Self {
+    /// Those of these ids.
+    pub(crate) fn by_id(bos: Option<u32>, eos: Option<u32>, tokenizer: &Tokenizer) -> Self {
         let written = |id: Option<u32>| tokenizer.id_to_token(id?);
         Self {
-            bos: written(config.bos_token_id),
-            eos: written(config.eos_token_ids.first().copied()),
+            bos: written(bos),
+            eos: written(eos),
         }
     }
 

@@ -165,12 +165,22 @@ fn unsupported(found: String) -> GgufError {
 
 /// Tokens with a meaning to the model.
 fn tokens(metadata: &Metadata, config: &mut Json) -> Result<(), GgufError> {
-    let id = |name: &str| metadata.whole(&format!("tokenizer.ggml.{name}_token_id"));
     // Null where the file has none: no family's default takes its place.
-    config["bos_token_id"] = id("bos")?.into();
+    config["bos_token_id"] = bos(metadata)?.into();
+    config["eos_token_id"] = ends(metadata)?.into();
+    Ok(())
+}
+
+/// The token that begins a text, if the file names one.
+pub(crate) fn bos(metadata: &Metadata) -> Result<Option<u64>, GgufError> {
+    metadata.whole("tokenizer.ggml.bos_token_id")
+}
+
+/// All tokens that end a text or a turn.
+pub(crate) fn ends(metadata: &Metadata) -> Result<Vec<u64>, GgufError> {
+    let id = |name: &str| metadata.whole(&format!("tokenizer.ggml.{name}_token_id"));
     if let Some(all) = metadata.wholes(EOS_TOKEN_IDS)? {
-        config["eos_token_id"] = all.into();
-        return Ok(());
+        return Ok(all);
     }
     let mut ends: Vec<u64> = Vec::new();
     for name in ["eos", "eot", "eom"] {
@@ -189,8 +199,7 @@ fn tokens(metadata: &Metadata, config: &mut Json) -> Result<(), GgufError> {
             ends.push(id);
         }
     }
-    config["eos_token_id"] = ends.into();
-    Ok(())
+    Ok(ends)
 }
 
 /// Control tokens that end a turn or a text in the families that are read, as llama.cpp has them.

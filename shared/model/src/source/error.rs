@@ -48,6 +48,22 @@ pub enum SourceError {
         "path: '{0}' is not here, and this build cannot ask the hub: build with the feature \"hub\""
     )]
     NoHub(String),
+    /// A build without llama.cpp.
+    #[cfg(not(feature = "llama-cpp"))]
+    #[error(
+        "engine: this program was built without llama.cpp: use engine outrider, or build with --features llama-cpp \
+         (docs/llama-cpp.md)"
+    )]
+    NoLlamaCpp,
+    /// llama.cpp cannot compute it, or not so.
+    #[cfg(feature = "llama-cpp")]
+    #[error("engine llama-cpp, '{path}': {}", causes(source))]
+    LlamaCpp {
+        /// The model.
+        path: String,
+        /// What stands in the way.
+        source: super::llama_cpp::LlamaCppError,
+    },
     /// The device is unknown, or the format on it.
     #[error(transparent)]
     Computation(#[from] UnknownComputation),

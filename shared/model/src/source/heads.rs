@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use speculation::drafting::AcceptanceLabel;
+use speculation::ports::LanguageModel;
 
 use super::ServedModel;
 use crate::head::{self, AcceptanceHead, HeadError};
@@ -34,7 +35,7 @@ impl ServedModel<Model> {
     /// # Errors
     /// As [`AcceptanceHead::check`], but for that.
     pub fn fit(&self, head: AcceptanceHead) -> Result<AcceptanceHead, HeadError> {
-        let hidden_size = self.model.config().hidden_size;
+        let hidden_size = self.model.shape().hidden_size;
         match head.check(hidden_size, &self.weights_fingerprint) {
             Err(HeadError::OtherDraft { file, found, .. }) if self.is_converted => tracing::warn!(
                 model = self.name,
@@ -65,7 +66,7 @@ impl ServedModel<Model> {
         let mut heads: Vec<_> = opened
             .filter_map(|head| head.map_err(left_out).ok())
             .collect();
-        let hidden_size = self.model.config().hidden_size;
+        let hidden_size = self.model.shape().hidden_size;
         heads.retain(|head| head.info().hidden_size == hidden_size);
         let own = AcceptanceLabel::ALL.into_iter().filter_map(|label| {
             let of_label = heads.iter().filter(|head| head.info().label == label);

@@ -1,6 +1,7 @@
 //! A model's files, looked at before its weights are loaded.
 
 use super::located::{Located, folder_of};
+use super::served::token_bound;
 use super::{ModelReference, ModelSource, ServedModel, SourceError, unobserved};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::computation::{Computation, PlaceError, UnknownComputation};
@@ -60,8 +61,7 @@ impl Vocabulary {
         let at = || path.to_owned();
         let tokenizer = (checkpoint.tokenizer())
             .map_err(|source| SourceError::Tokenizer { path: at(), source })?;
-        let ids = tokenizer.get_vocab(true).into_values();
-        let tokens = ids.max().map_or(0, |id| id as usize + 1);
+        let tokens = token_bound(&tokenizer);
         let rows = checkpoint.config().vocab_size;
         if tokens > rows {
             let path = at();

@@ -76,6 +76,17 @@ impl TensorFile {
         Some((info, &self.bytes[info.range.clone()]))
     }
 
+    /// The format that most bytes are in, as the file calls it; empty without tensors.
+    #[cfg(feature = "llama-cpp")]
+    pub(crate) fn main_format(&self) -> &str {
+        let mut bytes: BTreeMap<&str, usize> = BTreeMap::new();
+        for info in self.tensors.values() {
+            *bytes.entry(&info.format_name).or_default() += info.range.len();
+        }
+        let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
+        most.map_or("", |(format, _)| format)
+    }
+
     /// All tensors, in the order of their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &TensorInfo, &[u8])> {
         let bytes = |info: &TensorInfo| &self.bytes[info.range.clone()];

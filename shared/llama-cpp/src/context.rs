@@ -1,0 +1,258 @@
+//! A loaded model with its one context.
+
+use std::fmt;
+use std::path::Path;
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::token::LlamaToken;
+use self_cell::self_cell;
+use thiserror::Error;
+
+use crate::ledger::{BadEntry, Entry, Ledger, SEQUENCES, SequenceId};
+use crate::loading::{self, BATCH, ContextSettings, LoadError};
+use crate::settings::{KvType, Settings};
+
+/// Tokens that a context holds before [`Context::reserve`].
+const FIRST_CELLS: usize = BATCH as usize;
+
+self_cell!(
+    /// A context borrows its model.
+    struct Owned {
+        owner: LlamaModel,
+        #[covariant]
+        dependent: LlamaContext,
+    }
+);
+
+/// A model, and the memory of up to [`SEQUENCES`] sequences.
+pub struct Context {
+    owned: Owned,
+    settings: ContextSettings,
+    ledger: Ledger,
+    batch: LlamaBatch<'static>,
+    vocab_size: usize,
+}
+
+/// Why a batch was not computed. Every sequence holds what it held before.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// An entry was refused.
+    #[error(transparent)]
+    Entry(#[from] BadEntry),
+    /// llama.cpp failed.
+    #[error("llama.cpp failed: {0}")]
+    Failed(String),
+}
+
+impl Context {
+    /// Loads the GGUF file at `path`, with keys and values in `kv`.
+    ///
+    /// # Errors
+    /// If llama.cpp does not read it, it is recurrent, or a setting is out of range.
+    pub fn load(path: &Path, settings: &Settings, kv: KvType) -> Result<Self, LoadError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let settings_of_contexts = ContextSettings {
+            threads: settings.threads_on(cores as u32)?,
+            kv,
+            flash_attention: settings.flash_attention,
+        };
+        let model = loading::model(path, settings)?;
+        let vocab_size = usize::try_from(model.n_vocab()).unwrap_or_default();
+        let owned = Owned::try_new(model, |model| {
+            loading::context(model, &settings_of_contexts, FIRST_CELLS)
+        })?;
+        let mut loaded = Self {
+            owned,
+            settings: settings_of_contexts,
+            ledger: Ledger::new(FIRST_CELLS, vocab_size),
+            batch: LlamaBatch::new(BATCH as usize, SEQUENCES as i32),
+            vocab_size,
+        };
+        if loaded.can_truncate() {
+            Ok(loaded)
+        } else {
+            Err(LoadError::Recurrent)
+        }
+    }
+
+    /// Whether a sequence can forget its last token, as rounds need it: tried, since not every kind of memory that
+    /// cannot is known by name.
+    fn can_truncate(&mut self) -> bool {
+        let Some(sequence) = self.take() else {
+            return false;
+        };
+        let entry = Entry {
+            token: 0,
+            sequences: &[sequence],
+            is_scored: false,
+        };
+        let is_computed = self.decode(&[entry; 2], |_| ()).is_ok();
+        let can_truncate = is_computed && self.truncate(sequence, 1);
+        self.give_back(sequence);
+        can_truncate
+    }
+
+    /// Makes room for `cells` tokens of all sequences together, instead of what there was. All sequences are empty
+    /// then.
+    ///
+    /// # Errors
+    /// If there is not as much memory; the room is then what it was.
+    ///
+    /// # Panics
+    /// If a sequence holds tokens.
+    pub fn reserve(&mut self, cells: usize) -> Result<(), LoadError> {
+        assert!(self.ledger.is_empty(), "sequences hold tokens");
+        let settings = &self.settings;
+        self.owned.with_dependent_mut(|model, context| {
+            *context = loading::context(model, settings, cells)?;
+            Ok::<_, LoadError>(())
+        })?;
+        self.ledger.resize(cells);
+        Ok(())
+    }
+
+    /// Computes `entries`, and gives the logits, (vocabulary), of each that is scored to `row`, in order.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; every sequence holds what it held before, though `row` may have been called.
+    pub fn decode(
+        &mut self,
+        entries: &[Entry<'_>],
+        mut row: impl FnMut(&[f32]),
+    ) -> Result<(), DecodeError> {
+        let mark = self.ledger.mark();
+        let mut parts = entries.chunks(BATCH as usize);
+        let computed = parts.try_for_each(|part| self.decode_part(part, &mut row));
+        if computed.is_err() {
+            for (sequence, len) in self.ledger.rewind(&mark) {
+                self.forget(sequence, len);
+            }
+        }
+        computed
+    }
+
+    /// The same of at most [`BATCH`] entries and at least one, but that nothing is taken back.
+    fn decode_part(
+        &mut self,
+        entries: &[Entry<'_>],
+        row: &mut impl FnMut(&[f32]),
+    ) -> Result<(), DecodeError> {
+        self.batch.clear();
+        for entry in entries {
+            let position = self.ledger.append(entry)?;
+            // No more than the batch was made for: the ledger lets none be named twice.
+            let sequences: Vec<i32> = entry.sequences.iter().map(|id| id.index() as i32).collect();
+            let token = LlamaToken(entry.token as i32);
+            let added = self
+                .batch
+                .add(token, position as i32, &sequences, entry.is_scored);
+            added.map_err(|error| DecodeError::Failed(error.to_string()))?;
+        }
+        let batch = &mut self.batch;
+        self.owned.with_dependent_mut(|_, context| {
+            let decoded = context.decode(batch);
+            decoded.map_err(|error| DecodeError::Failed(error.to_string()))?;
+            let scored = (0..).zip(entries).filter(|(_, entry)| entry.is_scored);
+            scored.for_each(|(index, _)| row(context.get_logits_ith(index)));
+            Ok(())
+        })
+    }
+
+    /// A sequence that nobody has; none if all are taken.
+    pub fn take(&mut self) -> Option<SequenceId> {
+        self.ledger.take()
+    }
+
+    /// Frees a sequence for another to take it.
+    pub fn give_back(&mut self, sequence: SequenceId) {
+        self.truncate(sequence, 0);
+        self.ledger.give_back(sequence);
+    }
+
+    /// Makes `to` share the first `len` tokens of `from`.
+    ///
+    /// # Errors
+    /// [`BadEntry::Diverged`] if it holds others, or `from` fewer.
+    pub fn copy(&mut self, from: SequenceId, to: SequenceId, len: usize) -> Result<(), BadEntry> {
+        let new = self.ledger.copy(from, to, len)?;
+        if new.is_empty() {
+            return Ok(());
+        }
+        let [from, to] = [from, to].map(|id| id.index() as i32);
+        let [start, end] = [new.start, new.end].map(|position| Some(position as u32));
+        let copied = self
+            .owned
+            .with_dependent_mut(|_, context| context.kv_cache_seq_cp(from, to, start, end));
+        debug_assert!(copied.is_ok(), "positions fit");
+        Ok(())
+    }
+
+    /// Makes a sequence forget its tokens from `len` on. Returns whether it could: if not, it holds none.
+    pub fn truncate(&mut self, sequence: SequenceId, len: usize) -> bool {
+        if !self.ledger.truncate(sequence, len) || self.forget(sequence, len) {
+            return true;
+        }
+        self.ledger.truncate(sequence, 0);
+        self.forget(sequence, 0);
+        false
+    }
+
+    /// Has llama.cpp forget what the ledger no longer has.
+    fn forget(&mut self, sequence: SequenceId, len: usize) -> bool {
+        let sequence = sequence.index() as i32;
+        let removed = self.owned.with_dependent_mut(|_, context| {
+            context.kv_cache_seq_rm(sequence, Some(len as u32), None)
+        });
+        removed.is_ok()
+    }
+
+    /// Tokens of the vocabulary; the length of a row.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Longest sequence that the model was made for, in tokens.
+    pub fn context_len(&self) -> usize {
+        self.model().n_ctx_train() as usize
+    }
+
+    /// Numbers of its weights.
+    pub fn parameters(&self) -> u64 {
+        self.model().n_params()
+    }
+
+    /// Threads of a forward.
+    pub fn threads(&self) -> u32 {
+        self.settings.threads
+    }
+
+    /// Cells held, each once.
+    pub fn used(&self) -> usize {
+        self.ledger.used()
+    }
+
+    /// Bytes that the room for one token takes, roughly: keys and values, and a column of attention's scores, which
+    /// stand for a whole batch at once.
+    pub fn token_bytes(&self) -> usize {
+        let model = self.model();
+        let heads = model.n_head().max(1) as usize;
+        let head_dim = usize::try_from(model.n_embd()).unwrap_or_default() / heads;
+        let key_len = head_dim * model.n_head_kv() as usize;
+        let held = 2 * model.n_layer() as usize * key_len * self.settings.kv.bytes();
+        held + BATCH as usize * (heads + 1) * size_of::<f32>()
+    }
+
+    fn model(&self) -> &LlamaModel {
+        self.owned.borrow_owner()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Context");
+        debug.field("settings", &self.settings);
+        debug.finish_non_exhaustive()
+    }
+}

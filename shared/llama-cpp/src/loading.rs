@@ -1,0 +1,157 @@
+//! Loading a model, and what is refused of it.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::{LlamaModelParams, LlamaSplitMode};
+use llama_cpp_2::{LogOptions, send_logs_to_tracing};
+use thiserror::Error;
+
+use crate::ledger::SEQUENCES;
+use crate::settings::{KvType, Settings, SplitMode, TooManyThreads};
+
+/// Version of the crate that llama.cpp is compiled from; another one may compute other numbers.
+pub const VERSION: &str = "0.1.160";
+
+/// Most tokens computed at once; more are computed one part after the other.
+pub(crate) const BATCH: u32 = 512;
+
+/// `LLAMA_FLASH_ATTN_TYPE_DISABLED`.
+const FLASH_OFF: i32 = 0;
+/// `LLAMA_FLASH_ATTN_TYPE_ENABLED`.
+const FLASH_ON: i32 = 1;
+
+/// Why a model cannot be loaded.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// llama.cpp itself does not start.
+    #[error("llama.cpp does not start: {0}")]
+    Start(String),
+    /// It refuses the file.
+    #[error("llama.cpp does not load {}; its log lines say why (log = \"info,llama-cpp-2=info\")", .0.display())]
+    Model(PathBuf),
+    /// More threads than cores.
+    #[error("llama_cpp.{0}")]
+    Threads(#[from] TooManyThreads),
+    /// A state that cannot be cut back.
+    #[error(
+        "it is a recurrent or hybrid model, whose state cannot forget its last tokens: refused drafts could not be \
+         taken back"
+    )]
+    Recurrent,
+    /// No context.
+    #[error(
+        "llama.cpp makes no context of {cells} tokens, most likely for want of memory: lower engine.kv_tokens"
+    )]
+    Context {
+        /// Tokens it was to hold.
+        cells: usize,
+    },
+}
+
+/// How contexts of one model are made.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextSettings {
+    pub(crate) threads: u32,
+    pub(crate) kv: KvType,
+    pub(crate) flash_attention: bool,
+}
+
+/// llama.cpp, started once in this process, its log lines with the others of this program.
+fn backend() -> Result<&'static LlamaBackend, LoadError> {
+    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
+    let started = BACKEND.get_or_init(|| {
+        send_logs_to_tracing(LogOptions::default());
+        LlamaBackend::init().map_err(|error| error.to_string())
+    });
+    started
+        .as_ref()
+        .map_err(|error| LoadError::Start(error.clone()))
+}
+
+/// What was compiled of llama.cpp.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// Instruction sets and other choices that its numbers may depend on, as it names them.
+    pub features: String,
+    /// Whether it can compute on GPUs.
+    pub offloads: bool,
+}
+
+/// What was compiled of llama.cpp.
+pub fn build() -> Build {
+    let _alone = one_at_a_time();
+    // SAFETY: it takes nothing, and returns a text that ends in zero and lives as long as the program. Only this
+    // function has it written anew, one caller at a time.
+    let features = unsafe { std::ffi::CStr::from_ptr(llama_cpp_sys_2::llama_print_system_info()) };
+    Build {
+        features: features.to_string_lossy().into_owned(),
+        offloads: backend().is_ok_and(LlamaBackend::supports_gpu_offload),
+    }
+}
+
+/// Models and contexts are made one after the other: making a context may write to the model.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static MAKING: Mutex<()> = Mutex::new(());
+    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the model at `path`.
+pub(crate) fn model(path: &Path, settings: &Settings) -> Result<LlamaModel, LoadError> {
+    let backend = backend()?;
+    let _alone = one_at_a_time();
+    let split = match settings.split_mode {
+        SplitMode::None => LlamaSplitMode::None,
+        SplitMode::Layer => LlamaSplitMode::Layer,
+        SplitMode::Row => LlamaSplitMode::Row,
+    };
+    let params = LlamaModelParams::default()
+        .with_n_gpu_layers(settings.gpu_layers)
+        .with_split_mode(split);
+    let refused = |_| LoadError::Model(path.to_owned());
+    let model = LlamaModel::load_from_file(backend, path, &params).map_err(refused)?;
+    if model.is_recurrent() || model.is_hybrid() {
+        return Err(LoadError::Recurrent);
+    }
+    Ok(model)
+}
+
+/// Makes a context of `model` that holds `cells` tokens.
+pub(crate) fn context<'a>(
+    model: &'a LlamaModel,
+    settings: &ContextSettings,
+    cells: usize,
+) -> Result<LlamaContext<'a>, LoadError> {
+    let backend = backend()?;
+    let _alone = one_at_a_time();
+    let kv = match settings.kv {
+        KvType::F32 => KvCacheType::F32,
+        KvType::F16 => KvCacheType::F16,
+    };
+    let refused = || LoadError::Context { cells };
+    let n_ctx = u32::try_from(cells).ok().and_then(NonZeroU32::new);
+    let params = LlamaContextParams::default()
+        .with_n_ctx(Some(n_ctx.ok_or_else(refused)?))
+        .with_n_batch(BATCH)
+        .with_n_ubatch(BATCH)
+        .with_n_seq_max(SEQUENCES as u32)
+        // Sequences share cells: a prefix, a tree's trunk.
+        .with_kv_unified(true)
+        // Windows are masked, not cut off: a sequence can be truncated to any length.
+        .with_swa_full(true)
+        .with_type_k(kv)
+        .with_type_v(kv)
+        .with_flash_attention_policy(if settings.flash_attention {
+            FLASH_ON
+        } else {
+            FLASH_OFF
+        })
+        .with_n_threads(settings.threads as i32)
+        .with_n_threads_batch(settings.threads as i32);
+    model.new_context(backend, params).map_err(|_| refused())
+}
