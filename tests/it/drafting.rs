@@ -70,6 +70,30 @@ fn every_way(requested: &GenerateRequest) -> Vec<(&'static str, GenerateRequest)
                 .by(Drafting::MaxGram)
                 .policy(Policy::Goodput(true)),
         ),
+        (
+            "sure max-gram",
+            requested()
+                .by(Drafting::MaxGram)
+                .policy(Policy::Confidence(0.3)),
+        ),
+        (
+            "max-gram as long as it survives",
+            requested().by(Drafting::MaxGram).policy(learned(0.8)),
+        ),
+        (
+            "max-gram comb",
+            requested()
+                .by(Drafting::MaxGram)
+                .tree(Shape::Comb(4))
+                .draft_len(6),
+        ),
+        (
+            "sure max-gram alternates",
+            requested()
+                .by(Drafting::MaxGram)
+                .tree(Shape::Alternates(2))
+                .policy(learned(0.9)),
+        ),
         ("comb", requested().tree(Shape::Comb(8))),
         ("deep comb", requested().tree(Shape::Comb(3)).draft_len(12)),
         ("alternates", requested().tree(Shape::Alternates(2))),

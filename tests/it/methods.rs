@@ -87,6 +87,14 @@ fn every_way() -> Vec<(String, GenerateRequest)> {
     ways.push(("lossy coupled".to_owned(), tuned.clone()));
     tuned.verification = Verification::Block.into();
     ways.push(("lossy block".to_owned(), tuned));
+    let mut within = request("Once upon a time", 32).method("lossy");
+    within.parameters().kl_budget = Some(0.2);
+    ways.push(("lossy within a budget".to_owned(), within.clone()));
+    within.verification = Verification::Coupled.into();
+    ways.push(("lossy within a budget, coupled".to_owned(), within));
+    let mut code = request("Question: What is 347 + 58?\nAnswer:", 32).method("bild");
+    code.parameters().code_variant = Some(true);
+    ways.push(("bild as in the authors' code".to_owned(), code));
     let mut opt = request("Once upon a time", 32)
         .method("spec-cascade")
         .rule("opt");
@@ -229,10 +237,13 @@ async fn every_method_is_listed_with_its_parameters() {
                 "alpha" => requested.parameters().alpha = Some(number()),
                 "beta" => requested.parameters().beta = Some(number()),
                 "rule" => requested.parameters().rule = Some(parameter.default.clone()),
+                // None, unless it stands in place of alpha and beta.
+                "kl_budget" => assert_eq!(parameter.default, "none"),
                 "fallback" => requested.parameters().fallback = Some(number()),
                 "window" => requested.parameters().window = Some(number() as u32),
                 "max_run" => requested.parameters().max_run = Some(number() as u32),
                 "verify_on_finish" => requested.parameters().verify_on_finish = Some(false),
+                "code_variant" => requested.parameters().code_variant = Some(false),
                 "mean" => requested.parameters().mean = Some(true),
                 other => panic!("{other} is no field of MethodParameters"),
             }

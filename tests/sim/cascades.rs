@@ -32,10 +32,12 @@ pub(crate) const PLANS: [Plan; 8] = [
     Plan::Bild {
         window: 5,
         verify_on_finish: false,
+        code_variant: false,
     },
     Plan::Bild {
         window: 10,
         verify_on_finish: true,
+        code_variant: true,
     },
 ];
 

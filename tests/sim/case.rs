@@ -215,6 +215,9 @@ impl Case {
     /// How the verifier decides a block.
     pub(crate) fn verification(&self) -> Verification {
         match self.plan {
+            Plan::Bild {
+                code_variant: true, ..
+            } => Verification::bild_code(3.0),
             Plan::Bild { .. } => Verification::bild(3.0),
             _ => self.method.verification,
         }

@@ -93,6 +93,14 @@ impl AdmittedRequest {
         label.filter(|_| is_open && !method.verification.carries_layers)
     }
 
+    /// Whether Max-Gram is to propose only what it is sure enough of: under draft length `auto`, unless how long blocks
+    /// are must not depend on what is drafted.
+    pub(crate) fn max_gram_is_sure(&self) -> bool {
+        let method = &self.method;
+        let is_open = method.auto && method.drafting == Drafting::MaxGram;
+        is_open && !method.verification.carries_layers
+    }
+
     /// The tokens whose text the output continues: a decoder's output is a text of its own.
     pub(crate) fn text_before(&self) -> &[TokenId] {
         match self.decoder_start_token_id {

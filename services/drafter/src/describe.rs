@@ -27,7 +27,7 @@ pub(crate) fn describe(loaded: &Loaded, config: &DrafterConfig) -> v1::PeerDescr
     let draftings = loaded.draftings().into_iter();
     v1::PeerDescription {
         limits: Some(config.bounds().to_wire()),
-        trees: !loaded.models.is_empty(),
+        trees: true,
         draftings: draftings
             .map(|drafting| drafting::to_wire(drafting).into())
             .collect(),

@@ -110,7 +110,8 @@ impl DraftParams {
         {
             return Err(BadField::new("drafting", format!("'cascade' {problem}")));
         }
-        if self.stop_rule.needs_head()
+        if self.drafting == Drafting::Model
+            && self.stop_rule.needs_head()
             && let Some(label) = spec.verification.label
             && drafter.role.head(label).is_none()
         {

@@ -2,7 +2,7 @@
 
 use speculation::TokenId;
 use speculation::drafting::DraftToken;
-use speculation::max_gram::{Bigram, MaxGram};
+use speculation::max_gram::{Bigram, MaxGram, Sure};
 use speculation::proposal::{Proposal, ProposalForm, ProposalProbs};
 use wire::v1::StopCause;
 
@@ -29,14 +29,20 @@ pub(crate) async fn take_index(session: &mut DraftSession) -> MaxGram {
     index
 }
 
-/// Drafts a block with Max-Gram.
+/// Drafts a block with Max-Gram, in a tree with other tokens beside each that followed its match: as many tokens as were asked for, but none that the stop rule finds not sure enough.
 pub(crate) async fn draft(
     session: &mut DraftSession,
     bigram: &Bigram,
     requested: &DraftParams,
 ) -> Vec<Drafted> {
     let mut index = take_index(session).await;
-    let tokens = index.propose(requested.max_tokens as usize, bigram);
+    let tokens = index.propose_sure(requested.max_tokens as usize, bigram);
+    let leads: Vec<_> = tokens.iter().map(|sure| sure.id).collect();
+    let beside = requested.tree.width() as usize - 1;
+    let siblings = match beside {
+        0 => vec![Vec::new(); leads.len()],
+        most => index.alternatives(&leads, most),
+    };
     session.memory = Some(index);
     let ends = &session.spec.sampling.end_tokens;
     let probs = match session.spec.proposal_form {
@@ -47,15 +53,25 @@ pub(crate) async fn draft(
     };
     let mut drafted: Vec<Drafted> = Vec::with_capacity(tokens.len());
     let mut cause = requested.cause();
-    for id in tokens {
+    let mut survival = 1.0;
+    for (Sure { id, chance, .. }, siblings) in tokens.into_iter().zip(siblings) {
+        survival *= chance;
+        let count = drafted.len() as u32;
+        if (requested.stop_rule).stops_before_known(count, chance, survival) {
+            cause = StopCause::Policy;
+            break;
+        }
         drafted.push(Drafted {
-            drawn: Some(point(id, probs.clone())),
+            drawn: Some(point(id, probs.clone(), siblings)),
             ..Default::default()
         });
         if ends.contains(&id) {
             cause = StopCause::EndToken;
             break;
         }
+    }
+    if drafted.is_empty() {
+        drafted.push(Drafted::default());
     }
     if let Some(last) = drafted.last_mut() {
         last.ending = Some(Ending {
@@ -67,13 +83,13 @@ pub(crate) async fn draft(
     drafted
 }
 
-fn point(id: TokenId, probs: ProposalProbs) -> Drawn {
+fn point(id: TokenId, probs: ProposalProbs, siblings: Vec<TokenId>) -> Drawn {
     let proposal = Proposal {
         probs,
         ..Default::default()
     };
     Drawn {
         token: DraftToken { id, proposal },
-        siblings: Vec::new(),
+        siblings,
     }
 }

@@ -3,15 +3,17 @@
 //! Chen et al., "Cascade Speculative Drafting for Even Faster LLM Inference" (2024), §4.1 and
 //! Listing 1: the longest suffix of the context that occurs earlier, the leftmost occurrence among
 //! equals, proposes the tokens that follow it; the input of an encoder is searched first; where
-//! there is nothing to copy, a table of bigrams goes on.
+//! there is nothing to copy, a table of bigrams goes on. Length and count of a match tell how sure it is ([`Sure`]).
 
 mod automaton;
 mod bigram;
+mod hits;
 
 pub use bigram::{BadBigram, Bigram};
 
 use crate::TokenId;
-use automaton::{Automaton, Match};
+use automaton::{Automaton, Found, Match};
+use hits::{Evidence, Hits};
 
 /// The index of one context, kept with its session.
 ///
@@ -23,6 +25,20 @@ pub struct MaxGram {
     tokens: Vec<TokenId>,
     own: Automaton,
     corpus: Corpus,
+    hits: Hits,
+}
+
+/// A proposed token, and how sure it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sure {
+    /// The token.
+    pub id: TokenId,
+    /// Length of the match that speaks for it, the proposed tokens before it included; 0 for a bigram.
+    pub match_len: u32,
+    /// How often that match came before.
+    pub match_count: u32,
+    /// The estimated probability that it is accepted if those before it are.
+    pub chance: f64,
 }
 
 /// What is searched before the context itself.
@@ -49,6 +65,7 @@ impl MaxGram {
                 automaton,
                 matches: vec![Match::default()],
             },
+            hits: Hits::default(),
         }
     }
 
@@ -88,7 +105,8 @@ impl MaxGram {
         self.corpus.matches.truncate(len + 1);
     }
 
-    /// Makes the context `tokens`, keeping what it shares with the present one.
+    /// Makes the context `tokens`, keeping what it shares with the present one. Counts how often the match was right
+    /// about the tokens that are new.
     pub fn reconcile(&mut self, tokens: &[TokenId]) {
         self.reconcile_by(tokens, usize::MAX).for_each(drop);
     }
@@ -105,6 +123,7 @@ impl MaxGram {
         self.truncate(shared);
         tokens[shared..].chunks(piece.max(1)).map(move |piece| {
             for &token in piece {
+                self.learn(token);
                 self.push(token);
             }
             tokens.len() - self.tokens.len()
@@ -114,37 +133,109 @@ impl MaxGram {
     /// Exactly `count` tokens to follow the context, which stays as it is: what follows the match,
     /// then what follows the match of the context with these tokens, once, then bigrams.
     pub fn propose(&mut self, count: usize, bigram: &Bigram) -> Vec<TokenId> {
+        let proposal = self.propose_sure(count, bigram).into_iter();
+        proposal.map(|sure| sure.id).collect()
+    }
+
+    /// The same tokens, each with how sure it is.
+    pub fn propose_sure(&mut self, count: usize, bigram: &Bigram) -> Vec<Sure> {
         let len = self.tokens.len();
-        let mut proposal = self.continuation(count).to_vec();
+        let mut proposal = self.sure_continuation(count);
         if !proposal.is_empty() && proposal.len() < count {
-            for &token in &proposal {
-                self.push(token);
+            for sure in &proposal {
+                self.push(sure.id);
             }
-            proposal.extend_from_slice(self.continuation(count - proposal.len()));
+            proposal.extend(self.sure_continuation(count - proposal.len()));
             self.truncate(len);
         }
-        let mut last = proposal.last().or(self.tokens.last()).copied();
+        let proposed = proposal.last().map(|sure| sure.id);
+        let mut last = proposed.or(self.tokens.last().copied());
         while proposal.len() < count {
             // Before the first token there is nothing to go by.
             let next = bigram.next(last.unwrap_or_default());
-            proposal.push(next);
+            proposal.push(self.sure(next, Evidence::default()));
             last = Some(next);
         }
         proposal
     }
 
-    /// Up to `count` tokens after the longest match: of the corpus, if it holds the last token with
-    /// something after it, else of the context itself, where every match has something after it.
-    fn continuation(&self, count: usize) -> &[TokenId] {
-        let corpus = &self.corpus;
-        let (text, end) = match corpus.automaton.first_end(corpus.matches.last()) {
-            Some(end) if end + 1 < corpus.tokens.len() => (&corpus.tokens, end),
-            _ => match self.own.earlier_end() {
-                Some(end) => (&self.tokens, end),
-                None => return &[],
-            },
+    /// For each of `proposal`, tokens to follow the context, at most `most` others that followed its match too: the most
+    /// frequent first, among equals the newest. The context stays as it is.
+    pub fn alternatives(&mut self, proposal: &[TokenId], most: usize) -> Vec<Vec<TokenId>> {
+        let len = self.tokens.len();
+        let mut beside = Vec::with_capacity(proposal.len());
+        for &lead in proposal {
+            let mut following = self.following();
+            following.retain(|&token| token != lead);
+            following.truncate(most);
+            beside.push(following);
+            self.push(lead);
+        }
+        self.truncate(len);
+        beside
+    }
+
+    /// The tokens that followed the match, the best first; none without a match.
+    fn following(&self) -> Vec<TokenId> {
+        self.matched()
+            .map(|(_, automaton, found)| automaton.following(&found))
+            .unwrap_or_default()
+    }
+
+    /// Counts whether the match is right about the next token, `token`.
+    fn learn(&mut self, token: TokenId) {
+        let Some((following, found)) = self.continuation(1) else {
+            return;
         };
-        let following = &text[end + 1..];
-        &following[..count.min(following.len())]
+        let (is_right, evidence) = (following[0] == token, found.evidence(0));
+        self.hits.observe(evidence, is_right);
+    }
+
+    fn sure(&self, id: TokenId, evidence: Evidence) -> Sure {
+        Sure {
+            id,
+            match_len: evidence.len,
+            match_count: evidence.count,
+            chance: self.hits.chance(evidence),
+        }
+    }
+
+    fn sure_continuation(&self, count: usize) -> Vec<Sure> {
+        let Some((following, found)) = self.continuation(count) else {
+            return Vec::new();
+        };
+        let following = following.iter().zip(0..);
+        following
+            .map(|(&id, at)| self.sure(id, found.evidence(at)))
+            .collect()
+    }
+
+    /// Up to `count` tokens after the longest match: of the corpus, if it holds the last token with
+    /// something after it, else of the context itself, where every match has something after it. None without a match.
+    fn continuation(&self, count: usize) -> Option<(&[TokenId], Found)> {
+        let (text, _, found) = self.matched()?;
+        let following = &text[found.first_end + 1..];
+        Some((&following[..count.min(following.len())], found))
+    }
+
+    /// The longest match that something follows, with the text it is in and the text's automaton.
+    fn matched(&self) -> Option<(&[TokenId], &Automaton, Found)> {
+        let corpus = &self.corpus;
+        match corpus.automaton.found(corpus.matches.last()) {
+            Some(found) if found.first_end + 1 < corpus.tokens.len() => {
+                Some((&corpus.tokens, &corpus.automaton, found))
+            }
+            _ => Some((&self.tokens, &self.own, self.own.earlier()?)),
+        }
+    }
+}
+
+impl Found {
+    /// What speaks for the token that stands `at` tokens behind the match.
+    fn evidence(&self, at: u32) -> Evidence {
+        Evidence {
+            len: self.len.saturating_add(at),
+            count: self.count,
+        }
     }
 }

@@ -68,6 +68,10 @@ impl Outstanding {
 
 /// The state machine of one request.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what became of a request, each by itself"
+)]
 pub struct Session {
     config: SessionConfig,
     /// What a peer must take for the output: emitted tokens, then held ones.
@@ -84,6 +88,9 @@ pub struct Session {
     layers: Vec<Layer>,
     /// Whether the drafter was heard in this round, so that a verdict builds on what it said.
     drafter_heard: bool,
+    /// Whether nothing was generated yet, or the last verdict replaced a draft token: where the authors' code of BiLD
+    /// has the target add a token by itself.
+    target_goes_on: bool,
     pace: Pace,
     run: Run,
     response: Response,
@@ -96,6 +103,8 @@ struct Pace {
     draft_took: Option<Duration>,
     /// Whether the target decodes alone in this round because drafting does not pay.
     rests: bool,
+    /// Drafts in a row that were empty because no token was worth it.
+    empty_drafts: u32,
     /// Whether the drafter followed the output up to the last round: an answer that includes catching up
     /// tells nothing of what a round costs.
     drafter_follows: bool,
@@ -118,6 +127,7 @@ impl Session {
             inexact: false,
             layers: Vec::new(),
             drafter_heard: false,
+            target_goes_on: true,
             pace: Pace::default(),
             run: Run::default(),
             response: Response::default(),

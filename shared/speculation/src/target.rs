@@ -8,6 +8,7 @@
 //! The distributions mixed are the sampling distributions; what a rule judges them by are the unscaled distributions
 //! (temperature 1, no cuts), so that a rule means the same at every temperature.
 
+mod kl_budget;
 mod lossy;
 pub mod rules;
 
@@ -33,6 +34,11 @@ pub enum TargetDistribution {
         /// Divides p in the residual.
         beta: Beta,
     },
+    /// Lossy speculative sampling that accepts as much as a budget of divergence allows.
+    LossyWithin {
+        /// Largest `KL(p ‖ π)` at a position, in nats, at least 0.
+        kl_budget: f64,
+    },
     /// The mixture of q and p that a deferral rule makes.
     Deferral {
         /// The rule.
@@ -56,12 +62,16 @@ impl TargetDistribution {
     /// never says.
     pub const MAX_BETA: f64 = 1e6;
 
+    /// Largest budget of divergence, in nats; far beyond what a draft model of any use is away.
+    pub const MAX_KL_BUDGET: f64 = 100.0;
+
     /// Whether π is the target model's distribution itself, whatever the draft model says: [`Self::Exact`], and lossy
-    /// sampling that loses nothing (α = 0 with β = 1 or tuned, which is then 1).
+    /// sampling that loses nothing (α = 0 with β = 1 or tuned, which is then 1, or no budget).
     pub fn is_exact(&self) -> bool {
         match *self {
             Self::Exact => true,
             Self::Lossy { alpha, beta } => lossy::is_exact(alpha, beta),
+            Self::LossyWithin { kl_budget } => kl_budget == 0.0,
             Self::Deferral { .. } => false,
         }
     }
@@ -80,7 +90,9 @@ impl TargetDistribution {
     pub fn mixes_bonus(&self, verification: Verification) -> bool {
         match self {
             Self::Exact => false,
-            Self::Lossy { .. } => !self.is_exact() && !verification.bonus_may_differ,
+            Self::Lossy { .. } | Self::LossyWithin { .. } => {
+                !self.is_exact() && !verification.bonus_may_differ
+            }
             Self::Deferral { .. } => true,
         }
     }
@@ -89,7 +101,7 @@ impl TargetDistribution {
     pub fn needs(&self, greedy: bool) -> Needs {
         match *self {
             _ if self.is_exact() => Needs::default(),
-            Self::Exact | Self::Lossy { .. } => Needs::DRAFT,
+            Self::Exact | Self::Lossy { .. } | Self::LossyWithin { .. } => Needs::DRAFT,
             Self::Deferral { rule, .. } => (rule.needs)(greedy),
         }
     }
@@ -111,6 +123,10 @@ impl TargetDistribution {
             Self::Exact => None,
             Self::Lossy { alpha, beta } => {
                 lossy::apply(alpha, beta, draft.probs, target.probs);
+                None
+            }
+            Self::LossyWithin { kl_budget } => {
+                lossy::apply_within(kl_budget, draft.probs, target.probs);
                 None
             }
             Self::Deferral { rule, alpha } => match rule.judge {
@@ -143,6 +159,10 @@ impl TargetDistribution {
                 };
                 let fits = (Self::least_beta(alpha)..=Self::MAX_BETA).contains(&beta);
                 BadValue::in_range(fits, "beta", beta, "1 - alpha to 1000000")
+            }
+            Self::LossyWithin { kl_budget } => {
+                let fits = (0.0..=Self::MAX_KL_BUDGET).contains(&kl_budget);
+                BadValue::in_range(fits, "kl_budget", kl_budget, "0 to 100")
             }
             Self::Deferral { rule, alpha } => {
                 let (least, most) = rule.alpha.range;
@@ -226,7 +246,7 @@ mod tests {
 
     fn refused(target: TargetDistribution) -> Option<&'static str> {
         let bad = target.validate().err()?;
-        ["alpha", "beta"]
+        ["alpha", "beta", "kl_budget"]
             .into_iter()
             .find(|field| *field == bad.field)
     }
@@ -243,6 +263,11 @@ mod tests {
         }
         for beta in [0.7499, 1.1e6, f64::INFINITY, f64::NAN] {
             assert_eq!(lossy(0.25, Beta::Fixed(beta)), Some("beta"));
+        }
+        let within = |kl_budget| refused(TargetDistribution::LossyWithin { kl_budget });
+        assert_eq!([within(0.0), within(100.0)], [None, None]);
+        for budget in [-1e-9, 100.1, f64::NAN] {
+            assert_eq!(within(budget), Some("kl_budget"));
         }
     }
 

@@ -15,6 +15,9 @@ pub const LOGPROBS: &str = "logprobs";
 /// Name of the feature of a verifier that tells the log probabilities of the prompt's tokens.
 pub const PROMPT_LOGPROBS: &str = "prompt_logprobs";
 
+/// Name of the feature of a drafter whose Max-Gram estimates how sure it is, and stops where a rule says so.
+pub const MAX_GRAM_SURVIVAL: &str = "max_gram_survival";
+
 /// What a peer of this version can do, whatever its model; the rest is to be filled in.
 pub fn capabilities() -> PeerDescription {
     let proposal_forms = [
@@ -30,7 +33,7 @@ pub fn capabilities() -> PeerDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         verifications: VERIFICATIONS.iter().map(|known| known.wire).collect(),
         proposal_forms: proposal_forms.map(i32::from).to_vec(),
-        features: [PROGRESS, LOGPROBS, PROMPT_LOGPROBS]
+        features: [PROGRESS, LOGPROBS, PROMPT_LOGPROBS, MAX_GRAM_SURVIVAL]
             .map(str::to_owned)
             .into(),
         ..Default::default()

@@ -33,8 +33,8 @@ pub fn from_wire<'a>(
     if let Some(part) = verification.filter(|verification| !verification.is_choosable) {
         let name = part.name;
         let problem = format!(
-            "{} goes with plan '{name}' only; ask for method '{name}'",
-            name.to_uppercase()
+            "{} goes with plan 'bild' only; ask for method 'bild'",
+            name.to_uppercase().replace('-', "_")
         );
         return Err(BadField::new("verification", problem));
     }
@@ -60,9 +60,11 @@ fn target_and_parameters(
         rule: requested.rule.as_deref().map(rule).transpose()?,
         alpha: requested.alpha,
         beta: beta_of(requested.beta, requested.beta_tuned)?,
+        kl_budget: requested.kl_budget,
         fallback: requested.fallback,
         window: requested.window,
         verify_on_finish: requested.verify_on_finish,
+        code_variant: requested.code_variant,
         max_run: requested.max_run,
         mean: requested.mean,
     };
@@ -74,6 +76,9 @@ fn target_and_parameters(
     }
     if let Some(beta) = beta_of(target.beta, target.beta_tuned)? {
         once("target.beta", &mut parameters.beta, beta)?;
+    }
+    if let Some(kl_budget) = target.kl_budget {
+        once("target.kl_budget", &mut parameters.kl_budget, kl_budget)?;
     }
     let kind = Kind::try_from(target.kind);
     if !target.rule.is_empty() && kind != Ok(Kind::Deferral) {

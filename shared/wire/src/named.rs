@@ -21,12 +21,16 @@ pub struct NamedMethod {
     pub rule: Option<String>,
     /// Residual parameter of lossy sampling, a number or `tuned`.
     pub beta: Option<String>,
+    /// Budget of divergence of lossy sampling, in nats.
+    pub kl_budget: Option<f64>,
     /// BiLD: the drafter hands over where its confidence is below this.
     pub fallback: Option<f64>,
     /// BiLD: most draft tokens before the verifier looks.
     pub window: Option<u32>,
     /// BiLD: whether the verifier looks at the last tokens too.
     pub verify_on_finish: Option<bool>,
+    /// BiLD: whether it runs as its authors' code does.
+    pub code_variant: Option<bool>,
     /// Token cascade: most draft tokens in a row.
     pub max_run: Option<u32>,
     /// Sequence cascade: whether an answer's score is a mean.
@@ -95,9 +99,11 @@ impl NamedMethod {
                 Some(Beta::Tuned) | None => None,
             },
             beta_tuned: beta == Some(Beta::Tuned),
+            kl_budget: self.kl_budget,
             fallback: self.fallback,
             window: self.window,
             verify_on_finish: self.verify_on_finish,
+            code_variant: self.code_variant,
             max_run: self.max_run,
             mean: self.mean,
         });

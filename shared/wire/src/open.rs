@@ -247,7 +247,7 @@ pub fn verification_from_wire(wire: i32, rollback: f64) -> Result<Verification, 
         return Ok(known);
     }
     if (0.0..=MAX_ROLLBACK).contains(&rollback) {
-        return Ok(Verification::bild(rollback));
+        return Ok(known.with_rollback(rollback));
     }
     let problem = format!("{rollback} is out of range, expected 0 to {MAX_ROLLBACK}");
     Err(BadField::new("rollback", problem))

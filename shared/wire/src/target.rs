@@ -20,12 +20,19 @@ pub fn from_wire(wire: Option<&v1::TargetDistribution>) -> Result<TargetDistribu
     };
     let target = match Kind::try_from(wire.kind) {
         Ok(Kind::Unspecified | Kind::Exact) => TargetDistribution::Exact,
-        Ok(Kind::Lossy) => TargetDistribution::Lossy {
-            alpha: alpha()?,
-            beta: if wire.beta_tuned {
-                Beta::Tuned
-            } else {
-                Beta::Fixed(wire.beta.unwrap_or(1.0))
+        Ok(Kind::Lossy) => match wire.kl_budget {
+            Some(_) if wire.alpha.is_some() || wire.beta.is_some() || wire.beta_tuned => {
+                let problem = "stands in place of alpha and beta; leave these out";
+                return Err(BadField::new("target.kl_budget", problem));
+            }
+            Some(kl_budget) => TargetDistribution::LossyWithin { kl_budget },
+            None => TargetDistribution::Lossy {
+                alpha: alpha()?,
+                beta: if wire.beta_tuned {
+                    Beta::Tuned
+                } else {
+                    Beta::Fixed(wire.beta.unwrap_or(1.0))
+                },
             },
         },
         Ok(Kind::Deferral) => TargetDistribution::Deferral {
@@ -71,6 +78,11 @@ pub fn to_wire(target: TargetDistribution) -> v1::TargetDistribution {
             beta_tuned: beta == Beta::Tuned,
             ..Default::default()
         },
+        TargetDistribution::LossyWithin { kl_budget } => v1::TargetDistribution {
+            kind: Kind::Lossy.into(),
+            kl_budget: Some(kl_budget),
+            ..Default::default()
+        },
         TargetDistribution::Deferral { rule, alpha } => v1::TargetDistribution {
             kind: Kind::Deferral.into(),
             rule: rule.name.to_owned(),
@@ -93,6 +105,7 @@ mod tests {
             TargetDistribution::Exact,
             lossy(0.25, Beta::Fixed(1.5)),
             lossy(0.25, Beta::Tuned),
+            TargetDistribution::LossyWithin { kl_budget: 0.1 },
         ];
         targets.extend(RULES.iter().map(|&rule| TargetDistribution::Deferral {
             rule,
@@ -115,12 +128,18 @@ mod tests {
             alpha: 0.5,
             beta: Beta::Fixed(1.0),
         });
-        let faults: [(&str, _, Fault); 6] = [
+        let within = to_wire(TargetDistribution::LossyWithin { kl_budget: 0.1 });
+        let faults: [(&str, _, Fault); 9] = [
             ("target.rule", &chow, |wire| wire.rule = "chaw".to_owned()),
             ("target.alpha", &chow, |wire| wire.alpha = None),
             ("target.alpha", &chow, |wire| wire.alpha = Some(f64::NAN)),
             ("target.alpha", &lossy, |wire| wire.alpha = Some(1.0)),
             ("target.beta", &lossy, |wire| wire.beta = Some(0.1)),
+            ("target.kl_budget", &within, |wire| wire.alpha = Some(0.2)),
+            ("target.kl_budget", &within, |wire| wire.beta_tuned = true),
+            ("target.kl_budget", &within, |wire| {
+                wire.kl_budget = Some(-0.1);
+            }),
             ("target.kind", &chow, |wire| wire.kind = 9),
         ];
         for (field, wire, fault) in faults {

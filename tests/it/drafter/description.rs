@@ -68,7 +68,7 @@ async fn max_gram_alone_speaks_the_vocabulary_of_its_table() {
     assert_eq!((described.vocab_size, described.logits_size), (4096, 4096));
     assert_eq!(described.eos_token_ids, [2]);
     assert_eq!(draftings(&described), [Drafting::MaxGram]);
-    assert!(!described.trees && described.cascade.is_none());
+    assert!(described.trees && described.cascade.is_none());
     assert!(described.context_len > 100_000);
 }
 

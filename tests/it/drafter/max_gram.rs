@@ -1,8 +1,11 @@
 //! Max-Gram drafts what its index says, kept over rounds.
 
 use model::bigram::BigramFile;
+use speculation::drafting::Growth;
 use speculation::max_gram::MaxGram;
-use wire::v1::{Drafting, ProposalForm, StopCause, Verification};
+use wire::v1::draft_length::Policy;
+use wire::v1::tree_shape::Shape;
+use wire::v1::{self, Drafting, ProposalForm, StopCause, Verification};
 
 use super::{Rounds, max_gram_alone, requested, three};
 use crate::protocol::{PROMPT, open};
@@ -43,6 +46,54 @@ async fn each_round_continues_the_longest_match() {
         }
         assert!(copied > 5, "almost nothing was ever copied");
     }
+}
+
+/// Of what it would propose the tokens it is sure enough of: a confidence is each token's own, a learned rule's threshold
+/// is that of all of them together.
+#[tokio::test]
+async fn only_what_is_sure_enough_is_proposed() {
+    let drafter = max_gram_alone().await;
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let table = BigramFile::open("embedded").expect("a table").table;
+    let mut index = MaxGram::new(&[]);
+    let (mut whole, mut some, mut none) = (0, 0, 0);
+    for output in outputs() {
+        index.reconcile(&[&PROMPT, &output[..]].concat());
+        let sure = index.propose_sure(7, &table);
+        let ids = |count: usize| sure[..count].iter().map(|sure| sure.id).collect::<Vec<_>>();
+        let learned = v1::LearnedStop {
+            threshold: 0.7,
+            min_tokens: 0,
+        };
+        let confident = sure.iter().take_while(|sure| sure.chance >= 0.3).count();
+        let mut survival = 1.0;
+        let surviving = sure.iter().take_while(|sure| {
+            survival *= sure.chance;
+            1.0 - survival <= 0.7
+        });
+        for (policy, count) in [
+            (Policy::Confidence(0.3), confident),
+            (Policy::Learned(learned), surviving.count()),
+        ] {
+            let mut wanted = requested(Drafting::MaxGram, 7);
+            wanted.draft_length = Some(v1::DraftLength {
+                policy: Some(policy),
+            });
+            let block = rounds.ask(&output, wanted).await;
+            let stop = if count < 7 {
+                StopCause::Policy
+            } else {
+                StopCause::Length
+            };
+            assert_eq!((block.tokens(), block.stop), (&ids(count)[..], stop));
+            match count {
+                0 => none += 1,
+                7 => whole += 1,
+                _ => some += 1,
+            }
+        }
+    }
+    assert!(some > 0 && none > 0, "{whole} {some} {none}");
 }
 
 #[tokio::test]
@@ -95,6 +146,31 @@ async fn rejection_is_told_of_points() {
         assert_eq!(block.tokens(), proposed(&[900, 901], 5));
         assert!(block.proposals.is_empty());
     }
+}
+
+/// Beside each token stand others that followed its match.
+#[tokio::test]
+async fn a_tree_holds_what_else_followed_the_match() {
+    let drafter = max_gram_alone().await;
+    let mut rounds = Rounds::open(&drafter, open(|_| {})).await;
+    let mut beside = 0;
+    for output in outputs() {
+        let mut wanted = requested(Drafting::MaxGram, 5);
+        wanted.tree = Some(v1::TreeShape {
+            shape: Some(Shape::Comb(3)),
+        });
+        let block = rounds.ask(&output, wanted).await;
+        let leads = proposed(&output, 5);
+        let mut index = MaxGram::new(&[]);
+        index.reconcile(&[&PROMPT, &output[..]].concat());
+        let mut growth = Growth::default();
+        for (lead, others) in leads.iter().zip(index.alternatives(&leads, 2)) {
+            growth.push(*lead, &others);
+        }
+        beside += growth.tokens().len() - leads.len();
+        assert_eq!(block.drafts, growth.finish(), "after {output:?}");
+    }
+    assert!(beside > 0, "no token had any beside it");
 }
 
 /// A context that is longer than any model's is none of Max-Gram's concern.

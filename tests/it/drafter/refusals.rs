@@ -158,14 +158,17 @@ async fn a_lenient_cascade_tells_whole_distributions_only() {
 }
 
 #[tokio::test]
-async fn stop_rules_read_a_draft_model_and_blocks_have_a_length() {
+async fn stop_rules_read_what_drafts_and_blocks_have_a_length() {
     let drafter = three().await;
     let under = |drafting, rule| with(drafting, |round| round.draft_length = Some(policy(rule)));
     let mut cases = Vec::new();
-    for rule in [Policy::Confidence(0.5), Policy::Entropy(1.0)] {
-        for drafting in [Drafting::MaxGram, Drafting::Cascade] {
-            cases.push(("draft_length", open(|_| {}), under(drafting, rule.clone())));
-        }
+    // Max-Gram knows how sure it is, and has no distribution.
+    for (drafting, rule) in [
+        (Drafting::Cascade, Policy::Confidence(0.5)),
+        (Drafting::Cascade, Policy::Entropy(1.0)),
+        (Drafting::MaxGram, Policy::Entropy(1.0)),
+    ] {
+        cases.push(("draft_length", open(|_| {}), under(drafting, rule)));
     }
     let greedy = form(Verification::BlockGreedy, ProposalForm::Sparse);
     let unsure = under(Drafting::Model, Policy::Confidence(0.5));
@@ -193,9 +196,8 @@ async fn trees_are_for_coupled_verification_and_within_the_limit() {
     let any = || open(|_| {});
     let token = form(Verification::Token, ProposalForm::Sparse);
     let reported = form(Verification::Coupled, ProposalForm::Sparse);
-    let (mut bonus, mut of_max_gram) = (comb(2, 4), comb(2, 4));
+    let mut bonus = comb(2, 4);
     bonus.bonus_q = true;
-    of_max_gram.drafting = Drafting::MaxGram.into();
     let cases = vec![
         ("tree | coupled", token, comb(2, 4)),
         ("tree | needs target 'exact'", deferral(), comb(2, 4)),
@@ -207,7 +209,6 @@ async fn trees_are_for_coupled_verification_and_within_the_limit() {
         ),
         ("tree | 128", any(), comb(2, 64)),
         ("tree", any(), bonus),
-        ("tree | max-gram", any(), of_max_gram),
         ("tree.comb", any(), comb(1, 1)),
         ("tree.comb", any(), comb(65, 1)),
     ];

@@ -114,7 +114,10 @@ async fn what_does_not_go_together_is_named() {
         ("tree | coupled", comb(4).method("rejection")),
         ("tree | verifier", at_coordinator(comb(4))),
         ("drafting | exact", max_gram().method("lossy")),
-        ("draft_length | model", max_gram().policy(learned(0.7))),
+        (
+            "draft_length | model",
+            max_gram().policy(Policy::Entropy(1.0)),
+        ),
         ("tree.comb | 2 to 64", comb(1)),
         (threshold, requested().policy(learned(1.5))),
     ];

@@ -63,11 +63,10 @@ async fn the_settings_tell_what_was_drafted_how() {
 async fn what_was_measured_is_kept_for_the_next_request() {
     let drafter = drafter(vec![draft()], |_| {}).await;
     let serving = serving(&[&drafter]).await;
-    // Repetition: Max-Gram drafts it for nothing, and long blocks are accepted.
+    // Repetition: long blocks are accepted.
     let prompt = "the cat sat on the mat and ".repeat(8);
     let requested = request(&prompt, 60)
         .temperature(0.0)
-        .by(Drafting::MaxGram)
         .policy(Policy::Goodput(true))
         .ignoring_eos();
     let mut firsts = Vec::new();

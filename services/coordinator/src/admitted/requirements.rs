@@ -21,7 +21,7 @@ pub(crate) struct DrafterRequirements {
 impl DrafterRequirements {
     /// What `method` needs.
     pub(crate) fn of(method: &Choice) -> Self {
-        let learned = method.stop_rule.needs_head();
+        let learned = method.stop_rule.needs_head() && method.drafting == Drafting::Model;
         let label = method.verification.label;
         Self {
             drafting: method.drafting,

@@ -43,6 +43,9 @@ pub struct MethodArgs {
         hide_short_help = true
     )]
     pub beta: Option<String>,
+    /// Lossy sampling: largest divergence from the target at a position, in nats, in place of alpha and beta.
+    #[arg(long, value_name = "NATS", hide_short_help = true)]
+    pub kl_budget: Option<f64>,
     /// BiLD: the drafter hands over to the target where its confidence is below this.
     #[arg(long, value_name = "P", hide_short_help = true)]
     pub fallback: Option<f64>,
@@ -52,6 +55,9 @@ pub struct MethodArgs {
     /// BiLD: the verifier also checks the draft tokens that end the output.
     #[arg(long, hide_short_help = true)]
     pub verify_on_finish: bool,
+    /// BiLD: runs as its authors' code does.
+    #[arg(long, hide_short_help = true)]
+    pub code_variant: bool,
     /// Token cascade: most draft tokens in a row before the target must add one; 0 is no limit.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub max_run: Option<u32>,
@@ -133,9 +139,11 @@ impl MethodArgs {
             alpha: self.alpha,
             rule: self.rule.clone(),
             beta: self.beta.clone(),
+            kl_budget: self.kl_budget,
             fallback: self.fallback,
             window: self.window,
             verify_on_finish: self.verify_on_finish.then_some(true),
+            code_variant: self.code_variant.then_some(true),
             max_run: self.max_run,
             mean: self.mean,
             plan: self.plan.clone(),

@@ -181,6 +181,7 @@ fn speculation(statistics: &v1::SpeculationStatistics) -> Value {
         "draft_forwards": statistics.draft_forwards,
         "draft_forwards_by_model": statistics.draft_forwards_by_model,
         "forced": statistics.forced,
+        "at_max_run": statistics.at_max_run,
         "target_calls_per_token": statistics.target_calls_per_token,
         "wire_bytes": statistics.wire_bytes,
         "wire_bytes_per_round": statistics.wire_bytes_per_round,

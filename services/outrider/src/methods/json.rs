@@ -72,7 +72,10 @@ fn parameter(setting: &Setting) -> Value {
 /// allowed itself, a word that stands for a number) `expected` says in words.
 fn range(range: Range) -> Value {
     match range {
-        Range::Number(least, most) | Range::NumberBelow(least, most) | Range::Beta(least, most) => {
+        Range::Number(least, most)
+        | Range::NumberBelow(least, most)
+        | Range::NumberOrNone(least, most)
+        | Range::Beta(least, most) => {
             json!([least, most])
         }
         Range::Count(least, most) => json!([least, most]),
@@ -86,6 +89,7 @@ fn value(value: methods::Value) -> Value {
         methods::Value::Number(number) | methods::Value::Beta(Beta::Fixed(number)) => {
             json!(number)
         }
+        methods::Value::None => Value::Null,
         methods::Value::Count(count) => json!(count),
         methods::Value::Flag(flag) => json!(flag),
         methods::Value::Rule(_) | methods::Value::Beta(Beta::Tuned) => json!(value.to_string()),

@@ -83,6 +83,26 @@ impl StopRule {
         })
     }
 
+    /// Whether drafting stops before a token that is known beforehand, as Max-Gram's are: the token is accepted with
+    /// probability `chance` if the `drafted` tokens before it are, and all of them together with probability
+    /// `survival`. What depends on nothing but the context may be left out after it was looked at.
+    pub fn stops_before_known(&self, drafted: u32, chance: f64, survival: f64) -> bool {
+        self.0.is_some_and(|stop| match stop.policy.stops {
+            Stops::Before {
+                reads: Reads::Max,
+                test,
+            } => {
+                let confidence = Confidence {
+                    max: chance,
+                    entropy: 0.0,
+                };
+                test(confidence, stop.threshold)
+            }
+            Stops::Before { .. } => false,
+            Stops::After(test) => drafted >= stop.least && test(survival, stop.threshold),
+        })
+    }
+
     /// Whether drafting stops after `drawn` tokens, of which all but the last are accepted with this probability.
     fn stops_after(&self, drawn: u32, all_accepted: f64) -> bool {
         self.0.is_some_and(|stop| match stop.policy.stops {
@@ -189,6 +209,20 @@ mod tests {
         assert!(below.stops(sure(0.5_f32.next_down(), 0.0)));
         assert!(!above.stops(sure(0.0, 0.5_f32)));
         assert!(above.stops(sure(1.0, 0.5_f32.next_up())));
+    }
+
+    #[test]
+    fn of_known_tokens_only_those_are_drafted_that_are_sure_enough() {
+        let confidence = StopRule::new(&CONFIDENCE, 0.5);
+        assert!(!confidence.stops_before_known(0, 0.5, 0.1));
+        assert!(confidence.stops_before_known(0, 0.49, 0.9));
+        let learned = StopRule::new(&LEARNED, 0.75);
+        assert!(!learned.stops_before_known(0, 0.1, 0.25));
+        assert!(learned.stops_before_known(0, 0.9, 0.24));
+        assert!(!learned.with_least(1).stops_before_known(0, 0.1, 0.1));
+        assert!(learned.with_least(1).stops_before_known(1, 0.1, 0.1));
+        assert!(!StopRule::NEVER.stops_before_known(9, 0.0, 0.0));
+        assert!(!StopRule::new(&ENTROPY, 0.0).stops_before_known(9, 0.0, 0.0));
     }
 
     #[test]

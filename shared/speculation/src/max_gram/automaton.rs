@@ -5,6 +5,7 @@
 //! of their suffixes that also occurs elsewhere. The link of the whole text's state is therefore
 //! the longest suffix that occurs earlier.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::TokenId;
@@ -15,6 +16,10 @@ type State = u32;
 const ROOT: State = 0;
 const NONE: u32 = u32::MAX;
 
+/// Longest suffixes of the text whose occurrences are counted with each token: more of them are only in texts that
+/// repeat one short string, and would make a push depend on the text's length.
+const COUNTED: usize = 64;
+
 #[derive(Clone, Debug)]
 struct Node {
     /// Length of its longest string, in tokens.
@@ -23,6 +28,8 @@ struct Node {
     link: State,
     /// Where its strings end first, as an index into the text.
     first_end: u32,
+    /// How often its strings occur, as far as they were among the [`COUNTED`] longest suffixes there.
+    count: u32,
     /// The transition made last; the others follow by [`Edge::next`].
     edges: u32,
 }
@@ -47,9 +54,24 @@ struct Step {
     split: Option<(State, State)>,
 }
 
-/// The longest suffix of a text that another text, the automaton's, holds: its state there.
+/// The longest suffix of a text that another text, the automaton's, holds: its state there, and its length.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Match(State);
+pub(super) struct Match {
+    state: State,
+    len: u32,
+}
+
+/// A string that the automaton's text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    state: State,
+    /// Where it ends first, as an index into the text.
+    pub(super) first_end: usize,
+    /// Its length.
+    pub(super) len: u32,
+    /// How often it occurs.
+    pub(super) count: u32,
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Automaton {
@@ -68,6 +90,7 @@ impl Automaton {
             len: 0,
             link: NONE,
             first_end: NONE,
+            count: 0,
             edges: NONE,
         };
         Self {
@@ -82,6 +105,24 @@ impl Automaton {
 
     /// Adds `token` to the text.
     pub(super) fn push(&mut self, token: TokenId) {
+        self.extend(token);
+        self.for_suffixes(|count| *count += 1);
+    }
+
+    /// Changes the counts of the text's longest suffixes.
+    fn for_suffixes(&mut self, change: fn(&mut u32)) {
+        let mut state = self.whole;
+        for _ in 0..COUNTED {
+            if state == ROOT || state == NONE {
+                return;
+            }
+            let node = &mut self.nodes[state as usize];
+            change(&mut node.count);
+            state = node.link;
+        }
+    }
+
+    fn extend(&mut self, token: TokenId) {
         self.steps.push(Step {
             nodes: self.nodes.len() as u32,
             edges: self.edges.len() as u32,
@@ -94,6 +135,7 @@ impl Automaton {
             len: end + 1,
             link: ROOT,
             first_end: end,
+            count: 0,
             edges: NONE,
         });
         // Every suffix of the text before can now be followed by the token.
@@ -124,6 +166,7 @@ impl Automaton {
         let Some(step) = self.steps.pop() else {
             return;
         };
+        self.for_suffixes(|count| *count -= 1);
         for (edge, to) in self.moved.drain(step.moved as usize..).rev() {
             self.edges[edge as usize].to = to;
         }
@@ -138,46 +181,83 @@ impl Automaton {
         self.whole = step.whole;
     }
 
-    /// Where the longest suffix of the text that occurs earlier ends first, as an index into the
-    /// text; none if its last token is new.
-    pub(super) fn earlier_end(&self) -> Option<usize> {
+    /// The longest suffix of the text that occurs earlier, with its earlier occurrences; none if the last token is new.
+    pub(super) fn earlier(&self) -> Option<Found> {
         match self.nodes[self.whole as usize].link {
             ROOT | NONE => None,
-            state => Some(self.nodes[state as usize].first_end as usize),
+            state => {
+                let node = &self.nodes[state as usize];
+                Some(Found {
+                    state,
+                    first_end: node.first_end as usize,
+                    len: node.len,
+                    count: node.count - 1,
+                })
+            }
         }
     }
 
     /// The match of a text whose match was `before`, with `token` added.
     pub(super) fn follow(&self, before: Match, token: TokenId) -> Match {
-        let Match(mut state) = before;
+        let Match { mut state, mut len } = before;
         loop {
             if let Some(&edge) = self.lookup.get(&(state, token)) {
-                return Match(self.edges[edge as usize].to);
+                let state = self.edges[edge as usize].to;
+                return Match {
+                    state,
+                    len: len + 1,
+                };
             }
             state = self.nodes[state as usize].link;
             if state == NONE {
                 return Match::default();
             }
+            len = self.nodes[state as usize].len;
         }
     }
 
-    /// Where the matched string ends first, as an index into the automaton's text; none if nothing
-    /// is matched.
-    pub(super) fn first_end(&self, found: Option<&Match>) -> Option<usize> {
-        let Match(state) = *found.filter(|found| found.0 != ROOT)?;
-        Some(self.nodes[state as usize].first_end as usize)
+    /// The matched string; none if nothing is matched.
+    pub(super) fn found(&self, matched: Option<&Match>) -> Option<Found> {
+        let Match { state, len } = *matched.filter(|matched| matched.state != ROOT)?;
+        let node = &self.nodes[state as usize];
+        Some(Found {
+            state,
+            first_end: node.first_end as usize,
+            len,
+            count: node.count,
+        })
+    }
+
+    /// The tokens that followed `found`: the most frequent first, among equals the one that is newest there.
+    pub(super) fn following(&self, found: &Found) -> Vec<TokenId> {
+        let mut ranked = Vec::new();
+        let mut edge = self.nodes[found.state as usize].edges;
+        while edge != NONE {
+            let Edge {
+                token, to, next, ..
+            } = self.edges[edge as usize];
+            let node = &self.nodes[to as usize];
+            ranked.push((Reverse((node.count, node.first_end)), token));
+            edge = next;
+        }
+        ranked.sort_unstable();
+        ranked.into_iter().map(|(_, token)| token).collect()
     }
 
     /// Splits the strings of at most `len` tokens off `target`, for they now occur where the longer
     /// ones do not. `from` leads to them by `token`.
     fn split(&mut self, target: State, len: u32, from: State, token: TokenId) -> State {
         let Node {
-            link, first_end, ..
+            link,
+            first_end,
+            count,
+            ..
         } = self.nodes[target as usize];
         let shorter = self.add(Node {
             len,
             link,
             first_end,
+            count,
             edges: NONE,
         });
         let mut edge = self.nodes[target as usize].edges;

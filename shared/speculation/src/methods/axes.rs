@@ -54,7 +54,9 @@ pub(super) fn target_of(
                 let names: Vec<_> = rules_of(plan).iter().map(|rule| rule.name).collect();
                 names.join(" or ")
             }
-            TargetDistribution::Exact | TargetDistribution::Lossy { .. } => {
+            TargetDistribution::Exact
+            | TargetDistribution::Lossy { .. }
+            | TargetDistribution::LossyWithin { .. } => {
                 TargetKind::of(preset.target).name().to_owned()
             }
         };

@@ -6,6 +6,7 @@ use std::fmt;
 use super::names::{self, TargetKind};
 use super::proposals::Axes;
 use crate::bad_value::BadValue;
+use crate::drafting::policies::Reads;
 use crate::drafting::{DraftLen, Drafting, TreeShape};
 use crate::proposal::ProposalForm;
 use crate::target::TargetDistribution;
@@ -171,14 +172,21 @@ impl Options {
                 "{why}; choose a fixed length or auto, or verification block"
             ));
         }
-        if self.drafting != Drafting::Model {
+        // Max-Gram has no distributions, but tells how sure it is of a token.
+        let is_known = match self.drafting {
+            Drafting::Model => true,
+            Drafting::MaxGram => !rule.reads(Reads::Entropy),
+            Drafting::Cascade => false,
+        };
+        if !is_known {
             let drafting = names::of_drafting(self.drafting);
             return refused(format_args!(
                 "needs drafting 'model', whose distributions it looks at, and drafting is '{drafting}'; choose \
                  a fixed length or auto, or drafting model"
             ));
         }
-        if rule.needs_head() && self.verification.label.is_none() {
+        let needs_head = rule.needs_head() && self.drafting == Drafting::Model;
+        if needs_head && self.verification.label.is_none() {
             let verification = self.verification.name;
             return refused(format_args!(
                 "needs an acceptance head, and none predicts what verification '{verification}' keeps"
@@ -210,12 +218,6 @@ impl Options {
             return refused(format_args!(
                 "needs verification 'coupled', and it is '{verification}', which decides chains; choose tree \
                  chain, or verification coupled"
-            ));
-        }
-        if self.drafting == Drafting::MaxGram {
-            return refused(format_args!(
-                "needs drafting 'model' or 'cascade', whose distributions rank the siblings, and drafting is \
-                 'max-gram'; choose tree chain, or drafting model or cascade"
             ));
         }
         if self.accept_at_coordinator {

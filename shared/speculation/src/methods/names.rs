@@ -105,7 +105,9 @@ impl TargetKind {
     pub fn of(target: TargetDistribution) -> Self {
         match target {
             TargetDistribution::Exact => Self::Exact,
-            TargetDistribution::Lossy { .. } => Self::Lossy,
+            TargetDistribution::Lossy { .. } | TargetDistribution::LossyWithin { .. } => {
+                Self::Lossy
+            }
             TargetDistribution::Deferral { rule, .. } => Self::Rule(rule),
         }
     }

@@ -17,12 +17,16 @@ pub struct Parameters {
     pub alpha: Option<f64>,
     /// Residual parameter of lossy sampling.
     pub beta: Option<Beta>,
+    /// Budget of divergence of lossy sampling, in place of `alpha` and `beta`.
+    pub kl_budget: Option<f64>,
     /// Confidence below which the drafter of BiLD hands over.
     pub fallback: Option<f64>,
     /// Most draft tokens of BiLD before the target looks.
     pub window: Option<u32>,
     /// Whether the target of BiLD looks at the last tokens too.
     pub verify_on_finish: Option<bool>,
+    /// Whether BiLD runs as its authors' code does.
+    pub code_variant: Option<bool>,
     /// Most draft tokens of the token cascade in a row; 0 is no limit.
     pub max_run: Option<u32>,
     /// Whether the sequence cascade scores by the mean log probability of an answer's tokens, rather than by
@@ -37,9 +41,11 @@ impl Parameters {
             (RULE, self.rule.is_some()),
             (ALPHA, self.alpha.is_some()),
             (BETA, self.beta.is_some()),
+            (KL_BUDGET.name, self.kl_budget.is_some()),
             (FALLBACK.name, self.fallback.is_some()),
             (WINDOW.name, self.window.is_some()),
             (VERIFY_ON_FINISH.name, self.verify_on_finish.is_some()),
+            (CODE_VARIANT.name, self.code_variant.is_some()),
             (MAX_RUN.name, self.max_run.is_some()),
             (MEAN.name, self.mean.is_some()),
         ];
@@ -62,6 +68,15 @@ const RULE: &str = "rule";
 const ALPHA: &str = "alpha";
 const BETA: &str = "beta";
 
+/// Lossy sampling: the budget of divergence.
+pub(super) const KL_BUDGET: Parameter<Option<f64>> = Parameter {
+    name: "kl_budget",
+    help: "in place of alpha and beta: accepts as many draft tokens as it can while the divergence of what comes \
+           out, KL(p || out), is at most this at each position, in nats; 0 is exact",
+    range: Range::NumberOrNone(0.0, TargetDistribution::MAX_KL_BUDGET),
+    default: None,
+};
+
 /// BiLD: when the drafter hands over.
 pub(super) const FALLBACK: Parameter<f64> = Parameter {
     name: "fallback",
@@ -82,6 +97,15 @@ pub(super) const WINDOW: Parameter<u32> = Parameter {
 pub(super) const VERIFY_ON_FINISH: Parameter<bool> = Parameter {
     name: "verify_on_finish",
     help: "whether the target also checks the draft tokens that end the output",
+    range: Range::Flag,
+    default: false,
+};
+
+/// BiLD: whether it runs as its authors' code does.
+pub(super) const CODE_VARIANT: Parameter<bool> = Parameter {
+    name: "code_variant",
+    help: "whether it runs as the authors' code does: the target begins, adds a second token after each one that it \
+           replaced, and keeps the whole block where it would choose the refused token itself",
     range: Range::Flag,
     default: false,
 };
@@ -193,6 +217,7 @@ impl Reader {
                 Range::Rule(_) => format!("'{value}' does not fit, expected one of {range}"),
                 Range::Number(..)
                 | Range::NumberBelow(..)
+                | Range::NumberOrNone(..)
                 | Range::Count(..)
                 | Range::Flag
                 | Range::Beta(..) => format!("{value} is out of range, expected {range}"),

@@ -5,7 +5,8 @@ use super::compatibility::Options;
 use super::drafting::drafting_of;
 use super::names::{PlanKind, TargetKind};
 use super::parameters::{
-    self, FALLBACK, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA, VERIFY_ON_FINISH, WINDOW,
+    self, CODE_VARIANT, FALLBACK, KL_BUDGET, MAX_RUN, MEAN, Parameters, Reader, SEQUENCE_ALPHA,
+    VERIFY_ON_FINISH, WINDOW,
 };
 use super::registry::{Method, find};
 use super::{BadValue, Choice};
@@ -130,6 +131,12 @@ fn carried(
     requested: &Parameters,
     reader: &mut Reader,
 ) -> Result<Carried, BadValue> {
+    let target = match (target, requested.kl_budget) {
+        (TargetDistribution::Lossy { .. }, Some(kl_budget)) => {
+            TargetDistribution::LossyWithin { kl_budget }
+        }
+        _ => target,
+    };
     let target = parameters_of_target(plan, target, requested, reader)?;
     let mut carried = Carried {
         plan: Plan::Speculative,
@@ -158,7 +165,9 @@ fn carried(
         PlanKind::SequenceCascade => {
             let alpha = match target {
                 TargetDistribution::Deferral { alpha, .. } => alpha,
-                TargetDistribution::Exact | TargetDistribution::Lossy { .. } => 1.0,
+                TargetDistribution::Exact
+                | TargetDistribution::Lossy { .. }
+                | TargetDistribution::LossyWithin { .. } => 1.0,
             };
             carried.plan = Plan::SequenceCascade {
                 threshold: libm::log(1.0 - alpha),
@@ -167,13 +176,21 @@ fn carried(
         }
         PlanKind::Bild => {
             let rollback = parameters::rollback(verification.rollback());
-            carried.verification = Verification::bild(reader.take(rollback, requested.alpha)?);
+            let rollback = reader.take(rollback, requested.alpha)?;
             carried.stop_rule =
                 StopRule::new(&CONFIDENCE, reader.take(FALLBACK, requested.fallback)?);
+            carried.verification = Verification::bild(rollback);
             carried.plan = Plan::Bild {
                 window: reader.take(WINDOW, requested.window)?,
                 verify_on_finish: reader.take(VERIFY_ON_FINISH, requested.verify_on_finish)?,
+                code_variant: reader.take(CODE_VARIANT, requested.code_variant)?,
             };
+            if let Plan::Bild {
+                code_variant: true, ..
+            } = carried.plan
+            {
+                carried.verification = Verification::bild_code(rollback);
+            }
         }
     }
     if !plan.takes_any_target() {
@@ -191,9 +208,14 @@ fn parameters_of_target(
 ) -> Result<TargetDistribution, BadValue> {
     Ok(match target {
         TargetDistribution::Exact => target,
+        TargetDistribution::LossyWithin { kl_budget } => {
+            reader.take(KL_BUDGET, Some(Some(kl_budget)))?;
+            target
+        }
         TargetDistribution::Lossy { alpha, beta } => {
             let alpha = reader.take(parameters::lossy_alpha(alpha), requested.alpha)?;
             let beta = reader.take(parameters::lossy_beta(alpha, beta), requested.beta)?;
+            reader.take(KL_BUDGET, None)?;
             TargetDistribution::Lossy { alpha, beta }
         }
         TargetDistribution::Deferral { rule, .. } => {
@@ -217,10 +239,15 @@ fn described(requested: &MethodRequest<'_>, method: &Method) -> String {
     let target = requested
         .target
         .map(|target| format!(" with target '{}'", target.name()));
+    let budget = requested.parameters.kl_budget.filter(|_| {
+        let target = requested.target.unwrap_or(TargetKind::of(method.target));
+        target == TargetKind::Lossy
+    });
     format!(
-        "method '{}'{}{}",
+        "method '{}'{}{}{}",
         method.name,
         plan.unwrap_or_default(),
-        target.unwrap_or_default()
+        target.unwrap_or_default(),
+        budget.map_or("", |_| " with kl_budget")
     )
 }

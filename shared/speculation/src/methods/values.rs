@@ -9,6 +9,8 @@ use crate::target::{Beta, Rule};
 pub enum Value {
     /// A real number.
     Number(f64),
+    /// No number, where there need be none.
+    None,
     /// A whole number.
     Count(u32),
     /// Yes or no.
@@ -23,6 +25,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) | Self::Beta(Beta::Fixed(number)) => write!(f, "{number}"),
+            Self::None => f.write_str("none"),
             Self::Count(count) => write!(f, "{count}"),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Rule(rule) => f.write_str(rule.name),
@@ -34,6 +37,12 @@ impl fmt::Display for Value {
 impl From<f64> for Value {
     fn from(number: f64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(number: Option<f64>) -> Self {
+        number.map_or(Self::None, Self::Number)
     }
 }
 
@@ -68,6 +77,8 @@ pub enum Range {
     Number(f64, f64),
     /// From the first to below the second.
     NumberBelow(f64, f64),
+    /// From the first to the second, or none.
+    NumberOrNone(f64, f64),
     /// From the first to the second.
     Count(u32, u32),
     /// Yes or no.
@@ -83,6 +94,7 @@ impl Range {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Number(..) | Self::NumberBelow(..) => "number",
+            Self::NumberOrNone(..) => "number or none",
             Self::Count(..) => "integer",
             Self::Flag => "boolean",
             Self::Rule(_) => "name",
@@ -93,7 +105,10 @@ impl Range {
     /// Whether `value` is in it. NaN is in none.
     pub fn contains(&self, value: Value) -> bool {
         match (*self, value) {
-            (Self::Number(least, most), Value::Number(number))
+            (
+                Self::Number(least, most) | Self::NumberOrNone(least, most),
+                Value::Number(number),
+            )
             | (Self::Beta(least, most), Value::Beta(Beta::Fixed(number))) => {
                 (least..=most).contains(&number)
             }
@@ -102,7 +117,9 @@ impl Range {
             }
             (Self::Count(least, most), Value::Count(count)) => (least..=most).contains(&count),
             (Self::Rule(rules), Value::Rule(rule)) => rules.contains(&rule),
-            (Self::Flag, Value::Flag(_)) | (Self::Beta(..), Value::Beta(Beta::Tuned)) => true,
+            (Self::Flag, Value::Flag(_))
+            | (Self::Beta(..), Value::Beta(Beta::Tuned))
+            | (Self::NumberOrNone(..), Value::None) => true,
             _ => false,
         }
     }
@@ -113,6 +130,7 @@ impl fmt::Display for Range {
         match self {
             Self::Number(least, most) => write!(f, "{least} to {most}"),
             Self::NumberBelow(least, below) => write!(f, "{least} to below {below}"),
+            Self::NumberOrNone(least, most) => write!(f, "{least} to {most}, or none"),
             Self::Count(least, most) => write!(f, "{least} to {most}"),
             Self::Flag => f.write_str("true or false"),
             Self::Rule(rules) => {

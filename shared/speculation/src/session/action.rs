@@ -38,6 +38,9 @@ pub enum Plan {
         window: u32,
         /// Whether the verifier looks at the last tokens too, when the drafter ends the output.
         verify_on_finish: bool,
+        /// Whether the verifier also adds a token by itself at the beginning and after each rollback, as in the
+        /// authors' code.
+        code_variant: bool,
     },
 }
 

@@ -64,12 +64,16 @@ impl Session {
             return self.malformed(&outstanding, &malformed);
         }
         let (accepted, last) = (answer.path.len(), answer.last);
+        self.target_goes_on = last == LastToken::Recovered;
         self.statistics.verified(drafts.len(), accepted, last);
         let took = took.filter(|_| self.pace.verifier_follows);
         self.pace.verifier_follows = true;
         self.measure(drafts, accepted, last, took);
-        if matches!(self.config.plan, Plan::TokenCascade { .. }) && self.run.is_forced() {
-            self.statistics.forced += 1;
+        if let Plan::TokenCascade { max_run } = self.config.plan
+            && self.run.is_full(max_run)
+        {
+            self.statistics.at_max_run += 1;
+            self.statistics.forced += u32::from(self.run.is_forced());
         }
         self.layers = answer.layers;
         let alone = drafts.is_empty();
@@ -146,6 +150,7 @@ impl Session {
             self.statistics.fallback_tokens += tokens.len() as u32;
         }
         self.run.end();
+        self.target_goes_on = false;
         let ended = self.emit(tokens.iter().map(|&token| (token, origin)).collect());
         if done || ended {
             self.outstanding = None;

@@ -33,7 +33,11 @@ impl Session {
                 max_tokens: 0,
                 bonus_q: true,
             },
-            Plan::Bild { window, .. } => self.window_request(window),
+            Plan::Bild {
+                window,
+                code_variant,
+                ..
+            } => self.window_request(window, code_variant),
         };
         self.send(request, 0);
     }
@@ -48,11 +52,12 @@ impl Session {
                 let ended = self.emit_drafts(answer.drafts.tokens());
                 self.go_on(ended);
             }
-            Plan::TokenCascade { .. } => self.extend_run(&answer),
+            Plan::TokenCascade { max_run } => self.extend_run(&answer, max_run),
             Plan::SequenceCascade { .. } => self.extend_response(&answer),
             Plan::Bild {
                 window,
                 verify_on_finish,
+                ..
             } => self.extend_window(&answer, window, verify_on_finish),
             // It never asks for a draft.
             Plan::TargetOnly => {}

@@ -26,8 +26,9 @@ pub struct Statistics {
     pub tested: u32,
     /// Draft tokens refused among them.
     pub refusals: u32,
-    /// Tokens of the target's that no deferral rule asked for: the longest run of draft tokens was
-    /// over.
+    /// Tokens of the target's after a longest run of draft tokens, whatever the deferral rule said there.
+    pub at_max_run: u32,
+    /// Those of them that the deferral rule did not ask for.
     pub forced: u32,
     /// Tokens decoded by the target alone for want of a drafter: no rule judged them.
     pub fallback_tokens: u32,

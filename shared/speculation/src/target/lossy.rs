@@ -16,7 +16,7 @@
 //! without mass, where p takes its place: then a refused token may be drawn again, `out/q` is above
 //! κ, and only the distribution that comes out is the same.
 
-use super::Beta;
+use super::{Beta, kl_budget};
 use crate::real::{Real, sum_of_pairs};
 use crate::simd::kernel;
 
@@ -29,6 +29,20 @@ pub(super) fn is_exact(alpha: f64, beta: Beta) -> bool {
 pub(super) fn apply<F: Real>(alpha: f64, beta: Beta, draft: &[F], probs: &mut [F]) {
     if !is_exact(alpha, beta) {
         emitted(probs, draft, 1.0 / (1.0 - alpha), beta);
+    }
+}
+
+/// The same with the α that spends a budget of divergence, and tuned β. Without a budget the distribution is left
+/// bit for bit.
+pub(super) fn apply_within<F: Real>(kl_budget: f64, draft: &[F], probs: &mut [F]) {
+    if kl_budget == 0.0 {
+        return;
+    }
+    let loosened = kl_budget::loosened(draft, probs, kl_budget);
+    if loosened.is_infinite() {
+        probs.copy_from_slice(draft);
+    } else {
+        emitted(probs, draft, loosened, Beta::Tuned);
     }
 }
 

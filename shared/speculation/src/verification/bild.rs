@@ -6,6 +6,9 @@
 //! x stands while `D = -ln p(x)` is at most the rollback threshold. At temperature 0 this is the
 //! paper's algorithm. Above it, the token that takes a refused one's place is our choice: the
 //! verifier's own sample under the shared noise, so that the output is a function of the seed.
+//!
+//! The authors' code (kssteven418/BigLittleDecoder) differs where that token is the refused one again: then it keeps
+//! the whole block, and looks at no later token. [`Verification::BILD_CODE`] does the same.
 
 use super::expected::first_refusal;
 use super::procedure::{Procedure, Procedures, Randomness, Rows, Stopped};
@@ -29,12 +32,35 @@ impl Verification {
         carries_layers: false,
         bonus_may_differ: false,
         is_choosable: false,
-        procedures: Procedures::of(&Bild),
+        procedures: Procedures::of(&Bild {
+            keeps_repeated: false,
+        }),
+    });
+
+    /// As [`Verification::BILD`], but where the target would choose a refused token again the whole block stands; a
+    /// part of plan bild.
+    pub const BILD_CODE: Self = Self::new(&VerificationSpec {
+        name: "bild-code",
+        summary: "as bild, but keeps the whole block where the target chooses a refused token again; a part of plan bild",
+        wire: 6,
+        draws: Draws::Shared,
+        reads_draft: false,
+        reads_unscaled: true,
+        label: None,
+        carries_layers: false,
+        bonus_may_differ: false,
+        is_choosable: false,
+        procedures: Procedures::of(&Bild {
+            keeps_repeated: true,
+        }),
     });
 }
 
-/// The procedure behind the table's line.
-struct Bild;
+/// The procedure behind the table's lines.
+struct Bild {
+    /// Whether the block stands where the target chooses a refused token again, as in the authors' code.
+    keeps_repeated: bool,
+}
 
 impl<F: Real> Procedure<F> for Bild {
     fn verify(
@@ -43,7 +69,11 @@ impl<F: Real> Procedure<F> for Bild {
         draws: Randomness<'_, F>,
         distributions: &mut Rows<'_, F>,
     ) -> Result<Verdict, Stopped> {
-        verify(block, draws.rollback, draws.noise, distributions)
+        let rule = Rollback {
+            threshold: draws.rollback,
+            keeps_repeated: self.keeps_repeated,
+        };
+        verify(block, rule, draws.noise, distributions)
     }
 
     fn length_distribution(
@@ -56,8 +86,16 @@ impl<F: Real> Procedure<F> for Bild {
         for (offset, &draft) in block.drafts.iter().enumerate() {
             let position = distributions.at(offset)?;
             let unscaled = position.target_unscaled.unwrap_or(position.target);
-            passes.push(f64::from(u8::from(keeps(unscaled, draft, rollback))));
+            if keeps(unscaled, draft, rollback) {
+                passes.push(1.0);
+                continue;
+            }
+            // The target chooses the token again as often as its distribution says.
+            let again = position.target[draft as usize].as_f64();
+            passes.push(if self.keeps_repeated { again } else { 0.0 });
+            break;
         }
+        passes.resize(block.drafts.len(), 1.0);
         Ok(first_refusal(&passes))
     }
 }
@@ -68,24 +106,38 @@ pub fn keeps<F: Real>(unscaled: &[F], token: TokenId, rollback: f64) -> bool {
     -unscaled[token as usize].as_f64().ln_portable() <= rollback
 }
 
+/// When the target rolls back.
+#[derive(Clone, Copy, Debug)]
+pub struct Rollback {
+    /// Largest `-ln p(x)` of a draft token that stands, in nats.
+    pub threshold: f64,
+    /// Whether the whole block stands where the target would choose the refused token again.
+    pub keeps_repeated: bool,
+}
+
 /// Decides `block`. The first refused token is replaced by the verifier's choice from the target
-/// distribution, even if that is the same token, and the rest is dropped; if all stand, the choice after
-/// them is the bonus.
+/// distribution, even if that is the same token (unless `rule` keeps the block then), and the rest is dropped; if all
+/// stand, the choice after them is the bonus.
 ///
 /// # Errors
 /// Whatever `distributions` fails with.
 pub fn verify<F: Real, L: RoundDistributions<F> + ?Sized>(
     block: &Block<'_>,
-    rollback: f64,
+    rule: Rollback,
     noise: &Noise,
     distributions: &mut L,
 ) -> Result<Verdict, L::Error> {
     let (drafts, ended) = block.until_end();
+    let mut looks = true;
     for (offset, &draft) in drafts.iter().enumerate() {
         let position = distributions.at(offset)?;
         let unscaled = position.target_unscaled.unwrap_or(position.target);
-        if !keeps(unscaled, draft, rollback) {
+        if looks && !keeps(unscaled, draft, rule.threshold) {
             let chosen = choice(position.target, noise, block.base_len + offset as u32);
+            if rule.keeps_repeated && chosen == draft {
+                looks = false;
+                continue;
+            }
             let accepted = &drafts[..offset];
             return Ok(Verdict::with_last(accepted, chosen, LastToken::Recovered));
         }

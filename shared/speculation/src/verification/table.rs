@@ -17,6 +17,7 @@ pub const VERIFICATIONS: &[Verification] = &[
     Verification::BLOCK,
     Verification::BLOCK_GREEDY,
     Verification::BILD,
+    Verification::BILD_CODE,
 ];
 
 /// Which verification decides a draft block: what its [`VerificationSpec`] says, to which it dereferences, and the
@@ -86,14 +87,32 @@ impl Verification {
         }
     }
 
+    /// The same as the authors' code does it: see [`Verification::BILD_CODE`].
+    pub const fn bild_code(rollback: f64) -> Self {
+        Self {
+            rollback,
+            ..Self::BILD_CODE
+        }
+    }
+
+    /// The same with a rollback threshold, in nats, if it is BiLD's.
+    #[must_use]
+    pub fn with_rollback(self, rollback: f64) -> Self {
+        if self.is_bild() {
+            Self { rollback, ..self }
+        } else {
+            self
+        }
+    }
+
     /// The rollback threshold of BiLD, in nats; 0 of others, which have none.
     pub fn rollback(&self) -> f64 {
         self.rollback
     }
 
-    /// Whether it is BiLD, whatever its threshold.
+    /// Whether it is one of BiLD's, whatever its threshold.
     pub fn is_bild(&self) -> bool {
-        self.name == Self::BILD.name
+        self.name == Self::BILD.name || self.name == Self::BILD_CODE.name
     }
 
     /// The verification that is called `name`.

@@ -11,6 +11,19 @@ use speculation::verification::{LastToken, Verification, token};
 /// The draft tokens of the round after so many output tokens.
 type Length = fn(u32) -> u32;
 
+const LOSSY: [TargetDistribution; 4] = [
+    TargetDistribution::Lossy {
+        alpha: 0.3,
+        beta: Beta::Fixed(1.0),
+    },
+    TargetDistribution::Lossy {
+        alpha: 0.5,
+        beta: Beta::Tuned,
+    },
+    TargetDistribution::LossyWithin { kl_budget: 0.05 },
+    TargetDistribution::LossyWithin { kl_budget: 0.5 },
+];
+
 /// Long enough that every output takes two rounds, and greedy block verification nests its layers.
 #[test]
 fn rounds_emit_the_target_distribution() {
@@ -135,8 +148,7 @@ fn rounds_emit_the_mixture_of_every_deferral_rule() {
 /// At a drafted position the distribution that lossy sampling emits, at the bonus position p.
 #[test]
 fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
-    for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
-        let distribution = TargetDistribution::Lossy { alpha, beta };
+    for distribution in LOSSY {
         for pair in pairs(45..49, 3) {
             for verification in [Verification::TOKEN, Verification::BLOCK] {
                 let setup = Setup {
@@ -167,8 +179,7 @@ fn lossy_rounds_emit_what_is_aimed_at_and_a_bonus_of_the_target() {
 /// Its residual reaches over the ends of blocks, so there too it aims at what lossy sampling emits.
 #[test]
 fn lossy_greedy_rounds_emit_what_is_aimed_at_wherever_blocks_end() {
-    for (alpha, beta) in [(0.3, Beta::Fixed(1.0)), (0.5, Beta::Tuned)] {
-        let distribution = TargetDistribution::Lossy { alpha, beta };
+    for distribution in LOSSY {
         for length in [|_| 2, |base_len| 1 + base_len % 3] as [Length; 2] {
             for pair in pairs(45..49, 3) {
                 let setup = Setup {

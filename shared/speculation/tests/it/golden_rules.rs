@@ -189,6 +189,16 @@ fn lossy_sampling_is_as_recorded<F: Real>() {
             assert_row(&pi, &case[name]["output"], what);
             assert_position(&q, &pi, &case[name], what);
         }
+        for (kl_budget, name) in [(0.05, "mentored_kl_0.05"), (0.3, "mentored_kl_0.3")] {
+            let aim = TargetDistribution::LossyWithin { kl_budget };
+            let (_, pi) = apply(aim, &Model::plain(&q), &Model::plain(&p), false);
+            // The file's search ends a little short of the budget.
+            let expected = case[name]["output"].as_array().expect("a row");
+            for (found, expected) in pi.iter().zip(expected) {
+                let difference = (found.as_f64() - number(expected)).abs();
+                assert!(difference < 1e-6, "{what} {name}: {pi:?}");
+            }
+        }
     }
 }
 

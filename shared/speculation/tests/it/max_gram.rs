@@ -55,6 +55,13 @@ fn equals_the_definition_searched_by_brute_force() {
             assert_eq!(index.propose(count, &bigram), expected, "{what}");
             assert_eq!(index.tokens(), context, "{what}");
             assert_eq!(index.propose(count, &bigram), expected, "again {what}");
+            let beside = index.alternatives(&expected, 3);
+            let ranked = reference.alternatives(&context, &expected, 3);
+            assert_eq!(beside, ranked, "{what}");
+            let sure = index.propose_sure(count, &bigram);
+            let found = sure.first().map(|sure| (sure.match_len, sure.match_count));
+            let expected = (count > 0).then(|| reference.evidence(&context));
+            assert_eq!(found, expected, "{what}");
         }
     }
 }
@@ -89,6 +96,32 @@ fn long_repetitions_survive_being_taken_back() {
             assert_eq!(index.propose(9, &bigram), expected, "after {len} tokens");
         }
     }
+}
+
+/// The estimate is counted on the text itself: where what follows a match is certain it is near 1, where it is chance
+/// it is what chance gives.
+#[test]
+fn how_sure_a_proposal_is_was_counted_on_the_text() {
+    let mut words = Words::new(5);
+    let bigram = table(&mut words, 8);
+    let passage: Vec<TokenId> = (0..40).map(|_| words.below(8)).collect();
+    let mut repeated = MaxGram::new(&[]);
+    repeated.reconcile(&passage.repeat(4));
+    let sure = repeated.propose_sure(8, &bigram);
+    assert!(sure.iter().all(|sure| sure.chance > 0.9), "{sure:?}");
+    assert!(
+        sure.windows(2)
+            .all(|pair| pair[0].match_len + 1 == pair[1].match_len)
+    );
+    let mut random = MaxGram::new(&[]);
+    let text: Vec<TokenId> = (0..3_000).map(|_| words.below(8)).collect();
+    random.reconcile(&text);
+    let first = random.propose_sure(1, &bigram)[0];
+    assert!((0.03..0.3).contains(&first.chance), "{first:?}");
+    // What was only tried is not counted.
+    let before = random.propose_sure(1, &bigram);
+    random.propose_sure(64, &bigram);
+    assert_eq!(random.propose_sure(1, &bigram), before);
 }
 
 #[test]

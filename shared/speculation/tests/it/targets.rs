@@ -1,5 +1,6 @@
 //! What the target distributions are, held against their definitions on small random distributions.
 
+mod kl_budget;
 mod lossy;
 mod positions;
 mod rules;

@@ -30,6 +30,9 @@ pub(super) struct ChoiceArgs {
     /// Residual parameter of lossy sampling, a number or `tuned`.
     #[arg(long, value_name = "B", allow_hyphen_values = true)]
     beta: Option<String>,
+    /// Budgets of divergence of lossy sampling, in nats, in place of alpha and beta.
+    #[arg(long, value_name = "NATS", value_delimiter = ',')]
+    kl_budget: Vec<f64>,
     /// Overrides how the models take turns.
     #[arg(long, value_name = "PLAN")]
     plan: Option<String>,
@@ -85,6 +88,7 @@ impl ChoiceArgs {
             ("--rule", !self.rule.is_empty()),
             ("--alpha", !self.alpha.is_empty()),
             ("--beta", self.beta.is_some()),
+            ("--kl-budget", !self.kl_budget.is_empty()),
         ];
         let methods = match &self.method {
             Some(method) => vec![(method.as_str(), None)],
@@ -105,10 +109,16 @@ impl ChoiceArgs {
         };
         let rules = or_preset(self.rule.iter().map(|name| names::rule(name)))?;
         let alphas = or_preset::<_, anyhow::Error>(self.alpha.iter().map(|&alpha| Ok(alpha)))?;
+        let budgets = self.kl_budget.iter().map(|&budget| Ok(budget));
+        let budgets = or_preset::<_, anyhow::Error>(budgets)?;
+        let trade_offs: Vec<_> = alphas
+            .iter()
+            .flat_map(|&alpha| budgets.iter().map(move |&budget| (alpha, budget)))
+            .collect();
         let mut rows = Vec::new();
         for (method, target) in methods {
             for &rule in &rules {
-                for &alpha in &alphas {
+                for &trade_off in &trade_offs {
                     for &verification in &verifications {
                         let target = target.or(self.target.as_deref());
                         let axes = Axes {
@@ -116,7 +126,7 @@ impl ChoiceArgs {
                             target,
                             verification,
                         };
-                        rows.push(self.row(&axes, rule, alpha, sampling)?);
+                        rows.push(self.row(&axes, rule, trade_off, sampling)?);
                     }
                 }
             }
@@ -128,7 +138,7 @@ impl ChoiceArgs {
         &self,
         axes: &Axes<'_>,
         rule: Option<Rule>,
-        alpha: Option<f64>,
+        (alpha, kl_budget): (Option<f64>, Option<f64>),
         sampling: &v1::SamplingParams,
     ) -> Result<Row> {
         let requested = MethodRequest {
@@ -140,6 +150,7 @@ impl ChoiceArgs {
                 rule,
                 alpha,
                 beta: self.beta.as_deref().map(names::beta).transpose()?,
+                kl_budget,
                 ..Default::default()
             },
             ..Default::default()
@@ -183,7 +194,8 @@ impl Row {
         };
         // A run of draft tokens is not among what is recorded, so its limit is left out.
         let settings = choice.settings().iter();
-        let settings = settings.filter(|setting| setting.name != "max_run");
+        let settings =
+            settings.filter(|setting| setting.name != "max_run" && setting.value != Value::None);
         let parameters = settings.map(|setting| (setting.name, setting.value.to_string()));
         let axes = choice.effective_axes();
         let target_name = axes.iter().find(|(axis, _)| *axis == "target");

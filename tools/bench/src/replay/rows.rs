@@ -47,7 +47,9 @@ impl Rows {
         let probs = sampling(draft, rest, |rest| rest.draft);
         let exact = sampling(target, rest, |rest| rest.target);
         let judges_tokens = match aim {
-            TargetDistribution::Exact | TargetDistribution::Lossy { .. } => false,
+            TargetDistribution::Exact
+            | TargetDistribution::Lossy { .. }
+            | TargetDistribution::LossyWithin { .. } => false,
             TargetDistribution::Deferral { rule, .. } => rule.judges_tokens(),
         };
         // Judged one by one, no token of the rest is likely.

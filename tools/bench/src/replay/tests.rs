@@ -25,7 +25,7 @@ fn models(seed: u32) -> (Model, Model) {
     (Model::new(seed, VOCAB), Model::new(seed + 100, VOCAB))
 }
 
-/// The exact target, a lossy one, and every rule at alphas that no distribution of these models meets
+/// The exact target, lossy ones, and every rule at alphas that no distribution of these models meets
 /// exactly, but for those where ties are meant.
 fn aims() -> Vec<TargetDistribution> {
     let lossy = |alpha, beta| TargetDistribution::Lossy {
@@ -42,7 +42,14 @@ fn aims() -> Vec<TargetDistribution> {
         };
         alphas.map(|alpha| TargetDistribution::Deferral { rule, alpha })
     });
-    let mut aims = vec![TargetDistribution::Exact, lossy(0.25, 1.0), lossy(0.5, 1.5)];
+    let within = |kl_budget| TargetDistribution::LossyWithin { kl_budget };
+    let mut aims = vec![
+        TargetDistribution::Exact,
+        lossy(0.25, 1.0),
+        lossy(0.5, 1.5),
+        within(0.05),
+        within(0.5),
+    ];
     aims.extend(rules);
     aims
 }

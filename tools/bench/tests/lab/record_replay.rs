@@ -190,6 +190,7 @@ fn what_cannot_be_replayed_says_why() {
             "--method lossy --alpha 1 | 0 to below 1",
             "--method lossy --beta 0.1 | beta: 0.1",
             "--method lossy --rule chow | rule: ",
+            "--method lossy --kl-budget 0.1 --alpha 0.2 | alpha: | with kl_budget",
             "--alpha 0.5 | --method",
             "--method bild | 'bild' cannot be evaluated",
             "--method sequence-cascade | cannot be evaluated",

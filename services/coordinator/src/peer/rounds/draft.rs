@@ -8,6 +8,7 @@ use speculation::drafting::{Drafting as Way, StopRule};
 use speculation::proposal::Proposal;
 use speculation::session::{DraftBlock, DraftStop, Input, Peer};
 use v1::draft_request::Request;
+use wire::describe::MAX_GRAM_SURVIVAL;
 use wire::draft_block::{PartialBlock, stop};
 use wire::{drafting, proposal, v1};
 
@@ -145,13 +146,22 @@ impl PendingDraft {
     }
 }
 
+/// Survival below which Max-Gram proposes no token under draft length `auto` while nothing is known of costs.
+const WORTH_TRYING: f64 = 0.4;
+
 /// The rule by which `drafter` stops early. Under draft length `auto`, a drafter with an acceptance head stops once
-/// the head predicts that the draft survives with a probability below `worth`; otherwise the rule is the method's.
+/// the head predicts that the draft survives with a probability below `worth`, and Max-Gram proposes no token that by
+/// its own estimate does; otherwise the rule is the method's.
 pub(in crate::peer) fn stop_rule(
     request: &AdmittedRequest,
     drafter: &v1::PeerDescription,
     worth: Option<f64>,
 ) -> StopRule {
+    let mut features = drafter.features.iter();
+    if request.max_gram_is_sure() && features.any(|name| name == MAX_GRAM_SURVIVAL) {
+        let worth = worth.unwrap_or(WORTH_TRYING);
+        return StopRule::new(&LEARNED, 1.0 - worth);
+    }
     let label = request.foretold_by();
     let foretells = label.is_some_and(|label| has_head(drafter, label));
     match worth.filter(|_| foretells) {

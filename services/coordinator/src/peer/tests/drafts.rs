@@ -1,5 +1,7 @@
 //! What is asked of a drafter, and what is taken of its answers.
 
+use wire::describe::MAX_GRAM_SURVIVAL;
+
 use super::*;
 
 #[tokio::test]
@@ -164,6 +166,46 @@ async fn bytes_of_streams_that_are_gone_count() {
         assert_eq!(peers.traffic().rounds, before, "{loss:?}");
         peers.close(Peer::Drafter);
         assert_eq!(peers.traffic().rounds, before, "{loss:?}");
+    }
+}
+
+/// Max-Gram gets one too, and one to begin with; not if it is of before it could stop.
+#[tokio::test]
+async fn max_gram_proposes_only_what_is_worth_its_cost() {
+    let sure = v1::PeerDescription {
+        draftings: vec![v1::Drafting::MaxGram.into()],
+        features: vec![PROGRESS.to_owned(), MAX_GRAM_SURVIVAL.to_owned()],
+        ..description(100, 8)
+    };
+    let mut before = sure.clone();
+    before.features.pop();
+    for (drafter, len, worth, expected) in [
+        (&sure, None, Some(0.25), Some(0.75)),
+        (&sure, None, None, Some(0.6)),
+        (&sure, Some(4), Some(0.25), None),
+        (&before, None, Some(0.25), None),
+    ] {
+        let asked = |request: &mut v1::GenerateRequest| {
+            request.draft_len = len;
+            request.drafting = v1::Drafting::MaxGram.into();
+        };
+        let (mut peers, mut wire) = requesting(asked, drafter.clone()).await;
+        let mut requested = draft(2);
+        let position = Position {
+            worth,
+            ..position(&OUTPUT)
+        };
+        let others = RoundProposals::default();
+        let answer = peers.answer(&mut requested, position, &others);
+        let replies = replying(&mut wire, |header| vec![block(header, &[2, 0])]);
+        let (answer, (_, round)) = soon(async { tokio::join!(answer, replies) }).await;
+        drafted(answer);
+        let policy = round.draft_length.and_then(|length| length.policy);
+        let learned = policy.map(|policy| match policy {
+            v1::draft_length::Policy::Learned(learned) => (learned.threshold, learned.min_tokens),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(learned, expected.map(|threshold| (threshold, 0)));
     }
 }
 

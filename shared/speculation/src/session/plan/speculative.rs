@@ -2,8 +2,12 @@
 //! via Speculative Decoding", Algorithm 4), and the residual that greedy block verification carries
 //! from one to the next (Sun et al., "Optimal Block-Level Draft Verification", Algorithm 3).
 
-use super::super::{Request, Session};
+use super::super::{Plan, Request, Session};
 use crate::draft_tree::DraftTree;
+
+/// Tokens that the target decodes alone after a draft without a token, and how often they double at most.
+const FEWEST_ALONE: u32 = 4;
+const MOST_DOUBLED: u32 = 4;
 
 impl Session {
     /// The first step of a round: a block, or at the last slot, and where drafting does not pay, what the
@@ -31,13 +35,34 @@ impl Session {
     /// does not pay; none where each token needs the drafter's distribution.
     fn rest(&self, len: u32) -> Option<u32> {
         let estimator = self.config.goodput.as_ref().filter(|_| len == 0)?;
-        let needs_draft_probs =
-            self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers();
-        (!needs_draft_probs).then(|| estimator.rest().min(self.remaining()))
+        (!self.needs_draft_probs()).then(|| estimator.rest().min(self.remaining()))
+    }
+
+    /// Has the target decode a few tokens alone where the drafter found none worth drafting, if draft lengths follow
+    /// what pays; more of them with each such draft in a row. Whether it does.
+    fn goes_alone(&mut self, drafts: &DraftTree) -> bool {
+        if self.config.goodput.is_none() || !drafts.is_empty() || self.needs_draft_probs() {
+            self.pace.empty_drafts = 0;
+            return false;
+        }
+        let tokens = FEWEST_ALONE << self.pace.empty_drafts.min(MOST_DOUBLED);
+        self.pace.empty_drafts += 1;
+        self.pace.rests = true;
+        let max_tokens = tokens.min(self.remaining());
+        self.send(Request::Decode { max_tokens }, 0);
+        true
+    }
+
+    /// Whether each token needs the drafter's distribution.
+    fn needs_draft_probs(&self) -> bool {
+        self.config.depends_on_draft || self.config.bonus_q || self.has_live_layers()
     }
 
     /// Asks the verifier about `drafts`, of which `max_tokens` were asked for.
     pub(super) fn verify_block(&mut self, drafts: DraftTree, max_tokens: u32) {
+        if self.config.plan == Plan::Speculative && self.goes_alone(&drafts) {
+            return;
+        }
         // Whether a layer is active must not depend on an end token that was drafted: its horizon is
         // where drafting would have ended without it. Every other stop is a property of the prefix.
         let horizon = if self.ends_block(&drafts) {

@@ -8,6 +8,7 @@ fn bild(verify_on_finish: bool) -> Plan {
     Plan::Bild {
         window: 3,
         verify_on_finish,
+        code_variant: false,
     }
 }
 
@@ -80,6 +81,24 @@ fn the_window_is_looked_over_and_an_unsure_first_token_left_to_the_target() {
 }
 
 #[test]
+fn in_the_authors_code_the_target_begins_and_goes_on_after_a_rollback() {
+    let mut session = session(Plan::Bild {
+        window: 3,
+        verify_on_finish: false,
+        code_variant: true,
+    });
+    assert_eq!(actions(&mut session), [send(1, 0, 0, verify(&[]))]);
+    let next = on(&mut session, verified(1, &[20], 0, LastToken::Bonus));
+    assert_eq!(next, [emit(Origin::Target, &[20]), send(2, 0, 1, draft(3))]);
+    on(&mut session, drafted(2, &[10, 11, 12]));
+    let verdict = verified(2, &[10, 21], 1, LastToken::Recovered);
+    let next = on(&mut session, verdict);
+    assert_eq!(next[1..], [send(3, 0, 3, verify(&[]))]);
+    let next = on(&mut session, verified(3, &[22], 0, LastToken::Bonus));
+    assert_eq!(next[1..], [send(4, 0, 4, draft(3))]);
+}
+
+#[test]
 fn an_output_that_the_draft_model_ends_is_looked_over_only_if_asked_for() {
     let ending = |verify_on_finish| {
         let mut session = begin(config(bild(verify_on_finish)));
@@ -130,6 +149,7 @@ fn a_window_is_filled_however_little_the_drafter_takes_at_once() {
     let plan = Plan::Bild {
         window: 4,
         verify_on_finish: false,
+        code_variant: false,
     };
     let mut session = session(plan);
     assert_eq!(actions(&mut session), [send(1, 0, 0, draft(4))]);

@@ -44,10 +44,11 @@ fn no_distribution_is_asked_for_beyond_the_first_refusal() {
     let first = choice(&target[0], &noise, 0);
     let drafts = [first, 0, first];
     let rollback = 3.0;
-    for verification in VERIFICATIONS
-        .into_iter()
-        .chain([Verification::COUPLED, Verification::bild(rollback)])
-    {
+    for verification in VERIFICATIONS.into_iter().chain([
+        Verification::COUPLED,
+        Verification::bild(rollback),
+        Verification::bild_code(rollback),
+    ]) {
         enumerate(|branch| {
             let mut distributions = Counted {
                 chain: Chain::new(target.clone(), draft.clone()),
@@ -95,6 +96,36 @@ fn bild_rolls_back_to_the_first_token_found_too_unlikely() {
     let verification = Verification::bild(rollback - 1e-9);
     let lengths = length_distribution(verification, &[0, 2], &mut Chain::new(target, Vec::new()));
     assert_eq!(lengths, Ok(vec![0.0, 1.0, 0.0]));
+}
+
+#[test]
+fn the_authors_code_keeps_a_block_whose_refused_token_the_target_chooses_too() {
+    let one_hot = |token: usize| (0..3).map(|v| f64::from(u8::from(v == token))).collect();
+    let likely = vec![0.5, 0.25, 0.25];
+    let noise = Noise::new(0, 0);
+    let chosen = choice(&likely, &noise, 0);
+    let other = (chosen + 1) % 3;
+    let verification = Verification::bild_code(0.1);
+    // Behind the first offending token nothing is looked at, however unlikely it is.
+    let run = |drafts: &[TokenId]| {
+        let target = vec![likely.clone(), one_hot(0), one_hot(2)];
+        let chain = Chain::new(target, Vec::new());
+        seeded(verification, &block_of(drafts, 0), noise, chain).expect("distributions")
+    };
+    let kept = run(&[chosen, 1]);
+    assert_eq!(
+        (kept.emitted, kept.last),
+        (vec![chosen, 1, 2], LastToken::Bonus)
+    );
+    let refused = run(&[other, 1]);
+    assert_eq!(
+        (refused.emitted, refused.last),
+        (vec![chosen], LastToken::Recovered)
+    );
+    let target = vec![likely.clone(), one_hot(0), one_hot(2)];
+    let mut chain = Chain::new(target, Vec::new());
+    let lengths = length_distribution(verification, &[1, 1], &mut chain);
+    assert_eq!(lengths, Ok(vec![0.75, 0.0, 0.25]));
 }
 
 /// A block cut by an end token is tested as a shorter one, but what its refusal leaves behind lasts as

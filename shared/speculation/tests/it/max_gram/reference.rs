@@ -26,6 +26,67 @@ impl Reference<'_> {
         text.split_off(context.len())
     }
 
+    /// Length of the longest match, and how often it came; (0, 0) without a match.
+    pub(crate) fn evidence(&self, context: &[TokenId]) -> (u32, u32) {
+        let times = |text: &[TokenId], len: usize| {
+            let suffix = &context[context.len() - len..];
+            text.windows(len).filter(|window| *window == suffix).count() as u32
+        };
+        if let Some((len, end)) = longest_suffix(context, self.corpus)
+            && end + 1 < self.corpus.len()
+        {
+            return (len as u32, times(self.corpus, len));
+        }
+        let before = &context[..context.len().saturating_sub(1)];
+        let found = longest_suffix(context, before);
+        found.map_or((0, 0), |(len, _)| (len as u32, times(before, len)))
+    }
+
+    /// Beside each of `proposal` what else followed its longest match, by how often, then by how lately first.
+    pub(crate) fn alternatives(
+        &self,
+        context: &[TokenId],
+        proposal: &[TokenId],
+        most: usize,
+    ) -> Vec<Vec<TokenId>> {
+        let beside = |at: usize| {
+            let context = [context, &proposal[..at]].concat();
+            let mut counted: Vec<(usize, usize, TokenId)> = Vec::new();
+            for (place, token) in self.followers(&context) {
+                match counted.iter_mut().find(|entry| entry.2 == token) {
+                    Some(entry) => entry.0 += 1,
+                    None => counted.push((1, place, token)),
+                }
+            }
+            counted.sort_unstable_by(|one, other| other.cmp(one));
+            let tokens = counted.into_iter().map(|(_, _, token)| token);
+            tokens
+                .filter(|&token| token != proposal[at])
+                .take(most)
+                .collect()
+        };
+        (0..proposal.len()).map(beside).collect()
+    }
+
+    /// Every token behind the longest match, with its place.
+    fn followers(&self, context: &[TokenId]) -> Vec<(usize, TokenId)> {
+        let behind = |text: &[TokenId], len: usize| {
+            let suffix = &context[context.len() - len..];
+            let windows = text.windows(len + 1).enumerate();
+            windows
+                .filter(|(_, window)| window[..len] == *suffix)
+                .map(|(at, window)| (at + len, window[len]))
+                .collect()
+        };
+        if let Some((len, end)) = longest_suffix(context, self.corpus)
+            && end + 1 < self.corpus.len()
+        {
+            return behind(self.corpus, len);
+        }
+        let before = &context[..context.len().saturating_sub(1)];
+        longest_suffix(context, before).map_or_else(Vec::new, |(len, _)| behind(context, len))
+    }
+
     /// What follows the longest match, up to the end of the text it is in.
     fn continuation(&self, context: &[TokenId]) -> Option<Vec<TokenId>> {
         if let Some((_, end)) = longest_suffix(context, self.corpus)

@@ -1,7 +1,7 @@
 //! The axes of drafting: what goes with what, and what is told of drafts.
 
 use speculation::drafting::Drafting::{self, Cascade, MaxGram, Model};
-use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED};
+use speculation::drafting::policies::{CONFIDENCE, ENTROPY, LEARNED, Reads};
 use speculation::drafting::{DraftLen, StopRule, TreeShape};
 use speculation::methods::{Choice, METHODS, Method, MethodRequest, PlanKind, names};
 use speculation::proposal::ProposalForm::{self, Dense, Point, Sparse};
@@ -64,10 +64,12 @@ fn fit(
     let exact = method.target == TargetDistribution::Exact;
     let greedy = method.verification == Verification::BLOCK_GREEDY;
     let coupled = method.verification == Verification::COUPLED;
-    let has_distributions = drafting != MaxGram;
-    (drafting == Model || exact && !stops)
+    let reads_entropy = matches!(len, DraftLen::Stop(rule) if rule.reads(Reads::Entropy));
+    // Max-Gram knows how sure it is of a token.
+    let may_stop = drafting == MaxGram && !reads_entropy;
+    (drafting == Model || exact && (!stops || may_stop))
         && (!greedy || drafting != Cascade && !stops)
-        && (is_chain || exact && coupled && has_distributions && !at_coordinator)
+        && (is_chain || exact && coupled && !at_coordinator)
 }
 
 #[test]

@@ -9,13 +9,15 @@ use speculation::verification::Verification;
 
 use super::{of, refused, resolve, set};
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "rule",
     "alpha",
     "beta",
+    "kl_budget",
     "fallback",
     "window",
     "verify_on_finish",
+    "code_variant",
     "max_run",
     "mean",
 ];
@@ -27,9 +29,12 @@ fn with(name: &str, value: Value) -> Parameters {
         ("rule", Value::Rule(rule)) => parameters.rule = Some(rule),
         ("alpha", Value::Number(number)) => parameters.alpha = Some(number),
         ("beta", Value::Beta(beta)) => parameters.beta = Some(beta),
+        ("kl_budget", Value::Number(number)) => parameters.kl_budget = Some(number),
+        ("kl_budget", Value::None) => parameters.kl_budget = None,
         ("fallback", Value::Number(number)) => parameters.fallback = Some(number),
         ("window", Value::Count(count)) => parameters.window = Some(count),
         ("verify_on_finish", Value::Flag(flag)) => parameters.verify_on_finish = Some(flag),
+        ("code_variant", Value::Flag(flag)) => parameters.code_variant = Some(flag),
         ("max_run", Value::Count(count)) => parameters.max_run = Some(count),
         ("mean", Value::Flag(flag)) => parameters.mean = Some(flag),
         _ => panic!("{name} is never {value:?}"),
@@ -43,6 +48,10 @@ fn bounds(range: Range) -> (Vec<Value>, Vec<Value>) {
     match range {
         Range::Number(least, most) => (
             [least, most].map(Value::Number).to_vec(),
+            beyond(least, most).map(Value::Number).to_vec(),
+        ),
+        Range::NumberOrNone(least, most) => (
+            vec![Value::Number(least), Value::Number(most), Value::None],
             beyond(least, most).map(Value::Number).to_vec(),
         ),
         Range::NumberBelow(least, below) => (
@@ -79,7 +88,7 @@ fn default_of(name: &str) -> Value {
         "rule" => Value::Rule(rules::CHOW),
         "beta" => Value::Beta(Beta::Tuned),
         "window" | "max_run" => Value::Count(5),
-        "verify_on_finish" => Value::Flag(true),
+        "verify_on_finish" | "code_variant" => Value::Flag(true),
         "mean" => Value::Flag(false),
         _ => Value::Number(0.5),
     }
@@ -90,8 +99,9 @@ fn every_method_takes_its_parameters_and_refuses_the_others_by_name() {
     let rules = RULES.iter().map(|rule| rule.name);
     let rules = rules.collect::<Vec<_>>().join(", ");
     let bild = "alpha 5 0 to 100; fallback 0.6 0 to 1; window 10 1 to 64; \
-                verify_on_finish false true or false";
-    let lossy = "alpha 0.2 0 to below 1; beta 1 0.8 to 1000000, or tuned";
+                verify_on_finish false true or false; code_variant false true or false";
+    let lossy = "alpha 0.2 0 to below 1; beta 1 0.8 to 1000000, or tuned; \
+                 kl_budget none 0 to 100, or none";
     let token_cascade = "rule chow chow, chow-log; alpha 0.5 0 to 1; max_run 10 0 to 1000";
     let sequence_cascade = "rule chow chow; alpha 0.95 0 to 1; mean true true or false";
     let spec_cascade = format!("rule token-v3 {rules}; alpha 0.3 -1 to 1");
@@ -245,6 +255,45 @@ fn beta_is_at_least_what_alpha_leaves() {
 }
 
 #[test]
+fn a_budget_of_divergence_stands_in_place_of_alpha_and_beta() {
+    let within = Parameters {
+        kl_budget: Some(0.1),
+        ..Parameters::default()
+    };
+    let choice = resolve(&set(within.clone(), "lossy")).expect("taken");
+    let target = TargetDistribution::LossyWithin { kl_budget: 0.1 };
+    assert_eq!((choice.target, choice.effective_name()), (target, "lossy"));
+    assert!(!choice.is_lossless());
+    let parameters: Vec<_> = choice.effective_parameters().collect();
+    assert_eq!(parameters, [("kl_budget", "0.1".to_owned())]);
+    for (field, both) in [
+        (
+            "alpha",
+            Parameters {
+                alpha: Some(0.2),
+                ..within.clone()
+            },
+        ),
+        (
+            "beta",
+            Parameters {
+                beta: Some(Beta::Tuned),
+                ..within.clone()
+            },
+        ),
+    ] {
+        let (found, problem) = refused(&set(both, "lossy"), 1.0);
+        assert_eq!(found, field);
+        assert!(problem.contains("with kl_budget"), "{problem}");
+    }
+    let none = Parameters {
+        kl_budget: Some(0.0),
+        ..within
+    };
+    assert!(resolve(&set(none, "lossy")).expect("taken").is_lossless());
+}
+
+#[test]
 fn cascades_hand_over_where_their_rule_says() {
     let choice = |method, parameters| resolve(&set(parameters, method)).expect(method);
     let with_alpha = |alpha| with("alpha", Value::Number(alpha));
@@ -290,7 +339,12 @@ fn cascades_hand_over_where_their_rule_says() {
         bild.plan,
         Plan::Bild {
             window: 3,
-            verify_on_finish: true
+            verify_on_finish: true,
+            code_variant: false
         }
     );
+    let code = choice("bild", with("code_variant", Value::Flag(true)));
+    assert_eq!(code.verification, Verification::bild_code(5.0));
+    let runs_code = |plan| matches!(plan, Plan::Bild { code_variant, .. } if code_variant);
+    assert!(runs_code(code.plan) && code.effective_name() == "bild");
 }

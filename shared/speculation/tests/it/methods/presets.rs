@@ -76,6 +76,7 @@ fn presets_come_to_their_papers_settings() {
     let bild = Plan::Bild {
         window: 10,
         verify_on_finish: false,
+        code_variant: false,
     };
     let plans = [
         ("coupled", Plan::Speculative),
@@ -158,6 +159,7 @@ fn reports_name_every_axis_and_parameter() {
         ("fallback", "0.6"),
         ("window", "10"),
         ("verify_on_finish", "false"),
+        ("code_variant", "false"),
     ];
     let expected = expected.map(|(name, value)| (name, value.to_owned()));
     assert_eq!(parameters, expected);

@@ -39,7 +39,9 @@ fn a_cut_changes_nothing_where_pi_is_one_of_the_two_distributions() {
                         close(cut, whole, &what);
                     }
                 }
-                TargetDistribution::Lossy { .. } => assert!(gained.abs() <= rest, "{what}"),
+                TargetDistribution::Lossy { .. } | TargetDistribution::LossyWithin { .. } => {
+                    assert!(gained.abs() <= rest, "{what}");
+                }
                 _ => {
                     assert_eq!(cut.deferral_rate, whole.deferral_rate, "{what}");
                     close(gained, 0.0, &what);

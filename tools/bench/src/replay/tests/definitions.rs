@@ -10,6 +10,38 @@ fn tv(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
 }
 
+/// The largest number from `least` to `most` of which `fits` is true, up to rounding.
+fn largest(mut least: f64, mut most: f64, fits: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..100 {
+        let middle = f64::midpoint(least, most);
+        if fits(middle) {
+            least = middle;
+        } else {
+            most = middle;
+        }
+    }
+    least
+}
+
+/// q if it is within the budget, else max(min(q, e^s p), p/β): a distribution, and as far from p as the budget allows.
+fn within(q: &[f64], p: &[f64], kl_budget: f64) -> Vec<f64> {
+    let divergence = |out: &[f64]| -> f64 {
+        let pairs = p.iter().zip(out).filter(|(p, _)| **p > 0.0);
+        pairs.map(|(p, out)| p * (p / out).ln()).sum()
+    };
+    if divergence(q) <= kl_budget {
+        return q.to_vec();
+    }
+    let out = |s: f64| -> Vec<f64> {
+        let raised = |scale: f64| {
+            let pairs = q.iter().zip(p);
+            pairs.map(move |(q, p)| q.min(p * s.exp()).max(p * scale))
+        };
+        raised(largest(0.0, 1.0, |scale| raised(scale).sum::<f64>() <= 1.0)).collect()
+    };
+    out(largest(0.0, 50.0, |s| divergence(&out(s)) <= kl_budget))
+}
+
 /// π and the deferral at a position.
 pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, Option<f64>) {
     let of = |mass: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..q.probs.len()).map(mass).collect() };
@@ -31,6 +63,9 @@ pub(super) fn aimed(aim: &TargetDistribution, q: &Said, p: &Said) -> (Vec<f64>, 
                 }
             };
             return (of(&|v| kept(v) + refused * drawn(v)), None);
+        }
+        TargetDistribution::LossyWithin { kl_budget } => {
+            return (within(&q.probs, &p.probs, kl_budget), None);
         }
         TargetDistribution::Deferral { rule, alpha } => (rule, alpha),
     };
