@@ -138,8 +138,10 @@ fn of_kind<'a, C>(
 fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
     match cache {
         SequenceCache::Cpu(cache) => Some(cache),
-        #[cfg(any(feature = "device", feature = "llama-cpp"))]
-        _ => None,
+        #[cfg(feature = "device")]
+        SequenceCache::Device(_) => None,
+        #[cfg(feature = "llama-cpp")]
+        SequenceCache::LlamaCpp(_) => None,
     }
 }
 
@@ -147,7 +149,9 @@ fn on_cpu(cache: &mut SequenceCache) -> Option<&mut CpuCache> {
 fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
     match cache {
         SequenceCache::Device(cache) => Some(cache),
-        _ => None,
+        SequenceCache::Cpu(_) => None,
+        #[cfg(feature = "llama-cpp")]
+        SequenceCache::LlamaCpp(_) => None,
     }
 }
 
@@ -155,7 +159,9 @@ fn on_device(cache: &mut SequenceCache) -> Option<&mut DeviceCache> {
 fn in_llama_cpp(cache: &mut SequenceCache) -> Option<&mut LlamaCache> {
     match cache {
         SequenceCache::LlamaCpp(cache) => Some(cache),
-        _ => None,
+        SequenceCache::Cpu(_) => None,
+        #[cfg(feature = "device")]
+        SequenceCache::Device(_) => None,
     }
 }
 

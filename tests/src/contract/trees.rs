@@ -48,11 +48,11 @@ pub fn going_on_from_a_kept_path_is_a_fresh_forward<M: LanguageModel>(
 ) {
     for trunk in trunks {
         let (tokens, more) = (text(trunk + TREE.len(), 5), text(20, 6));
-        for node in 0..TREE.len() {
+        for (node, kept) in PATHS.into_iter().enumerate() {
             let mut cache = model.new_cache();
             forward(model, &mut cache, &tokens, &TREE, 0).expect("a tree");
-            cache.keep(trunk, PATHS[node]);
-            let held = trunk + PATHS[node].len();
+            cache.keep(trunk, kept);
+            let held = trunk + kept.len();
             assert_eq!(cache.len(), held);
             let whole = [&path(&tokens, node)[..], &more].concat();
             let expected = fresh(model, &whole);

@@ -70,7 +70,7 @@ impl Forwarded {
         let mut first_waiting = 0;
         for (index, tree) in trees.into_iter().enumerate() {
             let leaves = leaves(&tree);
-            if !self.begin(context, &mut batch[index], &leaves)? {
+            if !Self::begin(context, &mut batch[index], &leaves)? {
                 // What waits is computed, and its trees let go: their paths will be computed anew.
                 self.compute(context, rows)?;
                 for segment in &mut batch[first_waiting..index] {
@@ -79,7 +79,7 @@ impl Forwarded {
                     taken.for_each(|(_, leaf)| context.give_back(leaf));
                 }
                 first_waiting = index;
-                if !self.begin(context, &mut batch[index], &leaves)? {
+                if !Self::begin(context, &mut batch[index], &leaves)? {
                     return Err(too_many_sequences(leaves.len()));
                 }
             }
@@ -91,7 +91,6 @@ impl Forwarded {
     /// Takes the sequences of a segment, those of its tree's leaves with what stands before them. Returns whether
     /// there are as many.
     fn begin(
-        &mut self,
         context: &mut Context,
         segment: &mut Segment<'_, LlamaCache>,
         leaves: &[usize],
